@@ -1,0 +1,1 @@
+"""The daemon: network layer, request handlers, replica manager, wiring."""

@@ -1,0 +1,1 @@
+"""The Kafka wire protocol and record formats: bytes to values and back, nothing else."""

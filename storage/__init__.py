@@ -1,0 +1,1 @@
+"""Segmented logs in Apache Kafka's file formats. Synchronous throughout."""

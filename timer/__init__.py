@@ -1,0 +1,1 @@
+"""Time: the injected clock, the hierarchical timing wheel, and the purgatories that wait on both."""
