@@ -1,0 +1,62 @@
+"""Where time comes from: the only module of Odradek that imports `time`.
+
+A broker has two kinds of time, and mixing them up is a bug each way. *Wall-clock time* goes into records, log segments and
+znodes and can jump when an operator or NTP sets it. *Monotonic time* never jumps; every delay, time-out and session is
+measured on it. Both are whole milliseconds, the unit of Kafka's protocol.
+
+Answers to `org.apache.kafka.common.utils.Time` (`milliseconds()` and `hiResClockMs()`); like Kafka, both are rounded down.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """What everything that asks for the time is given."""
+
+    def time_ms(self) -> int:
+        """Wall-clock milliseconds since the epoch."""
+
+    def monotonic_ms(self) -> int:
+        """Milliseconds since an arbitrary moment; never goes back."""
+
+
+class SystemClock:
+    """The machine's clocks."""
+
+    __slots__ = ()
+
+    def time_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def monotonic_ms(self) -> int:
+        return time.monotonic_ns() // 1_000_000
+
+
+class ManualClock:
+    """A clock that moves only when it is told to: for tests, simulations and tools."""
+
+    __slots__ = ("_monotonic_ms", "_time_ms")
+
+    def __init__(self, start_ms: int = 0, *, monotonic_ms: int | None = None) -> None:
+        self._time_ms = start_ms
+        self._monotonic_ms = start_ms if monotonic_ms is None else monotonic_ms
+
+    def time_ms(self) -> int:
+        return self._time_ms
+
+    def monotonic_ms(self) -> int:
+        return self._monotonic_ms
+
+    def advance(self, ms: int) -> None:
+        """Let `ms` milliseconds pass on both clocks."""
+        if ms < 0:
+            raise ValueError(f"time does not go back: {ms} ms")
+        self._time_ms += ms
+        self._monotonic_ms += ms
+
+    def set_time_ms(self, time_ms: int) -> None:
+        """Set the wall clock, forward or back, as an operator would; the monotonic clock does not notice."""
+        self._time_ms = time_ms

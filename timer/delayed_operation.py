@@ -1,0 +1,65 @@
+"""An operation that waits until it can complete, or for `delay_ms` at most: a produce that waits for replicas, a fetch that
+waits for bytes, a join that waits for members.
+
+It completes exactly once, by whichever comes first: `try_complete` finds its condition met and calls `force_complete`, or
+its time is up. Either way `on_complete` runs, once; after a time-out `on_expiration` runs too.
+
+Before `on_complete` is called the operation has left the timer and every watch list, so whatever `on_complete` does to the
+purgatory (check other keys, or the same, complete other operations, watch new ones) never meets this one again.
+
+Answers to Kafka's `DelayedOperation`, less the lock: there is one thread.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from odradek.timer.task import TimerTask
+
+
+class CompletionListener(Protocol):
+    """Whoever watches an operation and wants to let go of it when it completes."""
+
+    def forget(self, operation: DelayedOperation) -> None: ...
+
+
+class DelayedOperation(TimerTask):
+    """Subclasses implement `try_complete` and `on_complete`, and `on_expiration` if a time-out means more than completing."""
+
+    __slots__ = ("_is_completed", "watched_by")
+
+    def __init__(self, delay_ms: int) -> None:
+        super().__init__(delay_ms)
+        self._is_completed = False
+        self.watched_by: CompletionListener | None = None
+
+    def try_complete(self) -> bool:
+        """Check the condition; if it is met return `force_complete()`, else False."""
+        raise NotImplementedError
+
+    def on_complete(self) -> None:
+        """What completing means. Called exactly once."""
+        raise NotImplementedError
+
+    def on_expiration(self) -> None:
+        """What running out of time means beyond `on_complete`, after which it is called: a metric, usually."""
+
+    @property
+    def is_completed(self) -> bool:
+        return self._is_completed
+
+    def force_complete(self) -> bool:
+        """Complete now, unless completed already; whether this call did it."""
+        if self._is_completed:
+            return False
+        self._is_completed = True
+        self.cancel()
+        if self.watched_by is not None:
+            self.watched_by.forget(self)
+        self.on_complete()
+        return True
+
+    def run(self) -> None:
+        """The time is up."""
+        if self.force_complete():
+            self.on_expiration()
