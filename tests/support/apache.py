@@ -1,0 +1,120 @@
+"""Apache Kafka 3.9 in ZooKeeper mode, the oracle: what it does is right.
+
+One ZooKeeper serves every Apache broker of a test session; each broker gets a chroot of its own in it, which is as good
+as a fresh ZooKeeper.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.support.broker import FAST_SETTINGS
+from tests.support.jvm import java_command
+from tests.support.process import ManagedProcess, free_port
+
+START_TIMEOUT_S = 60
+STOP_TIMEOUT_S = 60
+SIGTERM_STATUS = 143  # a JVM that ran its shutdown hooks after SIGTERM: 128 + 15
+
+LOG4J = """\
+log4j.rootLogger=INFO, stdout
+log4j.appender.stdout=org.apache.log4j.ConsoleAppender
+log4j.appender.stdout.layout=org.apache.log4j.PatternLayout
+log4j.appender.stdout.layout.ConversionPattern=[%d] %p %m (%c)%n
+log4j.logger.org.apache.zookeeper=WARN
+"""
+
+
+class ZooKeeper:
+    """One standalone ZooKeeper 3.8 on a free loopback port."""
+
+    def __init__(self, directory: Path) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self.port = free_port()
+        self._chroots = itertools.count(1)
+        config = directory / "zoo.cfg"
+        config.write_text(
+            f"tickTime=500\ndataDir={directory / 'data'}\nclientPort={self.port}\nclientPortAddress=127.0.0.1\n"
+            "admin.enableServer=false\nmaxClientCnxns=0\n"
+        )
+        log4j = directory / "log4j.properties"
+        log4j.write_text(LOG4J.replace("log4j.logger.org.apache.zookeeper=WARN\n", ""))
+        command = java_command(
+            "org.apache.zookeeper.server.ZooKeeperServerMain",
+            str(config),
+            options=("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", f"-Dlog4j.configuration=file:{log4j}"),
+        )
+        self._process = ManagedProcess(command, directory / "zookeeper.log", cwd=directory)
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        self._process.start()
+        self._process.wait_for_line(
+            "binding to port|Started AdminServer|PrepRequestProcessor .* started", START_TIMEOUT_S
+        )
+
+    def stop(self) -> None:
+        if self._process.is_running:
+            self._process.terminate()
+
+    def new_chroot(self) -> str:
+        """`host:port/path` of a name space that nobody has used."""
+        return f"{self.address}/kafka-{next(self._chroots)}"
+
+
+class ApacheBroker:
+    """One Apache Kafka broker, `kafka.Kafka`, registered in a ZooKeeper."""
+
+    target = "apache"
+    host = "127.0.0.1"
+
+    def __init__(self, directory: Path, zookeeper_connect: str, settings: Mapping[str, str] | None = None) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self.port = free_port()
+        self.log_dir = directory / "logs"
+        properties = {
+            **FAST_SETTINGS,
+            "listeners": f"PLAINTEXT://{self.host}:{self.port}",
+            "zookeeper.connect": zookeeper_connect,
+            "log.dirs": str(self.log_dir),
+            **(settings or {}),
+        }
+        server_properties = directory / "server.properties"
+        server_properties.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
+        log4j = directory / "log4j.properties"
+        log4j.write_text(LOG4J)
+        command = java_command(
+            "kafka.Kafka",
+            str(server_properties),
+            options=("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-Dlog4j.configuration=file:{log4j}"),
+        )
+        self._process = ManagedProcess(command, directory / "kafka.log", cwd=directory)
+
+    @property
+    def bootstrap(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    def start(self) -> None:
+        self._process.start()
+        self._process.wait_for_line(r"\[KafkaServer id=\d+\] started", START_TIMEOUT_S)
+
+    def stop(self) -> None:
+        status = self._process.terminate(STOP_TIMEOUT_S)
+        if status not in (0, SIGTERM_STATUS):
+            raise self._process.error(f"ended with status {status}")
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def close(self) -> None:
+        """End the process if it still runs, without ceremony: its data is thrown away."""
+        if self._process.is_running:
+            self._process.kill()
+
+    def log_text(self) -> str:
+        return self._process.log_text()

@@ -1,0 +1,82 @@
+"""The daemon as a user starts it: `python -m odradek serve`, a subprocess with a data directory and a free port.
+
+The first start asks for port 0 and reads the address from what the daemon prints; later starts ask for that port again.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.support.broker import FAST_SETTINGS
+from tests.support.jvm import REPOSITORY
+from tests.support.process import ManagedProcess
+
+START_TIMEOUT_S = 20
+STOP_TIMEOUT_S = 20
+STARTED = r"\[KafkaServer id=\d+\] started"
+ADDRESS = r"(?:PLAINTEXT://)?127\.0\.0\.1:(\d{2,5})"
+
+
+class OdradekBroker:
+    """One Odradek broker with embedded metadata."""
+
+    target = "odradek"
+    host = "127.0.0.1"
+
+    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self.log_dir = directory / "logs"
+        self._directory = directory
+        self._settings = {key: value for key, value in FAST_SETTINGS.items() if not key.startswith("zookeeper.")}
+        self._settings.update(settings or {})
+        self._process: ManagedProcess | None = None
+        self._port = 0
+
+    @property
+    def port(self) -> int:
+        assert self._port, "the port is known when the broker has started"
+        return self._port
+
+    @property
+    def bootstrap(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        return self._running().pid
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "odradek", "serve", "--port", str(self._port), "--data", str(self.log_dir)]
+        for key, value in self._settings.items():
+            command += ["--override", f"{key}={value}"]
+        python_path = os.pathsep.join(filter(None, [str(REPOSITORY / "src"), os.environ.get("PYTHONPATH")]))
+        environment = {"PYTHONPATH": python_path, "PYTHONUNBUFFERED": "1"}
+        self._process = ManagedProcess(command, self._directory / "odradek.log", cwd=self._directory, env=environment)
+        self._process.start()
+        self._process.wait_for_line(STARTED, START_TIMEOUT_S)
+        if not self._port:
+            self._port = int(self._process.wait_for_line(ADDRESS, START_TIMEOUT_S)[1])
+
+    def stop(self) -> None:
+        process = self._running()
+        status = process.terminate(STOP_TIMEOUT_S)
+        if status != 0:
+            raise process.error(f"ended with status {status} instead of 0 after SIGTERM")
+
+    def kill(self) -> None:
+        self._running().kill()
+
+    def close(self) -> None:
+        """End the process if it still runs, without ceremony: its data is thrown away."""
+        if self._process is not None and self._process.is_running:
+            self._process.kill()
+
+    def log_text(self) -> str:
+        return self._running().log_text()
+
+    def _running(self) -> ManagedProcess:
+        assert self._process is not None, "never started"
+        return self._process
