@@ -1,10 +1,11 @@
 """Where time comes from: the only module of Odradek that imports `time`.
 
-A broker has two kinds of time, and mixing them up is a bug each way. *Wall-clock time* goes into records, log segments and
-znodes and can jump when an operator or NTP sets it. *Monotonic time* never jumps; every delay, time-out and session is
-measured on it. Both are whole milliseconds, the unit of Kafka's protocol.
+A broker has two kinds of time, and mixing them up is a bug each way. *Wall-clock time* goes into records, log
+segments and znodes and can jump when an operator or NTP sets it. *Monotonic time* never jumps; every delay, time-out
+and session is measured on it. Both are whole milliseconds, the unit of Kafka's protocol.
 
-Answers to `org.apache.kafka.common.utils.Time` (`milliseconds()` and `hiResClockMs()`); like Kafka, both are rounded down.
+Answers to `org.apache.kafka.common.utils.Time` (`milliseconds()` and `hiResClockMs()`); like Kafka, both are rounded
+down.
 """
 
 from __future__ import annotations

@@ -1,37 +1,40 @@
-"""An operation that waits until it can complete, or for `delay_ms` at most: a produce that waits for replicas, a fetch that
-waits for bytes, a join that waits for members.
+"""An operation that waits until it can complete, or for `delay_ms` at most: a produce that waits for replicas, a
+fetch that waits for bytes, a join that waits for members.
 
-It completes exactly once, by whichever comes first: `try_complete` finds its condition met and calls `force_complete`, or
-its time is up. Either way `on_complete` runs, once; after a time-out `on_expiration` runs too.
+It completes exactly once, by whichever comes first: `try_complete` finds its condition met and calls
+`force_complete`, or its time is up. Either way `on_complete` runs, once; after a time-out `on_expiration` runs too.
 
-Before `on_complete` is called the operation has left the timer and every watch list, so whatever `on_complete` does to the
-purgatory (check other keys, or the same, complete other operations, watch new ones) never meets this one again.
+Before `on_complete` is called the operation has left the timer and every watch list, so whatever `on_complete` does
+to the purgatory (check other keys, or the same, complete other operations, watch new ones) never meets this one
+again.
 
 Answers to Kafka's `DelayedOperation`, less the lock: there is one thread.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Protocol
 
 from odradek.timer.task import TimerTask
 
 
-class CompletionListener(Protocol):
-    """Whoever watches an operation and wants to let go of it when it completes."""
+class Watcher(Protocol):
+    """Who watches an operation, and lets go of it when it completes: its purgatory."""
 
     def forget(self, operation: DelayedOperation) -> None: ...
 
 
 class DelayedOperation(TimerTask):
-    """Subclasses implement `try_complete` and `on_complete`, and `on_expiration` if a time-out means more than completing."""
+    """Subclasses implement `try_complete` and `on_complete`, and `on_expiration` if a time-out means more than that."""
 
-    __slots__ = ("_is_completed", "watched_by")
+    __slots__ = ("_is_completed", "watch_keys", "watched_by")
 
     def __init__(self, delay_ms: int) -> None:
         super().__init__(delay_ms)
         self._is_completed = False
-        self.watched_by: CompletionListener | None = None
+        self.watched_by: Watcher | None = None
+        self.watch_keys: tuple[Hashable, ...] = ()
 
     def try_complete(self) -> bool:
         """Check the condition; if it is met return `force_complete()`, else False."""

@@ -1,21 +1,22 @@
 """Where delayed operations wait: in the timer for their time-out, and under each key whose change may complete them.
 
 Whoever changes something (a high watermark moves, a member joins) calls `check_and_complete` with its key, and every
-operation watched under that key gets to try. An operation is tried before it is watched, which usually spares the rest,
-and again after, because the first attempt may itself have changed what it waits for.
+operation watched under that key gets to try. An operation is tried before it is watched, which usually spares the
+rest, and again after, because the first attempt may itself have changed what it waits for.
 
-Answers to Kafka's `DelayedOperationPurgatory`. Where Kafka leaves a completed operation in the watch lists until its keys
-are checked or until `purge.interval.requests` such operations have gathered, and then walks all the lists, here it leaves
-them all in the moment it completes: its watch lists are dicts, so that is O(1) for each of its keys. The lists hold nothing
-dead, a key without operations is no key, no pause grows with the number of operations, and the purge interval has nothing
-left to bound. `num_delayed` is exact for this purgatory although all of them share one timer.
+Answers to Kafka's `DelayedOperationPurgatory`. Where Kafka leaves a completed operation in the watch lists until its
+keys are checked or until `purge.interval.requests` such operations have gathered, and then walks all the lists, here
+it leaves them all in the moment it completes: its watch lists are dicts, so that is O(1) for each of its keys. The
+lists hold nothing dead, a key without operations is no key, no pause grows with the number of operations, and the
+purge interval has nothing left to bound. `num_delayed` is exact for this purgatory although all of them share one
+timer.
 
-Invariant: an operation is in the list of key `k` exactly if `k` is among its keys in `_keys`; it is in no list once it has
-completed.
+Invariant: an operation is in the list of a key exactly if the key is among its `watch_keys`; a completed operation
+has none.
 
-Exceptions: one from the operation that is being added goes to its caller, whose request it is. One from an operation that
-`check_and_complete` meets is not the caller's, who merely moved a high watermark: it goes to the timer's `on_error`, and the
-others still get their turn.
+Exceptions: one from the operation that is being added goes to its caller, whose request it is. One from an operation
+that `check_and_complete` meets is not the caller's, who merely moved a high watermark: it goes to the timer's
+`on_error` (without one it is raised when the others have had their turn).
 """
 
 from __future__ import annotations
@@ -27,3 +28,103 @@ from odradek.timer.delayed_operation import DelayedOperation
 from odradek.timer.system_timer import SystemTimer
 
 OperationT = TypeVar("OperationT", bound=DelayedOperation)
+
+
+class DelayedOperationPurgatory(Generic[OperationT]):
+    """Delayed operations of one kind."""
+
+    __slots__ = ("_num_delayed", "_timer", "_watchers", "name")
+
+    def __init__(self, name: str, timer: SystemTimer) -> None:
+        self.name = name
+        self._timer = timer
+        # The inner dicts are sets that keep the order of arrival.
+        self._watchers: dict[Hashable, dict[DelayedOperation, OperationT]] = {}
+        self._num_delayed = 0
+
+    def try_complete_else_watch(self, operation: OperationT, keys: Iterable[Hashable]) -> bool:
+        """Complete `operation` now if possible, else let it wait under each of `keys`; whether this call completed it."""
+        watch_keys = tuple(dict.fromkeys(keys))
+        if not watch_keys:
+            raise ValueError(f"an operation of purgatory {self.name} without a key could complete only by time-out")
+        if operation.try_complete():
+            return True
+        if operation.is_completed:
+            return False
+        self._watch(operation, watch_keys)
+        try:
+            if operation.try_complete():
+                return True
+        except BaseException:
+            # The caller answers with this error; a time-out later must not answer once more.
+            self.forget(operation)
+            raise
+        if not operation.is_completed:
+            self._timer.add(operation)
+        return False
+
+    def check_and_complete(self, key: Hashable) -> int:
+        """Let the operations watched under `key` try to complete; how many did."""
+        watchers = self._watchers.get(key)
+        if watchers is None:
+            return 0
+        completed = 0
+        failed = False
+        for operation in list(watchers.values()):
+            if operation not in watchers:
+                continue  # completed or cancelled by one that came before it
+            try:
+                if operation.try_complete():
+                    completed += 1
+            except Exception as error:  # noqa: BLE001 - a bug of another's request, see above
+                self._timer.report_error(operation, error)
+                failed = True
+        if failed:
+            self._timer.raise_unhandled()
+        return completed
+
+    def cancel_for_key(self, key: Hashable) -> list[OperationT]:
+        """Stop watching under `key` and stop the time-outs of the operations found there. They are not completed."""
+        cancelled = list(self._watchers.pop(key, {}).values())
+        for operation in cancelled:
+            operation.cancel()
+            operation.watch_keys = tuple(other for other in operation.watch_keys if other != key)
+            if not operation.watch_keys:
+                operation.watched_by = None
+                self._num_delayed -= 1
+        return cancelled
+
+    def forget(self, operation: DelayedOperation) -> None:
+        """Take `operation` out of every watch list; called by the operation as it completes."""
+        for key in operation.watch_keys:
+            watchers = self._watchers[key]
+            del watchers[operation]
+            if not watchers:
+                del self._watchers[key]
+        operation.watch_keys = ()
+        operation.watched_by = None
+        self._num_delayed -= 1
+
+    @property
+    def watched(self) -> int:
+        """The sizes of all watch lists together: an operation counts once for each key. (Kafka's PurgatorySize.)"""
+        return sum(len(watchers) for watchers in self._watchers.values())
+
+    @property
+    def num_delayed(self) -> int:
+        """The number of operations that wait. (Kafka's NumDelayedOperations.)"""
+        return self._num_delayed
+
+    @property
+    def num_keys(self) -> int:
+        """The number of keys under which anything waits."""
+        return len(self._watchers)
+
+    def _watch(self, operation: OperationT, watch_keys: tuple[Hashable, ...]) -> None:
+        if operation.watched_by is not None:
+            raise ValueError(f"{operation!r} is watched already")
+        operation.watched_by = self
+        operation.watch_keys = watch_keys
+        for key in watch_keys:
+            self._watchers.setdefault(key, {})[operation] = operation
+        self._num_delayed += 1

@@ -1,21 +1,21 @@
 """Runs tasks when their time has come. Everything that waits in the broker waits in one of these.
 
-The timer does not tick. It knows its next deadline, `broker/ticker.py` sleeps until then and calls `advance`. When a new
-task brings the deadline forward, `on_earlier_deadline` says so.
+The timer does not tick. It knows its next deadline, `broker/ticker.py` sleeps until then and calls `advance`. When a
+new task brings the deadline forward, `on_earlier_deadline` says so.
 
-- A task never runs early, by `Clock.monotonic_ms`, and at most one tick late, plus however late `advance` is called. Tasks
-  run in the order of their expiration; those of the same tick in no promised order.
-- A task whose delay is zero or negative runs in the next `advance`: never inside `add`, whose caller is not ready for it,
-  and never in the `advance` that is under way, which would not end if a task kept adding itself.
+- A task never runs early, by `Clock.monotonic_ms`, and at most one tick late, plus however late `advance` is called.
+  Tasks run in the order of their expiration; those of the same tick in no promised order.
+- A task whose delay is zero or negative runs in the next `advance`: never inside `add`, whose caller is not ready for
+  it, and never in the `advance` that is under way, which would not end if a task kept adding itself.
 - While a task runs it waits nowhere, so it may add itself again, add and cancel others. `advance` is not re-entrant.
-- A task that raises does not keep the others from running. An exception here is a bug, there is nobody to answer. It is
-  handed to `on_error`; without one, `advance` finishes its round and raises all of them as one ExceptionGroup, so that a
-  test or a tool cannot overlook it. What is not an `Exception` (KeyboardInterrupt, cancellation) passes at once; the
-  tasks that have not run yet keep waiting.
+- A task that raises does not keep the others from running. An exception here is a bug, there is nobody to answer. It
+  is handed to `on_error`; without one, `advance` finishes its round and raises all of them as one ExceptionGroup, so
+  that a test or a tool cannot overlook it. What is not an `Exception` (KeyboardInterrupt, cancellation) passes at
+  once; the tasks that have not run yet keep waiting.
 
 Answers to Kafka's `SystemTimer`, which has an executor thread for expired tasks where we have the next `advance`. Two
-differences: an expired task that has not run yet can still be cancelled, and an expiration past 2^63 ms is just far away
-(in Java it overflows and fires at once).
+differences: an expired task that has not run yet can still be cancelled, and an expiration past 2^63 ms is just far
+away (in Java it overflows and fires at once).
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ class SystemTimer:
     __slots__ = (
         "_advancing",
         "_due",
-        "_errors",
         "_monotonic_ms",
         "_queue",
         "_running",
         "_tick_ms",
+        "_unhandled",
         "_wheel",
         "on_earlier_deadline",
         "on_error",
@@ -81,7 +81,7 @@ class SystemTimer:
         self._running = TimerTaskList(_ALL_EXPIRED, 0)
         """Those of them that the `advance` under way, or one cut short by its budget, is to run."""
         self._advancing = False
-        self._errors: list[Exception] = []
+        self._unhandled: list[Exception] = []
         self.on_error = on_error
         self.on_earlier_deadline: Callable[[], None] | None = None
 
@@ -119,8 +119,8 @@ class SystemTimer:
     def advance(self, budget_ms: int | None = None) -> int:
         """Run what is due by the clock, and say how many tasks that was.
 
-        With a budget, stop after the first task that ends `budget_ms` or more after the call; what is left stays due, and
-        `next_deadline_ms` is in the past until it has run.
+        With a budget, stop after the first task that ends `budget_ms` or more after the call. What is left stays due,
+        and `next_deadline_ms` says so, until it has run.
         """
         if self._advancing:
             raise RuntimeError("a task called SystemTimer.advance")
@@ -143,9 +143,8 @@ class SystemTimer:
                 wheel.advance_clock(now_ms)
         finally:
             self._advancing = False
-        if self._errors:
-            errors, self._errors = self._errors, []
-            raise ExceptionGroup(f"{len(errors)} timer task(s) failed", errors)
+        if self._unhandled:
+            self.raise_unhandled()
         return fired
 
     def next_deadline_ms(self) -> int | None:
@@ -182,11 +181,17 @@ class SystemTimer:
         )
 
     def report_error(self, task: TimerTask, error: Exception) -> None:
-        """Pass on an exception that nobody waits for."""
+        """Pass on an exception that nobody waits for; without an `on_error`, keep it for `raise_unhandled`."""
         if self.on_error is None:
-            self._errors.append(error)
+            self._unhandled.append(error)
         else:
             self.on_error(task, error)
+
+    def raise_unhandled(self) -> None:
+        """Raise what has gathered, at the end of a round; a round within a running task leaves it to `advance`."""
+        if self._unhandled and not self._advancing:
+            errors, self._unhandled = self._unhandled, []
+            raise ExceptionGroup("tasks failed", errors)
 
     def _notice_earlier_deadline(self) -> None:
         if self.on_earlier_deadline is not None and not self._advancing:
@@ -199,7 +204,7 @@ class SystemTimer:
         return self._empty(self._running, stop_ms)
 
     def _empty(self, bucket: TimerTaskList, stop_ms: int | None) -> tuple[int, bool]:
-        """Run the tasks of `bucket` that have expired, demote the others. How many ran, and whether the bucket is empty."""
+        """Run the tasks of `bucket` that have expired, demote the others: how many ran, whether the bucket is empty."""
         fired = 0
         root = bucket.root
         add = self._wheel.add

@@ -1,11 +1,11 @@
 """A task that runs once its delay has passed, unless it is cancelled first.
 
-The task is its own list entry: while it waits, `bucket` names the list that holds it and `previous` and `next` are its
-neighbours there; while it does not, `bucket` is None and the two links do not exist. So a task waits in one place at most,
-and inserting it allocates nothing.
+The task is its own list entry: while it waits, `bucket` names the list that holds it and `previous` and `next` are
+its neighbours there; while it does not, `bucket` is None and the two links do not exist. So a task waits in one place
+at most, and inserting it allocates nothing.
 
-Answers to Kafka's `TimerTask` and `TimerTaskEntry`. Kafka has two objects because two threads may move one task at the
-same time; all of this runs on one loop.
+Answers to Kafka's `TimerTask` and `TimerTaskEntry`. Kafka has two objects because two threads may move one task at
+the same time; all of this runs on one loop.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class TimerTask:
         raise NotImplementedError
 
     def cancel(self) -> None:
-        """Leave the timer, if still waiting in one, in O(1). A task that is running, has run or was never added is left as it is."""
+        """Leave the timer, in O(1). Without effect on a task that waits in none: not added, running, or done."""
         bucket = self.bucket
         if bucket is not None:
             previous = self.previous

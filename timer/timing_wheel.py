@@ -1,9 +1,9 @@
 """Hierarchical timing wheels: O(1) insertion and removal whatever the number of waiting tasks.
 
-A wheel is a ring of `wheel_size` buckets, each standing for `tick_ms` milliseconds. A task that expires at `t` belongs to
-slot `t // tick_ms`, whose place in the ring is `slot % wheel_size`. Seen from its current time (rounded down to a whole
-tick) the wheel reaches `tick_ms * wheel_size` ahead, so no two slots within reach share a place. What lies beyond goes to
-the overflow wheel, whose tick is the whole reach of this one. With the defaults:
+A wheel is a ring of `wheel_size` buckets, each standing for `tick_ms` milliseconds. A task that expires at `t`
+belongs to slot `t // tick_ms`, whose place in the ring is `slot % wheel_size`. Seen from its current time (rounded
+down to a whole tick) the wheel reaches `tick_ms * wheel_size` ahead, so no two slots within reach share a place. What
+lies beyond goes to the overflow wheel, whose tick is the whole reach of this one. With the defaults:
 
     level   tick     reach      a task due at 2, 19, 350 or 450, added at 0, goes to
     1       1 ms     20 ms      bucket 2 (2), bucket 19 (19)
@@ -11,15 +11,15 @@ the overflow wheel, whose tick is the whole reach of this one. With the defaults
     3       400 ms   8 s        bucket 1 (400..799)
     4       8 s      160 s
 
-A bucket falls due at the beginning of its span. The tasks of an overflow bucket are then added anew and land in a finer
-wheel (demotion): the task due at 450 leaves level 3 at 400, level 2 (440..459) at 440, and level 1 at 450.
+A bucket falls due at the beginning of its span. The tasks of an overflow bucket are then added anew and land in a
+finer wheel (demotion): the task due at 450 leaves level 3 at 400, level 2 (440..459) at 440, and level 1 at 450.
 
-Two departures from Kafka's `TimingWheel`, neither visible in when a task fires: buckets exist only while they are wanted,
-and they queue by deadline in a heap instead of a DelayQueue. The heap holds buckets, not tasks: at most `wheel_size` for
-each level, and fifteen levels reach past any 64-bit number of milliseconds.
+Two departures from Kafka's `TimingWheel`, neither visible in when a task fires: buckets exist only while they are
+wanted, and they queue by deadline in a heap instead of a DelayQueue. The heap holds buckets, not tasks: at most
+`wheel_size` for each level, and fifteen levels reach past any 64-bit number of milliseconds.
 
-Invariant: every bucket of a wheel begins after its current time and before its end, except the one that `SystemTimer` is
-emptying at the moment.
+Invariant: every bucket of a wheel begins after its current time and before its end, except the one that `SystemTimer`
+is emptying at the moment.
 """
 
 from __future__ import annotations
