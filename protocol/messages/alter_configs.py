@@ -1,0 +1,33 @@
+"""AlterConfigs (API key 33), versions 0-2, flexible from 2."""
+
+from __future__ import annotations
+
+from odradek.protocol.schema import Request, Response, Struct, array, boolean, int8, int16, int32, string
+
+
+class AlterableConfig(Struct):
+    name: str = string("0+")
+    value: str | None = string("0+", nullable="0+")
+
+
+class AlterConfigsResource(Struct):
+    resource_type: int = int8("0+")
+    resource_name: str = string("0+")
+    configs: list[AlterableConfig] = array(AlterableConfig, "0+")
+
+
+class AlterConfigsRequest(Request, key=33, versions="0-2", flexible="2+"):
+    resources: list[AlterConfigsResource] = array(AlterConfigsResource, "0+")
+    validate_only: bool = boolean("0+")
+
+
+class AlterConfigsResourceResponse(Struct):
+    error_code: int = int16("0+")
+    error_message: str | None = string("0+", nullable="0+")
+    resource_type: int = int8("0+")
+    resource_name: str = string("0+")
+
+
+class AlterConfigsResponse(Response, key=33, versions="0-2", flexible="2+"):
+    throttle_time_ms: int = int32("0+")
+    responses: list[AlterConfigsResourceResponse] = array(AlterConfigsResourceResponse, "0+")

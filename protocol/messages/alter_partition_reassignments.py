@@ -1,0 +1,38 @@
+"""AlterPartitionReassignments (API key 45), version 0, flexible."""
+
+from __future__ import annotations
+
+from odradek.protocol.schema import INT32, Request, Response, Struct, array, int16, int32, string
+
+
+class ReassignablePartition(Struct):
+    partition_index: int = int32("0+")
+    replicas: list[int] | None = array(INT32, "0+", nullable="0+", default=None)
+
+
+class ReassignableTopic(Struct):
+    name: str = string("0+")
+    partitions: list[ReassignablePartition] = array(ReassignablePartition, "0+")
+
+
+class AlterPartitionReassignmentsRequest(Request, key=45, versions="0", flexible="0+"):
+    timeout_ms: int = int32("0+", default=60000)
+    topics: list[ReassignableTopic] = array(ReassignableTopic, "0+")
+
+
+class ReassignablePartitionResponse(Struct):
+    partition_index: int = int32("0+")
+    error_code: int = int16("0+")
+    error_message: str | None = string("0+", nullable="0+")
+
+
+class ReassignableTopicResponse(Struct):
+    name: str = string("0+")
+    partitions: list[ReassignablePartitionResponse] = array(ReassignablePartitionResponse, "0+")
+
+
+class AlterPartitionReassignmentsResponse(Response, key=45, versions="0", flexible="0+"):
+    throttle_time_ms: int = int32("0+")
+    error_code: int = int16("0+")
+    error_message: str | None = string("0+", nullable="0+")
+    responses: list[ReassignableTopicResponse] = array(ReassignableTopicResponse, "0+")

@@ -1,0 +1,34 @@
+"""AlterReplicaLogDirs (API key 34), versions 0-2, flexible from 2."""
+
+from __future__ import annotations
+
+from odradek.protocol.schema import INT32, Request, Response, Struct, array, int16, int32, string
+
+
+class AlterReplicaLogDirTopic(Struct):
+    name: str = string("0+")
+    partitions: list[int] = array(INT32, "0+")
+
+
+class AlterReplicaLogDir(Struct):
+    path: str = string("0+")
+    topics: list[AlterReplicaLogDirTopic] = array(AlterReplicaLogDirTopic, "0+")
+
+
+class AlterReplicaLogDirsRequest(Request, key=34, versions="0-2", flexible="2+"):
+    dirs: list[AlterReplicaLogDir] = array(AlterReplicaLogDir, "0+")
+
+
+class AlterReplicaLogDirPartitionResult(Struct):
+    partition_index: int = int32("0+")
+    error_code: int = int16("0+")
+
+
+class AlterReplicaLogDirTopicResult(Struct):
+    topic_name: str = string("0+")
+    partitions: list[AlterReplicaLogDirPartitionResult] = array(AlterReplicaLogDirPartitionResult, "0+")
+
+
+class AlterReplicaLogDirsResponse(Response, key=34, versions="0-2", flexible="2+"):
+    throttle_time_ms: int = int32("0+")
+    results: list[AlterReplicaLogDirTopicResult] = array(AlterReplicaLogDirTopicResult, "0+")

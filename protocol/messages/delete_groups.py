@@ -1,0 +1,19 @@
+"""DeleteGroups (API key 42), versions 0-2, flexible from 2."""
+
+from __future__ import annotations
+
+from odradek.protocol.schema import STRING, Request, Response, Struct, array, int16, int32, string
+
+
+class DeleteGroupsRequest(Request, key=42, versions="0-2", flexible="2+"):
+    groups_names: list[str] = array(STRING, "0+")
+
+
+class DeletableGroupResult(Struct):
+    group_id: str = string("0+")
+    error_code: int = int16("0+")
+
+
+class DeleteGroupsResponse(Response, key=42, versions="0-2", flexible="2+"):
+    throttle_time_ms: int = int32("0+")
+    results: list[DeletableGroupResult] = array(DeletableGroupResult, "0+")

@@ -1,0 +1,16 @@
+"""ExpireDelegationToken (API key 40), versions 0-2, flexible from 2."""
+
+from __future__ import annotations
+
+from odradek.protocol.schema import Request, Response, byte_string, int16, int32, int64
+
+
+class ExpireDelegationTokenRequest(Request, key=40, versions="0-2", flexible="2+"):
+    hmac: bytes = byte_string("0+")
+    expiry_time_period_ms: int = int64("0+")
+
+
+class ExpireDelegationTokenResponse(Response, key=40, versions="0-2", flexible="2+"):
+    error_code: int = int16("0+")
+    expiry_timestamp_ms: int = int64("0+")
+    throttle_time_ms: int = int32("0+")

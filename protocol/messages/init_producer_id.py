@@ -1,0 +1,19 @@
+"""InitProducerId (API key 22), versions 0-5, flexible from 2."""
+
+from __future__ import annotations
+
+from odradek.protocol.schema import Request, Response, int16, int32, int64, string
+
+
+class InitProducerIdRequest(Request, key=22, versions="0-5", flexible="2+"):
+    transactional_id: str | None = string("0+", nullable="0+")
+    transaction_timeout_ms: int = int32("0+")
+    producer_id: int = int64("3+", default=-1)
+    producer_epoch: int = int16("3+", default=-1)
+
+
+class InitProducerIdResponse(Response, key=22, versions="0-5", flexible="2+"):
+    throttle_time_ms: int = int32("0+", ignorable=True)
+    error_code: int = int16("0+")
+    producer_id: int = int64("0+", default=-1)
+    producer_epoch: int = int16("0+")

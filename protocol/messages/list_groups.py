@@ -1,0 +1,23 @@
+"""ListGroups (API key 16), versions 0-5, flexible from 3."""
+
+from __future__ import annotations
+
+from odradek.protocol.schema import STRING, Request, Response, Struct, array, int16, int32, string
+
+
+class ListGroupsRequest(Request, key=16, versions="0-5", flexible="3+"):
+    states_filter: list[str] = array(STRING, "4+")
+    types_filter: list[str] = array(STRING, "5+")
+
+
+class ListedGroup(Struct):
+    group_id: str = string("0+")
+    protocol_type: str = string("0+")
+    group_state: str = string("4+", ignorable=True)
+    group_type: str = string("5+", ignorable=True)
+
+
+class ListGroupsResponse(Response, key=16, versions="0-5", flexible="3+"):
+    throttle_time_ms: int = int32("1+", ignorable=True)
+    error_code: int = int16("0+")
+    groups: list[ListedGroup] = array(ListedGroup, "0+")

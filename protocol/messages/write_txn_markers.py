@@ -1,0 +1,41 @@
+"""WriteTxnMarkers (API key 27), versions 0-1, flexible from 1."""
+
+from __future__ import annotations
+
+from odradek.protocol.schema import INT32, Request, Response, Struct, array, boolean, int16, int32, int64, string
+
+
+class WritableTxnMarkerTopic(Struct):
+    name: str = string("0+")
+    partition_indexes: list[int] = array(INT32, "0+")
+
+
+class WritableTxnMarker(Struct):
+    producer_id: int = int64("0+")
+    producer_epoch: int = int16("0+")
+    transaction_result: bool = boolean("0+")
+    topics: list[WritableTxnMarkerTopic] = array(WritableTxnMarkerTopic, "0+")
+    coordinator_epoch: int = int32("0+")
+
+
+class WriteTxnMarkersRequest(Request, key=27, versions="0-1", flexible="1+"):
+    markers: list[WritableTxnMarker] = array(WritableTxnMarker, "0+")
+
+
+class WritableTxnMarkerPartitionResult(Struct):
+    partition_index: int = int32("0+")
+    error_code: int = int16("0+")
+
+
+class WritableTxnMarkerTopicResult(Struct):
+    name: str = string("0+")
+    partitions: list[WritableTxnMarkerPartitionResult] = array(WritableTxnMarkerPartitionResult, "0+")
+
+
+class WritableTxnMarkerResult(Struct):
+    producer_id: int = int64("0+")
+    topics: list[WritableTxnMarkerTopicResult] = array(WritableTxnMarkerTopicResult, "0+")
+
+
+class WriteTxnMarkersResponse(Response, key=27, versions="0-1", flexible="1+"):
+    markers: list[WritableTxnMarkerResult] = array(WritableTxnMarkerResult, "0+")
