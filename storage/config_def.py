@@ -229,7 +229,7 @@ class ConfigKey:
 
     name: str
     type: ConfigType
-    default: str | None | NoDefault
+    default: str | NoDefault | None
     importance: Importance
     doc: str
     validator: Validator | None = None

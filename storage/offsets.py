@@ -1,0 +1,59 @@
+"""Small values that name places in a log.
+
+Answers to LogOffsetMetadata, TimestampOffset, FileRecords.TimestampAndOffset and EpochEntry's end-offset answer.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+UNKNOWN_OFFSET: Final = -1
+UNKNOWN_POSITION: Final = -1
+NO_TIMESTAMP: Final = -1
+NO_EPOCH: Final = -1
+
+
+class LogOffsetMetadata(NamedTuple):
+    """An offset with the place it has in a file, if that is known. Lets fetches count bytes without reading."""
+
+    message_offset: int
+    segment_base_offset: int = UNKNOWN_OFFSET
+    relative_position: int = UNKNOWN_POSITION
+
+    @property
+    def message_offset_only(self) -> bool:
+        return self.segment_base_offset < 0
+
+    def on_older_segment(self, that: LogOffsetMetadata) -> bool:
+        return not self.message_offset_only and self.segment_base_offset < that.segment_base_offset
+
+    def on_same_segment(self, that: LogOffsetMetadata) -> bool:
+        return not self.message_offset_only and self.segment_base_offset == that.segment_base_offset
+
+    def position_diff(self, that: LogOffsetMetadata) -> int:
+        """Bytes from `that` to here, when both lie in one segment; 1 when the place of either is not known."""
+        if not self.on_same_segment(that):
+            return 1 if self.message_offset > that.message_offset else 0
+        return self.relative_position - that.relative_position
+
+
+class TimestampOffset(NamedTuple):
+    """A timestamp and the last offset of the batch that holds it: what a time index stores."""
+
+    timestamp: int
+    offset: int
+
+
+class TimestampAndOffset(NamedTuple):
+    """The answer to a lookup by time: one record."""
+
+    timestamp: int
+    offset: int
+    leader_epoch: int = NO_EPOCH
+
+
+class EpochEndOffset(NamedTuple):
+    """The answer to OffsetForLeaderEpoch; (-1, -1) when undefined."""
+
+    leader_epoch: int
+    end_offset: int

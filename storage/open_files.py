@@ -1,0 +1,78 @@
+"""The descriptors the logs hold: a bounded set with the least recently used leaving first.
+
+Ten thousand partitions have tens of thousands of files, most of them untouched for hours. A closed segment therefore
+holds no descriptor until it is read, and an index none until it is searched or written (a mapping holds one as well).
+Whoever opens something registers here as an `Evictable`; above the limit, or when the kernel answers EMFILE, the oldest
+ones that nobody uses are closed. A file being drained into a socket is in use and declines.
+
+Kafka keeps all of them open and leaves the limit to ulimit.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+OPEN_FILES_MAX: Final = 8192
+"""The default limit; the broker lowers it when RLIMIT_NOFILE is small."""
+
+_EVICT_AT_ONCE: Final = 64
+T = TypeVar("T")
+
+
+class Evictable(Protocol):
+    """Something that holds a descriptor it can get back later."""
+
+    def evict(self) -> bool:
+        """Close the descriptor and answer True, or answer False because it is in use."""
+
+
+class OpenFiles:
+    """Least-recently-used bookkeeping over everything that holds a descriptor."""
+
+    __slots__ = ("_entries", "limit")
+
+    def __init__(self, limit: int = OPEN_FILES_MAX) -> None:
+        self.limit = limit
+        self._entries: OrderedDict[Evictable, None] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def touch(self, entry: Evictable) -> None:
+        """Note a use of an open entry."""
+        self._entries.move_to_end(entry)
+
+    def opening(self, entry: Evictable, open_it: Callable[[], T]) -> T:
+        """Open something and register its holder, making room first and once more if the kernel refuses."""
+        if len(self._entries) >= self.limit:
+            self._evict(_EVICT_AT_ONCE)
+        try:
+            opened = open_it()
+        except OSError as error:
+            if error.errno not in (errno.EMFILE, errno.ENFILE) or not self._evict(_EVICT_AT_ONCE):
+                raise
+            opened = open_it()
+        self._entries[entry] = None
+        return opened
+
+    def closed(self, entry: Evictable) -> None:
+        """Note that the entry holds nothing any more."""
+        self._entries.pop(entry, None)
+
+    def _evict(self, count: int) -> int:
+        """Close up to `count` of the longest unused entries; those in use move to the young end."""
+        evicted = 0
+        for entry in list(self._entries)[: 2 * count]:
+            if evicted == count:
+                break
+            if entry.evict():
+                self._entries.pop(entry, None)
+                evicted += 1
+            else:
+                self._entries.move_to_end(entry)
+        return evicted
