@@ -7,12 +7,17 @@ as a fresh ZooKeeper.
 from __future__ import annotations
 
 import itertools
+import socket
+import struct
 from collections.abc import Mapping
 from pathlib import Path
 
 from tests.support.broker import FAST_SETTINGS
 from tests.support.jvm import java_command
 from tests.support.process import ManagedProcess, free_port
+from tests.support.waiting import eventually
+
+METADATA = 3
 
 START_TIMEOUT_S = 60
 STOP_TIMEOUT_S = 60
@@ -102,6 +107,19 @@ class ApacheBroker:
     def start(self) -> None:
         self._process.start()
         self._process.wait_for_line(r"\[KafkaServer id=\d+\] started", START_TIMEOUT_S)
+        eventually(self._has_metadata, timeout_s=START_TIMEOUT_S)
+
+    def _has_metadata(self) -> bool:
+        """Whether Metadata names a broker and a controller: Apache prints "started" a little before that."""
+        frame = struct.pack(">hhihi", METADATA, 1, 1, -1, 0)  # version 1, no client id, no topics
+        with socket.create_connection((self.host, self.port), timeout=5) as connection:
+            connection.sendall(struct.pack(">i", len(frame)) + frame)
+            with connection.makefile("rb") as answers:
+                (size,) = struct.unpack(">i", answers.read(4))
+                body = answers.read(size)
+        (brokers,) = struct.unpack_from(">i", body, 4)
+        (controller,) = struct.unpack_from(">i", body, len(body) - 8)  # followed by an empty array of topics
+        return brokers > 0 and controller >= 0
 
     def stop(self) -> None:
         status = self._process.terminate(STOP_TIMEOUT_S)
