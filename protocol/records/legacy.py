@@ -1,0 +1,307 @@
+"""Messages of magic 0 and 1, seen as batches.
+
+    offset i64 | size i32 | CRC-32 u32 | magic i8 | attributes i8 | [magic 1: timestamp i64] | key length i32 | key
+    | value length i32 | value
+
+An uncompressed message is a batch of one. A compressed one is a *wrapper*: its value is a compressed set of messages
+and its offset that of the last of them. Inside, offsets are absolute (magic 0) or count from 0 (magic 1, KIP-31), and
+with LogAppendTime the wrapper's timestamp is that of all. The CRC is zlib's and covers magic to end.
+
+Old segments and old clients still bring them; we write them only for clients that fetch with version 3 or below.
+Answers to `AbstractLegacyRecordBatch` and `LegacyRecord`.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator
+from struct import Struct
+from typing import Final
+
+from odradek.protocol.records.compression import CompressionType, compress, decompress
+from odradek.protocol.records.errors import CorruptRecordError, InvalidRecordError, UnsupportedCompressionError
+from odradek.protocol.records.layout import (
+    COMPRESSION_MASK,
+    CREATE_TIME,
+    LEGACY_HEADER,
+    LEGACY_OVERHEAD_V0,
+    LEGACY_TIMESTAMP_POSITION,
+    LOG_APPEND_TIME,
+    LOG_OVERHEAD,
+    MAGIC_POSITION,
+    MAGIC_V0,
+    MAGIC_V1,
+    MAX_DECOMPRESSED_BYTES,
+    NO_PARTITION_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    NO_TIMESTAMP_TYPE,
+    TIMESTAMP_TYPE_MASK,
+)
+from odradek.protocol.records.record import Record, SimpleRecord
+
+_INT: Final = Struct(">i")
+_LONG: Final = Struct(">q")
+
+
+class LegacyBatch:
+    """A view over one message of magic 0 or 1, with the attributes of a `RecordBatch` as far as it can have them.
+
+    `buffer` may be just the header (18 bytes, 26 for magic 1). The base offset of a wrapper is inside it, so asking
+    for it opens the batch.
+    """
+
+    __slots__ = ("_base_offset", "attributes", "buffer", "crc", "last_offset", "length", "magic", "max_timestamp")
+
+    def __init__(self, buffer: memoryview) -> None:
+        if len(buffer) < LEGACY_HEADER.size:
+            raise CorruptRecordError(f"Record is corrupt (it has only {len(buffer)} bytes)")
+        self.buffer = buffer
+        self.last_offset: int
+        self.length: int
+        self.crc: int
+        self.magic: int
+        self.attributes: int
+        self.last_offset, self.length, self.crc, self.magic, self.attributes = LEGACY_HEADER.unpack_from(buffer)
+        self.max_timestamp: int = NO_TIMESTAMP
+        if self.magic == MAGIC_V1:
+            if len(buffer) < LEGACY_TIMESTAMP_POSITION + 8:
+                raise CorruptRecordError(f"Record is corrupt (it has only {len(buffer)} bytes)")
+            (self.max_timestamp,) = _LONG.unpack_from(buffer, LEGACY_TIMESTAMP_POSITION)
+        self._base_offset: int | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"LegacyBatch(magic={self.magic}, last_offset={self.last_offset}, attributes={self.attributes}, "
+            f"compression_type={self.compression_type}, crc={self.crc}, max_timestamp={self.max_timestamp})"
+        )
+
+    # What messages of old do not have, as Kafka answers it.
+    partition_leader_epoch: Final = NO_PARTITION_LEADER_EPOCH
+    producer_id: Final = NO_PRODUCER_ID
+    producer_epoch: Final = NO_PRODUCER_EPOCH
+    base_sequence: Final = NO_SEQUENCE
+    last_sequence: Final = NO_SEQUENCE
+    record_count: Final = None
+    """Unknown without opening a wrapper."""
+    delete_horizon_ms: Final = None
+    has_producer_id: Final = False
+    is_transactional: Final = False
+    is_control: Final = False
+    has_delete_horizon: Final = False
+
+    @property
+    def size_in_bytes(self) -> int:
+        """The whole message, as its size field declares it."""
+        return LOG_OVERHEAD + self.length
+
+    @property
+    def base_offset(self) -> int:
+        """The first record's offset."""
+        if not self.attributes & COMPRESSION_MASK:
+            return self.last_offset
+        if self._base_offset is None:
+            self._base_offset = next(self.records()).offset
+        return self._base_offset
+
+    @property
+    def next_offset(self) -> int:
+        return self.last_offset + 1
+
+    @property
+    def base_timestamp(self) -> int:
+        return self.max_timestamp
+
+    @property
+    def last_offset_delta(self) -> int:
+        return self.last_offset - self.base_offset
+
+    @property
+    def compression_type(self) -> int:
+        """The codec's id; 5 to 7 are none."""
+        return self.attributes & COMPRESSION_MASK
+
+    @property
+    def timestamp_type(self) -> int:
+        """0 create time, 1 log append time, -1 none (magic 0)."""
+        if self.magic == MAGIC_V0:
+            return NO_TIMESTAMP_TYPE
+        return LOG_APPEND_TIME if self.attributes & TIMESTAMP_TYPE_MASK else CREATE_TIME
+
+    def is_valid(self) -> bool:
+        """All bytes are there and the CRC agrees."""
+        buffer = self.buffer
+        return (
+            self.length >= LEGACY_OVERHEAD_V0
+            and len(buffer) == self.size_in_bytes
+            and zlib.crc32(buffer[MAGIC_POSITION:]) == self.crc
+        )
+
+    def ensure_valid(self) -> None:
+        """Raise `CorruptRecordError` unless the bytes are the ones that were sent."""
+        if self.is_valid():
+            return
+        if self.length < LEGACY_OVERHEAD_V0 or len(self.buffer) != self.size_in_bytes:
+            raise CorruptRecordError(
+                f"Record is corrupt (it declares {self.size_in_bytes} bytes and has {len(self.buffer)})"
+            )
+        computed = zlib.crc32(self.buffer[MAGIC_POSITION:])
+        raise CorruptRecordError(f"Record is corrupt (stored crc = {self.crc}, computed crc = {computed})")
+
+    @property
+    def key(self) -> bytes | None:
+        """The key of the outer message; a wrapper has none."""
+        return self._key_and_value()[0]
+
+    @property
+    def value(self) -> bytes | None:
+        """The value of the outer message: of a wrapper, the compressed set."""
+        return self._key_and_value()[1]
+
+    def records(self, max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES) -> Iterator[Record]:
+        """The records, with absolute offsets and the timestamps a consumer sees."""
+        if not self.attributes & COMPRESSION_MASK:
+            key, value = self._key_and_value()
+            return iter((Record(self.last_offset, self.max_timestamp, key, value),))
+        return iter(self._inner_records(max_decompressed_bytes))
+
+    def inner_messages(self, max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES) -> list[LegacyBatch]:
+        """The messages of a wrapper as they stand in it: relative offsets, own timestamps."""
+        codec = self.compression_type
+        if codec == CompressionType.ZSTD:
+            raise InvalidRecordError(
+                f"Invalid wrapper compressionType found in legacy deep record iterator {self.magic}"
+            )
+        value = self._key_and_value()[1]
+        if value is None:
+            raise InvalidRecordError(f"Found invalid compressed record set with null value (magic = {self.magic})")
+        data = memoryview(decompress(codec, value, max_decompressed_bytes, magic=self.magic))
+        messages: list[LegacyBatch] = []
+        position = 0
+        while position + LOG_OVERHEAD <= len(data):
+            (size,) = _INT.unpack_from(data, position + 8)
+            if size < LEGACY_OVERHEAD_V0:
+                raise CorruptRecordError(f"Record size is less than the minimum record overhead ({LEGACY_OVERHEAD_V0})")
+            end = position + LOG_OVERHEAD + size
+            if end > len(data):
+                break
+            message = LegacyBatch(data[position:end])
+            if message.magic > MAGIC_V1 or message.magic < MAGIC_V0:
+                raise InvalidRecordError(f"Invalid magic {message.magic} of a message inside a compressed message")
+            messages.append(message)
+            position = end
+        if not messages:
+            raise InvalidRecordError("Found invalid compressed record set with no inner records")
+        return messages
+
+    def _inner_records(self, max_decompressed_bytes: int) -> list[Record]:
+        messages = self.inner_messages(max_decompressed_bytes)
+        base = 0
+        if self.magic == MAGIC_V1 and self.last_offset != 0:
+            # Some librdkafka versions send 0 as the wrapper's offset: then the inner offsets are absolute.
+            base = self.last_offset - messages[-1].last_offset
+            if base < 0:
+                raise InvalidRecordError(
+                    f"Found invalid wrapper offset in compressed v1 message set, wrapper offset '{self.last_offset}' "
+                    f"is less than the last inner message offset '{messages[-1].last_offset}' and it is not zero."
+                )
+        is_append_time = self.timestamp_type == LOG_APPEND_TIME
+        records: list[Record] = []
+        for message in messages:
+            if message.attributes & COMPRESSION_MASK:
+                raise InvalidRecordError("Inner messages must not be compressed")
+            key, value = message._key_and_value()
+            timestamp = message.max_timestamp
+            if is_append_time and message.magic == MAGIC_V1:
+                timestamp = self.max_timestamp
+            records.append(Record(base + message.last_offset, timestamp, key, value))
+        return records
+
+    def _key_and_value(self) -> tuple[bytes | None, bytes | None]:
+        position = LEGACY_TIMESTAMP_POSITION + (8 if self.magic == MAGIC_V1 else 0)
+        key, position = self._sized(position)
+        value, _ = self._sized(position)
+        return key, value
+
+    def _sized(self, position: int) -> tuple[bytes | None, int]:
+        buffer = self.buffer
+        if position + 4 > len(buffer):
+            raise InvalidRecordError("Found invalid record structure: the message ends before a length")
+        (size,) = _INT.unpack_from(buffer, position)
+        position += 4
+        if size < 0:
+            return None, position
+        if position + size > len(buffer):
+            raise InvalidRecordError(f"Found invalid record structure: {size} bytes do not fit into the message")
+        return bytes(buffer[position : position + size]), position + size
+
+    def with_last_offset(self, offset: int) -> bytes:
+        """The first 8 bytes with another offset, which lies outside the CRC."""
+        return _LONG.pack(offset)
+
+
+def build_message(
+    magic: int,
+    offset: int,
+    timestamp: int,
+    key: bytes | None,
+    value: bytes | None,
+    *,
+    compression_type: int = CompressionType.NONE,
+    timestamp_type: int = CREATE_TIME,
+) -> bytes:
+    """One message. With a codec, `value` is the compressed set already."""
+    if magic not in (MAGIC_V0, MAGIC_V1):
+        raise ValueError(f"Invalid magic value {magic}")
+    attributes = compression_type
+    body = bytearray((magic, 0))
+    if magic == MAGIC_V1:
+        attributes |= TIMESTAMP_TYPE_MASK if timestamp_type == LOG_APPEND_TIME else 0
+        body += _LONG.pack(timestamp)
+    body[1] = attributes
+    for part in (key, value):
+        body += _INT.pack(-1 if part is None else len(part))
+        body += part or b""
+    return LEGACY_HEADER.pack(offset, len(body) + 4, zlib.crc32(body), magic, attributes) + body[2:]
+
+
+def build_messages(
+    records: Iterable[Record | SimpleRecord],
+    magic: int,
+    *,
+    base_offset: int = 0,
+    compression_type: int = CompressionType.NONE,
+    timestamp_type: int = CREATE_TIME,
+    log_append_time: int = NO_TIMESTAMP,
+    level: int | None = None,
+) -> bytes:
+    """Messages one after the other, or one wrapper around them. Headers are lost: the format has none.
+
+    Relative offsets inside a wrapper of magic 1 count from `base_offset`.
+    """
+    if compression_type == CompressionType.ZSTD:
+        raise UnsupportedCompressionError(f"ZStandard compression is not supported for magic {magic}")
+    is_relative = magic == MAGIC_V1 and compression_type != CompressionType.NONE
+    parts: list[bytes] = []
+    last_offset = base_offset - 1
+    max_timestamp = NO_TIMESTAMP
+    for record in records:
+        last_offset = record.offset if isinstance(record, Record) else last_offset + 1
+        timestamp = log_append_time if timestamp_type == LOG_APPEND_TIME else record.timestamp
+        max_timestamp = max(max_timestamp, timestamp)
+        offset = last_offset - base_offset if is_relative else last_offset
+        parts.append(build_message(magic, offset, timestamp, record.key, record.value, timestamp_type=timestamp_type))
+    if compression_type == CompressionType.NONE or not parts:
+        return b"".join(parts)
+    packed = compress(compression_type, b"".join(parts), level, magic)
+    return build_message(
+        magic,
+        last_offset,
+        max_timestamp,
+        None,
+        packed,
+        compression_type=compression_type,
+        timestamp_type=timestamp_type,
+    )
