@@ -22,17 +22,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from heapq import heappop
 
 from odradek.timer.clock import Clock
-from odradek.timer.task import CallbackTask, TimerTask
+from odradek.timer.task import NOWHERE, CallbackTask, TimerTask
 from odradek.timer.task_list import TimerTaskList
 from odradek.timer.timing_wheel import BucketQueue, TimingWheel
 
 ErrorHandler = Callable[[TimerTask, Exception], None]
 
-_ALL_EXPIRED = 1 << 63
-"""The deadline of a list of which every task has expired, whatever the clock says."""
+_DEMOTION_SLICE = 1024
+"""Tasks to demote between two looks at the clock: well under a millisecond."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,9 +75,9 @@ class SystemTimer:
         self._tick_ms = tick_ms
         self._queue: BucketQueue = []
         self._wheel = TimingWheel(tick_ms, wheel_size, clock.monotonic_ms(), self._queue)
-        self._due = TimerTaskList(_ALL_EXPIRED, 0)
+        self._due = TimerTaskList()
         """Tasks that were expired when they were added."""
-        self._running = TimerTaskList(_ALL_EXPIRED, 0)
+        self._running = TimerTaskList()
         """Those of them that the `advance` under way, or one cut short by its budget, is to run."""
         self._advancing = False
         self._unhandled: list[Exception] = []
@@ -130,17 +129,20 @@ class SystemTimer:
         try:
             fired, done = self._run_added_due(stop_ms)
             queue = self._queue
-            wheel = self._wheel
+            finest = self._wheel
             while done and queue and queue[0][0] <= now_ms:
-                bucket = queue[0][2]
-                wheel.advance_clock(bucket.deadline_ms)
-                count, done = self._empty(bucket, stop_ms)
-                fired += count
-                if done:
-                    heappop(queue)
-                    wheel.remove(bucket)
+                deadline_ms, _, bucket, wheel = queue[0]
+                finest.advance_clock(deadline_ms)
+                if wheel is finest:
+                    count, done = self._run_tasks(bucket, stop_ms)
+                    fired += count
+                    if not bucket.size:
+                        finest.remove_first()
+                else:
+                    wheel.demote(_DEMOTION_SLICE)
+                    done = stop_ms is None or self._monotonic_ms() < stop_ms
             if done:
-                wheel.advance_clock(now_ms)
+                finest.advance_clock(now_ms)
         finally:
             self._advancing = False
         if self._unhandled:
@@ -155,18 +157,17 @@ class SystemTimer:
             return self._due.root.next.expiration_ms
         queue = self._queue
         while queue:
-            deadline_ms, _, bucket = queue[0]
+            deadline_ms, _, bucket, wheel = queue[0]
             if bucket.size or self._advancing:
                 return deadline_ms
             # All its tasks were cancelled: waking up for it would be for nothing.
-            heappop(queue)
-            self._wheel.remove(bucket)
+            wheel.remove_first()
         return None
 
     @property
     def size(self) -> int:
         """The number of tasks that wait."""
-        return self._due.size + self._running.size + sum(bucket.size for _, _, bucket in self._queue)
+        return self._due.size + self._running.size + sum(bucket.size for _, _, bucket, _ in self._queue)
 
     def inspect(self) -> tuple[WheelState, ...]:
         """What waits where, the finest wheel first: for tests, for debugging, for looking at a wheel turn."""
@@ -175,7 +176,7 @@ class SystemTimer:
                 level=level,
                 tick_ms=wheel.tick_ms,
                 current_time_ms=wheel.current_time_ms,
-                buckets={place: tuple(bucket) for place, bucket in sorted(wheel.buckets.items()) if bucket.size},
+                buckets={place: tuple(bucket) for place, bucket in enumerate(wheel.buckets) if bucket and bucket.size},
             )
             for level, wheel in enumerate(self._wheel.levels(), start=1)
         )
@@ -201,29 +202,24 @@ class SystemTimer:
         """Run the tasks that were expired when added, but none that is added meanwhile."""
         if not self._running.size:
             self._running, self._due = self._due, self._running
-        return self._empty(self._running, stop_ms)
+        return self._run_tasks(self._running, stop_ms)
 
-    def _empty(self, bucket: TimerTaskList, stop_ms: int | None) -> tuple[int, bool]:
-        """Run the tasks of `bucket` that have expired, demote the others: how many ran, whether the bucket is empty."""
+    def _run_tasks(self, bucket: TimerTaskList, stop_ms: int | None) -> tuple[int, bool]:
+        """Run the tasks of `bucket`, all of which have expired: how many ran, and whether there was time for all."""
         fired = 0
         root = bucket.root
-        add = self._wheel.add
-        deadline_ms = bucket.deadline_ms
         while (task := root.next) is not root:
             # TimerTask.cancel for the first task of a list, written out: this is the hot loop of the timer.
             following = root.next = task.next
             following.previous = root
+            task.previous = task.next = NOWHERE
             task.bucket = None
-            del task.previous, task.next
             bucket.size -= 1
-            if task.expiration_ms > deadline_ms:
-                add(task)
-            else:
-                fired += 1
-                try:
-                    task.run()
-                except Exception as error:  # noqa: BLE001 - the one place for bugs of tasks: they go to on_error
-                    self.report_error(task, error)
+            fired += 1
+            try:
+                task.run()
+            except Exception as error:  # noqa: BLE001 - the one place for bugs of tasks: they go to on_error
+                self.report_error(task, error)
             if stop_ms is not None and self._monotonic_ms() >= stop_ms:
-                return fired, root.next is root
+                return fired, False
         return fired, True

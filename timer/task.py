@@ -1,7 +1,7 @@
 """A task that runs once its delay has passed, unless it is cancelled first.
 
 The task is its own list entry: while it waits, `bucket` names the list that holds it and `previous` and `next` are
-its neighbours there; while it does not, `bucket` is None and the two links do not exist. So a task waits in one place
+its neighbours there; while it does not, `bucket` is None and the links mean nothing. So a task waits in one place
 at most, and inserting it allocates nothing.
 
 Answers to Kafka's `TimerTask` and `TimerTaskEntry`. Kafka has two objects because two threads may move one task at
@@ -11,7 +11,7 @@ the same time; all of this runs on one loop.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from odradek.timer.task_list import TimerTaskList
@@ -42,14 +42,18 @@ class TimerTask:
             following = self.next
             previous.next = following
             following.previous = previous
+            self.previous = self.next = NOWHERE
             self.bucket = None
-            del self.previous, self.next
             bucket.size -= 1
 
     @property
     def is_pending(self) -> bool:
         """Whether the task waits in a timer."""
         return self.bucket is not None
+
+
+NOWHERE: Final = TimerTask(0)
+"""Where the links of a task that has left its list point, so that it keeps no former neighbour alive."""
 
 
 class CallbackTask(TimerTask):

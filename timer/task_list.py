@@ -14,13 +14,11 @@ from odradek.timer.task import TimerTask
 
 
 class TimerTaskList:
-    """Tasks that expire in `[deadline_ms, deadline_ms + tick_ms)`."""
+    """A ring of waiting tasks and their number."""
 
-    __slots__ = ("deadline_ms", "root", "size", "tick_ms")
+    __slots__ = ("root", "size")
 
-    def __init__(self, deadline_ms: int, tick_ms: int) -> None:
-        self.deadline_ms = deadline_ms
-        self.tick_ms = tick_ms
+    def __init__(self) -> None:
         self.size = 0
         root = self.root = TimerTask(0)
         root.previous = root.next = root
@@ -34,14 +32,6 @@ class TimerTaskList:
         task.bucket = self
         last.next = root.previous = task
         self.size += 1
-
-    def pop(self) -> TimerTask | None:
-        """Take the first task out, or None from an empty list."""
-        first = self.root.next
-        if first is self.root:
-            return None
-        first.cancel()
-        return first
 
     def __iter__(self) -> Iterator[TimerTask]:
         task = self.root.next

@@ -25,13 +25,13 @@ is emptying at the moment.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from heapq import heappush
+from heapq import heappop, heappush
 
 from odradek.timer.task import TimerTask
 from odradek.timer.task_list import TimerTaskList
 
-BucketQueue = list[tuple[int, int, TimerTaskList]]
-"""A heap of (deadline, tick, bucket): the first two are unique together, so buckets are never compared."""
+BucketQueue = list[tuple[int, int, TimerTaskList, "TimingWheel"]]
+"""A heap of (deadline, tick, bucket, its wheel): the first two are unique together, so buckets are never compared."""
 
 
 class TimingWheel:
@@ -41,6 +41,7 @@ class TimingWheel:
         "buckets",
         "current_time_ms",
         "end_ms",
+        "finer_wheel",
         "interval_ms",
         "overflow_wheel",
         "queue",
@@ -48,14 +49,17 @@ class TimingWheel:
         "wheel_size",
     )
 
-    def __init__(self, tick_ms: int, wheel_size: int, start_ms: int, queue: BucketQueue) -> None:
+    def __init__(
+        self, tick_ms: int, wheel_size: int, start_ms: int, queue: BucketQueue, finer_wheel: TimingWheel | None = None
+    ) -> None:
         self.tick_ms = tick_ms
         self.wheel_size = wheel_size
         self.interval_ms = tick_ms * wheel_size
         self.current_time_ms = start_ms - start_ms % tick_ms
         self.end_ms = self.current_time_ms + self.interval_ms
-        self.buckets: dict[int, TimerTaskList] = {}
+        self.buckets: list[TimerTaskList | None] = [None] * wheel_size
         self.queue = queue
+        self.finer_wheel = finer_wheel
         self.overflow_wheel: TimingWheel | None = None
 
     def add(self, task: TimerTask) -> bool:
@@ -68,13 +72,10 @@ class TimingWheel:
         while expiration_ms >= wheel.end_ms:
             wheel = wheel.overflow_wheel or wheel._add_overflow_wheel()
         slot = expiration_ms // wheel.tick_ms
-        place = slot % wheel.wheel_size
-        try:
-            bucket = wheel.buckets[place]
-            new = False
-        except KeyError:
-            bucket = wheel._add_bucket(slot, place)
-            new = True
+        bucket = wheel.buckets[slot % wheel.wheel_size]
+        new = bucket is None
+        if bucket is None:
+            bucket = wheel._add_bucket(slot)
         # TimerTaskList.add, written out: the call would be a fifth of the cost of an insertion.
         root = bucket.root
         last = root.previous
@@ -93,12 +94,48 @@ class TimingWheel:
             wheel.end_ms = wheel.current_time_ms + wheel.interval_ms
             wheel = wheel.overflow_wheel
 
-    def remove(self, bucket: TimerTaskList) -> None:
-        """Forget an empty bucket, whichever level it belongs to."""
-        for wheel in self.levels():
-            if wheel.tick_ms == bucket.tick_ms:
-                del wheel.buckets[bucket.deadline_ms // wheel.tick_ms % wheel.wheel_size]
-                return
+    def demote(self, limit: int) -> None:
+        """Move up to `limit` tasks of the first bucket in the queue to the finer wheel; drop the bucket when it is empty.
+
+        A task due by now goes to the bucket of the finer wheel that begins now: the next to be demoted, or run.
+        """
+        finer = self.finer_wheel
+        if finer is None:
+            raise ValueError("the finest wheel has nothing to demote to")
+        entry = heappop(self.queue)
+        bucket = entry[2]
+        tick_ms = finer.tick_ms
+        wheel_size = finer.wheel_size
+        buckets = finer.buckets
+        root = bucket.root
+        task = root.next
+        for _ in range(limit):
+            if task is root:
+                break
+            following = task.next
+            slot = task.expiration_ms // tick_ms
+            target = buckets[slot % wheel_size]
+            if target is None:
+                target = finer._add_bucket(slot)
+            target_root = target.root
+            last = target_root.previous
+            task.previous = last
+            task.next = target_root
+            task.bucket = target
+            last.next = target_root.previous = task
+            target.size += 1
+            bucket.size -= 1
+            task = following
+        root.next = task
+        task.previous = root
+        if task is root:
+            self._drop(entry[0])
+        else:
+            heappush(self.queue, entry)
+
+    def remove_first(self) -> None:
+        """Drop the bucket that is first in the queue, and which is empty."""
+        self._drop(heappop(self.queue)[0])
 
     def levels(self) -> Iterator[TimingWheel]:
         """This wheel and those above it, the finest first."""
@@ -107,11 +144,15 @@ class TimingWheel:
             yield wheel
             wheel = wheel.overflow_wheel
 
-    def _add_bucket(self, slot: int, place: int) -> TimerTaskList:
-        bucket = self.buckets[place] = TimerTaskList(slot * self.tick_ms, self.tick_ms)
-        heappush(self.queue, (bucket.deadline_ms, bucket.tick_ms, bucket))
+    def _drop(self, deadline_ms: int) -> None:
+        self.buckets[deadline_ms // self.tick_ms % self.wheel_size] = None
+
+    def _add_bucket(self, slot: int) -> TimerTaskList:
+        bucket = self.buckets[slot % self.wheel_size] = TimerTaskList()
+        heappush(self.queue, (slot * self.tick_ms, self.tick_ms, bucket, self))
         return bucket
 
     def _add_overflow_wheel(self) -> TimingWheel:
-        wheel = self.overflow_wheel = TimingWheel(self.interval_ms, self.wheel_size, self.current_time_ms, self.queue)
+        wheel = TimingWheel(self.interval_ms, self.wheel_size, self.current_time_ms, self.queue, self)
+        self.overflow_wheel = wheel
         return wheel
