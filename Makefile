@@ -1,0 +1,58 @@
+# Everything is installed into the checkout: .venv (Python packages), .cache (Apache Kafka's and Spark's jars).
+# A fresh machine needs Python 3.11, a JDK 17, Maven, make and git; nothing is installed by hand.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN    := .venv/bin
+MVN    ?= mvn -q -B
+JVM    := .cache/jvm/libs
+ARGS   ?=
+
+.PHONY: run test test-unit test-oracle lint bench soak clean
+
+run: .venv/.installed
+	$(BIN)/odradek serve $(ARGS)
+
+test: .venv/.installed-for-tests $(JVM)/.complete .cache/spark/.complete
+	$(BIN)/python -m pytest -m "not soak" tests
+
+test-unit: .venv/.installed-for-tests
+	$(BIN)/python -m pytest -m "not soak" tests/unit tests/golden tests/test_house_rules.py
+
+test-oracle: .venv/.installed-for-tests $(JVM)/.complete .cache/spark/.complete
+	$(BIN)/python -m pytest -m "oracle and not soak" tests/conformance --target apache
+
+soak: .venv/.installed-for-tests $(JVM)/.complete .cache/spark/.complete
+	$(BIN)/python -m pytest -m soak --timeout 0 tests
+
+lint: .venv/.installed-for-tests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: .venv/.installed-for-tests $(JVM)/.complete
+	$(BIN)/python -m tests.benchmarks $(ARGS)
+
+clean:
+	rm -rf .venv .cache build dist
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+.venv/.installed: .venv/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+.venv/.installed-for-tests: .venv/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,spark]'
+	touch $@ .venv/.installed
+
+# Apache Kafka with its tools and ZooKeeper. The local repository is our own: a half-filled entry in a shared one breaks others.
+$(JVM)/.complete: tests/support/jvm/pom.xml
+	$(MVN) -f $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(JVM) -Dmaven.repo.local=$(CURDIR)/.cache/m2
+	touch $@
+
+# Spark's kafka connector, by the one mechanism every job uses.
+.cache/spark/.complete: spark_jobs/pom.xml .venv/.installed-for-tests
+	$(BIN)/python -m spark_jobs.connector
+	mkdir -p $(@D) && touch $@
