@@ -15,7 +15,7 @@ from struct import Struct
 from typing import Final
 
 from odradek.protocol.records import lz4_frame
-from odradek.protocol.records.errors import DecompressedSizeError, DecompressionError, UnsupportedCompressionError
+from odradek.protocol.records.errors import DecompressedSizeError, DecompressionError, UnsupportedCompressionTypeError
 from odradek.protocol.records.layout import MAGIC_V0, MAGIC_V2, MAX_DECOMPRESSED_BYTES
 
 
@@ -50,7 +50,7 @@ def compress(
             return lz4_frame.compress(data, level, broken_header_checksum=magic == MAGIC_V0)
         case CompressionType.ZSTD:
             if magic < MAGIC_V2:
-                raise UnsupportedCompressionError(f"zstd is not defined for magic {magic}")
+                raise UnsupportedCompressionTypeError(f"zstd is not defined for magic {magic}")
             from cramjam import zstd
 
             return bytes(zstd.compress(data, _ZSTD_DEFAULT_LEVEL if level is None else level))

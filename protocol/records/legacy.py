@@ -19,7 +19,7 @@ from struct import Struct
 from typing import Final
 
 from odradek.protocol.records.compression import CompressionType, compress, decompress
-from odradek.protocol.records.errors import CorruptRecordError, InvalidRecordError, UnsupportedCompressionError
+from odradek.protocol.records.errors import CorruptRecordError, InvalidRecordError, UnsupportedCompressionTypeError
 from odradek.protocol.records.layout import (
     COMPRESSION_MASK,
     CREATE_TIME,
@@ -282,7 +282,7 @@ def build_messages(
     Relative offsets inside a wrapper of magic 1 count from `base_offset`.
     """
     if compression_type == CompressionType.ZSTD:
-        raise UnsupportedCompressionError(f"ZStandard compression is not supported for magic {magic}")
+        raise UnsupportedCompressionTypeError(f"ZStandard compression is not supported for magic {magic}")
     is_relative = magic == MAGIC_V1 and compression_type != CompressionType.NONE
     parts: list[bytes] = []
     last_offset = base_offset - 1

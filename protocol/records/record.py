@@ -18,14 +18,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from odradek.protocol.records.errors import InvalidRecordError
 from odradek.protocol.records.layout import COMPRESSION_MASK, MAX_INT32, MAX_INT64, NO_SEQUENCE, NO_TIMESTAMP
-from odradek.protocol.varint import (
-    VarintError,
-    read_unsigned_varint,
-    read_varint,
-    read_varlong,
-    write_unsigned_varint,
-    write_varint,
-)
+from odradek.protocol.varint import read_varint, read_varlong, uvarint_tail, write_varint
 
 Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
 
@@ -72,7 +65,7 @@ class KeyedSpan(NamedTuple):
 class RecordsSummary(NamedTuple):
     """What a validator needs of a batch whose records it leaves as they are. Timestamps are those of the records."""
 
-    count: int
+    record_count: int
     max_timestamp: int
     offset_delta_of_max_timestamp: int
     """Of the first record that has it; -1 without records."""
@@ -100,36 +93,46 @@ def append_record(
     out: bytearray,
     offset_delta: int,
     timestamp_delta: int,
-    key: bytes | bytearray | memoryview | None,
-    value: bytes | bytearray | memoryview | None,
+    key: bytes | None,
+    value: bytes | None,
     headers: Sequence[tuple[str, bytes | None]] = (),
 ) -> None:
     """Append one record."""
-    body = bytearray(1)  # attributes: none are defined
-    write_varint(body, timestamp_delta)
-    write_varint(body, offset_delta)
-    if key is None:
-        body.append(1)
-    else:
-        write_unsigned_varint(body, len(key) << 1)
-        body += key
-    if value is None:
-        body.append(1)
-    else:
-        write_unsigned_varint(body, len(value) << 1)
-        body += value
-    write_unsigned_varint(body, len(headers) << 1)
-    for header_key, header_value in headers:
-        encoded = header_key.encode("utf-8", HEADER_KEY_ERRORS)
-        write_unsigned_varint(body, len(encoded) << 1)
-        body += encoded
-        if header_value is None:
-            body.append(1)
-        else:
-            write_unsigned_varint(body, len(header_value) << 1)
-            body += header_value
-    write_unsigned_varint(out, len(body) << 1)
-    out += body
+    key_size = _NULL if key is None else write_varint(len(key))
+    value_size = _NULL if value is None else write_varint(len(value))
+    timestamp_bytes = write_varint(timestamp_delta)
+    offset_bytes = write_varint(offset_delta)
+    header_bytes = _encode_headers(headers) if headers else b"\x00"
+    key = key or b""
+    value = value or b""
+    size = 1 + len(timestamp_bytes) + len(offset_bytes) + len(key_size) + len(key) + len(value_size) + len(value)
+    size += len(header_bytes)
+    out += b"".join(
+        (
+            write_varint(size),
+            _NO_ATTRIBUTES,
+            timestamp_bytes,
+            offset_bytes,
+            key_size,
+            key,
+            value_size,
+            value,
+            header_bytes,
+        )
+    )
+
+
+def _encode_headers(headers: Sequence[tuple[str, bytes | None]]) -> bytes:
+    parts = [write_varint(len(headers))]
+    for key, value in headers:
+        encoded = key.encode("utf-8", HEADER_KEY_ERRORS)
+        parts += (write_varint(len(encoded)), encoded)
+        parts += (_NULL,) if value is None else (write_varint(len(value)), value)
+    return b"".join(parts)
+
+
+_NULL: Final = write_varint(-1)
+_NO_ATTRIBUTES: Final = b"\x00"
 
 
 def read_records(  # noqa: C901 - one field after the other; a call per field would double its time
@@ -182,7 +185,7 @@ def read_records(  # noqa: C901 - one field after the other; a call per field wo
                 headers, position = _read_headers(data, position, body_end)
             else:
                 position += 1
-        except (IndexError, VarintError):
+        except (IndexError, ValueError):
             raise _ends_early() from None
         if position != body_end:
             raise _size_differs(size >> 1, position - body_end)
@@ -228,7 +231,7 @@ def read_keys(data: bytes, count: int) -> Iterator[KeyedSpan]:
                 key = data[key_start:position]
             # The sign of a zig-zag number is bit 0 of its first byte: no need to decode the value's length.
             has_value = not data[position] & 1
-        except (IndexError, VarintError):
+        except (IndexError, ValueError):
             raise _ends_early() from None
         if position >= body_end:
             raise _size_differs(size >> 1, position - body_end + 1)
@@ -293,7 +296,7 @@ def summarize(data: bytes, count: int, base_timestamp: int) -> RecordsSummary:  
                 _, position = _read_headers(data, position, body_end)
             else:
                 position += 1
-        except (IndexError, VarintError):
+        except (IndexError, ValueError):
             raise _ends_early() from None
         if position != body_end:
             raise _size_differs(size >> 1, position - body_end)
@@ -317,7 +320,8 @@ def _continue_varint(data: bytes, position: int, first: int) -> tuple[int, int]:
     byte = data[position]
     if byte < 0x80:
         return first & 0x7F | byte << 7, position + 1
-    return read_unsigned_varint(data, position - 1)
+    value, position = uvarint_tail(data, position, first)
+    return value & 0xFFFFFFFF, position  # as in Kafka, the fifth byte's bits above the 32nd are dropped
 
 
 def _continue_varlong(data: bytes, position: int, first: int) -> tuple[int, int]:

@@ -1,0 +1,180 @@
+"""Control batches: markers among the records that consumers never see.
+
+The key of a control record is a version and a type; the type decides what the value holds. In ZooKeeper mode only the
+markers that end a transaction (ABORT, COMMIT) are written; 2 to 6 belong to the metadata log of KRaft, and a type that
+is not known is to be ignored. Answers to `ControlRecordType`, `EndTransactionMarker` and `ControlRecordUtils`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+from odradek.protocol.records.builder import build_batch
+from odradek.protocol.records.errors import InvalidRecordError
+from odradek.protocol.records.layout import NO_PARTITION_LEADER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from odradek.protocol.records.record import Record, SimpleRecord
+
+if TYPE_CHECKING:
+    from odradek.protocol.messages.control_records import LeaderChangeMessage
+    from odradek.protocol.records.batch import AnyBatch
+
+_KEY: Final = Struct(">hh")
+_KEY_VERSION: Final = 0
+_MARKER: Final = Struct(">hi")
+_MARKER_VERSION: Final = 0
+_LEADER_CHANGE_VERSION: Final = 0
+
+
+class ControlRecordType(IntEnum):
+    """What a control record announces."""
+
+    UNKNOWN = -1
+    """A type of a later version: ignored. (Kafka's UNKNOWN has no code on the wire either.)"""
+    ABORT = 0
+    COMMIT = 1
+    LEADER_CHANGE = 2
+    SNAPSHOT_HEADER = 3
+    SNAPSHOT_FOOTER = 4
+    KRAFT_VERSION = 5
+    KRAFT_VOTERS = 6
+
+    @classmethod
+    def parse(cls, key: bytes | None) -> ControlRecordType:
+        """The type a control record's key names. Later key versions may only add fields behind these two."""
+        if key is None or len(key) < _KEY.size:
+            raise InvalidRecordError(
+                f"Invalid size of a control record key: at least {_KEY.size} bytes are needed, but found "
+                f"{'null' if key is None else len(key)}"
+            )
+        version, type_id = _KEY.unpack_from(key)
+        if version < 0:
+            raise InvalidRecordError(
+                f"Invalid version found for control record: {version}. May indicate data corruption"
+            )
+        return cls(type_id) if 0 <= type_id <= cls.KRAFT_VOTERS else cls.UNKNOWN
+
+    def key(self) -> bytes:
+        """The key of a control record of this type."""
+        if self is ControlRecordType.UNKNOWN:
+            raise ValueError("Cannot serialize UNKNOWN control record type")
+        return _KEY.pack(_KEY_VERSION, self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndTransactionMarker:
+    """The end of a producer's transaction in one partition."""
+
+    type: ControlRecordType
+    coordinator_epoch: int
+
+    def __post_init__(self) -> None:
+        if self.type not in (ControlRecordType.ABORT, ControlRecordType.COMMIT):
+            raise InvalidRecordError(f"Invalid control record type for end transaction marker {self.type!r}")
+
+    @property
+    def is_commit(self) -> bool:
+        return self.type is ControlRecordType.COMMIT
+
+    def to_record(self, timestamp: int) -> SimpleRecord:
+        """The control record that says so."""
+        return SimpleRecord(timestamp, self.type.key(), _MARKER.pack(_MARKER_VERSION, self.coordinator_epoch))
+
+    @classmethod
+    def from_record(cls, record: Record | SimpleRecord) -> EndTransactionMarker:
+        """Read a marker; later versions are read as far as they are known."""
+        kind = ControlRecordType.parse(record.key)
+        if record.value is None or len(record.value) < _MARKER.size:
+            raise InvalidRecordError(
+                f"Invalid value size found for end transaction marker. Must have at least {_MARKER.size} bytes, but "
+                f"found only {len(record.value or b'')}"
+            )
+        version, coordinator_epoch = _MARKER.unpack_from(record.value)
+        if version < 0:
+            raise InvalidRecordError(
+                f"Invalid version found for end transaction marker: {version}. May indicate data corruption"
+            )
+        return cls(type=kind, coordinator_epoch=coordinator_epoch)
+
+
+def control_record_type(batch: AnyBatch) -> ControlRecordType | None:
+    """What a control batch announces. None if it announces nothing: no control batch, or emptied by compaction."""
+    record = _control_record(batch)
+    return None if record is None else ControlRecordType.parse(record.key)
+
+
+def end_transaction_marker(batch: AnyBatch) -> EndTransactionMarker | None:
+    """The marker in a control batch; None if it holds none."""
+    record = _control_record(batch)
+    if record is None or ControlRecordType.parse(record.key) not in (ControlRecordType.ABORT, ControlRecordType.COMMIT):
+        return None
+    return EndTransactionMarker.from_record(record)
+
+
+def _control_record(batch: AnyBatch) -> Record | None:
+    return next(batch.records(), None) if batch.is_control else None
+
+
+def build_end_transaction_batch(
+    marker: EndTransactionMarker,
+    *,
+    timestamp: int,
+    producer_id: int,
+    producer_epoch: int,
+    base_offset: int = 0,
+    partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
+) -> bytearray:
+    """The control batch that ends a transaction: transactional, without a sequence, never compressed."""
+    if producer_id == NO_PRODUCER_ID:
+        raise ValueError("End transaction marker requires a valid producerId")
+    return build_control_batch(
+        marker.to_record(timestamp),
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        is_transactional=True,
+        base_offset=base_offset,
+        partition_leader_epoch=partition_leader_epoch,
+    )
+
+
+def build_control_batch(
+    record: SimpleRecord,
+    *,
+    base_offset: int = 0,
+    partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    is_transactional: bool = False,
+) -> bytearray:
+    """A batch of one control record."""
+    return build_batch(
+        (record,),
+        base_offset=base_offset,
+        partition_leader_epoch=partition_leader_epoch,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        is_transactional=is_transactional,
+        is_control=True,
+    )
+
+
+def leader_change_record(message: LeaderChangeMessage, timestamp: int) -> SimpleRecord:
+    """The control record of a KRaft leader change."""
+    from odradek.protocol.codec import encode
+
+    return SimpleRecord(timestamp, ControlRecordType.LEADER_CHANGE.key(), encode(message, _LEADER_CHANGE_VERSION))
+
+
+def leader_change_message(record: Record | SimpleRecord) -> LeaderChangeMessage:
+    """Read a KRaft leader change; only tools that look into metadata logs meet one."""
+    from odradek.protocol.codec import DecodeError, decode
+    from odradek.protocol.messages.control_records import LeaderChangeMessage
+
+    if ControlRecordType.parse(record.key) is not ControlRecordType.LEADER_CHANGE or record.value is None:
+        raise InvalidRecordError("Expected a leader change control record")
+    try:
+        return decode(LeaderChangeMessage, memoryview(record.value), _LEADER_CHANGE_VERSION)
+    except DecodeError as error:
+        raise InvalidRecordError(f"Invalid leader change message: {error}") from None

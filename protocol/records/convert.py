@@ -1,0 +1,178 @@
+"""From one magic to another: what old producers send becomes magic 2, what old consumers fetch becomes magic 0 or 1.
+
+Up (Produce v0-2): headers, sequences and leader epochs do not exist in old messages; timestamps of magic 0 become -1.
+Down (Fetch v0-3): headers are lost, control batches are left out. An uncompressed batch becomes one message per record
+and begins at the record that was asked for, since some librdkafka versions rely on it; a compressed one becomes one
+wrapper with all its records. zstd cannot be expressed (KIP-110). Batches old enough pass as they are.
+
+Answers to `RecordsUtil.downConvert`, `LazyDownConversionRecordsSend` and the converting paths of `LogValidator`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from struct import Struct
+from typing import Final
+
+from odradek.protocol.records.batch import AnyBatch, LegacyBatch, batches
+from odradek.protocol.records.builder import build_batch
+from odradek.protocol.records.compression import CompressionType
+from odradek.protocol.records.errors import InvalidRecordError, UnsupportedCompressionTypeError
+from odradek.protocol.records.layout import (
+    BATCH_OVERHEAD,
+    CREATE_TIME,
+    LOG_APPEND_TIME,
+    MAGIC_V2,
+    MAX_DECOMPRESSED_BYTES,
+    NO_PARTITION_LEADER_EPOCH,
+    NO_TIMESTAMP,
+)
+from odradek.protocol.records.legacy import build_messages
+from odradek.protocol.records.record import Record
+
+_OVERFLOW: Final = Struct(">qi")
+OVERFLOW_MESSAGE: Final = _OVERFLOW.pack(-1, BATCH_OVERHEAD)
+"""The beginning of a message that never comes. Sent where there were batches and none could be converted, so that the
+consumer sees that something is there; it raises its fetch size, or fails, but does not take the partition for empty."""
+
+
+class UnsupportedConversionError(UnsupportedCompressionTypeError):
+    """The first batch to convert is compressed with zstd."""
+
+
+def down_convert(
+    buffer: memoryview,
+    *,
+    magic: int,
+    first_offset: int,
+    max_source_bytes: int | None = None,
+    max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
+) -> bytes:
+    """The batches of a buffer as messages of `magic` 0 or 1.
+
+    The first batch is always converted, further ones while the batches read stay within `max_source_bytes`. A zstd
+    batch behind others ends the result: the next fetch begins there and gets the error.
+    """
+    parts: list[bytes | memoryview] = []
+    read = 0
+    for batch in batches(buffer):
+        read += batch.size_in_bytes
+        if parts and max_source_bytes is not None and read > max_source_bytes:
+            break
+        if batch.is_control:
+            continue
+        if batch.compression_type == CompressionType.ZSTD:
+            if parts:
+                break
+            raise UnsupportedConversionError("Down-conversion of zstandard-compressed batches is not supported")
+        if batch.magic <= magic:
+            parts.append(batch.buffer)
+            continue
+        converted = convert_to_magic(batch, magic, first_offset, max_decompressed_bytes)
+        if converted:
+            parts.append(converted)
+    return b"".join(parts) if parts or not read else OVERFLOW_MESSAGE
+
+
+def convert_to_magic(
+    batch: AnyBatch, magic: int, first_offset: int = 0, max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES
+) -> bytes:
+    """One data batch as messages of a lower magic; empty if none of its records is left."""
+    codec = batch.compression_type
+    records = [
+        record
+        for record in batch.records(max_decompressed_bytes)
+        if codec != CompressionType.NONE or record.offset >= first_offset
+    ]
+    if not records:
+        return b""
+    is_append_time = batch.timestamp_type == LOG_APPEND_TIME
+    return build_messages(
+        records,
+        magic,
+        base_offset=records[0].offset,
+        compression_type=codec,
+        timestamp_type=LOG_APPEND_TIME if is_append_time else CREATE_TIME,
+        log_append_time=batch.max_timestamp if is_append_time else NO_TIMESTAMP,
+    )
+
+
+def up_convert(
+    messages: Iterable[AnyBatch],
+    *,
+    base_offset: int,
+    compression_type: int,
+    level: int | None = None,
+    timestamp_type: int = CREATE_TIME,
+    log_append_time: int = NO_TIMESTAMP,
+    partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
+    max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
+) -> bytearray:
+    """Messages of magic 0 or 1 as one batch of magic 2 whose offsets count up from `base_offset`.
+
+    Their checksums are verified, also inside wrappers; what a log demands of keys and timestamps is the validator's.
+    """
+    records = [
+        record
+        for message in messages
+        for record in deep_records(message, max_decompressed_bytes=max_decompressed_bytes)
+    ]
+    return rebuild(
+        records,
+        base_offset=base_offset,
+        compression_type=compression_type,
+        level=level,
+        timestamp_type=timestamp_type,
+        log_append_time=log_append_time,
+        partition_leader_epoch=partition_leader_epoch,
+    )
+
+
+def deep_records(batch: AnyBatch, *, max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES) -> list[Record]:
+    """The records of a batch that came from a client; a legacy wrapper's inner checksums and magics are verified."""
+    if isinstance(batch, LegacyBatch) and batch.compression_type != CompressionType.NONE:
+        for message in batch.inner_messages(max_decompressed_bytes):
+            if message.magic != batch.magic:
+                raise InvalidRecordError(f"A message of magic {message.magic} does not match outer magic {batch.magic}")
+            message.ensure_valid()
+    return list(batch.records(max_decompressed_bytes))
+
+
+def rebuild(
+    records: Sequence[Record],
+    *,
+    base_offset: int,
+    compression_type: int,
+    level: int | None = None,
+    timestamp_type: int = CREATE_TIME,
+    log_append_time: int = NO_TIMESTAMP,
+    like: AnyBatch | None = None,
+    partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
+) -> bytearray:
+    """One batch of magic 2 with offsets counting up from `base_offset`; producer and transaction come from `like`."""
+    if not records:
+        raise InvalidRecordError("Record batch has no batches at all")
+    numbered = (record._replace(offset=base_offset + index) for index, record in enumerate(records))
+    if like is None or like.magic < MAGIC_V2:
+        return build_batch(
+            numbered,
+            base_offset=base_offset,
+            compression_type=compression_type,
+            level=level,
+            timestamp_type=timestamp_type,
+            log_append_time=log_append_time,
+            partition_leader_epoch=partition_leader_epoch,
+        )
+    return build_batch(
+        numbered,
+        base_offset=base_offset,
+        compression_type=compression_type,
+        level=level,
+        timestamp_type=timestamp_type,
+        log_append_time=log_append_time,
+        producer_id=like.producer_id,
+        producer_epoch=like.producer_epoch,
+        base_sequence=like.base_sequence,
+        is_transactional=like.is_transactional,
+        partition_leader_epoch=partition_leader_epoch,
+    )
