@@ -43,7 +43,7 @@ class DelayedOperationPurgatory(Generic[OperationT]):
         self._num_delayed = 0
 
     def try_complete_else_watch(self, operation: OperationT, keys: Iterable[Hashable]) -> bool:
-        """Complete `operation` now if possible, else let it wait under each of `keys`; whether this call completed it."""
+        """Complete `operation` now if possible, else let it wait under `keys`; whether this call completed it."""
         watch_keys = tuple(dict.fromkeys(keys))
         if not watch_keys:
             raise ValueError(f"an operation of purgatory {self.name} without a key could complete only by time-out")

@@ -95,7 +95,7 @@ class TimingWheel:
             wheel = wheel.overflow_wheel
 
     def demote(self, limit: int) -> None:
-        """Move up to `limit` tasks of the first bucket in the queue to the finer wheel; drop the bucket when it is empty.
+        """Move up to `limit` tasks of the bucket that is first in the queue to the finer wheel, and drop it once empty.
 
         A task due by now goes to the bucket of the finer wheel that begins now: the next to be demoted, or run.
         """

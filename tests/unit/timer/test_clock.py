@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from odradek.timer.clock import Clock, ManualClock, SystemClock
+
+
+def test_system_clock_gives_whole_milliseconds_of_both_clocks() -> None:
+    clock: Clock = SystemClock()
+    wall_before, monotonic_before = time.time_ns() // 1_000_000, time.monotonic_ns() // 1_000_000
+    wall, monotonic = clock.time_ms(), clock.monotonic_ms()
+    assert wall_before <= wall <= time.time_ns() // 1_000_000
+    assert monotonic_before <= monotonic <= time.monotonic_ns() // 1_000_000
+
+
+def test_manual_clock_moves_only_when_told() -> None:
+    clock: Clock = ManualClock(1_700_000_000_000)
+    assert (clock.time_ms(), clock.monotonic_ms()) == (1_700_000_000_000, 1_700_000_000_000)
+    assert isinstance(clock, ManualClock)
+    clock.advance(250)
+    clock.advance(0)
+    assert (clock.time_ms(), clock.monotonic_ms()) == (1_700_000_000_250, 1_700_000_000_250)
+
+
+def test_setting_the_wall_clock_does_not_move_the_monotonic_one() -> None:
+    clock = ManualClock(1_000_000, monotonic_ms=7)
+    clock.set_time_ms(500)
+    clock.advance(3)
+    assert (clock.time_ms(), clock.monotonic_ms()) == (503, 10)
+
+
+def test_manual_clock_does_not_go_back() -> None:
+    with pytest.raises(ValueError, match="time does not go back"):
+        ManualClock().advance(-1)
