@@ -18,15 +18,14 @@ import struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.records.batch import AnyBatch, RecordBatch, size_of_next_batch, view_batch
+from odradek.protocol.records.layout import BATCH_OVERHEAD, LOG_OVERHEAD, MAGIC_POSITION, MAGIC_V2
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from odradek.storage.file_system import Bytes, FileSystem
     from odradek.storage.open_files import OpenFiles
-
-LOG_OVERHEAD: Final = 12
-"""Base offset and length, which precede every batch and message."""
 
 HEADER_PEEK: Final = 27
 """Bytes that tell a batch's offsets: up to and including lastOffsetDelta of format 2."""
@@ -36,6 +35,9 @@ MIN_HEADER: Final = 17
 
 MIN_BATCH_LENGTH: Final = 14
 """The smallest length a message may declare (magic 0 with null key and value)."""
+
+SEQUENTIAL_READ_BYTES: Final = 1024 * 1024
+"""Read at once when the batches themselves are wanted, as in recovery."""
 
 SCAN_BYTES: Final = 4096
 """Read at once while walking headers: the default distance of two index entries."""
@@ -146,6 +148,32 @@ class FileRecords:
             if batch.last_offset >= target:
                 return batch
         return None
+
+    def header_at(self, where: BatchPosition) -> AnyBatch:
+        """A view of the batch that knows its header only (old formats: all of it)."""
+        buffer = memoryview(os.pread(self.fileno(), min(BATCH_OVERHEAD, where.size), where.position))
+        return RecordBatch(buffer) if buffer[MAGIC_POSITION] >= MAGIC_V2 else self.batch_at(where)
+
+    def batch_at(self, where: BatchPosition) -> AnyBatch:
+        """A view of the whole batch."""
+        return view_batch(memoryview(os.pread(self.fileno(), where.size, where.position)))
+
+    def batches(self, start: int = 0) -> Iterator[tuple[int, AnyBatch]]:
+        """Read the whole file from a batch boundary on: positions and batches, up to a torn tail."""
+        position = start
+        read_bytes = SEQUENTIAL_READ_BYTES
+        while self.size - position > MIN_HEADER:
+            chunk = memoryview(os.pread(self.fileno(), min(read_bytes, self.size - position), position))
+            consumed = 0
+            needed = size_of_next_batch(chunk)
+            while needed is not None and needed <= len(chunk) - consumed:
+                yield position + consumed, view_batch(chunk[consumed : consumed + needed])
+                consumed += needed
+                needed = size_of_next_batch(chunk[consumed:])
+            if not consumed and (needed is None or position + needed > self.size):
+                return
+            position += consumed
+            read_bytes = max(SEQUENTIAL_READ_BYTES, needed or 0)
 
     def truncate_to(self, size: int) -> int:
         """Cut the file and answer the number of bytes that went."""

@@ -5,8 +5,8 @@ which kills the process, while `posix_fallocate` raises OSError. The map is clos
 anew when the file grows. It is opened on first use and may be evicted at any time; what is in memory (the entry count)
 stays. A lookup probes the last 8 KiB first, because consumers read the tail, whose pages are warm.
 
-Invariants: entries are ordered by their key; the file is at least `entries * ENTRY_SIZE` long, zero-filled beyond; it is
-cut to exactly that on close and on roll, because a reader of an existing file counts its length, zeros included.
+Invariants: entries are ordered by their key; the file is at least `entries * ENTRY_SIZE` long, zero-filled beyond; it
+is cut to exactly that on close and on roll, because a reader of an existing file counts its length, zeros included.
 
 Answers to AbstractIndex and LazyIndex.
 """

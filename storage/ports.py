@@ -4,8 +4,8 @@ The log code runs on the event loop and must not wait for a disk. Whatever may w
 is handed to an `IoPool`; the result comes back on the loop. The broker implements the port with a small thread pool;
 tests and the tools that own their process run the work in place with `InlineIoPool`.
 
-Invariant: `done` is called exactly once for each `submit`, on the thread that owns the logs, with the value of the work or
-the OSError it raised. Every other exception is a bug and is not swallowed here.
+Invariant: `done` is called exactly once for each `submit`, on the thread that owns the logs, with the value of the
+work or the OSError it raised. Every other exception is a bug and is not swallowed here.
 """
 
 from __future__ import annotations

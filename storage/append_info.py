@@ -1,0 +1,55 @@
+"""What goes into and comes out of an append.
+
+Answers to AppendOrigin, LogAppendInfo and RecordValidationException.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from odradek.protocol.errors import KafkaError
+
+if TYPE_CHECKING:
+    from odradek.protocol.errors import ErrorCode
+
+
+class AppendOrigin(Enum):
+    """Who appends; it decides how much of the producer state is checked."""
+
+    CLIENT = "client"
+    """A producer: everything is checked."""
+    COORDINATOR = "coordinator"
+    """A group or transaction coordinator: epochs are checked, sequences do not exist, control batches are allowed."""
+    REPLICATION = "replication"
+    """Fetched from a leader, which has checked everything."""
+
+
+@dataclass(slots=True, kw_only=True)
+class LogAppendInfo:
+    """The answer to an append."""
+
+    first_offset: int
+    last_offset: int
+    max_timestamp: int
+    offset_of_max_timestamp: int = -1
+    log_append_time: int = -1
+    log_start_offset: int = -1
+    num_messages: int = 0
+    num_batches: int = 0
+    size_in_bytes: int = 0
+    last_leader_epoch: int = -1
+    duplicate: bool = False
+    """The batch had been appended before; the offsets are those of the first time and nothing was written."""
+    flush_required: bool = False
+    """`flush.messages` asks for an fsync before the append counts: answer after
+    `UnifiedLog.when_flushed(last_offset + 1)`.     The append itself does not wait, for an fsync would stall the loop."""
+
+
+class RecordValidationError(KafkaError):
+    """Some records of a batch were refused. `record_errors` pairs each one's index in the batch with the reason."""
+
+    def __init__(self, code: ErrorCode, message: str, record_errors: list[tuple[int, str]]) -> None:
+        super().__init__(code, message)
+        self.record_errors = record_errors

@@ -1,0 +1,49 @@
+"""What every log of a broker shares: disk, clock, timer, pool, descriptors, chance.
+
+Handed in by the constructor, so that tests bring their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from odradek.storage.file_system import FileSystem, OsFileSystem
+from odradek.storage.open_files import OpenFiles
+from odradek.storage.ports import InlineIoPool, IoPool
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.storage.config import LogConfig
+    from odradek.timer.clock import Clock
+    from odradek.timer.system_timer import SystemTimer
+
+
+def no_jitter(limit: int) -> int:
+    """The choice of tests: always 0."""
+    return 0
+
+
+@dataclass(slots=True, kw_only=True)
+class Environment:
+    """The surroundings of the logs of one broker."""
+
+    clock: Clock
+    timer: SystemTimer
+    fs: FileSystem = field(default_factory=OsFileSystem)
+    io_pool: IoPool = field(default_factory=InlineIoPool)
+    open_files: OpenFiles = field(default_factory=OpenFiles)
+    random_below: Callable[[int], int] = no_jitter
+    """A random number in [0, limit); `random.randrange` in the broker."""
+    new_uuid_hex: Callable[[], str]
+    """32 hex digits for the names of directories to be deleted."""
+    validate_all_records: bool = False
+    """`odradek.validate.records=always`: walk the records of every batch a client sends."""
+    producer_id_expiration_ms: int = 86_400_000
+    max_decompressed_bytes: int = 32 * 1024 * 1024
+    transaction_verification: bool = True
+
+    def segment_jitter_ms(self, config: LogConfig) -> int:
+        limit = min(config.segment_jitter_ms, config.segment_ms)
+        return self.random_below(limit) if limit else 0

@@ -1,0 +1,137 @@
+"""The leader epochs of a log and where each began: how replicas find the point up to which their logs agree (KIP-101).
+
+    epoch 0 from offset 0, epoch 2 from 40, epoch 5 from 70, log end 90:
+    end_offset_for(0) = (0, 40)   (1) = (0, 40)   (2) = (2, 70)   (5) = (5, 90)   (6) = undefined   (-1) = undefined
+
+Invariants: epochs and start offsets both strictly increase; an entry that would break this drops those in its way,
+because what the new leader says is right. Every change is reported to `on_change` before the method returns.
+
+Answers to LeaderEpochFileCache.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from typing import TYPE_CHECKING, NamedTuple
+
+from odradek.storage.offsets import NO_EPOCH, UNKNOWN_OFFSET, EpochEndOffset
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+class EpochEntry(NamedTuple):
+    epoch: int
+    start_offset: int
+
+
+UNDEFINED = EpochEndOffset(NO_EPOCH, UNKNOWN_OFFSET)
+
+
+class LeaderEpochs:
+    """The ordered entries of one log."""
+
+    __slots__ = ("_entries", "_latest", "on_change")
+
+    def __init__(
+        self, entries: Sequence[EpochEntry] = (), on_change: Callable[[Sequence[EpochEntry]], None] | None = None
+    ) -> None:
+        self._entries: list[EpochEntry] = []
+        self._latest = NO_EPOCH
+        self.on_change: Callable[[Sequence[EpochEntry]], None] | None = None
+        for entry in entries:
+            self._assign(entry)
+        self.on_change = on_change
+
+    @property
+    def entries(self) -> list[EpochEntry]:
+        return list(self._entries)
+
+    @property
+    def latest_epoch(self) -> int:
+        """-1 when there is none."""
+        return self._latest
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._entries
+
+    @property
+    def earliest_entry(self) -> EpochEntry | None:
+        return self._entries[0] if self._entries else None
+
+    @property
+    def latest_entry(self) -> EpochEntry | None:
+        return self._entries[-1] if self._entries else None
+
+    def assign(self, epoch: int, start_offset: int) -> bool:
+        """Note that the epoch begins at the offset. Answers whether anything changed."""
+        if epoch == self._latest and self._entries and start_offset >= self._entries[-1].start_offset:
+            return False
+        if epoch < 0 or start_offset < 0:
+            raise ValueError(f"Received invalid partition leader epoch entry ({epoch}, {start_offset})")
+        self._assign(EpochEntry(epoch, start_offset))
+        self._changed()
+        return True
+
+    def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEndOffset:
+        """The largest epoch at or below the given one, and the offset where its successor begins."""
+        if epoch == NO_EPOCH:
+            return UNDEFINED
+        if epoch == self._latest:
+            return EpochEndOffset(epoch, log_end_offset)
+        higher = bisect_right(self._entries, epoch, key=_epoch)
+        if higher == len(self._entries):
+            return UNDEFINED
+        found = self._entries[higher - 1].epoch if higher else epoch
+        return EpochEndOffset(found, self._entries[higher].start_offset)
+
+    def epoch_for_offset(self, offset: int) -> int:
+        """The epoch an offset was written in; -1 when unknown."""
+        index = bisect_right(self._entries, offset, key=_start)
+        return self._entries[index - 1].epoch if index else NO_EPOCH
+
+    def previous_epoch(self, epoch: int) -> int:
+        """The highest epoch below the given one; -1 when there is none."""
+        index = bisect_left(self._entries, epoch, key=_epoch)
+        return self._entries[index - 1].epoch if index else NO_EPOCH
+
+    def truncate_from_end(self, end_offset: int) -> None:
+        """Drop the epochs that begin at the offset or later."""
+        keep = bisect_left(self._entries, end_offset, key=_start)
+        if 0 <= end_offset and keep < len(self._entries):
+            del self._entries[keep:]
+            self._changed()
+
+    def truncate_from_start(self, start_offset: int) -> None:
+        """Let the log begin at the offset: the epoch it falls into begins there."""
+        index = bisect_right(self._entries, start_offset, key=_start)
+        if index and self._entries[index - 1].start_offset != start_offset or index > 1:
+            self._entries[:index] = [EpochEntry(self._entries[index - 1].epoch, start_offset)]
+            self._changed()
+
+    def clear(self) -> None:
+        if self._entries:
+            self._entries.clear()
+            self._changed()
+
+    def _assign(self, entry: EpochEntry) -> None:
+        while self._entries and (
+            self._entries[-1].epoch >= entry.epoch or self._entries[-1].start_offset >= entry.start_offset
+        ):
+            self._entries.pop()
+        self._entries.append(entry)
+        self._latest = entry.epoch
+
+    def _changed(self) -> None:
+        self._latest = self._entries[-1].epoch if self._entries else NO_EPOCH
+        if self.on_change is not None:
+            self.on_change(self._entries)
+
+
+def _epoch(entry: EpochEntry) -> int:
+    return entry.epoch
+
+
+def _start(entry: EpochEntry) -> int:
+    return entry.start_offset

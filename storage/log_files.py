@@ -1,0 +1,87 @@
+"""The names of files and directories: what a log calls its things on disk, and what names found there mean.
+
+    <topic>-<partition>/                      a log; the split is at the last "-"
+    <topic>-<partition>.<32 hex>-delete/      awaiting deletion; -future: being filled by a move; -stray: set aside
+    %020d.log .index .timeindex .txnindex     a segment, by its base offset
+    %020d.snapshot                            producer state up to that offset
+    *.deleted .cleaned .swap                  a file on its way out, being written, about to take its place
+
+Answers to LogFileUtils and the directory names of LocalLog.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING, Final
+
+from odradek.protocol.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LOG_FILE_SUFFIX: Final = ".log"
+INDEX_FILE_SUFFIX: Final = ".index"
+TIME_INDEX_FILE_SUFFIX: Final = ".timeindex"
+TXN_INDEX_FILE_SUFFIX: Final = ".txnindex"
+SNAPSHOT_FILE_SUFFIX: Final = ".snapshot"
+SEGMENT_FILE_SUFFIXES: Final = (LOG_FILE_SUFFIX, INDEX_FILE_SUFFIX, TIME_INDEX_FILE_SUFFIX, TXN_INDEX_FILE_SUFFIX)
+
+DELETED_FILE_SUFFIX: Final = ".deleted"
+CLEANED_FILE_SUFFIX: Final = ".cleaned"
+SWAP_FILE_SUFFIX: Final = ".swap"
+
+DELETE_DIR_SUFFIX: Final = "-delete"
+FUTURE_DIR_SUFFIX: Final = "-future"
+STRAY_DIR_SUFFIX: Final = "-stray"
+
+NAME_MAX: Final = 255
+"""The longest name of a directory; a topic's name is cut for it when a suffix is added."""
+
+SKIPPED_DIRECTORIES: Final = frozenset({"remote-log-index-cache", "__cluster_metadata-0"})
+
+_MARKED_DIR = re.compile(r"(.+)-(\d+)\.([0-9a-f]{32})(-delete|-future|-stray)", re.DOTALL)
+_PLAIN_DIR = re.compile(r"(.+)-(\d+)", re.DOTALL)
+_OFFSET_PREFIX = re.compile(r"(\d{1,20})\.", re.ASCII)
+
+
+def offset_name(offset: int, suffix: str) -> str:
+    return f"{offset:020d}{suffix}"
+
+
+def snapshot_name(offset: int) -> str:
+    return offset_name(offset, SNAPSHOT_FILE_SUFFIX)
+
+
+def offset_of(name: str) -> int | None:
+    """The offset a file is named by; None for files that are not."""
+    match = _OFFSET_PREFIX.match(name)
+    return int(match[1]) if match else None
+
+
+def snapshot_offsets(log_dir: str) -> Iterator[int]:
+    """The offsets of the producer snapshots in a directory."""
+    for name in os.listdir(log_dir):
+        if name.endswith(SNAPSHOT_FILE_SUFFIX) and (offset := offset_of(name)) is not None:
+            yield offset
+
+
+def log_dir_name(topic_partition: TopicPartition) -> str:
+    return f"{topic_partition.topic}-{topic_partition.partition}"
+
+
+def marked_dir_name(topic_partition: TopicPartition, unique_hex: str, suffix: str) -> str:
+    """The name of a directory that is to be deleted, filled or set aside, within the file system's limit."""
+    tail = f"-{topic_partition.partition}.{unique_hex}{suffix}"
+    return topic_partition.topic[: NAME_MAX - len(tail)] + tail
+
+
+def parse_dir_name(name: str) -> tuple[TopicPartition, str] | None:
+    """The partition a directory belongs to and its marker (`""`, `-delete`, ...); None if it is no log's name."""
+    match = _MARKED_DIR.fullmatch(name)
+    if match:
+        return TopicPartition(match[1], int(match[2])), match[4]
+    if name.endswith((DELETE_DIR_SUFFIX, FUTURE_DIR_SUFFIX, STRAY_DIR_SUFFIX)) and "." in name:
+        return None
+    match = _PLAIN_DIR.fullmatch(name)
+    return (TopicPartition(match[1], int(match[2])), "") if match else None

@@ -1,0 +1,304 @@
+"""What a log knows about each idempotent or transactional producer, and the rules an append by one must keep.
+
+    check (per batch with a producer id)                        otherwise
+    ----------------------------------------------------------  -----------------------------
+    producer epoch >= the last seen one                         INVALID_PRODUCER_EPOCH
+    same epoch: first sequence follows the last one, wrapping   OUT_OF_ORDER_SEQUENCE_NUMBER
+    newer epoch: first sequence is 0                            OUT_OF_ORDER_SEQUENCE_NUMBER
+    while a transaction is open: the batch is transactional     INVALID_TXN_STATE
+    marker: coordinator epoch >= the last seen one              TRANSACTION_COORDINATOR_FENCED
+
+Sequences are checked for clients only; what comes by replication has been checked by its leader, so there a broken rule
+is let pass. An unknown producer may start anywhere: its history may have been deleted.
+
+Invariants: an entry remembers at most five batches, in order of sequence, all of its current epoch; a
+`ProducerAppendInfo` changes nothing outside itself until `ProducerStateManager.update`.
+
+Answers to ProducerStateEntry, BatchMetadata, TxnMetadata, CompletedTxn, VerificationStateEntry and ProducerAppendInfo.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.storage.append_info import AppendOrigin
+
+if TYPE_CHECKING:
+    from odradek.storage.offsets import LogOffsetMetadata
+
+BATCHES_RETAINED: Final = 5
+"""As many as a producer may have in flight (max.in.flight.requests.per.connection)."""
+
+NO_PRODUCER_ID: Final = -1
+NO_PRODUCER_EPOCH: Final = -1
+NO_SEQUENCE: Final = -1
+NO_TIMESTAMP: Final = -1
+_MAX_SEQUENCE: Final = 2**31 - 1
+
+logger = logging.getLogger(__name__)
+
+
+class BatchMetadata(NamedTuple):
+    """One appended batch, as duplicates are recognised by."""
+
+    last_seq: int
+    last_offset: int
+    offset_delta: int
+    timestamp: int
+
+    @property
+    def first_seq(self) -> int:
+        return (self.last_seq - self.offset_delta) & _MAX_SEQUENCE
+
+    @property
+    def first_offset(self) -> int:
+        return self.last_offset - self.offset_delta
+
+
+class TxnMetadata:
+    """A transaction of this partition: where it began and, once its marker is written, where it ended."""
+
+    __slots__ = ("first_offset", "last_offset", "producer_id")
+
+    def __init__(self, producer_id: int, first_offset: LogOffsetMetadata, last_offset: int | None = None) -> None:
+        self.producer_id = producer_id
+        self.first_offset = first_offset
+        self.last_offset = last_offset
+
+
+class CompletedTxn(NamedTuple):
+    """A transaction ended by a marker at `last_offset`."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    is_aborted: bool
+
+
+class ProducerStateEntry:
+    """The state of one producer in one partition."""
+
+    __slots__ = (
+        "batches",
+        "coordinator_epoch",
+        "current_txn_first_offset",
+        "last_timestamp",
+        "producer_epoch",
+        "producer_id",
+    )
+
+    def __init__(
+        self,
+        producer_id: int,
+        producer_epoch: int = NO_PRODUCER_EPOCH,
+        coordinator_epoch: int = -1,
+        last_timestamp: int = NO_TIMESTAMP,
+        current_txn_first_offset: int = -1,
+        batch: BatchMetadata | None = None,
+    ) -> None:
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.coordinator_epoch = coordinator_epoch
+        self.last_timestamp = last_timestamp
+        self.current_txn_first_offset = current_txn_first_offset
+        """-1 while no transaction is open."""
+        self.batches: list[BatchMetadata] = [] if batch is None else [batch]
+
+    @property
+    def last_seq(self) -> int:
+        return self.batches[-1].last_seq if self.batches else NO_SEQUENCE
+
+    @property
+    def last_data_offset(self) -> int:
+        return self.batches[-1].last_offset if self.batches else -1
+
+    @property
+    def last_offset_delta(self) -> int:
+        return self.batches[-1].offset_delta if self.batches else 0
+
+    @property
+    def first_data_offset(self) -> int:
+        return self.batches[0].first_offset if self.batches else -1
+
+    def add_batch(self, producer_epoch: int, batch: BatchMetadata) -> None:
+        self.maybe_update_epoch(producer_epoch)
+        self.batches.append(batch)
+        if len(self.batches) > BATCHES_RETAINED:
+            del self.batches[0]
+        self.last_timestamp = batch.timestamp
+
+    def maybe_update_epoch(self, producer_epoch: int) -> bool:
+        """A new epoch starts a new history."""
+        if self.producer_epoch == producer_epoch:
+            return False
+        self.batches.clear()
+        self.producer_epoch = producer_epoch
+        return True
+
+    def find_duplicate(self, producer_epoch: int, first_seq: int, last_seq: int) -> BatchMetadata | None:
+        """The remembered batch with exactly these sequences."""
+        if producer_epoch != self.producer_epoch:
+            return None
+        for batch in self.batches:
+            if batch.last_seq == last_seq and batch.first_seq == first_seq:
+                return batch
+        return None
+
+    def merge(self, newer: ProducerStateEntry) -> None:
+        """Take over what an append prepared."""
+        self.maybe_update_epoch(newer.producer_epoch)
+        self.batches.extend(newer.batches)
+        del self.batches[:-BATCHES_RETAINED]
+        self.coordinator_epoch = newer.coordinator_epoch
+        self.current_txn_first_offset = newer.current_txn_first_offset
+        self.last_timestamp = newer.last_timestamp
+
+
+class VerificationState:
+    """A transactional producer whose first append here waits for the coordinator's word (KIP-890).
+
+    The guard is an object without content: an append that presents another one is not the one that was verified.
+    """
+
+    __slots__ = ("epoch", "guard", "lowest_sequence", "timestamp")
+
+    def __init__(self, timestamp: int, sequence: int, epoch: int) -> None:
+        self.timestamp = timestamp
+        self.lowest_sequence = sequence
+        self.epoch = epoch
+        self.guard = object()
+
+    def maybe_update_lowest_sequence_and_epoch(self, sequence: int, epoch: int) -> None:
+        if epoch == self.epoch and sequence < self.lowest_sequence:
+            self.lowest_sequence = sequence
+        if epoch > self.epoch:
+            self.epoch = epoch
+            self.lowest_sequence = sequence
+
+
+class ProducerAppendInfo:
+    """The batches of one producer within one append: checked against the current entry, collected, not yet applied."""
+
+    __slots__ = ("_current", "_origin", "_partition", "_verification", "producer_id", "started_transactions", "updated")
+
+    def __init__(
+        self,
+        partition: object,
+        producer_id: int,
+        current: ProducerStateEntry | None,
+        origin: AppendOrigin,
+        verification: VerificationState | None = None,
+    ) -> None:
+        self._partition = partition
+        self._origin = origin
+        self._verification = verification
+        self._current = current or ProducerStateEntry(producer_id)
+        self.producer_id = producer_id
+        self.started_transactions: list[TxnMetadata] = []
+        self.updated = ProducerStateEntry(
+            producer_id,
+            self._current.producer_epoch,
+            self._current.coordinator_epoch,
+            self._current.last_timestamp,
+            self._current.current_txn_first_offset,
+        )
+
+    def append_data_batch(
+        self,
+        *,
+        epoch: int,
+        first_seq: int,
+        last_seq: int,
+        last_timestamp: int,
+        first_offset: LogOffsetMetadata,
+        last_offset: int,
+        is_transactional: bool,
+    ) -> None:
+        offset = first_offset.message_offset
+        self._check_producer_epoch(epoch, offset)
+        if self._origin is AppendOrigin.CLIENT:
+            self._check_sequence(epoch, first_seq, offset)
+        updated = self.updated
+        updated.add_batch(epoch, BatchMetadata(last_seq, last_offset, last_offset - offset, last_timestamp))
+        is_open = updated.current_txn_first_offset >= 0
+        if is_open and not is_transactional:
+            raise KafkaError(
+                ErrorCode.INVALID_TXN_STATE,
+                f"Expected transactional write from producer {self.producer_id} at offset {offset} in partition "
+                f"{self._partition}",
+            )
+        if is_transactional and not is_open:
+            updated.current_txn_first_offset = offset
+            self.started_transactions.append(TxnMetadata(self.producer_id, first_offset))
+
+    def append_end_txn_marker(
+        self, *, is_abort: bool, coordinator_epoch: int, producer_epoch: int, offset: int, timestamp: int
+    ) -> CompletedTxn | None:
+        """Apply a marker; the transaction it completes, or None when none was open here."""
+        self._check_producer_epoch(producer_epoch, offset)
+        self._check_coordinator_epoch(coordinator_epoch, offset)
+        updated = self.updated
+        first_offset = updated.current_txn_first_offset
+        completed = CompletedTxn(self.producer_id, first_offset, offset, is_abort) if first_offset >= 0 else None
+        updated.maybe_update_epoch(producer_epoch)
+        updated.current_txn_first_offset = -1
+        updated.coordinator_epoch = coordinator_epoch
+        updated.last_timestamp = timestamp
+        return completed
+
+    def _check_producer_epoch(self, epoch: int, offset: int) -> None:
+        if epoch >= self.updated.producer_epoch:
+            return
+        message = (
+            f"Epoch of producer {self.producer_id} at offset {offset} in {self._partition} is {epoch}, which is "
+            f"smaller than the last seen epoch {self.updated.producer_epoch}"
+        )
+        if self._origin is not AppendOrigin.REPLICATION:
+            raise KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH, message)
+        logger.warning(message)
+
+    def _check_sequence(self, epoch: int, first_seq: int, offset: int) -> None:
+        where = f"at offset {offset} in partition {self._partition}"
+        verification, updated, current = self._verification, self.updated, self._current
+        if verification is not None and first_seq > verification.lowest_sequence:
+            raise KafkaError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"Out of order sequence number for producer {self.producer_id} {where}: {first_seq} "
+                f"(incoming seq. number), {verification.lowest_sequence} (earliest seen sequence)",
+            )
+        if epoch != updated.producer_epoch:
+            if first_seq != 0 and updated.producer_epoch != NO_PRODUCER_EPOCH:
+                raise KafkaError(
+                    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                    f"Invalid sequence number for new epoch of producer {self.producer_id} {where}: {epoch} "
+                    f"(request epoch), {first_seq} (seq. number), {updated.producer_epoch} (current producer epoch)",
+                )
+            return
+        last_seq = NO_SEQUENCE
+        if updated.batches:
+            last_seq = updated.last_seq
+        elif epoch == current.producer_epoch:
+            last_seq = current.last_seq
+        if current.producer_epoch != NO_PRODUCER_EPOCH and not _in_sequence(last_seq, first_seq):
+            raise KafkaError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"Out of order sequence number for producer {self.producer_id} {where}: {first_seq} "
+                f"(incoming seq. number), {last_seq} (current end sequence number)",
+            )
+
+    def _check_coordinator_epoch(self, coordinator_epoch: int, offset: int) -> None:
+        if coordinator_epoch >= self.updated.coordinator_epoch:
+            return
+        message = (
+            f"Invalid coordinator epoch for producerId {self.producer_id} at offset {offset} in partition "
+            f"{self._partition}: {coordinator_epoch} (zombie), {self.updated.coordinator_epoch} (current)"
+        )
+        if self._origin is not AppendOrigin.REPLICATION:
+            raise KafkaError(ErrorCode.TRANSACTION_COORDINATOR_FENCED, message)
+        logger.info(message)
+
+
+def _in_sequence(last_seq: int, next_seq: int) -> bool:
+    return next_seq == last_seq + 1 or (next_seq == 0 and last_seq == _MAX_SEQUENCE)
