@@ -1,97 +1,83 @@
-"""Variable-length integers: seven bits a byte, least significant group first, high bit set while more follow.
+"""Variable-length integers: seven bits a byte, lowest first (Kafka's `ByteUtils`).
 
-Three readings of one encoding: *unsigned* (compact lengths and tags of the wire protocol), *varint* and *varlong*
-(zig-zag: the sign in bit 0; record fields). Answers to `org.apache.kafka.common.utils.ByteUtils`.
-
-Readers take a buffer and a position and return the value and the position behind it. They never read beyond the
-buffer and never beyond 5 (10) bytes; both raise `VarintError`. As in Kafka, bits of the last byte that do not fit
-into 32 (64) bits are dropped and not refused.
+Messages use unsigned ones, for compact lengths and tags. Records use zig-zag ones, where small negative numbers are
+short too. Readers take and return a position; IndexError means that the buffer ended, ValueError that the number is
+longer than its type allows. Longer encodings than necessary are accepted, as Kafka does.
 """
 
 from __future__ import annotations
 
-MAX_VARINT_BYTES = 5
-MAX_VARLONG_BYTES = 10
+from odradek.protocol.limits import MAX_VARINT_BYTES, MAX_VARLONG_BYTES
 
-_UINT32 = 0xFFFFFFFF
-_UINT64 = 0xFFFFFFFFFFFFFFFF
+ONE_BYTE = tuple(bytes((value,)) for value in range(128))
 
 
-class VarintError(ValueError):
-    """The bytes end inside a varint, or the varint does not end."""
+def read_uvarint(data: bytes | memoryview, position: int) -> tuple[int, int]:
+    """An unsigned varint of at most five bytes: (value, position after it)."""
+    first = data[position]
+    if first < 128:
+        return first, position + 1
+    return uvarint_tail(data, position + 1, first)
 
 
-def _read_unsigned(buffer: bytes | bytearray | memoryview, position: int, max_bytes: int) -> tuple[int, int]:
-    value = 0
-    shift = 0
-    try:
-        for _ in range(max_bytes):
-            byte = buffer[position]
-            position += 1
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value, position
-            shift += 7
-    except IndexError:
-        raise VarintError("the buffer ends inside a varint") from None
-    raise VarintError(f"a varint longer than {max_bytes} bytes")
+def uvarint_tail(data: bytes | memoryview, position: int, first: int) -> tuple[int, int]:
+    """The rest of an unsigned varint whose first byte has been read and says that more follow."""
+    value = first & 127
+    for shift in range(7, 7 * MAX_VARINT_BYTES, 7):
+        byte = data[position]
+        position += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, position
+    raise ValueError(f"varint is longer than {MAX_VARINT_BYTES} bytes")
 
 
-def read_unsigned_varint(buffer: bytes | bytearray | memoryview, position: int) -> tuple[int, int]:
-    """A 32-bit value read as unsigned, and the position behind it."""
-    value, position = _read_unsigned(buffer, position, MAX_VARINT_BYTES)
-    return value & _UINT32, position
+def write_uvarint(value: int) -> bytes:
+    """The shortest unsigned varint of a value below 2**32."""
+    if 0 <= value < 128:
+        return ONE_BYTE[value]
+    if not 0 <= value <= 0xFFFFFFFF:
+        raise ValueError(f"{value} is outside the range of an unsigned varint")
+    return _write(value)
 
 
-def read_varint(buffer: bytes | bytearray | memoryview, position: int) -> tuple[int, int]:
-    """A 32-bit zig-zag value, and the position behind it."""
-    value, position = _read_unsigned(buffer, position, MAX_VARINT_BYTES)
-    value &= _UINT32
-    return (value >> 1) ^ -(value & 1), position
+def read_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
+    """A zig-zag varint of 32 bits."""
+    return _read_zigzag(data, position, MAX_VARINT_BYTES)
 
 
-def read_varlong(buffer: bytes | bytearray | memoryview, position: int) -> tuple[int, int]:
-    """A 64-bit zig-zag value, and the position behind it."""
-    value, position = _read_unsigned(buffer, position, MAX_VARLONG_BYTES)
-    value &= _UINT64
-    return (value >> 1) ^ -(value & 1), position
+def read_varlong(data: bytes | memoryview, position: int) -> tuple[int, int]:
+    """A zig-zag varint of 64 bits."""
+    return _read_zigzag(data, position, MAX_VARLONG_BYTES)
 
 
-def encode_unsigned_varint(value: int) -> bytes:
-    """The bytes of an unsigned value below 2**64."""
-    if value < 0x80:
-        return bytes((value,))
-    out = bytearray()
-    write_unsigned_varint(out, value)
-    return bytes(out)
+def write_varint(value: int) -> bytes:
+    """A zig-zag varint; the same encoding serves 32 and 64 bits."""
+    zigzag = (value << 1) ^ (value >> 63)
+    return ONE_BYTE[zigzag] if zigzag < 128 else _write(zigzag)
 
 
-def write_unsigned_varint(out: bytearray, value: int) -> None:
-    """Append an unsigned value below 2**64."""
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
+def varint_size(value: int) -> int:
+    """How many bytes `write_varint` needs."""
+    zigzag = (value << 1) ^ (value >> 63)
+    return (zigzag.bit_length() + 6) // 7 or 1
+
+
+def _write(value: int) -> bytes:
+    encoded = bytearray()
+    while value > 127:
+        encoded.append(value & 127 | 128)
         value >>= 7
-    out.append(value)
+    encoded.append(value)
+    return bytes(encoded)
 
 
-def write_varint(out: bytearray, value: int) -> None:
-    """Append a signed 32-bit value in zig-zag form."""
-    write_unsigned_varint(out, value << 1 if value >= 0 else (-value << 1) - 1)
-
-
-def write_varlong(out: bytearray, value: int) -> None:
-    """Append a signed 64-bit value in zig-zag form."""
-    write_unsigned_varint(out, value << 1 if value >= 0 else (-value << 1) - 1)
-
-
-def size_of_unsigned_varint(value: int) -> int:
-    """How many bytes `write_unsigned_varint` takes for a value below 2**64."""
-    return (value.bit_length() + 6) // 7 or 1
-
-
-def size_of_varint(value: int) -> int:
-    """How many bytes `write_varint` (and `write_varlong`) takes."""
-    return size_of_unsigned_varint(value << 1 if value >= 0 else (-value << 1) - 1)
-
-
-size_of_varlong = size_of_varint
+def _read_zigzag(data: bytes | memoryview, position: int, max_bytes: int) -> tuple[int, int]:
+    value = 0
+    for shift in range(0, 7 * max_bytes, 7):
+        byte = data[position]
+        position += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return (value >> 1) ^ -(value & 1), position
+    raise ValueError(f"varint is longer than {max_bytes} bytes")

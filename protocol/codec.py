@@ -1,0 +1,178 @@
+"""Messages to bytes and back.
+
+`encode` and `decode` take a message class of `odradek.protocol.messages` and a version. The work is done by functions
+generated for exactly that class and version, on first use: compiling one takes a few milliseconds, so a broker compiles
+what its clients send and nothing else. `decoder_source.py` and `encoder_source.py` say what they look like; print one
+with `print(generated_source(ProduceRequest, 9))`.
+
+Invariants. For any bytes whatsoever `decode` returns a message or raises DecodeError, and allocates no more than the
+bytes and the budget justify. Bytes after the message are ignored, as Apache Kafka ignores them. `encode` returns bytes
+that `decode` reads back to an equal message, or raises EncodeError.
+
+The wire format. Integers are big endian. Classic versions prefix strings with an int16 and bytes, records and arrays
+with an int32; null is -1. Flexible ("compact") versions prefix all of them with an unsigned varint of length + 1; null
+is 0; and every struct ends with its tagged fields: their count, then for each its tag, size and value, ascending. A
+nullable struct is one byte, -1 for null, else 1 and the struct (KIP-893).
+
+Answers to Kafka's generated `read` and `addSize`/`write` methods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from struct import error as StructError
+from typing import Any, NamedTuple, TypeVar
+
+from odradek.protocol.decode_error import DecodeError
+from odradek.protocol.decoder_source import DecoderSource
+from odradek.protocol.encoder_source import EncodeError, EncoderSource, RetainedTags
+from odradek.protocol.limits import MAX_DECODED_VALUES, MAX_TAGGED_FIELDS
+from odradek.protocol.schema import Message, RecordsRegion
+from odradek.protocol.source_writer import SourceWriter
+
+__all__ = [
+    "DecodeBudget",
+    "DecodeError",
+    "EncodeError",
+    "Part",
+    "decode",
+    "decode_from",
+    "encode",
+    "encode_parts",
+    "generated_source",
+    "size_of",
+]
+
+M = TypeVar("M", bound=Message)
+Part = bytes | bytearray | memoryview | RecordsRegion
+
+
+class DecodeBudget(NamedTuple):
+    """What one message may make the decoder build. The bytes themselves are bounded by the size of the frame."""
+
+    values: int = MAX_DECODED_VALUES
+    tagged_fields: int = MAX_TAGGED_FIELDS
+
+
+DEFAULT_BUDGET = DecodeBudget()
+
+
+def decode(
+    message_type: type[M],
+    buffer: memoryview | bytes,
+    version: int,
+    budget: DecodeBudget | None = None,
+    position: int = 0,
+) -> M:
+    """The message at `position` in `buffer`. Its records, if it has any, are views into the buffer."""
+    return decode_from(message_type, buffer, version, budget, position)[0]
+
+
+def decode_from(
+    message_type: type[M],
+    buffer: memoryview | bytes,
+    version: int,
+    budget: DecodeBudget | None = None,
+    position: int = 0,
+) -> tuple[M, int]:
+    """The message at `position` in `buffer`, and the position after it."""
+    decoder: Any = message_type.DECODERS.get(version) or _compile_decoder(message_type, version)
+    values, tagged_fields = budget or DEFAULT_BUDGET
+    try:
+        return decoder(buffer, position, values, tagged_fields)  # type: ignore[no-any-return]
+    except (StructError, IndexError):
+        reason = "the bytes end before the message does"
+    except ValueError as error:  # invalid UTF-8, a varint without end
+        reason = str(error)
+    raise DecodeError(f"{message_type.__name__} version {version}: {reason}")
+
+
+def encode(message: Message, version: int) -> bytes:
+    """The message as bytes. A message with records that are a region of a file needs `encode_parts`."""
+    out: list[Any] = []
+    _encode_into(message, version, out)
+    try:
+        return b"".join(out)
+    except TypeError as error:
+        raise EncodeError(f"{type(message).__name__} holds something that is not bytes: {error}") from error
+
+
+def encode_parts(message: Message, version: int, prefix: bytes = b"") -> list[Part]:
+    """`prefix` and the message, as few parts as possible: records stay parts of their own, all between is joined."""
+    out: list[Any] = [prefix]
+    marks = _encode_into(message, version, out)
+    if not marks:
+        return [b"".join(out)]
+    parts: list[Part] = []
+    start = 0
+    for mark in marks:
+        if mark > start:
+            parts.append(b"".join(out[start:mark]))
+        parts.append(out[mark])
+        start = mark + 1
+    if start < len(out):
+        parts.append(b"".join(out[start:]))
+    return parts
+
+
+def size_of(parts: Sequence[Part]) -> int:
+    """How many bytes the parts put on the wire."""
+    return sum(len(part) if isinstance(part, bytes | bytearray | memoryview) else part.size_in_bytes for part in parts)
+
+
+def generated_source(message_type: type[Message], version: int) -> str:
+    """The decoder and the encoder of one version, to be read by people."""
+    return f"{DecoderSource(message_type, version).text}\n\n{EncoderSource(message_type, version).text}"
+
+
+def _encode_into(message: Message, version: int, out: list[Any]) -> list[int]:
+    encoder: Any = message.ENCODERS.get(version) or _compile_encoder(type(message), version)
+    marks: list[int] = []
+    start = len(out)
+    try:
+        try:
+            encoder(message, out, marks)
+        except RetainedTags:
+            del out[start:]
+            marks.clear()
+            _retaining_encoder(type(message), version)(message, out, marks)
+    except (StructError, AttributeError, TypeError, ValueError) as error:
+        # null where null is not allowed, a number out of its range, text that is not Unicode, a wrong type
+        raise EncodeError(f"{type(message).__name__} version {version}: {error}") from error
+    return marks
+
+
+def _compile_decoder(message_type: type[Message], version: int) -> Callable[..., Any]:
+    if not message_type.VERSIONS.covers(version):
+        raise DecodeError(f"{message_type.__name__} has no version {version}")
+    source = DecoderSource(message_type, version)
+    decoder = _compile(source, "decode", message_type, version)
+    message_type.DECODERS[version] = decoder
+    return decoder
+
+
+def _compile_encoder(message_type: type[Message], version: int) -> Callable[..., Any]:
+    if not message_type.VERSIONS.covers(version):
+        raise EncodeError(f"{message_type.__name__} has no version {version}")
+    source = EncoderSource(message_type, version)
+    encoder = _compile(source, "encode", message_type, version)
+    message_type.ENCODERS[version] = encoder
+    return encoder
+
+
+def _retaining_encoder(message_type: type[Message], version: int) -> Callable[..., Any]:
+    if not message_type.FLEXIBLE_VERSIONS.covers(version):
+        raise EncodeError(f"Tagged fields were set, but version {version} of {message_type.__name__} has none")
+    key = -1 - version  # beside the plain encoders; versions are not negative
+    encoder = message_type.ENCODERS.get(key)
+    if encoder is None:
+        source = EncoderSource(message_type, version, retaining=True)
+        encoder = _compile(source, "encode", message_type, version)
+        message_type.ENCODERS[key] = encoder
+    return encoder
+
+
+def _compile(source: SourceWriter, function: str, message_type: type[Message], version: int) -> Callable[..., Any]:
+    exec(compile(source.text, f"<{function} {message_type.__name__} version {version}>", "exec"), source.names)
+    compiled: Any = source.names[function]
+    return compiled  # type: ignore[no-any-return]

@@ -1,0 +1,47 @@
+"""Frames: every request and response travels behind its size, a big-endian int32 that does not count itself.
+
+Answers to the size handling of Kafka's `NetworkReceive` and `NetworkSend`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from struct import Struct as Layout
+
+from odradek.protocol.codec import EncodeError, Part, size_of
+from odradek.protocol.decode_error import DecodeError
+
+_SIZE = Layout(">i")
+SIZE_BYTES = _SIZE.size
+MAX_FRAME_BYTES = 0x7FFFFFFF
+
+
+class FrameSizeError(DecodeError):
+    """A frame that announces a size nobody would accept; the connection cannot go on."""
+
+
+def read_frame_size(buffer: memoryview | bytes | bytearray, max_size: int, position: int = 0) -> int | None:
+    """The size of the frame that begins at `position`, or None while its four bytes are not all there."""
+    if len(buffer) - position < SIZE_BYTES:
+        return None
+    size: int = _SIZE.unpack_from(buffer, position)[0]
+    if size < 0:
+        raise FrameSizeError(f"Invalid receive (size = {size})")
+    if size > max_size:
+        raise FrameSizeError(f"Invalid receive (size = {size} larger than {max_size})")
+    return size
+
+
+def frame_prefix(size: int) -> bytes:
+    """The four bytes before a frame of `size` bytes."""
+    if not 0 <= size <= MAX_FRAME_BYTES:
+        raise EncodeError(f"a frame of {size} bytes cannot be sent")
+    return _SIZE.pack(size)
+
+
+def frame(parts: Sequence[Part]) -> list[Part]:
+    """The parts of a response with their size in front, joined to the first part where that is bytes."""
+    prefix = frame_prefix(size_of(parts))
+    if parts and isinstance(parts[0], bytes):
+        return [prefix + parts[0], *parts[1:]]
+    return [prefix, *parts]

@@ -1,0 +1,173 @@
+"""Request and response headers, and whole requests and responses.
+
+A request begins with its API key, version and correlation id; then, except for ControlledShutdown v0, the client id,
+which keeps its classic int16 length in every version; then, when the version of the API is flexible, tagged fields. A
+response begins with the correlation id and, when flexible, tagged fields; ApiVersions never has them.
+
+`decode_request_header` tells apart what a broker must treat differently: bytes that are no header and keys nobody
+knows (the connection is closed), and versions that are not served (closed too, except that ApiVersions is answered in
+version 0 with error 35).
+
+Answers to Kafka's `RequestHeader`, `ResponseHeader` and `RequestUtils`.
+"""
+
+from __future__ import annotations
+
+from struct import Struct as Layout
+from struct import error as StructError
+
+from odradek.protocol.api import API, ApiKey, ApiSpec
+from odradek.protocol.codec import DecodeBudget, DecodeError, Part, decode, encode, encode_parts
+from odradek.protocol.decode_error import read_unknown_tagged_fields
+from odradek.protocol.limits import MAX_DECODED_VALUES, MAX_TAGGED_FIELDS
+from odradek.protocol.schema import Request, Response
+
+_FIXED = Layout(">hhi")
+_FIXED_WITH_CLIENT_ID = Layout(">hhih")
+_INT16 = Layout(">h")
+_INT32 = Layout(">i")
+
+
+class RequestHeader:
+    """What precedes a request. Like Apache Kafka, a null client id is read as an empty one."""
+
+    __slots__ = ("api_key", "api_version", "client_id", "correlation_id")
+
+    def __init__(self, api_key: int, api_version: int, correlation_id: int, client_id: str | None = "") -> None:
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+        self.client_id = client_id or ""
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RequestHeader):
+            return NotImplemented
+        return (
+            self.api_key == other.api_key
+            and self.api_version == other.api_version
+            and self.correlation_id == other.correlation_id
+            and self.client_id == other.client_id
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # mutable
+
+    def __repr__(self) -> str:
+        spec = API.get(self.api_key)
+        name = spec.name if spec else self.api_key
+        return (
+            f"RequestHeader({name} v{self.api_version}, correlation_id={self.correlation_id}, "
+            f"client_id={self.client_id!r})"
+        )
+
+
+class UnknownApiKeyError(DecodeError):
+    """A request for an API this broker does not have; the rest of its header cannot be read."""
+
+    def __init__(self, api_key: int, api_version: int, correlation_id: int) -> None:
+        super().__init__(f"Unknown API key {api_key}")
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+
+
+class UnsupportedVersionError(DecodeError):
+    """A request in a version that is not served. Its header was read; its body is unreadable."""
+
+    def __init__(self, header: RequestHeader) -> None:
+        super().__init__(f"{API[header.api_key].name} version {header.api_version} is not supported")
+        self.header = header
+
+    @property
+    def is_api_versions(self) -> bool:
+        """True: to be answered with a version 0 body and UNSUPPORTED_VERSION. False: the connection is closed."""
+        return self.header.api_key == ApiKey.API_VERSIONS
+
+
+def decode_request_header(buffer: memoryview | bytes) -> tuple[RequestHeader, int]:
+    """The header at the start of a frame, and the position of the body."""
+    try:
+        api_key, api_version, correlation_id = _FIXED.unpack_from(buffer, 0)
+        spec = API.get(api_key)
+        if spec is None:
+            raise UnknownApiKeyError(api_key, api_version, correlation_id)
+        header, position = _read_client_id(buffer, spec, api_version, correlation_id)
+        if spec.is_flexible(api_version):
+            position = _skip_tagged_fields(buffer, position)
+    except (StructError, IndexError, ValueError) as error:
+        raise DecodeError(f"not a request header: {error}") from error
+    if not spec.supports(api_version):
+        raise UnsupportedVersionError(header)
+    return header, position
+
+
+def _read_client_id(
+    buffer: memoryview | bytes, spec: ApiSpec, api_version: int, correlation_id: int
+) -> tuple[RequestHeader, int]:
+    if spec.request_header_version(api_version) == 0:
+        return RequestHeader(spec.key, api_version, correlation_id), _FIXED.size
+    (length,) = _INT16.unpack_from(buffer, _FIXED.size)
+    start = _FIXED_WITH_CLIENT_ID.size
+    if length <= 0:
+        return RequestHeader(spec.key, api_version, correlation_id), start
+    stop = start + length
+    if stop > len(buffer):
+        raise DecodeError(f"the client id claims {length} bytes, but there are only {len(buffer) - start}")
+    return RequestHeader(spec.key, api_version, correlation_id, str(buffer[start:stop], "utf-8")), stop
+
+
+def _skip_tagged_fields(buffer: memoryview | bytes, position: int) -> int:
+    count = buffer[position]
+    position += 1
+    if count:
+        _, position, _ = read_unknown_tagged_fields(
+            buffer, position, len(buffer), count, MAX_DECODED_VALUES, MAX_TAGGED_FIELDS
+        )
+    return position
+
+
+def encode_request(header: RequestHeader, message: Request) -> bytes:
+    """A whole request, without the length that frames it."""
+    spec = API[header.api_key]
+    header_version = spec.request_header_version(header.api_version)
+    if header_version == 0:
+        prefix = _FIXED.pack(header.api_key, header.api_version, header.correlation_id)
+    else:
+        client_id = header.client_id.encode()
+        prefix = _FIXED_WITH_CLIENT_ID.pack(
+            header.api_key, header.api_version, header.correlation_id, len(client_id)
+        ) + (client_id if header_version == 1 else client_id + b"\0")
+    return prefix + encode(message, header.api_version)
+
+
+def encode_response_parts(api_key: int, version: int, correlation_id: int, response: Response) -> list[Part]:
+    """A whole response, without the length that frames it; records stay parts of their own."""
+    prefix = _INT32.pack(correlation_id)
+    if API[api_key].response_header_version(version):
+        prefix += b"\0"
+    return encode_parts(response, version, prefix)
+
+
+def decode_response_header(api_key: int, version: int, buffer: memoryview | bytes) -> tuple[int, int]:
+    """The correlation id of a response, and the position of its body."""
+    try:
+        (correlation_id,) = _INT32.unpack_from(buffer, 0)
+        position = _INT32.size
+        if API[api_key].response_header_version(version):
+            position = _skip_tagged_fields(buffer, position)
+    except (StructError, IndexError, ValueError) as error:
+        raise DecodeError(f"not a response header: {error}") from error
+    return correlation_id, position
+
+
+def decode_request(buffer: memoryview | bytes, budget: DecodeBudget | None = None) -> tuple[RequestHeader, Request]:
+    """A whole request, as a broker that need not look at the header first would read it."""
+    header, position = decode_request_header(buffer)
+    return header, decode(API[header.api_key].request_type(), buffer, header.api_version, budget, position)
+
+
+def decode_response(
+    api_key: int, version: int, buffer: memoryview | bytes, budget: DecodeBudget | None = None
+) -> tuple[int, Response]:
+    """A whole response: (correlation id, body)."""
+    correlation_id, position = decode_response_header(api_key, version, buffer)
+    return correlation_id, decode(API[api_key].response_type(), buffer, version, budget, position)

@@ -1,0 +1,22 @@
+"""Named limits of the protocol. Those an operator can change are broker configurations and not here.
+
+The decoder never allocates more than a frame can justify: every length and count is checked against the bytes that
+are left *before* anything is built. What remains is amplification (a one-byte element becomes an object of fifty),
+which the budgets below bound. Nesting needs no run-time limit: no message of Kafka contains itself, so its depth is
+that of the schema.
+"""
+
+from __future__ import annotations
+
+MAX_STRING_BYTES = 0x7FFF
+"""Kafka's bound for strings, also where the compact encoding could say more."""
+
+MAX_DECODED_VALUES = 10_000_000
+"""Values one message may hold in its arrays: an element counts one, a struct one more per field. A full UpdateMetadata
+for 200,000 partitions with three replicas needs about half of it."""
+
+MAX_TAGGED_FIELDS = 128
+"""Tagged fields in one section. Kafka 3.9 knows five at most in a struct; newer peers add some, never hundreds."""
+
+MAX_VARINT_BYTES = 5
+MAX_VARLONG_BYTES = 10
