@@ -85,7 +85,9 @@ class DelayedOperationPurgatory(Generic[OperationT]):
 
     def cancel_for_key(self, key: Hashable) -> list[OperationT]:
         """Stop watching under `key` and stop the time-outs of the operations found there. They are not completed."""
-        cancelled = list(self._watchers.pop(key, {}).values())
+        watchers = self._watchers.pop(key, {})
+        cancelled = list(watchers.values())
+        watchers.clear()  # a check of this key that is under way is over
         for operation in cancelled:
             operation.cancel()
             operation.watch_keys = tuple(other for other in operation.watch_keys if other != key)
@@ -96,6 +98,8 @@ class DelayedOperationPurgatory(Generic[OperationT]):
 
     def forget(self, operation: DelayedOperation) -> None:
         """Take `operation` out of every watch list; called by the operation as it completes."""
+        if operation.watched_by is not self:
+            return
         for key in operation.watch_keys:
             watchers = self._watchers[key]
             del watchers[operation]
