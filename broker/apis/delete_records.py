@@ -1,0 +1,66 @@
+"""DeleteRecords (key 21), served: 0-2. Offset -1 means the high watermark. v2: flexible encoding."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from odradek.broker.replica_manager import DeleteRecordsResult
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.delete_records import (
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+from odradek.protocol.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from odradek.broker.request import RequestContext
+    from odradek.broker.services import Services
+
+
+def handle(broker: Services, ctx: RequestContext, request: DeleteRecordsRequest) -> None:
+    offsets: dict[TopicPartition, int] = {}
+    results: dict[TopicPartition, DeleteRecordsResult] = {}
+    for topic in request.topics:
+        for part in topic.partitions:
+            topic_partition = TopicPartition(topic.name, part.partition_index)
+            if broker.metadata_cache.contains_partition(*topic_partition):
+                offsets[topic_partition] = part.offset
+            else:
+                results[topic_partition] = DeleteRecordsResult(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+    def respond(deleted: Mapping[TopicPartition, DeleteRecordsResult]) -> None:
+        results.update(deleted)
+        ctx.reply(_response(results))
+
+    if offsets:
+        broker.replica_manager.delete_records(request.timeout_ms, offsets, respond)
+    else:
+        respond({})
+
+
+def _response(results: Mapping[TopicPartition, DeleteRecordsResult]) -> DeleteRecordsResponse:
+    topics: dict[str, list[DeleteRecordsPartitionResult]] = {}
+    for topic_partition, result in results.items():
+        topics.setdefault(topic_partition.topic, []).append(
+            DeleteRecordsPartitionResult(
+                partition_index=topic_partition.partition,
+                low_watermark=result.low_watermark,
+                error_code=result.error,
+            )
+        )
+    return DeleteRecordsResponse(
+        topics=[DeleteRecordsTopicResult(name=name, partitions=partitions) for name, partitions in topics.items()]
+    )
+
+
+def error_response(request: DeleteRecordsRequest, version: int, code: ErrorCode) -> DeleteRecordsResponse:
+    return _response(
+        {
+            TopicPartition(topic.name, part.partition_index): DeleteRecordsResult(error=code)
+            for topic in request.topics
+            for part in topic.partitions
+        }
+    )

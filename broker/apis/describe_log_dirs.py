@@ -1,0 +1,75 @@
+"""DescribeLogDirs (key 35), served: 0-4.
+
+Null topics mean all. v3: an error on top. v4: total and usable bytes of each directory's file system.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.describe_log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+from odradek.protocol.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from odradek.broker.request import RequestContext
+    from odradek.broker.services import Services
+    from odradek.storage.unified_log import UnifiedLog
+
+UNKNOWN_BYTES = -1
+
+
+def handle(broker: Services, ctx: RequestContext, request: DescribeLogDirsRequest) -> None:
+    wanted: set[TopicPartition] | None = None
+    if request.topics is not None:
+        wanted = {TopicPartition(topic.topic, index) for topic in request.topics for index in topic.partitions}
+    by_dir: dict[str, list[UnifiedLog]] = {}
+    for log in broker.log_manager.all_logs():
+        if wanted is None or log.topic_partition in wanted:
+            by_dir.setdefault(os.path.dirname(log.dir), []).append(log)
+    offline = set(broker.log_manager.offline_log_dirs())
+    ctx.reply(
+        DescribeLogDirsResponse(
+            results=[
+                DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=path)
+                if path in offline
+                else _describe(path, by_dir.get(path, []))
+                for path in broker.log_manager.log_dir_paths()
+            ]
+        )
+    )
+
+
+def _describe(path: str, logs: list[UnifiedLog]) -> DescribeLogDirsResult:
+    topics: dict[str, list[DescribeLogDirsPartition]] = {}
+    for log in logs:
+        topics.setdefault(log.topic_partition.topic, []).append(
+            DescribeLogDirsPartition(
+                partition_index=log.topic_partition.partition,
+                partition_size=log.size,
+                offset_lag=max(log.high_watermark - log.log_end_offset, 0),
+                is_future_key=False,
+            )
+        )
+    total, usable = _space(path)
+    return DescribeLogDirsResult(
+        log_dir=path,
+        topics=[DescribeLogDirsTopic(name=name, partitions=partitions) for name, partitions in topics.items()],
+        total_bytes=total,
+        usable_bytes=usable,
+    )
+
+
+def _space(path: str) -> tuple[int, int]:
+    try:
+        stat = os.statvfs(path)
+    except OSError:
+        return UNKNOWN_BYTES, UNKNOWN_BYTES
+    return stat.f_blocks * stat.f_frsize, stat.f_bavail * stat.f_frsize

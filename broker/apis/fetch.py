@@ -1,0 +1,209 @@
+"""Fetch (key 1), served: 0-17.
+
+v0-1 and v2-3 get records down-converted to magic 0 and 1. v3: a limit for the whole answer, kept softly. v4: isolation level
+and aborted transactions. v5: log start offset. v7: sessions (KIP-227). v9: the reader's leader epoch. v10: zstd. v12:
+diverging epochs. v13: topic ids. v15: the replica in a tagged struct. v16: the current leader with its address.
+
+The records of an answer are a region of the log file, which the connection hands to the kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from odradek.broker.apis.leaders import current_leader
+from odradek.broker.fetch_session import FetchContext, PartitionFetch, new_context
+from odradek.broker.replica_manager import FetchParams, ReadResult
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.fetch import (
+    AbortedTransaction,
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+)
+from odradek.protocol.records.convert import UnsupportedConversionError, down_convert
+from odradek.protocol.topic_partition import TopicPartition
+from odradek.storage.unified_log import FetchIsolation
+
+if TYPE_CHECKING:
+    from odradek.broker.request import RequestContext
+    from odradek.broker.services import Services
+
+FUTURE_REPLICA_ID = -3
+READ_COMMITTED = 1
+
+# Down-conversion happens in memory: no more of a partition than this is converted for one answer (Kafka converts in pieces of
+# the same size). The first batch always is, whatever its size.
+DOWN_CONVERSION_BYTES = 128 * 1024
+
+
+def handle(broker: Services, ctx: RequestContext, request: FetchRequest) -> None:
+    version = ctx.header.api_version
+    replica_id = request.replica_state.replica_id if version >= 15 else request.replica_id
+    is_follower = replica_id >= 0
+    context = new_context(
+        broker.fetch_sessions,
+        request,
+        version,
+        broker.metadata_cache.topic_name,
+        is_follower=is_follower,
+        now_ms=broker.clock.monotonic_ms(),
+    )
+    erroneous: dict[int, PartitionData] = {}
+    interesting: list[PartitionFetch] = []
+    for index, fetch in enumerate(context.partitions):
+        if fetch.topic is None:
+            erroneous[index] = _error(fetch, ErrorCode.UNKNOWN_TOPIC_ID)
+        elif not broker.metadata_cache.contains_partition(fetch.topic, fetch.partition):
+            erroneous[index] = _error(fetch, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        else:
+            interesting.append(fetch)
+
+    def respond(results: Sequence[ReadResult]) -> None:
+        _respond(broker, ctx, request, context, results, erroneous)
+
+    if not interesting:
+        respond(())
+        return
+    max_bytes = min(request.max_bytes, broker.config.fetch_max_bytes)
+    params = FetchParams(
+        replica_id=replica_id,
+        max_wait_ms=request.max_wait_ms,
+        min_bytes=min(request.min_bytes, max_bytes),
+        max_bytes=max_bytes,
+        isolation=_isolation(replica_id, request.isolation_level),
+        # Consumers may read from followers since v11 (KIP-392).
+        leader_only=replica_id >= 0 or (version < 11 and replica_id != FUTURE_REPLICA_ID),
+        hard_max_bytes=version <= 2,
+    )
+    broker.replica_manager.fetch(params, interesting, respond)
+
+
+def _isolation(replica_id: int, isolation_level: int) -> FetchIsolation:
+    if replica_id >= 0 or replica_id == FUTURE_REPLICA_ID:
+        return FetchIsolation.LOG_END
+    return FetchIsolation.TXN_COMMITTED if isolation_level == READ_COMMITTED else FetchIsolation.HIGH_WATERMARK
+
+
+def _error(fetch: PartitionFetch, code: ErrorCode) -> PartitionData:
+    return PartitionData(partition_index=fetch.partition, error_code=code, high_watermark=-1, records=b"")
+
+
+def _respond(
+    broker: Services,
+    ctx: RequestContext,
+    request: FetchRequest,
+    context: FetchContext,
+    results: Sequence[ReadResult],
+    erroneous: dict[int, PartitionData],
+) -> None:
+    version = ctx.header.api_version
+    endpoints: dict[int, NodeEndpoint] = {}
+    answers = []
+    for result in results:
+        data = _partition_data(broker, result, version)
+        if version >= 16 and result.error in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
+            _name_leader(broker, ctx, result.fetch, data, endpoints)
+        answers.append((result.fetch, data))
+    answers.extend((context.partitions[index], data) for index, data in erroneous.items())
+    response = context.respond(answers, broker.clock.monotonic_ms())
+    response.node_endpoints = list(endpoints.values())
+    ctx.reply(response)
+
+
+def _partition_data(broker: Services, result: ReadResult, version: int) -> PartitionData:
+    error = result.error
+    if error == ErrorCode.KAFKA_STORAGE_ERROR and version <= 5:
+        error = ErrorCode.NOT_LEADER_OR_FOLLOWER  # older clients do not know the storage error and would not retry
+    data = PartitionData(
+        partition_index=result.fetch.partition,
+        error_code=error,
+        high_watermark=result.high_watermark,
+        last_stable_offset=result.last_stable_offset,
+        log_start_offset=result.log_start_offset,
+        records=b"",
+        aborted_transactions=None,
+    )
+    if result.diverging_epoch is not None:
+        epoch, end_offset = result.diverging_epoch
+        data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
+    fetched = result.fetched
+    if fetched is None:
+        return data
+    if fetched.aborted_transactions is not None:
+        data.aborted_transactions = [
+            AbortedTransaction(producer_id=producer_id, first_offset=first_offset)
+            for producer_id, first_offset in fetched.aborted_transactions
+        ]
+    if version >= 10:
+        data.records = fetched.records
+        return data
+    return _for_old_reader(broker, result, data, version)
+
+
+def _for_old_reader(broker: Services, result: ReadResult, data: PartitionData, version: int) -> PartitionData:
+    """Records as versions below 10 can take them: no zstd topics, and below 4 no v2 batches."""
+    fetch, fetched = result.fetch, result.fetched
+    assert fetched is not None
+    config = broker.replica_manager.partition_of(fetch).log_for(-1, leader_only=False).config
+    if config.compression_type == "zstd":
+        fetched.release()
+        return _error(fetch, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+    if version > 3:
+        data.records = fetched.records
+        return data
+    if not config.message_downconversion_enable:
+        fetched.release()
+        return _error(fetch, ErrorCode.UNSUPPORTED_VERSION)
+    records = fetched.read()
+    fetched.release()
+    try:
+        data.records = down_convert(
+            memoryview(records),
+            magic=0 if version <= 1 else 1,
+            first_offset=fetch.fetch_offset,
+            max_source_bytes=DOWN_CONVERSION_BYTES,
+        )
+    except UnsupportedConversionError:
+        return _error(fetch, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+    return data
+
+
+def _name_leader(
+    broker: Services,
+    ctx: RequestContext,
+    fetch: PartitionFetch,
+    data: PartitionData,
+    endpoints: dict[int, NodeEndpoint],
+) -> None:
+    leader = current_leader(broker, ctx, TopicPartition(fetch.topic or "", fetch.partition))
+    data.current_leader = LeaderIdAndEpoch(leader_id=leader.leader_id, leader_epoch=leader.leader_epoch)
+    node = leader.node
+    if node is not None:
+        endpoints[node.broker_id] = NodeEndpoint(node_id=node.broker_id, host=node.host, port=node.port, rack=node.rack)
+
+
+def error_response(request: FetchRequest, version: int, code: ErrorCode) -> FetchResponse:
+    """The error on top, and below v13 also on every partition, since v0-6 have no place on top."""
+    if version >= 13:
+        return FetchResponse(error_code=code, session_id=request.session_id)
+    return FetchResponse(
+        error_code=code,
+        session_id=request.session_id,
+        responses=[
+            FetchableTopicResponse(
+                topic=topic.topic,
+                topic_id=topic.topic_id,
+                partitions=[
+                    PartitionData(partition_index=part.partition, error_code=code, high_watermark=-1, records=b"")
+                    for part in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ],
+    )

@@ -1,0 +1,124 @@
+"""LeaderAndIsr (key 4), served: 0-7.
+
+The controller tells which partitions this broker leads and follows. v1: is_new. v2: grouped by topic, the broker epoch. v3:
+replicas being added and removed. v5: topic ids, errors by topic id. v7: the controller's kind and the request's type.
+
+The answer waits until what was created or truncated is durable.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.apis.broker_epoch import is_stale
+from odradek.broker.metadata_cache import GROUP_METADATA_TOPIC
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.leader_and_isr import (
+    LeaderAndIsrPartitionError,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    LeaderAndIsrTopicError,
+)
+from odradek.protocol.primitives import ZERO_UUID
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from odradek.broker.partition import Partition
+    from odradek.broker.request import RequestContext
+    from odradek.broker.services import Services
+    from odradek.protocol.topic_partition import TopicPartition
+
+FIRST_TOPIC_ID_VERSION = 5
+
+
+def handle(broker: Services, ctx: RequestContext, request: LeaderAndIsrRequest) -> None:
+    apply(broker, request, ctx.header.api_version, ctx.reply)
+
+
+def apply(
+    broker: Services,
+    request: LeaderAndIsrRequest,
+    version: int,
+    respond: Callable[[LeaderAndIsrResponse], None],
+) -> None:
+    """Do what the controller asks; `respond` is called once it is durable."""
+    if is_stale(broker, request.broker_epoch):
+        respond(error_response(request, version, ErrorCode.STALE_BROKER_EPOCH))
+        return
+    try:
+        errors = broker.replica_manager.become_leader_or_follower(
+            request, lambda leaders, followers: _move_coordinators(broker, leaders, followers)
+        )
+    except KafkaError as error:
+        respond(error_response(request, version, error.code))
+        return
+    response = _response(request, version, errors)
+    broker.log_manager.when_durable(lambda: respond(response))
+
+
+def _move_coordinators(broker: Services, leaders: Sequence[Partition], followers: Sequence[Partition]) -> None:
+    """A coordinator lives where its partition's leader is; the leader epoch is its coordinator epoch."""
+    for partition in leaders:
+        topic, index = partition.topic_partition
+        if topic == GROUP_METADATA_TOPIC:
+            broker.group_coordinator.on_elected(index, partition.leader_epoch)
+    for partition in followers:
+        topic, index = partition.topic_partition
+        if topic == GROUP_METADATA_TOPIC:
+            broker.group_coordinator.on_resigned(index, partition.leader_epoch)
+
+
+def _response(
+    request: LeaderAndIsrRequest, version: int, errors: Mapping[TopicPartition, ErrorCode]
+) -> LeaderAndIsrResponse:
+    if version < FIRST_TOPIC_ID_VERSION:
+        return LeaderAndIsrResponse(
+            partition_errors=[
+                LeaderAndIsrPartitionError(topic_name=tp.topic, partition_index=tp.partition, error_code=error)
+                for tp, error in errors.items()
+            ]
+        )
+    topic_ids = {topic.topic_name: topic.topic_id for topic in request.topic_states}
+    by_id: dict[bytes, list[LeaderAndIsrPartitionError]] = {}
+    for tp, error in errors.items():
+        by_id.setdefault(topic_ids.get(tp.topic, ZERO_UUID), []).append(
+            LeaderAndIsrPartitionError(partition_index=tp.partition, error_code=error)
+        )
+    return LeaderAndIsrResponse(
+        topics=[
+            LeaderAndIsrTopicError(topic_id=topic_id, partition_errors=partition_errors)
+            for topic_id, partition_errors in by_id.items()
+        ]
+    )
+
+
+def error_response(request: LeaderAndIsrRequest, version: int, code: ErrorCode) -> LeaderAndIsrResponse:
+    """The error on top and on every partition."""
+    if version < FIRST_TOPIC_ID_VERSION:
+        flat = [(state.topic_name, state.partition_index) for state in request.ungrouped_partition_states]
+        flat += [
+            (topic.topic_name, state.partition_index)
+            for topic in request.topic_states
+            for state in topic.partition_states
+        ]
+        return LeaderAndIsrResponse(
+            error_code=code,
+            partition_errors=[
+                LeaderAndIsrPartitionError(topic_name=name, partition_index=index, error_code=code)
+                for name, index in flat
+            ],
+        )
+    return LeaderAndIsrResponse(
+        error_code=code,
+        topics=[
+            LeaderAndIsrTopicError(
+                topic_id=topic.topic_id,
+                partition_errors=[
+                    LeaderAndIsrPartitionError(partition_index=state.partition_index, error_code=code)
+                    for state in topic.partition_states
+                ],
+            )
+            for topic in request.topic_states
+        ],
+    )

@@ -1,0 +1,56 @@
+"""Where a partition's leader is and which address a client is told, as several answers carry it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from odradek.broker.metadata_cache import NO_LEADER, Node
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from odradek.broker.request import RequestContext
+    from odradek.broker.services import Services
+    from odradek.protocol.topic_partition import TopicPartition
+
+
+class Leader(NamedTuple):
+    """Leader id and epoch, -1 when unknown; `node` is its address on the client's listener."""
+
+    leader_id: int
+    leader_epoch: int
+    node: Node | None
+
+
+def current_leader(broker: Services, ctx: RequestContext, topic_partition: TopicPartition) -> Leader:
+    """The leader as the replica manager knows it, else as the metadata cache does (KIP-951)."""
+    hosted = broker.replica_manager.hosted(topic_partition)
+    if hosted is not None and hosted.leader_id is not None:
+        leader_id, leader_epoch = hosted.leader_id, hosted.leader_epoch
+    else:
+        state = broker.metadata_cache.partition_state(topic_partition.topic, topic_partition.partition)
+        if state is None:
+            return Leader(NO_LEADER, -1, None)
+        leader_id, leader_epoch = state.leader, state.leader_epoch
+    return Leader(leader_id, leader_epoch, reachable_node(broker, ctx, leader_id))
+
+
+def reachable_node(broker: Services, ctx: RequestContext, broker_id: int) -> Node | None:
+    """The address of `broker_id` on the listener the client came in by."""
+    node = broker.metadata_cache.snapshot.node(broker_id, ctx.connection.listener_name)
+    return None if node is None else as_client_sees_it(broker, ctx, node)
+
+
+def reachable_nodes(broker: Services, ctx: RequestContext) -> Iterator[Node]:
+    """Every live broker that has the client's listener."""
+    for node in broker.metadata_cache.alive_nodes(ctx.connection.listener_name):
+        yield as_client_sees_it(broker, ctx, node)
+
+
+def as_client_sees_it(broker: Services, ctx: RequestContext, node: Node) -> Node:
+    """A lone broker without ``advertised.listeners`` tells each client the address it connected to, which it can reach."""
+    if node.broker_id == broker.broker_id and broker.config.advertise_connected_address:
+        return Node(
+            broker_id=node.broker_id, host=ctx.connection.local_host, port=ctx.connection.local_port, rack=node.rack
+        )
+    return node

@@ -1,0 +1,19 @@
+"""ListGroups (key 16), served: 0-5.
+
+v4: filter by state. v5: filter by group type (KIP-848).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.apis.group_requests import group_context
+
+if TYPE_CHECKING:
+    from odradek.broker.request import RequestContext
+    from odradek.broker.services import Services
+    from odradek.protocol.messages.list_groups import ListGroupsRequest
+
+
+def handle(broker: Services, ctx: RequestContext, request: ListGroupsRequest) -> None:
+    broker.group_coordinator.list_groups(group_context(ctx), request, ctx.reply)

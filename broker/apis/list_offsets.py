@@ -1,0 +1,135 @@
+"""ListOffsets (key 2), served: 0-9.
+
+v0 answers a list of segment offsets. v1: one offset and timestamp. v2: isolation level. v4: leader epochs both ways. v5:
+OFFSET_NOT_AVAILABLE. v7: -3, the record with the largest timestamp. v8: -4, the earliest local offset. v9: -5, the latest
+tiered offset, of which there is none without tiering.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from odradek.protocol.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from odradek.broker.request import RequestContext
+    from odradek.broker.services import Services
+
+CONSUMER_REPLICA_ID = -1
+DEBUGGING_REPLICA_ID = -2
+EARLIEST_TIMESTAMP = -2
+UNKNOWN_EPOCH = -1
+
+# Special timestamps and the version each came with.
+FIRST_VERSION_OF_TIMESTAMP = {-1: 1, -2: 1, -3: 7, -4: 8, -5: 9}
+
+
+def handle(broker: Services, ctx: RequestContext, request: ListOffsetsRequest) -> None:
+    version = ctx.header.api_version
+    answer = _offsets_v0 if version == 0 else _offset
+    duplicates = _duplicates(request) if version > 0 else frozenset()
+    ctx.reply(
+        ListOffsetsResponse(
+            topics=[
+                ListOffsetsTopicResponse(
+                    name=topic.name,
+                    partitions=[
+                        _error(part, ErrorCode.INVALID_REQUEST)
+                        if (topic.name, part.partition_index) in duplicates
+                        else answer(broker, request, TopicPartition(topic.name, part.partition_index), part, version)
+                        for part in topic.partitions
+                    ],
+                )
+                for topic in request.topics
+            ]
+        )
+    )
+
+
+def _duplicates(request: ListOffsetsRequest) -> frozenset[tuple[str, int]]:
+    seen: set[tuple[str, int]] = set()
+    twice: set[tuple[str, int]] = set()
+    for topic in request.topics:
+        for part in topic.partitions:
+            key = (topic.name, part.partition_index)
+            (twice if key in seen else seen).add(key)
+    return frozenset(twice)
+
+
+def _offset(
+    broker: Services,
+    request: ListOffsetsRequest,
+    topic_partition: TopicPartition,
+    part: ListOffsetsPartition,
+    version: int,
+) -> ListOffsetsPartitionResponse:
+    timestamp = part.timestamp
+    if timestamp < 0 and version < FIRST_VERSION_OF_TIMESTAMP.get(timestamp, version + 1):
+        return _error(part, ErrorCode.UNSUPPORTED_VERSION)
+    is_client = request.replica_id == CONSUMER_REPLICA_ID
+    try:
+        found = broker.replica_manager.partition(topic_partition).fetch_offset_for_timestamp(
+            timestamp,
+            request.isolation_level if is_client else None,
+            part.current_leader_epoch,
+            leader_only=request.replica_id != DEBUGGING_REPLICA_ID,
+        )
+    except KafkaError as error:
+        code = error.code
+        if code == ErrorCode.OFFSET_NOT_AVAILABLE and version < 5:
+            code = ErrorCode.LEADER_NOT_AVAILABLE
+        return _error(part, code)
+    if found is None:
+        return _error(part, ErrorCode.NONE)
+    answer = ListOffsetsPartitionResponse(
+        partition_index=part.partition_index, timestamp=found.timestamp, offset=found.offset
+    )
+    if found.leader_epoch is not None and version >= 4:
+        answer.leader_epoch = found.leader_epoch
+    return answer
+
+
+def _offsets_v0(
+    broker: Services,
+    request: ListOffsetsRequest,
+    topic_partition: TopicPartition,
+    part: ListOffsetsPartition,
+    version: int,
+) -> ListOffsetsPartitionResponse:
+    if part.timestamp < EARLIEST_TIMESTAMP:
+        return ListOffsetsPartitionResponse(
+            partition_index=part.partition_index, error_code=ErrorCode.UNSUPPORTED_VERSION
+        )
+    try:
+        offsets = broker.replica_manager.partition(topic_partition).legacy_offsets_before(
+            part.timestamp,
+            part.max_num_offsets,
+            is_consumer=request.replica_id == CONSUMER_REPLICA_ID,
+            leader_only=request.replica_id != DEBUGGING_REPLICA_ID,
+        )
+    except KafkaError as error:
+        return ListOffsetsPartitionResponse(partition_index=part.partition_index, error_code=error.code)
+    return ListOffsetsPartitionResponse(partition_index=part.partition_index, old_style_offsets=offsets)
+
+
+def _error(part: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(
+        partition_index=part.partition_index, error_code=code, timestamp=-1, offset=-1
+    )
+
+
+def error_response(request: ListOffsetsRequest, version: int, code: ErrorCode) -> ListOffsetsResponse:
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(name=topic.name, partitions=[_error(part, code) for part in topic.partitions])
+            for topic in request.topics
+        ]
+    )

@@ -1,0 +1,120 @@
+"""Metadata (key 3), served: 0-12.
+
+v0: an empty list means all topics, unreachable replicas are errors. v1: null means all, the controller is named. v4: automatic
+creation can be declined. v5: offline replicas. v6: LISTENER_NOT_FOUND. v7: leader epochs. v8: authorized operations. v10: topic
+ids in the answer. v12: topics may be asked for by id.
+
+An unknown topic that may be created is created in the background; the answer meanwhile is LEADER_NOT_AVAILABLE, on which
+clients ask again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.apis.authorized_operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
+from odradek.broker.apis.leaders import reachable_nodes
+from odradek.broker.internal_topics import INTERNAL_TOPICS, is_valid_topic_name
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponseTopic,
+)
+from odradek.protocol.primitives import ZERO_UUID
+
+if TYPE_CHECKING:
+    from odradek.broker.request import RequestContext
+    from odradek.broker.services import Services
+
+NO_CONTROLLER = -1
+FIRST_TOPIC_ID_VERSION = 12
+
+
+def handle(broker: Services, ctx: RequestContext, request: MetadataRequest) -> None:
+    version = ctx.header.api_version
+    all_topics = request.topics is None or (version == 0 and not request.topics)
+    requested = () if request.topics is None else request.topics
+    if version < FIRST_TOPIC_ID_VERSION and not all_topics:
+        for topic in requested:
+            if topic.name is None:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, f"Topic name can not be null for version {version}")
+            if topic.topic_id != ZERO_UUID:
+                raise KafkaError(
+                    ErrorCode.INVALID_REQUEST, f"Topic IDs are not supported in requests for version {version}"
+                )
+    cache = broker.metadata_cache
+    answers: list[MetadataResponseTopic] = []
+    if all_topics:
+        names = list(cache.snapshot.partitions)
+    elif any(topic.topic_id != ZERO_UUID for topic in requested):
+        names = []
+        for topic_id in {topic.topic_id: None for topic in requested if topic.topic_id != ZERO_UUID}:
+            name = cache.topic_name(topic_id)
+            if name is None:
+                answers.append(
+                    MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
+                )
+            else:
+                names.append(name)
+    else:
+        names = list({topic.name: None for topic in requested if topic.name is not None})
+    found = cache.topic_metadata(
+        names,
+        ctx.connection.listener_name,
+        error_unavailable_endpoints=version == 0,
+        error_unavailable_listeners=version >= 6,
+    )
+    answers += found
+    if len(found) < len(names):
+        known = {topic.name for topic in found}
+        missing = [name for name in names if name not in known]
+        may_create = broker.config.auto_create_topics_enable and request.allow_auto_topic_creation and not all_topics
+        if may_create:
+
+            async def create() -> None:
+                answers.extend(await broker.topic_creator.create_automatically(missing))
+                ctx.reply(_response(broker, ctx, request, answers))
+
+            broker.spawn(create())
+            return
+        answers += [_unknown(name) for name in missing]
+    ctx.reply(_response(broker, ctx, request, answers))
+
+
+def _unknown(name: str) -> MetadataResponseTopic:
+    error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_valid_topic_name(name) else ErrorCode.INVALID_TOPIC_EXCEPTION
+    return MetadataResponseTopic(error_code=error, name=name, is_internal=name in INTERNAL_TOPICS)
+
+
+def _response(
+    broker: Services, ctx: RequestContext, request: MetadataRequest, topics: list[MetadataResponseTopic]
+) -> MetadataResponse:
+    version = ctx.header.api_version
+    if version >= 8 and request.include_topic_authorized_operations:
+        for topic in topics:
+            topic.topic_authorized_operations = TOPIC_OPERATIONS
+    response = MetadataResponse(
+        brokers=[
+            MetadataResponseBroker(node_id=node.broker_id, host=node.host, port=node.port, rack=node.rack)
+            for node in reachable_nodes(broker, ctx)
+        ],
+        cluster_id=broker.cluster_id,
+        controller_id=NO_CONTROLLER
+        if broker.metadata_cache.snapshot.controller_id is None
+        else broker.metadata_cache.snapshot.controller_id,
+        topics=topics,
+    )
+    if 8 <= version <= 10 and request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+    return response
+
+
+def error_response(request: MetadataRequest, version: int, code: ErrorCode) -> MetadataResponse:
+    return MetadataResponse(
+        topics=[
+            MetadataResponseTopic(error_code=code, name=topic.name or "", topic_id=topic.topic_id)
+            for topic in request.topics or ()
+        ]
+    )

@@ -1,0 +1,78 @@
+"""OffsetCommit (key 8), served: 0-9.
+
+v0 keeps offsets under /consumers in the metadata tree, later versions in ``__consumer_offsets``. v1: generation and member id,
+commit time. v2-4: a retention time. v6: leader epochs. v7: static members. v9: the new consumer protocol's errors.
+
+Partitions that do not exist are refused here; the coordinator is asked about the others.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.apis.group_requests import group_context
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from odradek.broker.request import RequestContext
+    from odradek.broker.services import Services
+
+
+def handle(broker: Services, ctx: RequestContext, request: OffsetCommitRequest) -> None:
+    unknown: dict[str, list[int]] = {}
+    known: list[OffsetCommitRequestTopic] = []
+    for topic in request.topics:
+        states = broker.metadata_cache.snapshot.partitions.get(topic.name, {})
+        existing = [part for part in topic.partitions if part.partition_index in states]
+        missing = [part.partition_index for part in topic.partitions if part.partition_index not in states]
+        if missing:
+            unknown.setdefault(topic.name, []).extend(missing)
+        if existing:
+            known.append(OffsetCommitRequestTopic(name=topic.name, partitions=existing))
+
+    def respond(response: OffsetCommitResponse) -> None:
+        _add_unknown(response, unknown)
+        ctx.reply(response)
+
+    if not known:
+        respond(OffsetCommitResponse())
+        return
+    request.topics = known
+    broker.group_coordinator.commit_offsets(group_context(ctx), request, respond)
+
+
+def _add_unknown(response: OffsetCommitResponse, unknown: dict[str, list[int]]) -> None:
+    by_name = {topic.name: topic for topic in response.topics}
+    for name, indexes in unknown.items():
+        topic = by_name.get(name)
+        if topic is None:
+            topic = OffsetCommitResponseTopic(name=name)
+            response.topics.append(topic)
+        topic.partitions += [
+            OffsetCommitResponsePartition(
+                partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            )
+            for index in indexes
+        ]
+
+
+def error_response(request: OffsetCommitRequest, version: int, code: ErrorCode) -> OffsetCommitResponse:
+    return OffsetCommitResponse(
+        topics=[
+            OffsetCommitResponseTopic(
+                name=topic.name,
+                partitions=[
+                    OffsetCommitResponsePartition(partition_index=part.partition_index, error_code=code)
+                    for part in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )

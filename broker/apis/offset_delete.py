@@ -1,0 +1,55 @@
+"""OffsetDelete (key 47), served: 0. Partitions that do not exist are refused here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.apis.group_requests import group_context
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from odradek.broker.request import RequestContext
+    from odradek.broker.services import Services
+
+
+def handle(broker: Services, ctx: RequestContext, request: OffsetDeleteRequest) -> None:
+    unknown: dict[str, list[int]] = {}
+    known: list[OffsetDeleteRequestTopic] = []
+    for topic in request.topics:
+        states = broker.metadata_cache.snapshot.partitions.get(topic.name, {})
+        existing = [part for part in topic.partitions if part.partition_index in states]
+        missing = [part.partition_index for part in topic.partitions if part.partition_index not in states]
+        if missing:
+            unknown.setdefault(topic.name, []).extend(missing)
+        if existing:
+            known.append(OffsetDeleteRequestTopic(name=topic.name, partitions=existing))
+
+    def respond(response: OffsetDeleteResponse) -> None:
+        if response.error_code == ErrorCode.NONE:  # an error on top stands alone
+            _add_unknown(response, unknown)
+        ctx.reply(response)
+
+    request.topics = known
+    broker.group_coordinator.delete_offsets(group_context(ctx), request, respond)
+
+
+def _add_unknown(response: OffsetDeleteResponse, unknown: dict[str, list[int]]) -> None:
+    by_name = {topic.name: topic for topic in response.topics}
+    for name, indexes in unknown.items():
+        topic = by_name.get(name)
+        if topic is None:
+            topic = OffsetDeleteResponseTopic(name=name)
+            response.topics.append(topic)
+        topic.partitions += [
+            OffsetDeleteResponsePartition(
+                partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            )
+            for index in indexes
+        ]

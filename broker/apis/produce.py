@@ -1,0 +1,196 @@
+"""Produce (key 0), served: 0-11.
+
+v0-2 may hold message sets of magic 0 or 1, several batches at once, which are converted on append. v3 on: exactly one v2
+batch a partition. v7: zstd allowed. v8: errors of single records. v10: the current leader with NOT_LEADER_OR_FOLLOWER.
+
+acks=0 has no answer; an error then closes the connection, so that the producer refreshes its metadata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from odradek.broker.apis.leaders import current_leader
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.produce import (
+    BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from odradek.protocol.records.batch import batches
+from odradek.protocol.records.compression import CompressionType
+from odradek.protocol.records.errors import CorruptRecordError
+from odradek.protocol.topic_partition import TopicPartition
+from odradek.storage.unified_log import AppendOrigin
+
+if TYPE_CHECKING:
+    from odradek.broker.replica_manager import AppendResult
+    from odradek.broker.request import RequestContext
+    from odradek.broker.services import Services
+
+# The one client that may write internal topics: Kafka's console tools and its admin client use this id.
+ADMIN_CLIENT_ID = "__admin_client"
+
+FIRST_V2_ONLY_VERSION = 3
+FIRST_ZSTD_VERSION = 7
+FIRST_CURRENT_LEADER_VERSION = 10
+
+
+def handle(broker: Services, ctx: RequestContext, request: ProduceRequest) -> None:
+    version = ctx.header.api_version
+    records: dict[TopicPartition, memoryview] = {}
+    refused: dict[TopicPartition, ErrorCode] = {}
+    transactional = False
+    for topic in request.topic_data:
+        known = broker.metadata_cache.snapshot.partitions.get(topic.name, {})
+        for part in topic.partition_data:
+            topic_partition = TopicPartition(topic.name, part.index)
+            try:
+                batch, is_transactional = _checked(part.records, version)
+            except KafkaError as error:
+                refused[topic_partition] = error.code
+                continue
+            transactional = transactional or is_transactional
+            if part.index in known:
+                records[topic_partition] = batch
+            else:
+                refused[topic_partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if transactional:
+        # What the batches say decides, not the field of the request: records of a transaction whose id the request
+        # hides would otherwise get past its authorisation.
+        if request.transactional_id is None:
+            raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        refused.update(dict.fromkeys(records, ErrorCode.INVALID_TXN_STATE))
+        records = {}
+
+    def respond(results: Mapping[TopicPartition, AppendResult]) -> None:
+        if request.acks == 0:
+            _finish_unacknowledged(ctx, results, refused)
+        else:
+            ctx.reply(_response(broker, ctx, request, results, refused))
+
+    if not records:
+        respond({})
+        return
+    broker.replica_manager.append(
+        timeout_ms=request.timeout_ms,
+        required_acks=request.acks,
+        internal_topics_allowed=ctx.header.client_id == ADMIN_CLIENT_ID,
+        origin=AppendOrigin.CLIENT,
+        records=records,
+        respond=respond,
+    )
+    # Appended: the next Produce of this connection may be applied while this one waits for its replicas.
+    ctx.may_pipeline = True
+
+
+def _checked(records: memoryview | bytes | object, version: int) -> tuple[memoryview, bool]:
+    """The record data of one partition and whether it is transactional.
+
+    Raises: KafkaError CORRUPT_MESSAGE, INVALID_RECORD, UNSUPPORTED_COMPRESSION_TYPE.
+    """
+    if not isinstance(records, memoryview):
+        raise KafkaError(ErrorCode.INVALID_RECORD, "Produce requests must have records for each partition")
+    found = 0
+    transactional = False
+    try:
+        for batch in batches(records):
+            found += 1
+            transactional = transactional or batch.is_transactional
+            if version < FIRST_V2_ONLY_VERSION:
+                continue
+            if found > 1 or batch.magic < 2:
+                raise KafkaError(
+                    ErrorCode.INVALID_RECORD,
+                    f"Produce requests with version {version} are only allowed to contain exactly one record batch per "
+                    "partition, of magic version 2",
+                )
+            if version < FIRST_ZSTD_VERSION and batch.compression_type == CompressionType.ZSTD:
+                raise KafkaError(
+                    ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+                    f"Produce requests with version {version} are not allowed to use ZStandard compression",
+                )
+    except CorruptRecordError as error:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
+    if not found and version >= FIRST_V2_ONLY_VERSION:
+        raise KafkaError(
+            ErrorCode.INVALID_RECORD,
+            f"Produce requests with version {version} must have at least one record batch per partition",
+        )
+    return records, transactional
+
+
+def _finish_unacknowledged(
+    ctx: RequestContext, results: Mapping[TopicPartition, AppendResult], refused: Mapping[TopicPartition, ErrorCode]
+) -> None:
+    if refused or any(result.error != ErrorCode.NONE for result in results.values()):
+        ctx.close_connection()
+    else:
+        ctx.reply(None)
+
+
+def _response(
+    broker: Services,
+    ctx: RequestContext,
+    request: ProduceRequest,
+    results: Mapping[TopicPartition, AppendResult],
+    refused: Mapping[TopicPartition, ErrorCode],
+) -> ProduceResponse:
+    endpoints: dict[int, NodeEndpoint] = {}
+    topics = []
+    for topic in request.topic_data:
+        partitions = []
+        for part in topic.partition_data:
+            topic_partition = TopicPartition(topic.name, part.index)
+            result = results.get(topic_partition)
+            if result is None:
+                error = refused[topic_partition]
+                answer = PartitionProduceResponse(index=part.index, error_code=error, base_offset=-1)
+            else:
+                error = result.error
+                answer = PartitionProduceResponse(
+                    index=part.index,
+                    error_code=error,
+                    base_offset=result.base_offset,
+                    log_append_time_ms=result.log_append_time_ms,
+                    log_start_offset=result.log_start_offset,
+                    record_errors=[
+                        BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message)
+                        for index, message in result.record_errors
+                    ],
+                    error_message=result.error_message,
+                )
+            if error == ErrorCode.NOT_LEADER_OR_FOLLOWER and ctx.header.api_version >= FIRST_CURRENT_LEADER_VERSION:
+                leader = current_leader(broker, ctx, topic_partition)
+                answer.current_leader = LeaderIdAndEpoch(leader_id=leader.leader_id, leader_epoch=leader.leader_epoch)
+                if leader.node is not None:
+                    node = leader.node
+                    endpoints[node.broker_id] = NodeEndpoint(
+                        node_id=node.broker_id, host=node.host, port=node.port, rack=node.rack
+                    )
+            partitions.append(answer)
+        topics.append(TopicProduceResponse(name=topic.name, partition_responses=partitions))
+    return ProduceResponse(responses=topics, node_endpoints=list(endpoints.values()))
+
+
+def error_response(request: ProduceRequest, version: int, code: ErrorCode) -> ProduceResponse | None:
+    """The same error for every partition; None with acks=0, which has no answer."""
+    if request.acks == 0:
+        return None
+    return ProduceResponse(
+        responses=[
+            TopicProduceResponse(
+                name=topic.name,
+                partition_responses=[
+                    PartitionProduceResponse(index=part.index, error_code=code, base_offset=-1)
+                    for part in topic.partition_data
+                ],
+            )
+            for topic in request.topic_data
+        ]
+    )

@@ -1,0 +1,87 @@
+"""StopReplica (key 5), served: 0-4.
+
+v0-2 name partitions with one delete flag for all. v1: the broker epoch. v3: a leader epoch and a flag for each. v4: the
+controller's kind.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.apis.broker_epoch import is_stale
+from odradek.broker.metadata_cache import GROUP_METADATA_TOPIC
+from odradek.broker.partition import NO_LEADER_EPOCH
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.stop_replica import (
+    StopReplicaPartitionError,
+    StopReplicaPartitionState,
+    StopReplicaRequest,
+    StopReplicaResponse,
+)
+from odradek.protocol.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.broker.request import RequestContext
+    from odradek.broker.services import Services
+
+
+def handle(broker: Services, ctx: RequestContext, request: StopReplicaRequest) -> None:
+    apply(broker, request, ctx.header.api_version, ctx.reply)
+
+
+def apply(
+    broker: Services,
+    request: StopReplicaRequest,
+    version: int,
+    respond: Callable[[StopReplicaResponse], None],
+) -> None:
+    """Do what the controller asks; `respond` is called once it is durable."""
+    if is_stale(broker, request.broker_epoch):
+        respond(StopReplicaResponse(error_code=ErrorCode.STALE_BROKER_EPOCH))
+        return
+    states = _states(request)
+
+    def on_stopped(topic_partition: TopicPartition, deleted: bool) -> None:
+        if deleted and topic_partition.topic == GROUP_METADATA_TOPIC:
+            epoch = states[topic_partition].leader_epoch
+            broker.group_coordinator.on_resigned(topic_partition.partition, epoch if epoch >= 0 else None)
+
+    try:
+        errors = broker.replica_manager.stop_replicas(request.controller_epoch, states, on_stopped)
+    except KafkaError as error:
+        respond(StopReplicaResponse(error_code=error.code))
+        return
+    response = StopReplicaResponse(
+        partition_errors=[
+            StopReplicaPartitionError(topic_name=tp.topic, partition_index=tp.partition, error_code=error)
+            for tp, error in errors.items()
+        ]
+    )
+    broker.log_manager.when_durable(lambda: respond(response))
+
+
+def _states(request: StopReplicaRequest) -> dict[TopicPartition, StopReplicaPartitionState]:
+    """One state a partition, whichever of the three forms the request's version uses."""
+    states: dict[TopicPartition, StopReplicaPartitionState] = {}
+    flat = [(part.topic_name, part.partition_index) for part in request.ungrouped_partitions]
+    flat += [(topic.name, index) for topic in request.topics for index in topic.partition_indexes]
+    for name, index in flat:
+        states[TopicPartition(name, index)] = StopReplicaPartitionState(
+            partition_index=index, leader_epoch=NO_LEADER_EPOCH, delete_partition=request.delete_partitions
+        )
+    for topic in request.topic_states:
+        for state in topic.partition_states:
+            states[TopicPartition(topic.topic_name, state.partition_index)] = state
+    return states
+
+
+def error_response(request: StopReplicaRequest, version: int, code: ErrorCode) -> StopReplicaResponse:
+    return StopReplicaResponse(
+        error_code=code,
+        partition_errors=[
+            StopReplicaPartitionError(topic_name=tp.topic, partition_index=tp.partition, error_code=code)
+            for tp in _states(request)
+        ],
+    )

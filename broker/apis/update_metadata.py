@@ -1,0 +1,48 @@
+"""UpdateMetadata (key 6), served: 0-8.
+
+The controller tells what the cluster looks like; the metadata cache holds it. v1-2: listeners. v3: the topic's name. v5: grouped
+by topic, offline replicas, broker epoch. v7: topic ids. v8: the controller's kind.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.apis.broker_epoch import is_stale
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.broker.request import RequestContext
+    from odradek.broker.services import Services
+
+
+def handle(broker: Services, ctx: RequestContext, request: UpdateMetadataRequest) -> None:
+    apply(broker, request, ctx.header.api_version, ctx.reply)
+
+
+def apply(
+    broker: Services,
+    request: UpdateMetadataRequest,
+    version: int,
+    respond: Callable[[UpdateMetadataResponse], None],
+) -> None:
+    """Take the controller's word; whoever waits for a topic to appear or vanish is woken."""
+    if is_stale(broker, request.broker_epoch):
+        respond(UpdateMetadataResponse(error_code=ErrorCode.STALE_BROKER_EPOCH))
+        return
+    try:
+        broker.replica_manager.check_metadata_epoch(request.controller_epoch)
+    except KafkaError as error:
+        respond(UpdateMetadataResponse(error_code=error.code))
+        return
+    deleted = broker.metadata_cache.update(request)
+    if deleted:
+        broker.group_coordinator.on_partitions_deleted(deleted)
+    broker.topic_creator.metadata_changed(
+        [topic.topic_name for topic in request.topic_states]
+        + [state.topic_name for state in request.ungrouped_partition_states]
+    )
+    respond(UpdateMetadataResponse())

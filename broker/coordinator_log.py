@@ -1,0 +1,109 @@
+"""An internal topic as its coordinator sees it: numbered logs it appends to and reloads (the port `CoordinatorLog`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from odradek.protocol.records.batch import LegacyBatch, RecordBatch, batches
+from odradek.protocol.records.builder import SimpleRecord, build_batch
+from odradek.protocol.topic_partition import TopicPartition
+from odradek.storage.unified_log import AppendOrigin, FetchIsolation
+
+if TYPE_CHECKING:
+    from odradek.broker.metadata_cache import MetadataCache
+    from odradek.broker.replica_manager import AppendResult, ReplicaManager
+    from odradek.coordinator.ports import OnCommitted, TransactionalProducer
+
+NO_PRODUCER_ID = -1
+NO_PRODUCER_EPOCH = -1
+NO_SEQUENCE = -1
+
+
+class InternalTopicLog:
+    """The partitions of one internal topic.
+
+    `required_acks` and `timeout_ms`: what an append waits for. `load_buffer_bytes`: how much of a log is read at a time on
+    load; a batch larger than that is read whole.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        *,
+        configured_partition_count: int,
+        required_acks: int,
+        timeout_ms: int,
+        load_buffer_bytes: int,
+        compression_type: int,
+        replica_manager: ReplicaManager,
+        metadata_cache: MetadataCache,
+    ) -> None:
+        self._topic = topic
+        self._configured_partition_count = configured_partition_count
+        self._required_acks = required_acks
+        self._timeout_ms = timeout_ms
+        self._load_buffer_bytes = load_buffer_bytes
+        self._compression_type = compression_type
+        self._replica_manager = replica_manager
+        self._metadata_cache = metadata_cache
+
+    @property
+    def partition_count(self) -> int:
+        count = self._metadata_cache.partition_count(self._topic)
+        return self._configured_partition_count if count is None else count
+
+    def has_log(self, partition: int) -> bool:
+        hosted = self._replica_manager.hosted(TopicPartition(self._topic, partition))
+        return hosted is not None and hosted.log is not None
+
+    def append(
+        self,
+        partition: int,
+        records: Sequence[SimpleRecord],
+        on_committed: OnCommitted,
+        *,
+        producer: TransactionalProducer | None = None,
+        wait_for_replicas: bool = True,
+    ) -> None:
+        topic_partition = TopicPartition(self._topic, partition)
+        batch = build_batch(
+            records,
+            compression_type=self._compression_type,
+            producer_id=NO_PRODUCER_ID if producer is None else producer.producer_id,
+            producer_epoch=NO_PRODUCER_EPOCH if producer is None else producer.producer_epoch,
+            base_sequence=NO_SEQUENCE,
+            is_transactional=producer is not None,
+        )
+
+        def respond(results: Mapping[TopicPartition, AppendResult]) -> None:
+            result = results[topic_partition]
+            on_committed(result.error, result.base_offset)
+
+        self._replica_manager.append(
+            timeout_ms=self._timeout_ms,
+            required_acks=self._required_acks if wait_for_replicas else 0,
+            internal_topics_allowed=True,
+            origin=AppendOrigin.COORDINATOR,
+            records={topic_partition: memoryview(batch)},
+            respond=respond,
+        )
+
+    def read_all(self, partition: int) -> Iterator[RecordBatch | LegacyBatch]:
+        hosted = self._replica_manager.hosted(TopicPartition(self._topic, partition))
+        log = None if hosted is None else hosted.log
+        if log is None:
+            return
+        offset = log.log_start_offset
+        while offset < log.log_end_offset:
+            fetched = log.read(offset, self._load_buffer_bytes, FetchIsolation.LOG_END, min_one_message=True)
+            try:
+                data = memoryview(fetched.read())
+            finally:
+                fetched.release()
+            before = offset
+            for batch in batches(data):
+                yield batch
+                offset = batch.next_offset
+            if offset == before:
+                return

@@ -1,0 +1,96 @@
+"""A Fetch that waits for `min_bytes` or `max_wait_ms` (Kafka's ``DelayedFetch``).
+
+What is readable is counted from offsets and file positions alone; the log is read once, when the operation completes. It
+completes early when a partition is no longer ours to read, when the epoch is fenced, when the fetch offset is on an older
+segment than the end (then there is a segment's worth of data), or when the reader's log diverges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.storage.unified_log import FetchIsolation
+from odradek.timer.delayed_operation import DelayedOperation
+
+if TYPE_CHECKING:
+    from odradek.broker.fetch_session import PartitionFetch
+    from odradek.broker.partition import OffsetSnapshot
+    from odradek.broker.replica_manager import FetchParams, ReadResult, ReplicaManager
+    from odradek.storage.offsets import LogOffsetMetadata
+
+ENDS_THE_WAIT = frozenset(
+    (
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+    )
+)
+
+
+class DelayedFetch(DelayedOperation):
+    """`starts` holds, for each fetch, where its first read began; None where that is not known."""
+
+    def __init__(
+        self,
+        params: FetchParams,
+        fetches: Sequence[PartitionFetch],
+        starts: Sequence[LogOffsetMetadata | None],
+        replica_manager: ReplicaManager,
+        respond: Callable[[Sequence[ReadResult]], None],
+    ) -> None:
+        super().__init__(params.max_wait_ms)
+        self._params = params
+        self._fetches = fetches
+        self._starts = starts
+        self._replica_manager = replica_manager
+        self._respond = respond
+
+    def try_complete(self) -> bool:
+        readable = 0
+        try:
+            for fetch, start in zip(self._fetches, self._starts, strict=True):
+                if start is None:
+                    continue
+                available = self._available(fetch, start)
+                if available is None:
+                    return self.force_complete()
+                readable += available
+        except KafkaError as error:
+            if error.code in ENDS_THE_WAIT:
+                return self.force_complete()
+            raise
+        return readable >= self._params.min_bytes and self.force_complete()
+
+    def _available(self, fetch: PartitionFetch, start: LogOffsetMetadata) -> int | None:
+        """Bytes readable from `start`; None when the fetch has to be answered now."""
+        partition = self._replica_manager.partition_of(fetch)
+        snapshot = partition.offset_snapshot(fetch.current_leader_epoch, self._params.leader_only)
+        end = _end(snapshot, self._params.isolation)
+        available = 0
+        if start.message_offset > end.message_offset:
+            return None
+        if start.message_offset < end.message_offset:
+            if start.on_older_segment(end):
+                return None
+            if start.on_same_segment(end):
+                available = min(end.position_diff(start), fetch.max_bytes)
+        if fetch.last_fetched_epoch >= 0:
+            epoch, end_offset = partition.last_offset_for_leader_epoch(
+                fetch.current_leader_epoch, fetch.last_fetched_epoch, leader_only=False
+            )
+            if epoch < fetch.last_fetched_epoch or end_offset < fetch.fetch_offset:
+                return None
+        return available
+
+    def on_complete(self) -> None:
+        self._respond(self._replica_manager.read(self._params, self._fetches, update_follower_state=False))
+
+
+def _end(snapshot: OffsetSnapshot, isolation: FetchIsolation) -> LogOffsetMetadata:
+    if isolation is FetchIsolation.LOG_END:
+        return snapshot.log_end_offset
+    return snapshot.high_watermark if isolation is FetchIsolation.HIGH_WATERMARK else snapshot.last_stable_offset

@@ -1,0 +1,413 @@
+"""One partition as this broker hosts it: leader or follower, its ISR, and its log (Kafka's ``Partition``).
+
+Everything here is synchronous: from the check whether we lead to the write into the log nothing is awaited, so one append
+or one change of leadership is atomic and no lock is needed.
+
+Epochs: a LeaderAndIsr state is applied only when its partition epoch is not behind ours; reads and writes that name a leader
+epoch must name ours, else they are FENCED (theirs is older) or UNKNOWN (theirs is newer).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from odradek.broker.isr import Replica, effective_min_isr, high_watermark_candidate
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.storage.offsets import LogOffsetMetadata, TimestampAndOffset
+
+if TYPE_CHECKING:
+    from odradek.broker.metadata_cache import MetadataCache
+    from odradek.protocol.messages.leader_and_isr import LeaderAndIsrPartitionState
+    from odradek.protocol.topic_partition import TopicPartition
+    from odradek.storage.log_manager import LogManager
+    from odradek.storage.unified_log import AppendOrigin, FetchDataInfo, FetchIsolation, LogAppendInfo, UnifiedLog
+    from odradek.timer.clock import Clock
+
+NO_LEADER_EPOCH = -1
+EPOCH_DURING_DELETE = -2
+UNDEFINED_EPOCH = -1
+UNDEFINED_EPOCH_OFFSET = -1
+HIGH_WATERMARK = -1
+
+LATEST_TIMESTAMP = -1
+EARLIEST_TIMESTAMP = -2
+EARLIEST_LOCAL_TIMESTAMP = -4
+
+
+class OffsetSnapshot(NamedTuple):
+    """The ends of a log at one moment."""
+
+    log_start_offset: int
+    log_end_offset: LogOffsetMetadata
+    high_watermark: LogOffsetMetadata
+    last_stable_offset: LogOffsetMetadata
+
+
+class ReadInfo(NamedTuple):
+    """What one read of a partition gives; the offsets are those *before* the read.
+
+    `diverging_epoch`: (epoch, end offset) where the reader's log leaves ours; then `fetched` is empty.
+    """
+
+    fetched: FetchDataInfo | None
+    diverging_epoch: tuple[int, int] | None
+    high_watermark: int
+    log_start_offset: int
+    log_end_offset: int
+    last_stable_offset: int
+
+
+class Partition:
+    """A hosted partition. `log` is None until the first LeaderAndIsr that names this broker a replica."""
+
+    __slots__ = (
+        "_broker_id",
+        "_clock",
+        "_log_manager",
+        "_metadata_cache",
+        "_replica_lag_time_max_ms",
+        "adding_replicas",
+        "assignment",
+        "controller_epoch",
+        "isr",
+        "leader_epoch",
+        "leader_epoch_start_offset",
+        "leader_id",
+        "log",
+        "partition_epoch",
+        "removing_replicas",
+        "replicas",
+        "topic_partition",
+    )
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        *,
+        broker_id: int,
+        clock: Clock,
+        log_manager: LogManager,
+        metadata_cache: MetadataCache,
+        replica_lag_time_max_ms: int,
+    ) -> None:
+        self.topic_partition = topic_partition
+        self.log: UnifiedLog | None = None
+        self.leader_id: int | None = None
+        self.leader_epoch = NO_LEADER_EPOCH
+        self.leader_epoch_start_offset: int | None = None
+        self.partition_epoch = -1
+        self.controller_epoch = 0
+        self.isr: frozenset[int] = frozenset()
+        self.assignment: Sequence[int] = ()
+        self.adding_replicas: Sequence[int] = ()
+        self.removing_replicas: Sequence[int] = ()
+        self.replicas: dict[int, Replica] = {}
+        self._broker_id = broker_id
+        self._clock = clock
+        self._log_manager = log_manager
+        self._metadata_cache = metadata_cache
+        self._replica_lag_time_max_ms = replica_lag_time_max_ms
+
+    @property
+    def is_leader(self) -> bool:
+        return self.leader_id == self._broker_id
+
+    @property
+    def topic_id(self) -> bytes | None:
+        """The id stored with the log, None while it has none."""
+        return None if self.log is None else self.log.topic_id
+
+    # Leadership
+
+    def make_leader(self, state: LeaderAndIsrPartitionState, topic_id: bytes | None) -> bool:
+        """Lead under `state`; True when this broker did not lead before. A state with an older partition epoch is skipped."""
+        if state.partition_epoch < self.partition_epoch:
+            return False
+        is_new_leader = not self.is_leader
+        self._assign(state, frozenset(state.isr))
+        log = self._ensure_log(state, topic_id)
+        if state.leader_epoch > self.leader_epoch:
+            start_offset = log.log_end_offset
+            # A follower may hold records of a later epoch than any of ours: it can only be told where to
+            # truncate when our epoch's start is known before its first fetch.
+            log.assign_epoch_start_offset(state.leader_epoch, start_offset)
+            now_ms = self._clock.monotonic_ms()
+            for replica in self.replicas.values():
+                replica.reset(
+                    now_ms=now_ms,
+                    leader_log_end_offset=start_offset,
+                    is_new_leader=is_new_leader,
+                    is_in_isr=replica.broker_id in self.isr,
+                )
+            self.leader_epoch = state.leader_epoch
+            self.leader_epoch_start_offset = start_offset
+        self.partition_epoch = state.partition_epoch
+        self.leader_id = self._broker_id
+        self.maybe_increment_high_watermark()
+        return is_new_leader
+
+    def make_follower(self, state: LeaderAndIsrPartitionState, topic_id: bytes | None) -> bool:
+        """Follow under `state`; True when its leader epoch is new, so that fetching has to start over."""
+        if state.partition_epoch < self.partition_epoch:
+            return False
+        is_new_epoch = state.leader_epoch > self.leader_epoch
+        self.leader_id = state.leader
+        self.leader_epoch = state.leader_epoch
+        self.leader_epoch_start_offset = None
+        self.partition_epoch = state.partition_epoch
+        self._assign(state, frozenset())
+        self._ensure_log(state, topic_id)
+        return is_new_epoch
+
+    def _assign(self, state: LeaderAndIsrPartitionState, isr: frozenset[int]) -> None:
+        self.controller_epoch = state.controller_epoch
+        self.assignment = tuple(state.replicas)
+        self.adding_replicas = tuple(state.adding_replicas)
+        self.removing_replicas = tuple(state.removing_replicas)
+        self.isr = isr
+        others = [broker_id for broker_id in state.replicas if broker_id != self._broker_id]
+        self.replicas = {broker_id: self.replicas.get(broker_id) or Replica(broker_id) for broker_id in others}
+
+    def _ensure_log(self, state: LeaderAndIsrPartitionState, topic_id: bytes | None) -> UnifiedLog:
+        log = self.log
+        if log is None:
+            log = self._log_manager.get_or_create_log(self.topic_partition, topic_id, is_new=state.is_new)
+            log.update_high_watermark(self._log_manager.checkpointed_high_watermark(self.topic_partition))
+            self.log = log
+        elif topic_id is not None and log.topic_id is None:
+            log.assign_topic_id(topic_id)
+        return log
+
+    def close(self) -> None:
+        """Forget the log and the leadership: the partition is being stopped or deleted."""
+        self.log = None
+        self.leader_id = None
+        self.leader_epoch_start_offset = None
+        self.isr = frozenset()
+        self.replicas = {}
+
+    # Writes
+
+    def append_as_leader(self, records: memoryview, origin: AppendOrigin, required_acks: int) -> LogAppendInfo:
+        """Append to the log we lead and move the high watermark when we are alone in the ISR.
+
+        Raises: KafkaError NOT_LEADER_OR_FOLLOWER; NOT_ENOUGH_REPLICAS with acks=-1 and too small an ISR; what the log's
+        validation refuses.
+        """
+        log = self._leader_log()
+        if required_acks == -1 and len(self.isr) < self._min_isr(log):
+            raise KafkaError(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"The size of the current ISR {sorted(self.isr)} is insufficient to satisfy the min.isr requirement "
+                f"of {self._min_isr(log)} for partition {self.topic_partition}",
+            )
+        info = log.append_as_leader(records, self.leader_epoch, origin=origin)
+        self.maybe_increment_high_watermark()
+        return info
+
+    def maybe_increment_high_watermark(self) -> bool:
+        """Move the high watermark as far as the in-sync replicas allow; True when it moved."""
+        log = self.log
+        if log is None or len(self.isr) < self._min_isr(log):
+            return False
+        end: LogOffsetMetadata | None = log.log_end_offset_metadata
+        if self.replicas and end is not None:
+            end = high_watermark_candidate(
+                end, self.replicas.values(), self.isr, self._clock.monotonic_ms(), self._replica_lag_time_max_ms
+            )
+        return end is not None and log.maybe_increment_high_watermark(end)
+
+    def replicas_reached(self, required_offset: int) -> tuple[bool, ErrorCode]:
+        """Whether an acks=-1 append up to `required_offset` (exclusive) is answered, and with what."""
+        log = self.log
+        if log is None or not self.is_leader:
+            return False, ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if log.high_watermark < required_offset:
+            return False, ErrorCode.NONE
+        if self._min_isr(log) <= len(self.isr):
+            return True, ErrorCode.NONE
+        return True, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+
+    def delete_records(self, offset: int) -> tuple[int, int]:
+        """Move the log start to `offset` (-1: the high watermark); return (that offset, low watermark of all replicas).
+
+        Raises: KafkaError POLICY_VIOLATION for a log that is only compacted; OFFSET_OUT_OF_RANGE; NOT_LEADER_OR_FOLLOWER.
+        """
+        log = self._leader_log()
+        if not log.config.delete:
+            raise KafkaError(
+                ErrorCode.POLICY_VIOLATION,
+                f"Records of partition {self.topic_partition} can not be deleted due to the configured policy",
+            )
+        target = log.high_watermark if offset == HIGH_WATERMARK else offset
+        if target < 0:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE, f"The offset {target} for partition {self.topic_partition} is not valid"
+            )
+        log.maybe_increment_log_start_offset(target, "client delete records request")
+        return target, self.low_watermark()
+
+    def low_watermark(self) -> int:
+        """The smallest log start offset over the live replicas: a DeleteRecords is done when it is reached."""
+        low = self._leader_log().log_start_offset
+        for replica in self.replicas.values():
+            if replica.log_start_offset < low and self._metadata_cache.is_alive(replica.broker_id):
+                low = replica.log_start_offset
+        return low
+
+    # Reads
+
+    def read(
+        self,
+        *,
+        fetch_offset: int,
+        max_bytes: int,
+        isolation: FetchIsolation,
+        min_one_message: bool,
+        current_leader_epoch: int,
+        last_fetched_epoch: int,
+        leader_only: bool,
+        follower_id: int = -1,
+    ) -> ReadInfo:
+        """Read from `fetch_offset`. Epochs are -1 when the reader names none.
+
+        Raises: KafkaError FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE.
+        """
+        log = self.log_for(current_leader_epoch, leader_only)
+        if follower_id >= 0 and follower_id not in self.replicas:
+            self._refuse_unassigned(follower_id, current_leader_epoch)
+        high_watermark, start, end = log.high_watermark, log.log_start_offset, log.log_end_offset
+        stable = log.last_stable_offset
+        diverging = None
+        if last_fetched_epoch >= 0:
+            diverging = self._divergence(log, fetch_offset, last_fetched_epoch)
+        fetched = None
+        if diverging is None:
+            fetched = log.read(fetch_offset, max_bytes, isolation, min_one_message)
+        return ReadInfo(fetched, diverging, high_watermark, start, end, stable)
+
+    def _divergence(self, log: UnifiedLog, fetch_offset: int, last_fetched_epoch: int) -> tuple[int, int] | None:
+        epoch, end_offset = log.end_offset_for_epoch(last_fetched_epoch)
+        if end_offset == UNDEFINED_EPOCH_OFFSET or epoch == UNDEFINED_EPOCH:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"Could not determine the end offset of the last fetched epoch {last_fetched_epoch} from the request",
+            )
+        if fetch_offset < log.log_start_offset:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"Received request for offset {fetch_offset} for partition {self.topic_partition}, but we only have log "
+                f"segments in the range {log.log_start_offset} to {log.log_end_offset}.",
+            )
+        if epoch < last_fetched_epoch or end_offset < fetch_offset:
+            return epoch, end_offset
+        return None
+
+    def _refuse_unassigned(self, follower_id: int, current_leader_epoch: int) -> None:
+        # With an epoch in the request the pair (replica, epoch) is what we do not know yet; without one nobody can
+        # say whose state is stale.
+        known_epoch = current_leader_epoch >= 0
+        raise KafkaError(
+            ErrorCode.UNKNOWN_LEADER_EPOCH if known_epoch else ErrorCode.NOT_LEADER_OR_FOLLOWER,
+            f"Replica {follower_id} is not recognized as a valid replica of {self.topic_partition} in leader epoch "
+            f"{self.leader_epoch} with partition epoch {self.partition_epoch}",
+        )
+
+    def record_follower_fetch(self, follower_id: int, fetch_offset: LogOffsetMetadata, log_start_offset: int) -> bool:
+        """Note a follower's fetch; True when the high watermark moved."""
+        replica = self.replicas.get(follower_id)
+        if replica is None or self.log is None:
+            return False
+        replica.record_fetch(fetch_offset, log_start_offset, self._clock.monotonic_ms(), self.log.log_end_offset)
+        return self.maybe_increment_high_watermark()
+
+    def offset_snapshot(self, current_leader_epoch: int, leader_only: bool) -> OffsetSnapshot:
+        log = self.log_for(current_leader_epoch, leader_only)
+        return OffsetSnapshot(
+            log.log_start_offset,
+            log.log_end_offset_metadata,
+            log.high_watermark_metadata,
+            log.last_stable_offset_metadata,
+        )
+
+    def fetch_offset_for_timestamp(
+        self, timestamp: int, isolation_level: int | None, current_leader_epoch: int, leader_only: bool
+    ) -> TimestampAndOffset | None:
+        """ListOffsets for one partition. `isolation_level` 0 or 1 for clients, None for replicas.
+
+        Until a new leader's high watermark has passed the start of its epoch, clients are told OFFSET_NOT_AVAILABLE: the
+        latest offset could otherwise go backwards.
+        """
+        log = self.log_for(current_leader_epoch, leader_only)
+        if isolation_level is None:
+            limit = log.log_end_offset
+        else:
+            limit = log.last_stable_offset if isolation_level == 1 else log.high_watermark
+        epoch_start = self.leader_epoch_start_offset
+        lagging = isolation_level is not None and epoch_start is not None and epoch_start > log.high_watermark
+        if timestamp == LATEST_TIMESTAMP:
+            if lagging:
+                self._refuse_lagging(log)
+            return TimestampAndOffset(-1, limit, self.leader_epoch)
+        found = log.fetch_offset_by_timestamp(timestamp)
+        if timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
+            return found
+        if found is not None and found.offset < limit:
+            return found
+        if lagging:
+            self._refuse_lagging(log)
+        return None
+
+    def _refuse_lagging(self, log: UnifiedLog) -> None:
+        raise KafkaError(
+            ErrorCode.OFFSET_NOT_AVAILABLE,
+            f"Failed to fetch offsets for partition {self.topic_partition}: its high watermark ({log.high_watermark}) is "
+            f"behind the start of the leader's epoch ({self.leader_epoch_start_offset}).",
+        )
+
+    def legacy_offsets_before(
+        self, timestamp: int, max_offsets: int, *, is_consumer: bool, leader_only: bool
+    ) -> list[int]:
+        """ListOffsets v0: segment start offsets in descending order; a consumer's are capped by the high watermark."""
+        log = self.log_for(-1, leader_only)
+        offsets = log.legacy_offsets_before(timestamp, max_offsets)
+        high_watermark = log.high_watermark
+        if is_consumer and any(offset > high_watermark for offset in offsets):
+            return [high_watermark, *(offset for offset in offsets if offset <= high_watermark)]
+        return offsets
+
+    def last_offset_for_leader_epoch(
+        self, current_leader_epoch: int, leader_epoch: int, leader_only: bool
+    ) -> tuple[int, int]:
+        """(largest epoch at most `leader_epoch`, its end offset); (-1, -1) when undefined."""
+        return self.log_for(current_leader_epoch, leader_only).end_offset_for_epoch(leader_epoch)
+
+    def log_for(self, current_leader_epoch: int, leader_only: bool) -> UnifiedLog:
+        """The log, after the reader's leader epoch (-1: none named) and our leadership were checked."""
+        if current_leader_epoch >= 0 and current_leader_epoch != self.leader_epoch:
+            error = (
+                ErrorCode.FENCED_LEADER_EPOCH
+                if current_leader_epoch < self.leader_epoch
+                else ErrorCode.UNKNOWN_LEADER_EPOCH
+            )
+        elif self.log is None or (leader_only and self.leader_id != self._broker_id):
+            error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        else:
+            return self.log
+        raise KafkaError(
+            error,
+            f"Failed to find {'leader ' if leader_only else ''}log for partition {self.topic_partition} with leader epoch "
+            f"{current_leader_epoch}. The current leader is {self.leader_id} and the current epoch {self.leader_epoch}",
+        )
+
+    def _leader_log(self) -> UnifiedLog:
+        if self.log is None or self.leader_id != self._broker_id:
+            raise KafkaError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                f"Leader not local for partition {self.topic_partition} on broker {self._broker_id}",
+            )
+        return self.log
+
+    def _min_isr(self, log: UnifiedLog) -> int:
+        return effective_min_isr(log.config.min_insync_replicas, len(self.assignment))

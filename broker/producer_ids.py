@@ -1,0 +1,82 @@
+"""Producer ids for idempotent producers, handed out from blocks the controller allocates (Kafka's ``ProducerIdManager``).
+
+A block holds 1000 ids. The next one is asked for when 90 % of this one are gone; who asks while none is left is told
+COORDINATOR_LOAD_IN_PROGRESS and comes again, except for the very first, who waits for the first block.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+from odradek.protocol.errors import ErrorCode, KafkaError
+
+log = logging.getLogger(__name__)
+
+PREFETCH_THRESHOLD = 0.90
+
+OnProducerId = Callable[[int | ErrorCode], None]
+
+
+class ProducerIdManager:
+    """`allocate()` answers (first id, length) of a fresh block or raises KafkaError."""
+
+    def __init__(
+        self,
+        allocate: Callable[[], Awaitable[tuple[int, int]]],
+        spawn: Callable[[Coroutine[Any, Any, None]], None],
+    ) -> None:
+        self._allocate = allocate
+        self._spawn = spawn
+        self._next_id = 0
+        self._end = 0  # exclusive
+        self._prefetch_at = 0
+        self._next_block: tuple[int, int] | None = None
+        self._allocating = False
+        self._waiting: list[OnProducerId] = []
+
+    def next(self, respond: OnProducerId) -> None:
+        """Answer a fresh id, or the error with which the client should come again."""
+        if self._next_id >= self._end:
+            self._take_next_block()
+        if self._next_id >= self._end:
+            first_of_all = self._end == 0
+            self._request_block()
+            if first_of_all:
+                self._waiting.append(respond)
+            else:
+                respond(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+            return
+        producer_id = self._next_id
+        self._next_id += 1
+        if self._next_id >= self._prefetch_at and self._next_block is None:
+            self._request_block()
+        respond(producer_id)
+
+    def _take_next_block(self) -> None:
+        if self._next_block is not None:
+            first, length = self._next_block
+            self._next_block = None
+            self._next_id = first
+            self._end = first + length
+            self._prefetch_at = first + int(length * PREFETCH_THRESHOLD)
+
+    def _request_block(self) -> None:
+        if not self._allocating:
+            self._allocating = True
+            self._spawn(self._fetch_block())
+
+    async def _fetch_block(self) -> None:
+        try:
+            self._next_block = await self._allocate()
+        except KafkaError as error:
+            log.warning("No block of producer ids: %s", error.message)
+        finally:
+            self._allocating = False
+        waiting, self._waiting = self._waiting, []
+        for respond in waiting:
+            if self._next_block is None and self._next_id >= self._end:
+                respond(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+            else:
+                self.next(respond)

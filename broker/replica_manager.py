@@ -1,0 +1,562 @@
+"""The partitions this broker hosts, and what produce, fetch and the controller do to them (Kafka's ``ReplicaManager``).
+
+Appends and reads are synchronous; what has to wait (acks=-1, ``min_bytes``, a log start that all replicas must reach) is left
+in a purgatory keyed by partition and completed by whatever moves that partition's offsets.
+
+Controller requests carry an epoch: one that is older than the newest seen is refused, whatever it asks.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from odradek.broker.delayed_delete_records import DelayedDeleteRecords
+from odradek.broker.delayed_fetch import DelayedFetch
+from odradek.broker.delayed_produce import DelayedProduce
+from odradek.broker.metadata_cache import INTERNAL_TOPICS
+from odradek.broker.partition import EPOCH_DURING_DELETE, NO_LEADER_EPOCH, Partition
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.primitives import ZERO_UUID
+from odradek.protocol.topic_partition import TopicPartition
+from odradek.storage.unified_log import AppendOrigin, FetchIsolation
+from odradek.storage.validator import RecordValidationError
+from odradek.timer.purgatory import DelayedOperationPurgatory
+
+if TYPE_CHECKING:
+    from odradek.broker.fetch_session import PartitionFetch
+    from odradek.broker.metadata_cache import MetadataCache
+    from odradek.protocol.messages.leader_and_isr import LeaderAndIsrPartitionState, LeaderAndIsrRequest
+    from odradek.protocol.messages.stop_replica import StopReplicaPartitionState
+    from odradek.storage.log_manager import LogManager
+    from odradek.storage.offsets import LogOffsetMetadata
+    from odradek.storage.unified_log import FetchDataInfo
+    from odradek.timer.clock import Clock
+    from odradek.timer.system_timer import SystemTimer
+
+log = logging.getLogger(__name__)
+
+VALID_ACKS = (-1, 0, 1)
+
+# Answers a client may well cause; anything else an append raises is worth a line in the log.
+EXPECTED_APPEND_ERRORS = frozenset(
+    (
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    )
+)
+
+
+class Hosted(Enum):
+    OFFLINE = "offline"  # its log directory has failed
+
+
+@dataclass(slots=True, kw_only=True)
+class AppendResult:
+    """One partition's part of a Produce answer. Offsets and times are -1 where unknown.
+
+    `required_offset`: what the high watermark must reach before acks=-1 is answered.
+    """
+
+    error: ErrorCode = ErrorCode.NONE
+    error_message: str | None = None
+    base_offset: int = -1
+    last_offset: int = -1
+    log_append_time_ms: int = -1
+    log_start_offset: int = -1
+    required_offset: int = 0
+    record_errors: Sequence[tuple[int, str | None]] = ()
+
+
+@dataclass(slots=True, kw_only=True)
+class DeleteRecordsResult:
+    requested_offset: int = -1
+    low_watermark: int = -1
+    error: ErrorCode = ErrorCode.NONE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchParams:
+    """What one Fetch asks as a whole. `replica_id` -1: a consumer."""
+
+    replica_id: int
+    max_wait_ms: int
+    min_bytes: int
+    max_bytes: int
+    isolation: FetchIsolation
+    leader_only: bool
+    hard_max_bytes: bool  # Fetch v0-2: an oversize first batch is not returned
+
+    @property
+    def is_from_follower(self) -> bool:
+        return self.replica_id >= 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadResult:
+    """One partition of a Fetch answer. Offsets are -1 where unknown."""
+
+    fetch: PartitionFetch
+    error: ErrorCode = ErrorCode.NONE
+    fetched: FetchDataInfo | None = None
+    diverging_epoch: tuple[int, int] | None = None
+    high_watermark: int = -1
+    log_start_offset: int = -1
+    last_stable_offset: int = -1
+
+    @property
+    def size_in_bytes(self) -> int:
+        return 0 if self.fetched is None else self.fetched.size_in_bytes
+
+
+class ReplicaManager:
+    def __init__(
+        self,
+        *,
+        broker_id: int,
+        log_manager: LogManager,
+        metadata_cache: MetadataCache,
+        clock: Clock,
+        timer: SystemTimer,
+        replica_lag_time_max_ms: int,
+        high_watermark_checkpoint_interval_ms: int,
+    ) -> None:
+        self._broker_id = broker_id
+        self._log_manager = log_manager
+        self._metadata_cache = metadata_cache
+        self._clock = clock
+        self._timer = timer
+        self._replica_lag_time_max_ms = replica_lag_time_max_ms
+        self._high_watermark_checkpoint_interval_ms = high_watermark_checkpoint_interval_ms
+        self._high_watermark_checkpoints_started = False
+        self._stopped = False
+        self._partitions: dict[TopicPartition, Partition | Hosted] = {}
+        self.controller_epoch = 0
+        self.produce_purgatory: DelayedOperationPurgatory[DelayedProduce] = DelayedOperationPurgatory("Produce", timer)
+        self.fetch_purgatory: DelayedOperationPurgatory[DelayedFetch] = DelayedOperationPurgatory("Fetch", timer)
+        self.delete_records_purgatory: DelayedOperationPurgatory[DelayedDeleteRecords] = DelayedOperationPurgatory(
+            "DeleteRecords", timer
+        )
+
+    # Which partitions there are
+
+    def partition(self, topic_partition: TopicPartition) -> Partition:
+        """The hosted partition.
+
+        Raises: KafkaError KAFKA_STORAGE_ERROR when its directory failed; NOT_LEADER_OR_FOLLOWER when it lives elsewhere (so
+        that a client refreshes its metadata); UNKNOWN_TOPIC_OR_PARTITION.
+        """
+        hosted = self._partitions.get(topic_partition)
+        if isinstance(hosted, Partition):
+            return hosted
+        if hosted is Hosted.OFFLINE:
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR, f"Partition {topic_partition} is in an offline log directory"
+            )
+        known = self._metadata_cache.contains_partition(topic_partition.topic, topic_partition.partition)
+        raise KafkaError(
+            ErrorCode.NOT_LEADER_OR_FOLLOWER if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            f"Error while fetching partition state for {topic_partition}",
+        )
+
+    def partition_of(self, fetch: PartitionFetch) -> Partition:
+        """The partition a fetch names; its topic id has to be the log's.
+
+        Raises: as `partition`; KafkaError INCONSISTENT_TOPIC_ID.
+        """
+        assert fetch.topic is not None
+        partition = self.partition(TopicPartition(fetch.topic, fetch.partition))
+        if fetch.topic_id != ZERO_UUID and partition.topic_id not in (None, fetch.topic_id):
+            raise KafkaError(
+                ErrorCode.INCONSISTENT_TOPIC_ID,
+                "Topic ID in the fetch session did not match the topic ID in the log.",
+            )
+        return partition
+
+    def hosted(self, topic_partition: TopicPartition) -> Partition | None:
+        """The hosted partition, None when it is not hosted or its directory failed."""
+        hosted = self._partitions.get(topic_partition)
+        return hosted if isinstance(hosted, Partition) else None
+
+    def online_partitions(self) -> Iterator[Partition]:
+        return (hosted for hosted in self._partitions.values() if isinstance(hosted, Partition))
+
+    # Produce
+
+    def append(
+        self,
+        *,
+        timeout_ms: int,
+        required_acks: int,
+        internal_topics_allowed: bool,
+        origin: AppendOrigin,
+        records: Mapping[TopicPartition, memoryview],
+        respond: Callable[[Mapping[TopicPartition, AppendResult]], None],
+    ) -> None:
+        """Append to the leaders' logs; `respond` is called now, or with acks=-1 once the replicas have it or time is up."""
+        if required_acks not in VALID_ACKS:
+            respond({tp: AppendResult(error=ErrorCode.INVALID_REQUIRED_ACKS) for tp in records})
+            return
+        results: dict[TopicPartition, AppendResult] = {}
+        pending = False
+        for topic_partition, batch in records.items():
+            result = self._append_one(topic_partition, batch, required_acks, internal_topics_allowed, origin)
+            results[topic_partition] = result
+            pending = pending or result.error == ErrorCode.NONE
+        # Before anybody waits on them: what else the appended records complete.
+        for topic_partition, result in results.items():
+            if result.error == ErrorCode.NONE:
+                self.complete_delayed(topic_partition)
+        if required_acks == -1 and pending and not self._all_reached(results):
+            operation = DelayedProduce(timeout_ms, results, self, respond)
+            self.produce_purgatory.try_complete_else_watch(operation, list(results))
+        else:
+            respond(results)
+
+    def _all_reached(self, results: Mapping[TopicPartition, AppendResult]) -> bool:
+        """Whether acks=-1 can be answered at once, as it can be on every partition without followers."""
+        for topic_partition, result in results.items():
+            if result.error != ErrorCode.NONE:
+                continue
+            hosted = self._partitions.get(topic_partition)
+            if not isinstance(hosted, Partition) or hosted.replicas_reached(result.required_offset) != (True, 0):
+                return False
+        return True
+
+    def _append_one(
+        self,
+        topic_partition: TopicPartition,
+        records: memoryview,
+        required_acks: int,
+        internal_topics_allowed: bool,
+        origin: AppendOrigin,
+    ) -> AppendResult:
+        if not internal_topics_allowed and topic_partition.topic in INTERNAL_TOPICS:
+            return AppendResult(
+                error=ErrorCode.INVALID_TOPIC_EXCEPTION,
+            )
+        try:
+            info = self.partition(topic_partition).append_as_leader(records, origin, required_acks)
+        except RecordValidationError as error:
+            log.info("Refused records for %s: %s", topic_partition, error.message)
+            return AppendResult(
+                error=error.code,
+                error_message=error.message,
+                log_start_offset=self._log_start_offset(topic_partition),
+                record_errors=error.record_errors,
+            )
+        except KafkaError as error:
+            if error.code in EXPECTED_APPEND_ERRORS:
+                return AppendResult(error=error.code)
+            log.info("Error processing append operation on partition %s: %s", topic_partition, error.message)
+            return AppendResult(error=error.code, log_start_offset=self._log_start_offset(topic_partition))
+        return AppendResult(
+            base_offset=info.first_offset,
+            last_offset=info.last_offset,
+            log_append_time_ms=info.log_append_time,
+            log_start_offset=info.log_start_offset,
+            required_offset=info.last_offset + 1,
+        )
+
+    def _log_start_offset(self, topic_partition: TopicPartition) -> int:
+        hosted = self._partitions.get(topic_partition)
+        if isinstance(hosted, Partition) and hosted.is_leader and hosted.log is not None:
+            return hosted.log.log_start_offset
+        return -1
+
+    def complete_delayed(self, topic_partition: TopicPartition) -> None:
+        """Offsets of `topic_partition` moved: complete whatever waited for that."""
+        self.produce_purgatory.check_and_complete(topic_partition)
+        self.fetch_purgatory.check_and_complete(topic_partition)
+        self.delete_records_purgatory.check_and_complete(topic_partition)
+
+    # Fetch
+
+    def fetch(
+        self,
+        params: FetchParams,
+        fetches: Sequence[PartitionFetch],
+        respond: Callable[[Sequence[ReadResult]], None],
+    ) -> None:
+        """Read; `respond` is called now, or once there are `min_bytes` to read or `max_wait_ms` are over."""
+        results = self.read(params, fetches, update_follower_state=True)
+        readable = sum(result.size_in_bytes for result in results)
+        answer_now = (
+            params.max_wait_ms <= 0
+            or not fetches
+            or readable >= params.min_bytes
+            or any(result.error != ErrorCode.NONE or result.diverging_epoch is not None for result in results)
+        )
+        if answer_now:
+            respond(results)
+            return
+        release(results)
+        starts = [None if result.fetched is None else result.fetched.fetch_offset_metadata for result in results]
+        operation = DelayedFetch(params, fetches, starts, self, respond)
+        keys = [TopicPartition(fetch.topic or "", fetch.partition) for fetch in fetches]
+        self.fetch_purgatory.try_complete_else_watch(operation, keys)
+
+    def read(
+        self, params: FetchParams, fetches: Sequence[PartitionFetch], *, update_follower_state: bool
+    ) -> list[ReadResult]:
+        """Read each partition in order, within `max_bytes` together.
+
+        The first partition that has data returns at least one whole batch whatever the limits say.
+        """
+        left = params.max_bytes
+        min_one_message = not params.hard_max_bytes
+        results = []
+        for fetch in fetches:
+            result = self._read_one(params, fetch, min(fetch.max_bytes, left), min_one_message, update_follower_state)
+            size = result.size_in_bytes
+            if size > 0:
+                min_one_message = False
+                left = max(0, left - size)
+            results.append(result)
+        return results
+
+    def _read_one(
+        self,
+        params: FetchParams,
+        fetch: PartitionFetch,
+        max_bytes: int,
+        min_one_message: bool,
+        update_follower_state: bool,
+    ) -> ReadResult:
+        try:
+            partition = self.partition_of(fetch)
+            info = partition.read(
+                fetch_offset=fetch.fetch_offset,
+                max_bytes=max_bytes,
+                isolation=params.isolation,
+                min_one_message=min_one_message,
+                current_leader_epoch=fetch.current_leader_epoch,
+                last_fetched_epoch=fetch.last_fetched_epoch,
+                leader_only=params.leader_only,
+                follower_id=params.replica_id,
+            )
+        except KafkaError as error:
+            return ReadResult(fetch=fetch, error=error.code)
+        if update_follower_state and params.is_from_follower and info.fetched is not None:
+            moved = partition.record_follower_fetch(
+                params.replica_id, info.fetched.fetch_offset_metadata, fetch.log_start_offset
+            )
+            if moved:
+                self.complete_delayed(partition.topic_partition)
+        return ReadResult(
+            fetch=fetch,
+            fetched=info.fetched,
+            diverging_epoch=info.diverging_epoch,
+            high_watermark=info.high_watermark,
+            log_start_offset=info.log_start_offset,
+            last_stable_offset=info.last_stable_offset,
+        )
+
+    # DeleteRecords
+
+    def delete_records(
+        self,
+        timeout_ms: int,
+        offsets: Mapping[TopicPartition, int],
+        respond: Callable[[Mapping[TopicPartition, DeleteRecordsResult]], None],
+    ) -> None:
+        """Move the log starts; answered once every live replica has followed or time is up."""
+        results = {tp: self._delete_records_one(tp, offset) for tp, offset in offsets.items()}
+        waiting = any(
+            result.error == ErrorCode.NONE and result.low_watermark < result.requested_offset
+            for result in results.values()
+        )
+        if waiting:
+            operation = DelayedDeleteRecords(timeout_ms, results, self, respond)
+            self.delete_records_purgatory.try_complete_else_watch(operation, list(results))
+        else:
+            respond(results)
+
+    def _delete_records_one(self, topic_partition: TopicPartition, offset: int) -> DeleteRecordsResult:
+        if topic_partition.topic in INTERNAL_TOPICS:
+            return DeleteRecordsResult(error=ErrorCode.INVALID_TOPIC_EXCEPTION)
+        try:
+            requested, low_watermark = self.partition(topic_partition).delete_records(offset)
+        except KafkaError as error:
+            return DeleteRecordsResult(error=error.code)
+        return DeleteRecordsResult(requested_offset=requested, low_watermark=low_watermark)
+
+    # What the controller asks
+
+    def become_leader_or_follower(
+        self,
+        request: LeaderAndIsrRequest,
+        on_leadership_change: Callable[[Sequence[Partition], Sequence[Partition]], None],
+    ) -> dict[TopicPartition, ErrorCode]:
+        """Apply the states that are newer than ours; one error per partition.
+
+        Raises: KafkaError STALE_CONTROLLER_EPOCH.
+        """
+        self._check_controller_epoch(request.controller_epoch, f"LeaderAndIsr from controller {request.controller_id}")
+        errors: dict[TopicPartition, ErrorCode] = {}
+        leaders: list[Partition] = []
+        followers: list[Partition] = []
+        for topic, topic_id, state in _partition_states(request):
+            topic_partition = TopicPartition(topic, state.partition_index)
+            try:
+                errors[topic_partition] = self._apply_state(topic_partition, topic_id, state, leaders, followers)
+            except KafkaError as error:
+                log.error("LeaderAndIsr for %s failed: %s", topic_partition, error.message)
+                errors[topic_partition] = error.code
+        if not self._high_watermark_checkpoints_started:
+            # Not before the first LeaderAndIsr: until then a checkpoint would forget every partition.
+            self._high_watermark_checkpoints_started = True
+            self._schedule_high_watermark_checkpoint()
+        on_leadership_change(leaders, followers)
+        for partition in (*leaders, *followers):
+            self.complete_delayed(partition.topic_partition)
+        return errors
+
+    def _apply_state(
+        self,
+        topic_partition: TopicPartition,
+        topic_id: bytes | None,
+        state: LeaderAndIsrPartitionState,
+        leaders: list[Partition],
+        followers: list[Partition],
+    ) -> ErrorCode:
+        hosted = self._partitions.get(topic_partition)
+        if hosted is Hosted.OFFLINE:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        if hosted is None:
+            hosted = self._partitions[topic_partition] = Partition(
+                topic_partition,
+                broker_id=self._broker_id,
+                clock=self._clock,
+                log_manager=self._log_manager,
+                metadata_cache=self._metadata_cache,
+                replica_lag_time_max_ms=self._replica_lag_time_max_ms,
+            )
+        assert isinstance(hosted, Partition)
+        log_topic_id = hosted.topic_id
+        if topic_id is not None and log_topic_id is not None and topic_id != log_topic_id:
+            log.error("Topic id in memory does not match the one received for partition %s", topic_partition)
+            return ErrorCode.INCONSISTENT_TOPIC_ID
+        if state.leader_epoch > hosted.leader_epoch:
+            if self._broker_id not in state.replicas:
+                return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            if state.leader == self._broker_id:
+                hosted.make_leader(state, topic_id)
+                leaders.append(hosted)
+            else:
+                hosted.make_follower(state, topic_id)
+                followers.append(hosted)
+            return ErrorCode.NONE
+        if state.leader_epoch == hosted.leader_epoch and topic_id is not None and log_topic_id is None:
+            if hosted.log is not None:
+                hosted.log.assign_topic_id(topic_id)
+            return ErrorCode.NONE
+        return ErrorCode.STALE_CONTROLLER_EPOCH
+
+    def stop_replicas(
+        self,
+        controller_epoch: int,
+        states: Mapping[TopicPartition, StopReplicaPartitionState],
+        on_stopped: Callable[[TopicPartition, bool], None],
+    ) -> dict[TopicPartition, ErrorCode]:
+        """Stop, and where asked delete, the replicas named; `on_stopped(partition, deleted)` for each.
+
+        Raises: KafkaError STALE_CONTROLLER_EPOCH.
+        """
+        self._check_controller_epoch(controller_epoch, "StopReplica")
+        errors: dict[TopicPartition, ErrorCode] = {}
+        for topic_partition, state in states.items():
+            hosted = self._partitions.get(topic_partition)
+            if hosted is Hosted.OFFLINE:
+                errors[topic_partition] = ErrorCode.KAFKA_STORAGE_ERROR
+                continue
+            if isinstance(hosted, Partition) and not (
+                state.leader_epoch in (EPOCH_DURING_DELETE, NO_LEADER_EPOCH)
+                or state.leader_epoch >= hosted.leader_epoch
+            ):
+                errors[topic_partition] = ErrorCode.FENCED_LEADER_EPOCH
+                continue
+            errors[topic_partition] = self._stop(topic_partition, hosted, state.delete_partition)
+            on_stopped(topic_partition, state.delete_partition)
+        return errors
+
+    def _stop(self, topic_partition: TopicPartition, hosted: Partition | Hosted | None, delete: bool) -> ErrorCode:
+        if delete and isinstance(hosted, Partition):
+            del self._partitions[topic_partition]
+            hosted.close()
+        # A leader's waiting operations are answered rather than left to time out.
+        self.complete_delayed(topic_partition)
+        if delete and self._log_manager.get_log(topic_partition) is not None:
+            try:
+                self._log_manager.async_delete(topic_partition)
+            except KafkaError as error:
+                return error.code
+        return ErrorCode.NONE
+
+    def check_metadata_epoch(self, controller_epoch: int) -> None:
+        """The epoch check of an UpdateMetadata.
+
+        Raises: KafkaError STALE_CONTROLLER_EPOCH.
+        """
+        self._check_controller_epoch(controller_epoch, "UpdateMetadata")
+
+    def _check_controller_epoch(self, controller_epoch: int, what: str) -> None:
+        if controller_epoch < self.controller_epoch:
+            raise KafkaError(
+                ErrorCode.STALE_CONTROLLER_EPOCH,
+                f"Ignoring {what} with old controller epoch {controller_epoch}; the latest known is {self.controller_epoch}",
+            )
+        self.controller_epoch = controller_epoch
+
+    # High watermarks on disk
+
+    def checkpoint_high_watermarks(self) -> None:
+        """Write each hosted log's high watermark to its directory's ``replication-offset-checkpoint``."""
+        self._log_manager.checkpoint_high_watermarks(
+            {
+                partition.topic_partition: partition.log.high_watermark
+                for partition in self.online_partitions()
+                if partition.log is not None
+            }
+        )
+
+    def _schedule_high_watermark_checkpoint(self) -> None:
+        if not self._stopped:
+            self._timer.schedule(self._high_watermark_checkpoint_interval_ms, self._checkpoint_and_reschedule)
+
+    def _checkpoint_and_reschedule(self) -> None:
+        if not self._stopped:
+            self.checkpoint_high_watermarks()
+            self._schedule_high_watermark_checkpoint()
+
+    def shutdown(self) -> None:
+        """Stop the periodic checkpoint and write the last one."""
+        self._stopped = True
+        if self._high_watermark_checkpoints_started:
+            self.checkpoint_high_watermarks()
+
+
+def release(results: Iterable[ReadResult]) -> None:
+    """Let go of file regions that are not going to be sent."""
+    for result in results:
+        if result.fetched is not None:
+            result.fetched.release()
+
+
+def _partition_states(
+    request: LeaderAndIsrRequest,
+) -> Iterator[tuple[str, bytes | None, LeaderAndIsrPartitionState]]:
+    """Topic, topic id (None without one) and state: grouped by topic since v2, a flat list before."""
+    for state in request.ungrouped_partition_states:
+        yield state.topic_name, None, state
+    for topic in request.topic_states:
+        topic_id = None if topic.topic_id == ZERO_UUID else topic.topic_id
+        for state in topic.partition_states:
+            yield topic.topic_name, topic_id, state
