@@ -42,6 +42,7 @@ from odradek.protocol.records.layout import (
     NO_PRODUCER_ID,
     NO_SEQUENCE,
     PREFIX,
+    SIZE_AND_MAGIC,
     TIMESTAMP_TYPE_MASK,
     TRANSACTIONAL_MASK,
 )
@@ -49,6 +50,7 @@ from odradek.protocol.records.legacy import LegacyBatch
 from odradek.protocol.records.record import KeyedSpan, Record, RecordsSummary, read_keys, read_records, summarize
 
 _unpack_header = BATCH_HEADER.unpack_from
+_unpack_size = SIZE_AND_MAGIC.unpack_from
 
 
 class RecordBatch:
@@ -280,12 +282,18 @@ def batches(buffer: memoryview) -> Iterator[AnyBatch]:
     """
     position = 0
     end = len(buffer)
-    while True:
-        size = size_of_next_batch(buffer[position:]) if position else size_of_next_batch(buffer)
-        if size is None or position + size > end:
+    while end - position >= HEADER_SIZE_UP_TO_MAGIC:
+        length, magic = _unpack_size(buffer, position)
+        if length < LEGACY_OVERHEAD_V0 or not 0 <= magic <= MAGIC_V2:
+            size_of_next_batch(buffer[position:])  # raises
+        following = position + LOG_OVERHEAD + length
+        if following > end:
             return
-        yield view_batch(buffer[position : position + size])
-        position += size
+        view = buffer[position:following]
+        yield RecordBatch(view) if magic == MAGIC_V2 else LegacyBatch(view)
+        position = following
+    if position < end:
+        size_of_next_batch(buffer[position:])
 
 
 def size_of_next_batch(buffer: memoryview) -> int | None:

@@ -17,6 +17,7 @@ LOG_OVERHEAD: Final = 12
 """Offset and size, which precede every batch and are not counted in its size field."""
 MAGIC_POSITION: Final = 16
 HEADER_SIZE_UP_TO_MAGIC: Final = 17
+SIZE_AND_MAGIC: Final = Struct(">8xi4xb")
 
 # Magic 2
 BATCH_OVERHEAD: Final = 61
