@@ -1,0 +1,369 @@
+"""The groups this broker coordinates: the cache in memory, and the log that makes it survive.
+
+The rule is log first: what a client may rely on (an assignment, a committed offset) is appended to the group's
+partition of `__consumer_offsets`, and counts only when the append is committed. Removal is the other way round: it
+happens in memory, and tombstones follow without waiting, since the next sweep repeats what gets lost.
+
+Loading builds groups from the log when this broker becomes leader of a partition; unloading kills them (state Dead,
+so that operations in flight notice) when it stops being it.
+
+Kafka: GroupMetadataManager.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+
+from odradek.coordinator.group.config import GroupConfig
+from odradek.coordinator.group.group_metadata import GroupMetadata
+from odradek.coordinator.group.group_offsets import CommittedOffset, OffsetAndMetadata, expiry_policy
+from odradek.coordinator.group.loading import Replay, loaded_groups
+from odradek.coordinator.group.records import (
+    group_metadata_key,
+    group_metadata_value,
+    offset_commit_key,
+    offset_commit_value,
+)
+from odradek.coordinator.group.states import GroupEvent, GroupState
+from odradek.coordinator.partitioning import partition_for
+from odradek.coordinator.ports import CoordinatorLog, TransactionalProducer
+from odradek.coordinator.runtime import PartitionOwnership, SlicedWork, Steps
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.records.record import SimpleRecord
+from odradek.protocol.topic_partition import TopicPartition
+from odradek.timer.clock import Clock
+from odradek.timer.system_timer import SystemTimer
+
+_log = logging.getLogger(__name__)
+
+TOPIC = "__consumer_offsets"
+
+Offsets = Mapping[TopicPartition, OffsetAndMetadata]
+
+_E = ErrorCode
+
+OFFSET_APPEND_ERRORS: Mapping[ErrorCode, ErrorCode] = {
+    # Verification of a transaction can fail so; clients retry this one without looking for the coordinator again.
+    _E.NETWORK_EXCEPTION: _E.COORDINATOR_LOAD_IN_PROGRESS,
+    _E.UNKNOWN_TOPIC_OR_PARTITION: _E.COORDINATOR_NOT_AVAILABLE,
+    _E.NOT_ENOUGH_REPLICAS: _E.COORDINATOR_NOT_AVAILABLE,
+    _E.NOT_ENOUGH_REPLICAS_AFTER_APPEND: _E.COORDINATOR_NOT_AVAILABLE,
+    _E.NOT_LEADER_OR_FOLLOWER: _E.NOT_COORDINATOR,
+    _E.KAFKA_STORAGE_ERROR: _E.NOT_COORDINATOR,
+    _E.MESSAGE_TOO_LARGE: _E.INVALID_COMMIT_OFFSET_SIZE,
+    _E.RECORD_LIST_TOO_LARGE: _E.INVALID_COMMIT_OFFSET_SIZE,
+    _E.INVALID_FETCH_SIZE: _E.INVALID_COMMIT_OFFSET_SIZE,
+}
+"""What a client is told when its offsets could not be appended; other errors are passed on."""
+
+GROUP_APPEND_ERRORS: Mapping[ErrorCode, ErrorCode] = {
+    _E.UNKNOWN_TOPIC_OR_PARTITION: _E.COORDINATOR_NOT_AVAILABLE,
+    _E.NOT_ENOUGH_REPLICAS: _E.COORDINATOR_NOT_AVAILABLE,
+    _E.NOT_ENOUGH_REPLICAS_AFTER_APPEND: _E.COORDINATOR_NOT_AVAILABLE,
+    _E.NOT_LEADER_OR_FOLLOWER: _E.NOT_COORDINATOR,
+    _E.KAFKA_STORAGE_ERROR: _E.NOT_COORDINATOR,
+    _E.REQUEST_TIMED_OUT: _E.REBALANCE_IN_PROGRESS,
+    _E.MESSAGE_TOO_LARGE: _E.UNKNOWN_SERVER_ERROR,
+    _E.RECORD_LIST_TOO_LARGE: _E.UNKNOWN_SERVER_ERROR,
+    _E.INVALID_FETCH_SIZE: _E.UNKNOWN_SERVER_ERROR,
+}
+"""The same for the group's metadata."""
+
+
+class GroupManager:
+    """Keeps groups and log in step. `on_loaded` hears of groups that come with a partition, `on_gone` of those that
+    have died.
+    """
+
+    def __init__(
+        self,
+        *,
+        config: GroupConfig,
+        log: CoordinatorLog,
+        clock: Clock,
+        timer: SystemTimer,
+        on_loaded: Callable[[GroupMetadata], None],
+        on_gone: Callable[[GroupMetadata], None],
+    ) -> None:
+        self._config = config
+        self._records = log
+        self._clock = clock
+        self._work = SlicedWork(timer, clock)
+        self._on_loaded = on_loaded
+        self._on_gone = on_gone
+        self._partition_count: int | None = None
+        self._groups: dict[str, GroupMetadata] = {}
+        # Which groups an open transaction has touched: its marker names the producer only.
+        self._groups_of_producer: dict[int, set[str]] = {}
+        self.ownership = PartitionOwnership(TOPIC, self._work, load=self._load, on_unload=self._unload)
+
+    # -- partitions ------------------------------------------------------------------------------------------
+
+    def fix_partition_count(self) -> None:
+        """From now on groups are mapped with today's number of partitions, whatever happens to the topic."""
+        self._partition_count = self._records.partition_count
+
+    def partition_for(self, group_id: str) -> int:
+        count = self._records.partition_count if self._partition_count is None else self._partition_count
+        return partition_for(group_id, count)
+
+    def is_local(self, group_id: str) -> bool:
+        return self.ownership.is_owned(self.partition_for(group_id))
+
+    def is_loading(self, group_id: str) -> bool:
+        return self.ownership.is_loading(self.partition_for(group_id))
+
+    # -- the cache -------------------------------------------------------------------------------------------
+
+    @property
+    def groups(self) -> Iterable[GroupMetadata]:
+        return self._groups.values()
+
+    def get(self, group_id: str) -> GroupMetadata | None:
+        return self._groups.get(group_id)
+
+    def get_or_create(self, group_id: str) -> GroupMetadata:
+        group = self._groups.get(group_id)
+        if group is None:
+            group = self._groups[group_id] = GroupMetadata(group_id, self._clock)
+        return group
+
+    def exists(self, group_id: str) -> bool:
+        group = self._groups.get(group_id)
+        return group is not None and not group.is_dead
+
+    # -- writing ---------------------------------------------------------------------------------------------
+
+    def store_group(
+        self, group: GroupMetadata, assignment: dict[str, bytes], done: Callable[[ErrorCode], None]
+    ) -> None:
+        """Append the group as it is now, with the assignment; `done` gets an error for clients."""
+        partition = self.partition_for(group.group_id)
+        if not self._records.has_log(partition):
+            done(ErrorCode.NOT_COORDINATOR)
+            return
+        value = group_metadata_value(
+            protocol_type=group.protocol_type,
+            generation_id=group.generation_id,
+            protocol_name=group.protocol_name,
+            leader_id=group.leader_id,
+            since_ms=group.lifecycle.since_ms,
+            members=group.members,
+            assignment=assignment,
+        )
+        record = SimpleRecord(self._clock.time_ms(), group_metadata_key(group.group_id), value)
+
+        def appended(error: ErrorCode, _: int) -> None:
+            if error == ErrorCode.NONE:
+                done(error)
+                return
+            answer = GROUP_APPEND_ERRORS.get(error, error)
+            _log.warning(
+                "Appending metadata of group %s failed: %s, told as %s", group.group_id, error.name, answer.name
+            )
+            done(answer)
+
+        self._records.append(partition, [record], appended)
+
+    def store_offsets(
+        self,
+        group: GroupMetadata,
+        offsets: Offsets,
+        done: Callable[[dict[TopicPartition, ErrorCode]], None],
+        producer: TransactionalProducer | None = None,
+    ) -> None:
+        """Append offsets and make them the group's; metadata that is too long only refuses its own partition."""
+        outcome = {
+            topic_partition: _E.NONE if self.fits(offset.metadata) else _E.OFFSET_METADATA_TOO_LARGE
+            for topic_partition, offset in offsets.items()
+        }
+        accepted = {key: offset for key, offset in offsets.items() if outcome[key] == _E.NONE}
+
+        def finish(error: ErrorCode) -> None:
+            done({key: error if verdict == _E.NONE else verdict for key, verdict in outcome.items()})
+
+        partition = self.partition_for(group.group_id)
+        if not accepted:
+            finish(_E.NONE)
+            return
+        if not self._records.has_log(partition):
+            # Kafka reports this for every partition of the request, too long metadata or not.
+            done(dict.fromkeys(offsets, _E.NOT_COORDINATOR))
+            return
+        now_ms = self._clock.time_ms()
+        records = [
+            SimpleRecord(now_ms, offset_commit_key(group.group_id, topic_partition), offset_commit_value(offset))
+            for topic_partition, offset in accepted.items()
+        ]
+        self._prepare(group, accepted, producer)
+
+        def appended(error: ErrorCode, base_offset: int) -> None:
+            if not group.is_dead:
+                if error == _E.NONE:
+                    self._offsets_appended(group, accepted, base_offset, producer)
+                else:
+                    self._offsets_failed(group, accepted, producer)
+            if error != _E.NONE:
+                _log.debug("Offset commit of group %s failed: %s", group.group_id, error.name)
+            finish(OFFSET_APPEND_ERRORS.get(error, error))
+
+        self._records.append(partition, records, appended, producer=producer)
+
+    def _prepare(self, group: GroupMetadata, offsets: Offsets, producer: TransactionalProducer | None) -> None:
+        if producer is None:
+            group.offsets.prepare_commit(offsets)
+        else:
+            self._groups_of_producer.setdefault(producer.producer_id, set()).add(group.group_id)
+            group.offsets.prepare_transactional_commit(producer.producer_id, offsets)
+        if group.offsets.mixes_plain_and_transactional:
+            _log.warning(
+                "Group %s has received offset commits from consumers as well as transactional producers: "
+                "which of them wins is a matter of luck",
+                group.group_id,
+            )
+
+    def _offsets_appended(
+        self, group: GroupMetadata, offsets: Offsets, base_offset: int, producer: TransactionalProducer | None
+    ) -> None:
+        for topic_partition, offset in offsets.items():
+            committed = CommittedOffset(base_offset, offset)
+            if producer is None:
+                group.offsets.commit_appended(topic_partition, committed)
+            else:
+                group.offsets.transactional_commit_appended(producer.producer_id, topic_partition, committed)
+
+    def _offsets_failed(self, group: GroupMetadata, offsets: Offsets, producer: TransactionalProducer | None) -> None:
+        for topic_partition, offset in offsets.items():
+            if producer is None:
+                group.offsets.commit_failed(topic_partition, offset)
+            else:
+                group.offsets.transactional_commit_failed(producer.producer_id, topic_partition)
+        if producer is not None and not group.offsets.has_pending_from(producer.producer_id):
+            self._forget_producer_of(producer.producer_id, group.group_id)
+
+    def fits(self, metadata: str) -> bool:
+        """Whether the metadata is within `offset.metadata.max.bytes`, counted as Java counts: in UTF-16 units."""
+        length = len(metadata) if metadata.isascii() else len(metadata.encode("utf-16-le", "surrogatepass")) // 2
+        return length <= self._config.offset_metadata_max_bytes
+
+    # -- transactions ----------------------------------------------------------------------------------------
+
+    def complete_transaction(self, producer_id: int, partitions: Iterable[int], *, committed: bool) -> None:
+        """A marker of the producer was written to these partitions of the topic."""
+        completed = set(partitions)
+        for group_id in list(self._groups_of_producer.get(producer_id, ())):
+            if self.partition_for(group_id) not in completed:
+                continue
+            group = self._groups.get(group_id)
+            if group is not None and not group.is_dead:
+                group.offsets.complete_transaction(producer_id, committed=committed)
+            self._forget_producer_of(producer_id, group_id)
+
+    def _forget_producer_of(self, producer_id: int, group_id: str) -> None:
+        groups = self._groups_of_producer.get(producer_id)
+        if groups is not None:
+            groups.discard(group_id)
+            if not groups:
+                del self._groups_of_producer[producer_id]
+
+    # -- removing --------------------------------------------------------------------------------------------
+
+    def remove_offsets(self, group: GroupMetadata, removed: list[TopicPartition]) -> int:
+        """Write tombstones for offsets taken out of the group, and for the group itself if nothing is left of it.
+
+        Returns how many offsets were removed. The group must be Dead already, or Empty and without offsets, to be
+        removed.
+        """
+        if group.state is GroupState.EMPTY and not group.offsets:
+            _log.info("Group %s is dead in generation %d", group.group_id, group.generation_id)
+            group.lifecycle.fire(GroupEvent.REMOVED)
+        partition = self.partition_for(group.group_id)
+        if not self._records.has_log(partition):
+            return 0
+        now_ms = self._clock.time_ms()
+        tombstones = [SimpleRecord(now_ms, offset_commit_key(group.group_id, key), None) for key in removed]
+        if group.is_dead and self._groups.get(group.group_id) is group:
+            del self._groups[group.group_id]
+            self._on_gone(group)
+            # Generation 0 has never been written: the group only kept offsets.
+            if group.generation_id > 0:
+                tombstones.append(SimpleRecord(now_ms, group_metadata_key(group.group_id), None))
+        if tombstones:
+            self._records.append(
+                partition,
+                tombstones,
+                lambda error, _: _report_tombstones(group.group_id, error),
+                wait_for_replicas=False,
+            )
+        return len(removed)
+
+    def delete(self, group: GroupMetadata) -> None:
+        """Remove the group with all its offsets. Nobody must be in it."""
+        group.lifecycle.fire(GroupEvent.REMOVED)
+        count = self.remove_offsets(group, group.offsets.remove_all())
+        _log.info("Group %s was deleted, and %d offsets with it", group.group_id, count)
+
+    def expire_offsets(self) -> None:
+        """Start a sweep over all groups, in slices."""
+        self._work.submit(self._expiration_steps())
+
+    def _expiration_steps(self) -> Steps:
+        now_ms = self._clock.time_ms()
+        count = 0
+        for group in list(self._groups.values()):
+            # While the sweep was put off, the group may have been unloaded.
+            if self._groups.get(group.group_id) is group and self.is_local(group.group_id):
+                count += self._expire(group, now_ms)
+            yield
+        if count:
+            _log.info("Removed %d expired offsets in %d milliseconds", count, self._clock.time_ms() - now_ms)
+
+    def _expire(self, group: GroupMetadata, now_ms: int) -> int:
+        policy = expiry_policy(
+            state=group.state,
+            since_ms=group.lifecycle.since_ms,
+            protocol_type=group.protocol_type,
+            is_consumer_group=group.is_consumer_group,
+            subscribed_topics=group.subscribed_topics,
+        )
+        expired = (
+            [] if policy is None else group.offsets.remove_expired(policy, now_ms, self._config.offsets_retention_ms)
+        )
+        return self.remove_offsets(group, expired)
+
+    # -- loading and unloading -------------------------------------------------------------------------------
+
+    def _load(self, partition: int) -> Steps:
+        replay = Replay()
+        yield from replay.run(self._records.read_all(partition))
+        for group in loaded_groups(replay, self._clock):
+            if group is not None:
+                self._install(group)
+            yield
+
+    def _install(self, group: GroupMetadata) -> None:
+        current = self._groups.setdefault(group.group_id, group)
+        if current is not group:
+            _log.error(
+                "Group %s was loaded, but is in memory with generation %d", group.group_id, current.generation_id
+            )
+            return
+        for producer_id in group.offsets.producers:
+            self._groups_of_producer.setdefault(producer_id, set()).add(group.group_id)
+        self._on_loaded(group)
+
+    def _unload(self, partition: int) -> None:
+        gone = [group for group in self._groups.values() if self.partition_for(group.group_id) == partition]
+        for group in gone:
+            del self._groups[group.group_id]
+            for producer_id in group.offsets.producers:
+                self._forget_producer_of(producer_id, group.group_id)
+        for group in gone:
+            group.lifecycle.fire(GroupEvent.REMOVED)
+            self._on_gone(group)
+
+
+def _report_tombstones(group_id: str, error: ErrorCode) -> None:
+    if error != ErrorCode.NONE:
+        _log.error("Failed to append tombstones of group %s: %s; the next sweep tries again", group_id, error.name)

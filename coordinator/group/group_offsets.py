@@ -1,0 +1,246 @@
+"""The offsets of one group: committed, on their way into the log, or waiting for a transaction.
+
+An offset goes through three places. `prepare_commit` notes it as pending, then it is appended to
+`__consumer_offsets`; when the append is committed `commit_appended` makes it the group's offset, which is what
+OffsetFetch returns. Offsets sent within a transaction are kept per producer, and become the group's when the COMMIT
+marker is written to the same log (they vanish on ABORT). Meanwhile they count as unstable: a fetch that requires
+stability is told to retry (KIP-447).
+
+Two commits of a partition may be under way at once, one of them transactional; the one that is later *in the log* has
+to win, because that is the one the next coordinator will load after compaction. So each offset is kept with the base
+offset of the batch it was written in, and an older one never replaces a newer one.
+
+Kafka: the offsets half of GroupMetadata, OffsetAndMetadata and CommitRecordMetadataAndOffset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from odradek.coordinator.group.states import GroupState
+from odradek.protocol.topic_partition import TopicPartition
+
+NO_LEADER_EPOCH = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetAndMetadata:
+    """A committed position. `expire_timestamp_ms` is set only if the client asked for a retention of its own
+    (versions 2-4).
+    """
+
+    offset: int
+    leader_epoch: int = NO_LEADER_EPOCH
+    metadata: str = ""
+    commit_timestamp_ms: int
+    expire_timestamp_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedOffset:
+    """An offset and where in the log it stands; `record_offset` is None until the append has succeeded."""
+
+    record_offset: int | None
+    value: OffsetAndMetadata
+
+    def is_older_than(self, other: CommittedOffset) -> bool:
+        assert self.record_offset is not None
+        assert other.record_offset is not None
+        return self.record_offset < other.record_offset
+
+
+class GroupOffsets:
+    """Bookkeeping only; the records are written by GroupMetadataManager."""
+
+    __slots__ = ("_committed", "_pending", "_pending_transactional", "_received_plain", "_received_transactional")
+
+    def __init__(self) -> None:
+        self._committed: dict[TopicPartition, CommittedOffset] = {}
+        self._pending: dict[TopicPartition, OffsetAndMetadata] = {}
+        self._pending_transactional: dict[int, dict[TopicPartition, CommittedOffset]] = {}
+        self._received_plain = False
+        self._received_transactional = False
+
+    def __len__(self) -> int:
+        return len(self._committed)
+
+    def __iter__(self) -> Iterator[TopicPartition]:
+        return iter(self._committed)
+
+    def __bool__(self) -> bool:
+        """Whether there is anything at all that would be lost with the group."""
+        return bool(self._committed or self._pending or self._pending_transactional)
+
+    def get(self, topic_partition: TopicPartition) -> OffsetAndMetadata | None:
+        committed = self._committed.get(topic_partition)
+        return None if committed is None else committed.value
+
+    def load(
+        self,
+        committed: Mapping[TopicPartition, CommittedOffset],
+        transactional: Mapping[int, Mapping[TopicPartition, CommittedOffset]],
+    ) -> None:
+        """What the log says, before the group is served."""
+        self._committed.update(committed)
+        for producer_id, offsets in transactional.items():
+            self._pending_transactional.setdefault(producer_id, {}).update(offsets)
+
+    def is_unstable(self, topic_partition: TopicPartition) -> bool:
+        """Whether a commit of the partition is under way, plain or transactional."""
+        return topic_partition in self._pending or any(
+            topic_partition in offsets for offsets in self._pending_transactional.values()
+        )
+
+    # -- plain commits ---------------------------------------------------------------------------------------
+
+    def prepare_commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        self._received_plain = True
+        self._pending.update(offsets)
+
+    def commit_appended(self, topic_partition: TopicPartition, appended: CommittedOffset) -> None:
+        """The append is committed. A partition no longer pending was deleted meanwhile, and stays deleted."""
+        if topic_partition not in self._pending:
+            return
+        current = self._committed.get(topic_partition)
+        if current is None or current.is_older_than(appended):
+            self._committed[topic_partition] = appended
+        self.commit_failed(topic_partition, appended.value)
+
+    def commit_failed(self, topic_partition: TopicPartition, offset: OffsetAndMetadata) -> None:
+        """Not pending any more, unless a later commit of the same partition has taken the place."""
+        if self._pending.get(topic_partition) == offset:
+            del self._pending[topic_partition]
+
+    # -- transactional commits -------------------------------------------------------------------------------
+
+    def prepare_transactional_commit(
+        self, producer_id: int, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+    ) -> None:
+        self._received_transactional = True
+        pending = self._pending_transactional.setdefault(producer_id, {})
+        for topic_partition, offset in offsets.items():
+            pending[topic_partition] = CommittedOffset(None, offset)
+
+    def transactional_commit_appended(
+        self, producer_id: int, topic_partition: TopicPartition, appended: CommittedOffset
+    ) -> None:
+        pending = self._pending_transactional.get(producer_id)
+        if pending is None:
+            return
+        prepared = pending.get(topic_partition)
+        if prepared is not None and prepared.value == appended.value:
+            pending[topic_partition] = appended
+
+    def transactional_commit_failed(self, producer_id: int, topic_partition: TopicPartition) -> None:
+        pending = self._pending_transactional.get(producer_id)
+        if pending is None:
+            return
+        pending.pop(topic_partition, None)
+        if not pending:
+            del self._pending_transactional[producer_id]
+
+    def complete_transaction(self, producer_id: int, *, committed: bool) -> None:
+        """The marker is in the log: the producer's offsets become the group's, or are dropped."""
+        pending = self._pending_transactional.pop(producer_id, {})
+        if not committed:
+            return
+        for topic_partition, offset in pending.items():
+            # An offset whose own append failed or is still open when the marker comes was never part of the
+            # transaction.
+            if offset.record_offset is None:
+                continue
+            current = self._committed.get(topic_partition)
+            if current is None or current.is_older_than(offset):
+                self._committed[topic_partition] = offset
+
+    @property
+    def producers(self) -> list[int]:
+        """Producers with an open transaction that has offsets of this group."""
+        return list(self._pending_transactional)
+
+    def has_pending_from(self, producer_id: int) -> bool:
+        return producer_id in self._pending_transactional
+
+    @property
+    def mixes_plain_and_transactional(self) -> bool:
+        """Both kinds of commit in one generation: legal, and nearly always a mistake of the application."""
+        return self._received_plain and self._received_transactional
+
+    def forget_commit_sources(self) -> None:
+        self._received_plain = self._received_transactional = False
+
+    # -- removal ---------------------------------------------------------------------------------------------
+
+    def remove(self, topic_partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """Drop the partitions, pending ones too; returns those that had a committed offset (they need a tombstone)."""
+        removed = []
+        for topic_partition in topic_partitions:
+            self._pending.pop(topic_partition, None)
+            for pending in self._pending_transactional.values():
+                pending.pop(topic_partition, None)
+            if self._committed.pop(topic_partition, None) is not None:
+                removed.append(topic_partition)
+        return removed
+
+    def remove_all(self) -> list[TopicPartition]:
+        return self.remove(list(self._committed))
+
+    def remove_expired(self, policy: ExpiryPolicy, now_ms: int, retention_ms: int) -> list[TopicPartition]:
+        """Drop what has outlived its retention and is not being committed right now."""
+        expired = [
+            topic_partition
+            for topic_partition, committed in self._committed.items()
+            if topic_partition.topic not in policy.subscribed_topics
+            and topic_partition not in self._pending
+            and _has_expired(committed.value, policy.base_timestamp, now_ms, retention_ms)
+        ]
+        for topic_partition in expired:
+            del self._committed[topic_partition]
+        return expired
+
+
+def _has_expired(
+    offset: OffsetAndMetadata, base_timestamp: Callable[[OffsetAndMetadata], int], now_ms: int, retention_ms: int
+) -> bool:
+    if offset.expire_timestamp_ms is not None:
+        return now_ms >= offset.expire_timestamp_ms
+    return now_ms - base_timestamp(offset) >= retention_ms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpiryPolicy:
+    """From when the retention of an offset runs, and which topics it does not run for."""
+
+    base_timestamp: Callable[[OffsetAndMetadata], int]
+    subscribed_topics: Collection[str] = ()
+
+
+def expiry_policy(
+    *,
+    state: GroupState,
+    since_ms: int | None,
+    protocol_type: str | None,
+    is_consumer_group: bool,
+    subscribed_topics: frozenset[str] | None,
+) -> ExpiryPolicy | None:
+    """Which offsets of a group may expire (KIP-211, KIP-496); None: none of them.
+
+    - a group nobody is in: all, counted from when it became empty (from the commit if the log does not say when);
+    - a stable consumer group: those of topics nobody in it is subscribed to any more, from the commit;
+    - a group that never had members (no protocol type): all, from the commit;
+    - any other group is in use.
+    """
+    if protocol_type is None:
+        return ExpiryPolicy(base_timestamp=_commit_timestamp)
+    if state is GroupState.EMPTY:
+        if since_ms is None:
+            return ExpiryPolicy(base_timestamp=_commit_timestamp)
+        return ExpiryPolicy(base_timestamp=lambda _: since_ms)
+    if state is GroupState.STABLE and is_consumer_group and subscribed_topics is not None:
+        return ExpiryPolicy(base_timestamp=_commit_timestamp, subscribed_topics=subscribed_topics)
+    return None
+
+
+def _commit_timestamp(offset: OffsetAndMetadata) -> int:
+    return offset.commit_timestamp_ms

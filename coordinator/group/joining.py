@@ -1,0 +1,321 @@
+"""JoinGroup: who may come in, and what coming in means.
+
+Served: 0-9. Version 0 has no rebalance timeout (the session timeout counts); 4 makes a new dynamic member come back
+with the id it is given (KIP-394); 5 brings `group.instance.id` (KIP-345); 9 lets a static leader return without a new
+assignment (KIP-814).
+
+    who joins                          in a group that is    what happens
+    ---------------------------------  --------------------  ----------------------------------------------------
+    no id, dynamic, v4+                any                   gets an id, is pending, is told to join again with it
+    no id, dynamic, older; pending     any                   becomes a member, the group rebalances
+    no id, static, instance new        any                   becomes a member, the group rebalances
+    no id, static, instance known      Stable                replaces the old id. If the group's protocol stays, that
+                                                             is stored and the generation goes on, else it rebalances
+                                       CompletingRebalance   replaces the old id, the group rebalances
+                                       PreparingRebalance    replaces the old id, its join is parked
+    known id                           PreparingRebalance    its join is parked
+                                       CompletingRebalance   same metadata: the answer is repeated (it may have been
+                                                             lost); other metadata: the group rebalances
+                                       Stable                follower with same metadata: the answer is repeated;
+                                                             leader, or other metadata: the group rebalances
+    unknown id, fenced id              any                   UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID
+
+Kafka: the join half of GroupCoordinator.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from odradek.coordinator.group.config import GroupConfig
+from odradek.coordinator.group.context import GroupRequestContext
+from odradek.coordinator.group.group_metadata import GroupMetadata
+from odradek.coordinator.group.member import MemberMetadata, Protocols
+from odradek.coordinator.group.rebalance import Rebalancer, StoreGroup
+from odradek.coordinator.group.responses import UNKNOWN_MEMBER_ID, join_error
+from odradek.coordinator.group.states import GroupState
+from odradek.coordinator.group.validation import validate_member
+from odradek.coordinator.ports import Respond
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+
+_log = logging.getLogger(__name__)
+
+KNOWN_MEMBER_ID_VERSION = 4
+SKIP_ASSIGNMENT_VERSION = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """One JoinGroup on its way through the rules."""
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    protocol_type: str
+    protocols: Protocols
+    reason: str
+    version: int
+    respond: Respond[JoinGroupResponse]
+
+    @staticmethod
+    def of(context: GroupRequestContext, request: JoinGroupRequest, respond: Respond[JoinGroupResponse]) -> Join:
+        version = context.api_version
+        return Join(
+            member_id=request.member_id,
+            group_instance_id=request.group_instance_id,
+            client_id=context.client_id,
+            client_host=context.client_host,
+            rebalance_timeout_ms=request.session_timeout_ms if version == 0 else request.rebalance_timeout_ms,
+            session_timeout_ms=request.session_timeout_ms,
+            protocol_type=request.protocol_type,
+            protocols=tuple((protocol.name, protocol.metadata) for protocol in request.protocols),
+            reason=request.reason or "not provided",
+            version=version,
+            respond=respond,
+        )
+
+    @property
+    def protocol_names(self) -> list[str]:
+        return [name for name, _ in self.protocols]
+
+    def fail(self, error: ErrorCode, member_id: str | None = None) -> None:
+        self.respond(join_error(self.member_id if member_id is None else member_id, error))
+
+    def new_member(self, member_id: str) -> MemberMetadata:
+        return MemberMetadata(
+            member_id=member_id,
+            group_instance_id=self.group_instance_id,
+            client_id=self.client_id,
+            client_host=self.client_host,
+            rebalance_timeout_ms=self.rebalance_timeout_ms,
+            session_timeout_ms=self.session_timeout_ms,
+            protocol_type=self.protocol_type,
+            protocols=self.protocols,
+        )
+
+
+class GroupJoiner:
+    """Applies the table above. `new_uuid` makes up the random part of member ids."""
+
+    __slots__ = ("_config", "_new_uuid", "_rebalancer", "_store_group")
+
+    def __init__(
+        self, config: GroupConfig, rebalancer: Rebalancer, store_group: StoreGroup, new_uuid: Callable[[], str]
+    ) -> None:
+        self._config = config
+        self._rebalancer = rebalancer
+        self._store_group = store_group
+        self._new_uuid = new_uuid
+
+    def join(self, group: GroupMetadata, join: Join) -> None:
+        if not self._has_room_for(group, join.member_id):
+            self._turn_away(group, join)
+        elif group.is_dead:
+            # It has just been removed, or moved to another coordinator: look for it again.
+            join.fail(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        elif not group.supports_protocols(join.protocol_type, join.protocol_names):
+            join.fail(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        elif join.member_id == UNKNOWN_MEMBER_ID:
+            self._join_as_new_member(group, join)
+        else:
+            self._join_as_known_member(group, join)
+        self._rebalancer.check_join_barrier(group)
+
+    def _has_room_for(self, group: GroupMetadata, member_id: str) -> bool:
+        """Whether `group.max.size` lets the member in.
+
+        While a group prepares to rebalance those count who have joined, not those who are members: after the limit was
+        lowered it is the last to rejoin that have to go.
+        """
+        limit = self._config.group_max_size
+        match group.state:
+            case GroupState.EMPTY | GroupState.DEAD:
+                return True
+            case GroupState.PREPARING_REBALANCE:
+                member = group.get(member_id)
+                return (member is not None and member.is_awaiting_join) or group.awaiting_join_count < limit
+            case GroupState.COMPLETING_REBALANCE | GroupState.STABLE:
+                return member_id in group or len(group) < limit
+
+    def _turn_away(self, group: GroupMetadata, join: Join) -> None:
+        group.remove(join.member_id)
+        self._rebalancer.sessions.end(group, join.member_id)
+        join.fail(ErrorCode.GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID)
+
+    # -- without an id ---------------------------------------------------------------------------------------
+
+    def _join_as_new_member(self, group: GroupMetadata, join: Join) -> None:
+        instance_id = join.group_instance_id
+        if instance_id is None:
+            member_id = f"{join.client_id}-{self._new_uuid()}"
+            if join.version >= KNOWN_MEMBER_ID_VERSION:
+                self._require_member_id(group, join, member_id)
+            else:
+                self._add(group, join, member_id)
+            return
+        member_id = f"{instance_id}-{self._new_uuid()}"
+        old_member_id = group.static_member_id(instance_id)
+        if old_member_id is None:
+            self._add(group, join, member_id)
+        else:
+            _log.info(
+                "Static member %s of group %s in state %s comes back, replacing member id %s",
+                instance_id,
+                group.group_id,
+                group.state.value,
+                old_member_id,
+            )
+            self._replace_static_member(group, join, instance_id, old_member_id, member_id)
+
+    def _require_member_id(self, group: GroupMetadata, join: Join, member_id: str) -> None:
+        group.add_pending(member_id)
+        self._rebalancer.sessions.start_pending(group, member_id, join.session_timeout_ms)
+        join.fail(ErrorCode.MEMBER_ID_REQUIRED, member_id)
+
+    def _add(self, group: GroupMetadata, join: Join, member_id: str) -> None:
+        reason = (
+            f"adding new member {member_id} with group instance id {join.group_instance_id}; "
+            f"client reason: {join.reason}"
+        )
+        self._rebalancer.add_member(group, join.new_member(member_id), join.respond, reason)
+
+    # -- a static member comes back --------------------------------------------------------------------------
+
+    def _replace_static_member(
+        self, group: GroupMetadata, join: Join, instance_id: str, old_member_id: str, new_member_id: str
+    ) -> None:
+        old_leader_id = group.leader_id
+        member = group.replace_static_member(instance_id, old_member_id, new_member_id)
+        before = _Rejoin(member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms)
+        self._rebalancer.sessions.end(group, old_member_id)
+        self._rebalancer.sessions.renew(group, member)
+        self._update(group, member, join)
+        match group.state:
+            case GroupState.STABLE if group.select_protocol() == group.protocol_name:
+                self._store_replacement(group, member, join, old_member_id, old_leader_id, before)
+            case GroupState.STABLE:
+                self._rebalancer.prepare(
+                    group, f"the protocol changes with static member {instance_id}; client reason: {join.reason}"
+                )
+            case GroupState.COMPLETING_REBALANCE:
+                # The leader may be computing an assignment for the old id, and the new one would get nothing.
+                self._rebalancer.prepare(
+                    group, f"updating metadata for static member {instance_id}; client reason: {join.reason}"
+                )
+            case GroupState.PREPARING_REBALANCE:
+                pass
+            case GroupState.EMPTY | GroupState.DEAD:
+                raise RuntimeError(f"static member {instance_id} is in group {group!r}")
+
+    def _store_replacement(
+        self,
+        group: GroupMetadata,
+        member: MemberMetadata,
+        join: Join,
+        old_member_id: str,
+        old_leader_id: str | None,
+        before: _Rejoin,
+    ) -> None:
+        """The generation goes on with another member id: answer when that is in the log, undo it if it cannot be."""
+        new_member_id = member.member_id
+        assignment = {other.member_id: other.assignment for other in group.members}
+
+        def stored(error: ErrorCode) -> None:
+            if member.awaiting_join is not join.respond or group.state is GroupState.PREPARING_REBALANCE:
+                # Answered meanwhile (removed, replaced, unloaded), or caught up in a rebalance that is going to
+                # answer it.
+                return
+            if error != ErrorCode.NONE:
+                self._undo_replacement(group, member, old_member_id, before)
+                failure = group.join_success(UNKNOWN_MEMBER_ID, leader_id=old_leader_id)
+                failure.error_code = error
+                join.respond(failure)
+                return
+            is_leader = group.is_leader(new_member_id)
+            if join.version >= SKIP_ASSIGNMENT_VERSION:
+                # The leader hears that it leads, so that it watches for metadata changes, but must not assign: the
+                # group is stable and would ignore it.
+                response = group.join_success(new_member_id, with_members=is_leader, skip_assignment=is_leader)
+            else:
+                # Before version 9 the only way to keep the leader from assigning is to name its old id as the leader.
+                response = group.join_success(new_member_id, leader_id=old_leader_id)
+            group.answer_join(member, response)
+
+        self._store_group(group, assignment, stored)
+
+    def _undo_replacement(
+        self, group: GroupMetadata, member: MemberMetadata, old_member_id: str, before: _Rejoin
+    ) -> None:
+        """Back to what the log says (Kafka puts the id and the time-outs back, but keeps the new protocols)."""
+        group.update_member(
+            member,
+            protocols=before.protocols,
+            rebalance_timeout_ms=before.rebalance_timeout_ms,
+            session_timeout_ms=before.session_timeout_ms,
+            respond=None,
+        )
+        assert member.group_instance_id is not None
+        new_member_id = member.member_id
+        group.replace_static_member(member.group_instance_id, new_member_id, old_member_id)
+        self._rebalancer.sessions.end(group, new_member_id)
+        self._rebalancer.sessions.renew(group, member)
+
+    # -- with an id ------------------------------------------------------------------------------------------
+
+    def _join_as_known_member(self, group: GroupMetadata, join: Join) -> None:
+        if group.is_pending(join.member_id):
+            if join.group_instance_id is not None:
+                # Static members are not given ids in advance; nobody but a broken client comes here.
+                join.fail(ErrorCode.UNKNOWN_SERVER_ERROR)
+            else:
+                self._add(group, join, join.member_id)
+            return
+        error = validate_member(group, join.member_id, join.group_instance_id, "join-group")
+        if error != ErrorCode.NONE:
+            join.fail(error)
+            return
+        member = group[join.member_id]
+        is_leader = group.is_leader(member.member_id)
+        changed = member.protocols != join.protocols
+        match group.state:
+            case GroupState.PREPARING_REBALANCE:
+                self._update(group, member, join)
+            case GroupState.COMPLETING_REBALANCE if not changed:
+                join.respond(group.join_success(member.member_id, with_members=is_leader))
+            case GroupState.STABLE if not changed and not is_leader:
+                join.respond(group.join_success(member.member_id))
+            case GroupState.COMPLETING_REBALANCE | GroupState.STABLE:
+                # A leader that rejoins wants an assignment: what it assigns may have changed without anybody's
+                # metadata.
+                self._update(group, member, join)
+                self._rebalancer.prepare(
+                    group,
+                    f"{'leader' if is_leader else 'member'} {member.member_id} rejoining; client reason: {join.reason}",
+                )
+            case GroupState.EMPTY | GroupState.DEAD:
+                _log.warning("Member %s rejoins group %r", join.member_id, group)
+                join.fail(ErrorCode.UNKNOWN_MEMBER_ID)
+
+    def _update(self, group: GroupMetadata, member: MemberMetadata, join: Join) -> None:
+        group.update_member(
+            member,
+            protocols=join.protocols,
+            rebalance_timeout_ms=join.rebalance_timeout_ms,
+            session_timeout_ms=join.session_timeout_ms,
+            respond=join.respond,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Rejoin:
+    """What a rejoin changes, as it was before."""
+
+    protocols: Protocols
+    rebalance_timeout_ms: int
+    session_timeout_ms: int

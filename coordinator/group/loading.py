@@ -1,0 +1,166 @@
+"""Reading a partition of `__consumer_offsets` back into groups.
+
+The log is read twice over, so to speak: `Replay` walks it once from the start and keeps, per key, the last value, as
+bytes; `loaded_groups` then decodes what has survived. In a log that has not been compacted yet most values are
+superseded, and those are never decoded.
+
+Offsets written in a transaction are kept apart per producer until its marker comes by: COMMIT lets them take part,
+ABORT drops them. What is still open at the end of the log is loaded as pending. A committed offset never replaces one
+that stands further on in the log (see group_offsets.py).
+
+Values that cannot be understood are reported and left out; Kafka would give up on the whole partition. Group metadata
+that exists makes a group Stable if it has members and Empty if not; offsets without metadata make an Empty group.
+
+Kafka: GroupMetadataManager.doLoadGroupsAndOffsets.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from odradek.coordinator.group.group_metadata import GroupMetadata
+from odradek.coordinator.group.group_offsets import CommittedOffset
+from odradek.coordinator.group.records import (
+    CoordinatorRecordError,
+    is_group_key,
+    is_offset_key,
+    member_from_record,
+    normalized_key,
+    read_group_key,
+    read_group_value,
+    read_offset_key,
+    read_offset_value,
+    read_version,
+)
+from odradek.coordinator.group.states import GroupState
+from odradek.protocol.records.batch import AnyBatch
+from odradek.protocol.records.control import ControlRecordType, control_record_type
+from odradek.protocol.topic_partition import TopicPartition
+from odradek.timer.clock import Clock
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredOffset:
+    """The value of an offset key, still as bytes, and the offset of the first record of its batch."""
+
+    record_offset: int
+    value: bytes
+
+
+class Replay:
+    """The last value of every key of one log."""
+
+    def __init__(self) -> None:
+        self.offsets: dict[bytes, StoredOffset] = {}
+        self.transactional: dict[int, dict[bytes, StoredOffset]] = {}
+        self.groups: dict[bytes, bytes] = {}
+
+    def run(self, batches: Iterable[AnyBatch]) -> Generator[None, None, None]:
+        """Walk the log, a record a step."""
+        for batch in batches:
+            if batch.is_control:
+                self._complete_transaction(batch)
+                yield
+            else:
+                yield from self._records(batch)
+
+    def _records(self, batch: AnyBatch) -> Generator[None, None, None]:
+        offsets: dict[bytes, StoredOffset] = self.offsets
+        if batch.is_transactional:
+            offsets = self.transactional.setdefault(batch.producer_id, {})
+        first_offset: int | None = None
+        for record in batch.records():
+            if first_offset is None:
+                first_offset = record.offset
+            if record.key is None:
+                _log.warning("Ignoring the record without a key at offset %d", record.offset)
+                continue
+            key = normalized_key(record.key)
+            if is_offset_key(key):
+                if record.value is None:
+                    offsets.pop(key, None)
+                else:
+                    offsets[key] = StoredOffset(first_offset, record.value)
+            elif is_group_key(key):
+                if record.value is None:
+                    self.groups.pop(key, None)
+                else:
+                    self.groups[key] = record.value
+            else:
+                _log.warning("Ignoring the record at offset %d: unknown key version %s", record.offset, key[:2].hex())
+            yield
+
+    def _complete_transaction(self, batch: AnyBatch) -> None:
+        pending = self.transactional.pop(batch.producer_id, None)
+        if pending is None or control_record_type(batch) is not ControlRecordType.COMMIT:
+            return
+        for key, stored in pending.items():
+            current = self.offsets.get(key)
+            if current is None or current.record_offset < stored.record_offset:
+                self.offsets[key] = stored
+
+
+@dataclass(slots=True)
+class _GroupOffsetsFound:
+    committed: dict[TopicPartition, CommittedOffset] = field(default_factory=dict)
+    transactional: dict[int, dict[TopicPartition, CommittedOffset]] = field(default_factory=dict)
+
+
+def loaded_groups(replay: Replay, clock: Clock) -> Iterator[GroupMetadata | None]:
+    """The groups of the log, one by one; None where a step was taken that produced none."""
+    offsets: dict[str, _GroupOffsetsFound] = {}
+    for key, stored in replay.offsets.items():
+        if (entry := _decode_offset(key, stored)) is not None:
+            group_id, topic_partition, committed = entry
+            offsets.setdefault(group_id, _GroupOffsetsFound()).committed[topic_partition] = committed
+        yield None
+    for producer_id, pending in replay.transactional.items():
+        for key, stored in pending.items():
+            if (entry := _decode_offset(key, stored)) is not None:
+                group_id, topic_partition, committed = entry
+                found = offsets.setdefault(group_id, _GroupOffsetsFound())
+                found.transactional.setdefault(producer_id, {})[topic_partition] = committed
+            yield None
+    for key, value in replay.groups.items():
+        group = _decode_group(key, value, clock)
+        if group is not None:
+            found = offsets.pop(group.group_id, _GroupOffsetsFound())
+            group.offsets.load(found.committed, found.transactional)
+        yield group
+    for group_id, found in offsets.items():
+        group = GroupMetadata(group_id, clock)
+        group.offsets.load(found.committed, found.transactional)
+        yield group
+
+
+def _decode_offset(key: bytes, stored: StoredOffset) -> tuple[str, TopicPartition, CommittedOffset] | None:
+    try:
+        group_id, topic_partition = read_offset_key(key)
+        return group_id, topic_partition, CommittedOffset(stored.record_offset, read_offset_value(stored.value))
+    except CoordinatorRecordError as error:
+        _log.error("Ignoring the offset commit at offset %d: %s", stored.record_offset, error)
+        return None
+
+
+def _decode_group(key: bytes, data: bytes, clock: Clock) -> GroupMetadata | None:
+    try:
+        group_id = read_group_key(key)
+        version = read_version(data)
+        value = read_group_value(data)
+    except CoordinatorRecordError as error:
+        _log.error("Ignoring the metadata of a group: %s", error)
+        return None
+    group = GroupMetadata(group_id, clock, GroupState.STABLE if value.members else GroupState.EMPTY)
+    group.generation_id = value.generation
+    group.protocol_name = value.protocol
+    group.leader_id = value.leader
+    group.lifecycle.since_ms = None if value.current_state_timestamp == -1 else value.current_state_timestamp
+    for member in value.members:
+        group.add(member_from_record(value, member, version))
+    group.protocol_type = value.protocol_type or None
+    group.subscribed_topics = group.compute_subscribed_topics()
+    return group

@@ -1,0 +1,202 @@
+"""OffsetCommit, TxnOffsetCommit, OffsetFetch and OffsetDelete, between their wire messages and the group's offsets.
+
+Versions of OffsetCommit (0-9): 0 keeps offsets in ZooKeeper (zookeeper_offsets.py); 1 has a commit time per
+partition; 2 to 4 a retention for all of them; 6 leader epochs; 7 `group.instance.id`. Versions of OffsetFetch (0-9):
+0 reads ZooKeeper; 2 adds "all partitions" (null) and a top-level error, before which a group's error is told on every
+partition; 5 leader epochs; 7 `require_stable`; 8 many groups.
+
+Which topics exist and who may touch them has been decided by the handler: every partition named here is served.
+
+Kafka: GroupCoordinatorAdapter and OffsetFetchResponse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from odradek.coordinator.group.group_metadata import GroupMetadata
+from odradek.coordinator.group.group_offsets import OffsetAndMetadata
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from odradek.protocol.messages.offset_delete import (
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from odradek.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+from odradek.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+from odradek.protocol.topic_partition import TopicPartition
+
+NO_OFFSET = -1
+NO_METADATA = ""
+NO_TIMESTAMP = -1
+NO_RETENTION = -1
+
+Outcome = Mapping[TopicPartition, ErrorCode]
+
+
+def offsets_to_commit(request: OffsetCommitRequest, now_ms: int) -> dict[TopicPartition, OffsetAndMetadata]:
+    """The request's offsets. A partition named twice counts as it is named last."""
+    expire_ms = None if request.retention_time_ms == NO_RETENTION else now_ms + request.retention_time_ms
+    return {
+        TopicPartition(topic.name, partition.partition_index): OffsetAndMetadata(
+            offset=partition.committed_offset,
+            leader_epoch=partition.committed_leader_epoch,
+            metadata=partition.committed_metadata or NO_METADATA,
+            commit_timestamp_ms=now_ms if partition.commit_timestamp == NO_TIMESTAMP else partition.commit_timestamp,
+            expire_timestamp_ms=expire_ms,
+        )
+        for topic in request.topics
+        for partition in topic.partitions
+    }
+
+
+def transactional_offsets_to_commit(
+    request: TxnOffsetCommitRequest, now_ms: int
+) -> dict[TopicPartition, OffsetAndMetadata]:
+    return {
+        TopicPartition(topic.name, partition.partition_index): OffsetAndMetadata(
+            offset=partition.committed_offset,
+            leader_epoch=partition.committed_leader_epoch,
+            metadata=partition.committed_metadata or NO_METADATA,
+            commit_timestamp_ms=now_ms,
+        )
+        for topic in request.topics
+        for partition in topic.partitions
+    }
+
+
+def offset_commit_response(outcome: Outcome) -> OffsetCommitResponse:
+    topics: dict[str, OffsetCommitResponseTopic] = {}
+    for (name, partition), error in outcome.items():
+        topic = topics.setdefault(name, OffsetCommitResponseTopic(name=name, partitions=[]))
+        topic.partitions.append(OffsetCommitResponsePartition(partition_index=partition, error_code=error))
+    return OffsetCommitResponse(topics=list(topics.values()))
+
+
+def txn_offset_commit_response(outcome: Outcome) -> TxnOffsetCommitResponse:
+    topics: dict[str, TxnOffsetCommitResponseTopic] = {}
+    for (name, partition), error in outcome.items():
+        topic = topics.setdefault(name, TxnOffsetCommitResponseTopic(name=name, partitions=[]))
+        topic.partitions.append(TxnOffsetCommitResponsePartition(partition_index=partition, error_code=error))
+    return TxnOffsetCommitResponse(topics=list(topics.values()))
+
+
+def offset_delete_response(outcome: Outcome) -> OffsetDeleteResponse:
+    topics: dict[str, OffsetDeleteResponseTopic] = {}
+    for (name, partition), error in outcome.items():
+        topic = topics.setdefault(name, OffsetDeleteResponseTopic(name=name, partitions=[]))
+        topic.partitions.append(OffsetDeleteResponsePartition(partition_index=partition, error_code=error))
+    return OffsetDeleteResponse(error_code=ErrorCode.NONE, topics=list(topics.values()))
+
+
+# -- OffsetFetch ---------------------------------------------------------------------------------------------
+
+
+def requested_groups(request: OffsetFetchRequest, version: int) -> list[OffsetFetchRequestGroup]:
+    """The request as version 8 and later put it: a list of groups."""
+    if version >= 8:
+        return request.groups
+    topics = request.topics
+    return [
+        OffsetFetchRequestGroup(
+            group_id=request.group_id,
+            topics=None
+            if topics is None
+            else [
+                OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes) for topic in topics
+            ],
+        )
+    ]
+
+
+def requested_partitions(topics: Iterable[OffsetFetchRequestTopics]) -> list[TopicPartition]:
+    """Each partition once, in the order of the request."""
+    return list(
+        dict.fromkeys(TopicPartition(topic.name, index) for topic in topics for index in topic.partition_indexes)
+    )
+
+
+def fetched_offsets(
+    group: GroupMetadata | None, partitions: list[TopicPartition] | None, *, require_stable: bool
+) -> list[OffsetFetchResponseTopics]:
+    """Offsets of the named partitions, or of all that have one. No offset is -1, and no error."""
+    known = group is not None and not group.is_dead
+    if partitions is None:
+        partitions = list(group.offsets) if group is not None and known else []
+    topics: dict[str, OffsetFetchResponseTopics] = {}
+    for topic_partition in partitions:
+        name, index = topic_partition
+        found = OffsetFetchResponsePartitions(
+            partition_index=index, committed_offset=NO_OFFSET, metadata=NO_METADATA, error_code=ErrorCode.NONE
+        )
+        if group is not None and known:
+            if require_stable and group.offsets.is_unstable(topic_partition):
+                found.error_code = ErrorCode.UNSTABLE_OFFSET_COMMIT
+            elif (offset := group.offsets.get(topic_partition)) is not None:
+                found.committed_offset = offset.offset
+                found.committed_leader_epoch = offset.leader_epoch
+                found.metadata = offset.metadata
+        topics.setdefault(name, OffsetFetchResponseTopics(name=name, partitions=[])).partitions.append(found)
+    return list(topics.values())
+
+
+def offset_fetch_response(groups: list[OffsetFetchResponseGroup], version: int) -> OffsetFetchResponse:
+    """The answer in the shape of the version; before 8 there is exactly one group."""
+    if version >= 8:
+        return OffsetFetchResponse(groups=groups)
+    (group,) = groups
+    response = OffsetFetchResponse(error_code=group.error_code, topics=[])
+    for topic in group.topics:
+        partitions = [
+            OffsetFetchResponsePartition(
+                partition_index=partition.partition_index,
+                committed_offset=partition.committed_offset,
+                committed_leader_epoch=partition.committed_leader_epoch,
+                metadata=partition.metadata,
+                error_code=partition.error_code,
+            )
+            for partition in topic.partitions
+        ]
+        response.topics.append(OffsetFetchResponseTopic(name=topic.name, partitions=partitions))
+    return response
+
+
+def offset_fetch_error(group: OffsetFetchRequestGroup, error: ErrorCode, version: int) -> OffsetFetchResponseGroup:
+    """A group's error; before version 2 the wire has room for it on the partitions only."""
+    failed = OffsetFetchResponseGroup(group_id=group.group_id, topics=[], error_code=error)
+    if version >= 2:
+        return failed
+    for topic in group.topics or []:
+        failed.topics.append(
+            OffsetFetchResponseTopics(
+                name=topic.name,
+                partitions=[
+                    OffsetFetchResponsePartitions(
+                        partition_index=index, committed_offset=NO_OFFSET, metadata=NO_METADATA, error_code=error
+                    )
+                    for index in topic.partition_indexes
+                ],
+            )
+        )
+    return failed

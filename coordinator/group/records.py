@@ -1,0 +1,193 @@
+"""What the coordinator writes to `__consumer_offsets`, and reads back.
+
+Every record is a key and a value, each a 16-bit version and a message in that version. The key's version also says
+what kind of record it is: 0 and 1 an offset of (group, topic, partition), 2 the metadata of a group; later ones
+belong to group types this coordinator does not serve, and are passed over. A null value is a tombstone.
+
+Written versions are the last that every Kafka since 2.3 can read (storage-format §13): offset values 3, but 1 if the
+client set a retention, since only version 1 has room for it; group values 3. Versions up to 4 are read.
+
+Kafka: the codec functions of the GroupMetadataManager object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, TypeVar
+
+from odradek.coordinator.group.group_offsets import OffsetAndMetadata
+from odradek.coordinator.group.member import MemberMetadata
+from odradek.protocol.codec import DecodeError, decode, encode
+from odradek.protocol.messages.consumer_protocol import ConsumerProtocolSubscription
+from odradek.protocol.messages.coordinator_records import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
+from odradek.protocol.messages.coordinator_records import MemberMetadata as MemberMetadataRecord
+from odradek.protocol.schema import Message
+from odradek.protocol.topic_partition import TopicPartition
+
+CONSUMER_PROTOCOL_TYPE: Final = "consumer"
+
+OFFSET_KEY_VERSION: Final = 1
+GROUP_KEY_VERSION: Final = 2
+OFFSET_VALUE_VERSION: Final = 3
+OFFSET_VALUE_VERSION_WITH_EXPIRY: Final = 1
+GROUP_VALUE_VERSION: Final = 3
+HIGHEST_VALUE_VERSION: Final = 4
+
+MessageT = TypeVar("MessageT", bound=Message)
+
+_NO_TIMESTAMP: Final = -1
+_OFFSET_KEY_PREFIX: Final = OFFSET_KEY_VERSION.to_bytes(2, "big")
+_GROUP_KEY_PREFIX: Final = GROUP_KEY_VERSION.to_bytes(2, "big")
+
+
+class CoordinatorRecordError(ValueError):
+    """A record of the internal topic that cannot be understood."""
+
+
+def offset_commit_key(group_id: str, topic_partition: TopicPartition) -> bytes:
+    topic, partition = topic_partition
+    return _OFFSET_KEY_PREFIX + encode(
+        OffsetCommitKey(group=group_id, topic=topic, partition=partition), OFFSET_KEY_VERSION
+    )
+
+
+def group_metadata_key(group_id: str) -> bytes:
+    return _GROUP_KEY_PREFIX + encode(GroupMetadataKey(group=group_id), GROUP_KEY_VERSION)
+
+
+def offset_commit_value(offset: OffsetAndMetadata) -> bytes:
+    version = OFFSET_VALUE_VERSION if offset.expire_timestamp_ms is None else OFFSET_VALUE_VERSION_WITH_EXPIRY
+    value = OffsetCommitValue(
+        offset=offset.offset,
+        metadata=offset.metadata,
+        commit_timestamp=offset.commit_timestamp_ms,
+    )
+    if offset.expire_timestamp_ms is None:
+        value.leader_epoch = offset.leader_epoch
+    else:
+        value.expire_timestamp = offset.expire_timestamp_ms
+    return version.to_bytes(2, "big") + encode(value, version)
+
+
+def group_metadata_value(
+    *,
+    protocol_type: str | None,
+    generation_id: int,
+    protocol_name: str | None,
+    leader_id: str | None,
+    since_ms: int | None,
+    members: Iterable[MemberMetadata],
+    assignment: dict[str, bytes],
+) -> bytes:
+    """The group as of a generation; every member must have a share in the assignment."""
+    value = GroupMetadataValue(
+        protocol_type=protocol_type or "",
+        generation=generation_id,
+        protocol=protocol_name,
+        leader=leader_id,
+        current_state_timestamp=_NO_TIMESTAMP if since_ms is None else since_ms,
+        members=[
+            MemberMetadataRecord(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                rebalance_timeout=member.rebalance_timeout_ms,
+                session_timeout=member.session_timeout_ms,
+                subscription=member.metadata(protocol_name) if protocol_name is not None else b"",
+                assignment=assignment[member.member_id],
+            )
+            for member in members
+        ],
+    )
+    return GROUP_VALUE_VERSION.to_bytes(2, "big") + encode(value, GROUP_VALUE_VERSION)
+
+
+def normalized_key(key: bytes) -> bytes:
+    """The key as this coordinator would write it: offset keys of version 0 have the layout of version 1."""
+    return _OFFSET_KEY_PREFIX + key[2:] if key.startswith(b"\x00\x00") else key
+
+
+def is_offset_key(normalized: bytes) -> bool:
+    return normalized.startswith(_OFFSET_KEY_PREFIX)
+
+
+def is_group_key(normalized: bytes) -> bool:
+    return normalized.startswith(_GROUP_KEY_PREFIX)
+
+
+def read_offset_key(normalized: bytes) -> tuple[str, TopicPartition]:
+    key = _decode(OffsetCommitKey, normalized, OFFSET_KEY_VERSION)
+    return key.group, TopicPartition(key.topic, key.partition)
+
+
+def read_group_key(normalized: bytes) -> str:
+    return _decode(GroupMetadataKey, normalized, GROUP_KEY_VERSION).group
+
+
+def read_offset_value(data: bytes) -> OffsetAndMetadata:
+    value = _decode(OffsetCommitValue, data, HIGHEST_VALUE_VERSION)
+    return OffsetAndMetadata(
+        offset=value.offset,
+        leader_epoch=value.leader_epoch,
+        metadata=value.metadata,
+        commit_timestamp_ms=value.commit_timestamp,
+        expire_timestamp_ms=None if value.expire_timestamp == _NO_TIMESTAMP else value.expire_timestamp,
+    )
+
+
+def read_group_value(data: bytes) -> GroupMetadataValue:
+    return _decode(GroupMetadataValue, data, HIGHEST_VALUE_VERSION)
+
+
+def member_from_record(value: GroupMetadataValue, member: MemberMetadataRecord, version: int) -> MemberMetadata:
+    """A member as it was stored: it speaks the chosen protocol, whatever else it may have spoken is forgotten."""
+    return MemberMetadata(
+        member_id=member.member_id,
+        group_instance_id=member.group_instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        # Version 0 knew one time-out only.
+        rebalance_timeout_ms=member.session_timeout if version == 0 else member.rebalance_timeout,
+        session_timeout_ms=member.session_timeout,
+        protocol_type=value.protocol_type,
+        protocols=((value.protocol or "", member.subscription),),
+        assignment=member.assignment,
+    )
+
+
+def subscribed_topics_of(subscription: bytes) -> list[str] | None:
+    """The topics in a consumer's join metadata; None if it is not what the consumer protocol prescribes.
+
+    Read as version 0 whatever version it claims: that is a prefix of all the others, so that a client newer than this
+    broker is understood too.
+    """
+    if len(subscription) < 2:
+        return None
+    try:
+        return decode(ConsumerProtocolSubscription, memoryview(subscription)[2:], 0).topics
+    except DecodeError:
+        return None
+
+
+def _decode(kind: type[MessageT], data: bytes, highest: int) -> MessageT:
+    version = read_version(data)
+    lowest = kind.VERSIONS.first
+    if not lowest <= version <= highest:
+        raise CoordinatorRecordError(f"unknown version {version} of {kind.__name__}")
+    try:
+        return decode(kind, memoryview(data)[2:], version)
+    except DecodeError as error:
+        raise CoordinatorRecordError(f"bad {kind.__name__}: {error}") from error
+
+
+def read_version(data: bytes) -> int:
+    """The version in front of a key or value."""
+    if len(data) < 2:
+        raise CoordinatorRecordError(f"a key or value of {len(data)} bytes has no version")
+    return int.from_bytes(data[:2], "big", signed=True)

@@ -1,0 +1,60 @@
+"""Is the sender who it says it is? The checks that come before what a request is about."""
+
+from __future__ import annotations
+
+import logging
+
+from odradek.coordinator.group.group_metadata import GroupMetadata
+from odradek.coordinator.group.states import GroupState
+from odradek.protocol.errors import ErrorCode
+
+_log = logging.getLogger(__name__)
+
+
+def validate_member(group: GroupMetadata, member_id: str, group_instance_id: str | None, operation: str) -> ErrorCode:
+    """The member must be in the group; if it names an instance id, it must be the one that holds it now (KIP-345)."""
+    if group_instance_id is not None:
+        current = group.static_member_id(group_instance_id)
+        if current is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        if current != member_id:
+            _log.info(
+                "Static member %s with member id %s is fenced by %s in %s",
+                group_instance_id,
+                member_id,
+                current,
+                operation,
+            )
+            return ErrorCode.FENCED_INSTANCE_ID
+        return ErrorCode.NONE
+    return ErrorCode.NONE if member_id in group else ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def validate_generation(
+    group: GroupMetadata, generation_id: int, member_id: str, group_instance_id: str | None, operation: str
+) -> ErrorCode:
+    """A valid member, and of the current generation."""
+    if group.is_dead:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    error = validate_member(group, member_id, group_instance_id, operation)
+    if error == ErrorCode.NONE and generation_id != group.generation_id:
+        return ErrorCode.ILLEGAL_GENERATION
+    return error
+
+
+def validate_offset_commit(
+    group: GroupMetadata, generation_id: int, member_id: str, group_instance_id: str | None, *, transactional: bool
+) -> ErrorCode:
+    """Offsets may be committed by a member, or by anybody while nobody is in the group.
+
+    Generation -1 comes from admin tools and from consumers that assign their partitions themselves. Transactional
+    producers of old versions name neither member nor generation, and are let through.
+    """
+    if group.is_dead:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    if generation_id < 0 and group.state is GroupState.EMPTY:
+        return ErrorCode.NONE
+    if generation_id >= 0 or member_id or group_instance_id is not None:
+        operation = "txn-offset-commit" if transactional else "offset-commit"
+        return validate_generation(group, generation_id, member_id, group_instance_id, operation)
+    return ErrorCode.NONE if transactional else ErrorCode.UNKNOWN_MEMBER_ID

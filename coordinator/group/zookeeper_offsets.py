@@ -1,0 +1,106 @@
+"""OffsetCommit and OffsetFetch version 0: offsets in ZooKeeper, where consumers kept them before 0.9.
+
+No group is involved: anybody may write any group's offsets, and there is nothing to load, expire or tombstone.
+
+Kafka: the version-0 branches of KafkaApis (commitOffsetsToZookeeper, handleOffsetFetchRequestFromZookeeper).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from odradek.coordinator.group.group_offsets import OffsetAndMetadata
+from odradek.coordinator.group.offset_api import (
+    NO_METADATA,
+    NO_OFFSET,
+    Outcome,
+    offset_commit_response,
+    offset_fetch_response,
+    requested_partitions,
+)
+from odradek.coordinator.ports import ConsumerOffsetTree, Respond
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.offset_commit import OffsetCommitResponse
+from odradek.protocol.messages.offset_fetch import (
+    OffsetFetchRequestGroup,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
+from odradek.protocol.topic_partition import TopicPartition
+
+
+def commit_to_tree(
+    tree: ConsumerOffsetTree,
+    group_id: str,
+    offsets: Mapping[TopicPartition, OffsetAndMetadata],
+    refused: Outcome,
+    respond: Respond[OffsetCommitResponse],
+) -> None:
+    """Write each offset to its znode, and answer when all are written. The metadata is not kept: there is no place
+    for it.
+    """
+    outcome: dict[TopicPartition, ErrorCode] = {key: refused.get(key, ErrorCode.NONE) for key in offsets}
+    waiting = {key for key in offsets if key not in refused}
+
+    def finish() -> None:
+        if not waiting:
+            respond(offset_commit_response(outcome))
+
+    def written(topic_partition: TopicPartition, error: ErrorCode) -> None:
+        outcome[topic_partition] = error
+        waiting.discard(topic_partition)
+        finish()
+
+    accepted = list(waiting)
+    if not accepted:
+        finish()
+    for topic_partition in accepted:
+        tree.set_or_create(
+            group_id,
+            topic_partition,
+            offsets[topic_partition].offset,
+            partial(written, topic_partition),
+        )
+
+
+def fetch_from_tree(
+    tree: ConsumerOffsetTree,
+    group: OffsetFetchRequestGroup,
+    respond: Respond[OffsetFetchResponse],
+) -> None:
+    """Read each offset from its znode. A partition without one is UNKNOWN_TOPIC_OR_PARTITION here, as it always was."""
+    partitions = requested_partitions(group.topics or [])
+    found: dict[TopicPartition, OffsetFetchResponsePartitions] = {}
+
+    def finish() -> None:
+        if len(found) < len(partitions):
+            return
+        topics: dict[str, OffsetFetchResponseTopics] = {}
+        for key in partitions:
+            topic = topics.setdefault(key.topic, OffsetFetchResponseTopics(name=key.topic, partitions=[]))
+            topic.partitions.append(found[key])
+        answer = OffsetFetchResponseGroup(group_id=group.group_id, topics=list(topics.values()))
+        respond(offset_fetch_response([answer], 0))
+
+    def read(topic_partition: TopicPartition, error: ErrorCode, offset: int | None) -> None:
+        if error == ErrorCode.NONE and offset is None:
+            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        found[topic_partition] = OffsetFetchResponsePartitions(
+            partition_index=topic_partition.partition,
+            committed_offset=NO_OFFSET if offset is None else offset,
+            metadata=NO_METADATA,
+            error_code=error,
+        )
+        finish()
+
+    if not partitions:
+        finish()
+    for topic_partition in partitions:
+        tree.get(
+            group.group_id,
+            topic_partition,
+            partial(read, topic_partition),
+        )

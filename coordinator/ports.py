@@ -1,0 +1,94 @@
+"""What a coordinator needs from the broker around it.
+
+A coordinator keeps its state in an internal topic and serves from memory. It never sees a socket, a replica or a
+file: it hands records to a `CoordinatorLog` and learns later, on the same thread, whether they were committed. The
+broker implements these ports (Kafka: the calls of GroupMetadataManager and TransactionStateManager into
+ReplicaManager, and the few of KafkaApis into KafkaZkClient); tests implement them over a list of batches.
+
+Rules of every port: callbacks run on the thread that owns the coordinator, exactly once, and may run before the call
+returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
+
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.records.batch import AnyBatch
+from odradek.protocol.records.record import SimpleRecord
+from odradek.protocol.topic_partition import TopicPartition
+
+ResponseT = TypeVar("ResponseT")
+
+Respond: TypeAlias = Callable[[ResponseT], None]
+"""Answers a request, exactly once, now or later."""
+
+OnCommitted: TypeAlias = Callable[[ErrorCode, int], None]
+"""Outcome of an append: the error as the replica manager has it (not yet mapped for clients) and the batch's base
+offset.
+"""
+
+
+class TransactionalProducer(NamedTuple):
+    """Makes an append part of a producer's open transaction."""
+
+    producer_id: int
+    producer_epoch: int
+
+
+class CoordinatorLog(Protocol):
+    """One internal topic, seen as numbered logs of which this broker leads some."""
+
+    @property
+    def partition_count(self) -> int:
+        """Partitions of the internal topic if it exists, else the number it would be created with."""
+        ...
+
+    def has_log(self, partition: int) -> bool:
+        """Whether this broker holds a replica of the partition, online (Kafka: `ReplicaManager.getMagic`)."""
+        ...
+
+    def append(
+        self,
+        partition: int,
+        records: Sequence[SimpleRecord],
+        on_committed: OnCommitted,
+        *,
+        producer: TransactionalProducer | None = None,
+        wait_for_replicas: bool = True,
+    ) -> None:
+        """Append the records as one batch, as the partition's leader.
+
+        Calls back when `offsets.commit.required.acks` are there, or `offsets.commit.timeout.ms` passed
+        (REQUEST_TIMED_OUT), or at once with the error that refused the append. Without `wait_for_replicas` the
+        leader's own append is enough.
+        """
+        ...
+
+    def read_all(self, partition: int) -> Iterator[AnyBatch]:
+        """Every batch from the log start to the log end, read lazily and in small pieces; empty if there is no log.
+
+        A batch is used before the next is asked for, so its buffer may be reused. Raises KafkaError or
+        CorruptRecordError.
+        """
+        ...
+
+
+class ConsumerOffsetTree(Protocol):
+    """Where OffsetCommit and OffsetFetch version 0 keep offsets: /consumers/<group>/offsets/<topic>/<partition>.
+
+    The value is the offset in decimal (Kafka: KafkaZkClient.setOrCreateConsumerOffset and getConsumerOffset).
+    """
+
+    def set_or_create(
+        self, group_id: str, topic_partition: TopicPartition, offset: int, done: Callable[[ErrorCode], None]
+    ) -> None:
+        """Store the offset, creating parents as needed."""
+        ...
+
+    def get(
+        self, group_id: str, topic_partition: TopicPartition, done: Callable[[ErrorCode, int | None], None]
+    ) -> None:
+        """Read the offset; None if there is none."""
+        ...

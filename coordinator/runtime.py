@@ -1,0 +1,160 @@
+"""Which partitions of an internal topic this broker coordinates, and the loading of their state.
+
+A broker coordinates whatever hashes to the partitions it leads. When it becomes leader of one (`elect`), the state
+has to be read from the log first; until that is done the partition is *loading*, and clients are told to wait. When
+it stops being the leader (`resign`) the state is dropped. Elections and resignations carry the partition's leader
+epoch, because they may be seen out of order: one that is older than the newest known is ignored.
+
+Loading must not stall the loop: a partition can hold millions of records. `SlicedWork` runs it a few milliseconds at
+a time between other callbacks. An almost empty partition, which is what a new broker has, is loaded on the spot, so
+that the first client need not be sent away.
+
+Kafka: the bookkeeping of GroupMetadataManager and TransactionStateManager (ownedPartitions, loadingPartitions,
+epochForPartitionId), and the KafkaScheduler thread they load on.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Generator
+
+from odradek.protocol.errors import KafkaError
+from odradek.protocol.records.errors import CorruptRecordError
+from odradek.timer.clock import Clock
+from odradek.timer.system_timer import SystemTimer
+
+_log = logging.getLogger(__name__)
+
+SLICE_MS = 10
+"""How long sliced work may keep the loop at a stretch; an item of work adds well below a millisecond to it."""
+
+CLOCK_CHECK_INTERVAL = 32
+"""Steps between two looks at the clock."""
+
+IMMEDIATE_STEPS = 64
+"""Steps done on the spot before work is put off: 50 partitions of it are a few milliseconds."""
+
+Steps = Generator[None, None, None]
+"""Work cut in small steps; each `yield` is a place where it may be put off."""
+
+
+class SlicedWork:
+    """Runs generators to their end, one after the other, without ever holding the thread for long."""
+
+    __slots__ = ("_clock", "_is_scheduled", "_queue", "_timer")
+
+    def __init__(self, timer: SystemTimer, clock: Clock) -> None:
+        self._timer = timer
+        self._clock = clock
+        self._queue: deque[Steps] = deque()
+        self._is_scheduled = False
+
+    def submit(self, work: Steps) -> None:
+        """Do the first steps now, and the rest, if any, in slices."""
+        for _ in range(IMMEDIATE_STEPS):
+            if next(work, work) is work:
+                return
+        self._queue.append(work)
+        self._schedule()
+
+    def _schedule(self) -> None:
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._timer.schedule(0, self._run_slice)
+
+    def _run_slice(self) -> None:
+        self._is_scheduled = False
+        deadline_ms = self._clock.monotonic_ms() + SLICE_MS
+        steps = 0
+        while self._queue:
+            for _ in self._queue[0]:
+                steps += 1
+                if steps % CLOCK_CHECK_INTERVAL == 0 and self._clock.monotonic_ms() >= deadline_ms:
+                    self._schedule()
+                    return
+            self._queue.popleft()
+
+
+class PartitionOwnership:
+    """The partitions of one internal topic that are coordinated here.
+
+    A partition is unknown, loading, or owned. `load` is a generator that reads its state in; it is abandoned half-way
+    when the partition is resigned, and `on_unload` then drops what it has built.
+    """
+
+    __slots__ = ("_epochs", "_load", "_loading", "_name", "_on_unload", "_owned", "_work")
+
+    def __init__(
+        self, name: str, work: SlicedWork, *, load: Callable[[int], Steps], on_unload: Callable[[int], None]
+    ) -> None:
+        self._name = name
+        self._work = work
+        self._load = load
+        self._on_unload = on_unload
+        self._owned: set[int] = set()
+        self._loading: set[int] = set()
+        self._epochs: dict[int, int] = {}
+
+    def is_owned(self, partition: int) -> bool:
+        return partition in self._owned
+
+    def is_loading(self, partition: int) -> bool:
+        return partition in self._loading
+
+    @property
+    def is_anything_loading(self) -> bool:
+        return bool(self._loading)
+
+    def elect(self, partition: int, epoch: int) -> None:
+        """This broker leads the partition as of the epoch: load it, unless it is owned or being loaded already."""
+        if not self._accept_epoch(partition, epoch):
+            _log.info("Not loading %s-%d in epoch %d: it is stale", self._name, partition, epoch)
+            return
+        if partition in self._owned or partition in self._loading:
+            return
+        _log.info("Loading %s-%d for epoch %d", self._name, partition, epoch)
+        self._loading.add(partition)
+        self._work.submit(self._loading_steps(partition, self._epochs[partition]))
+
+    def resign(self, partition: int, epoch: int | None) -> None:
+        """This broker does not lead the partition any more; without an epoch (the replica is deleted)
+        unconditionally.
+        """
+        if epoch is not None and not self._accept_epoch(partition, epoch):
+            _log.info("Not unloading %s-%d in epoch %d: it is stale", self._name, partition, epoch)
+            return
+        _log.info("Unloading %s-%d", self._name, partition)
+        self._owned.discard(partition)
+        self._loading.discard(partition)
+        self._on_unload(partition)
+
+    def resign_all(self) -> None:
+        for partition in sorted(self._owned | self._loading):
+            self.resign(partition, None)
+
+    def _accept_epoch(self, partition: int, epoch: int) -> bool:
+        current = self._epochs.get(partition)
+        if current is not None and epoch < current:
+            return False
+        self._epochs[partition] = epoch
+        return True
+
+    def _loading_steps(self, partition: int, token: int) -> Steps:
+        steps = self._load(partition)
+        while True:
+            if partition not in self._loading:
+                steps.close()
+                return
+            try:
+                next(steps)
+            except StopIteration:
+                break
+            except (KafkaError, CorruptRecordError, OSError) as error:
+                # As Kafka does: better a coordinator without this partition's past than none at all.
+                _log.error("Error loading %s-%d: %s", self._name, partition, error)
+                break
+            yield
+        self._loading.discard(partition)
+        self._owned.add(partition)
+        _log.info("Finished loading %s-%d", self._name, partition)
