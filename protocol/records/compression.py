@@ -12,6 +12,7 @@ from __future__ import annotations
 import zlib
 from enum import IntEnum
 from struct import Struct
+from struct import error as StructError
 from typing import Final
 
 from odradek.protocol.records import lz4_frame
@@ -258,9 +259,7 @@ def _zstd_size_bound(data: memoryview, max_size: int) -> int:
                     return max_size + 1
             if descriptor & 4:
                 position += 4
-    except (IndexError, ValueError) as error:
-        if isinstance(error, DecompressionError):
-            raise
+    except (IndexError, StructError):
         raise DecompressionError("zstd: the frame is truncated") from None
     return bound
 
