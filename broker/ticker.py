@@ -20,7 +20,7 @@ from odradek.timer.clock import Clock
 from odradek.timer.system_timer import SystemTimer
 
 ADVANCE_BUDGET_MS = 10
-"""How long one wake-up may begin tasks: callbacks of the loop are to stay under 50 ms, and the last task takes a while."""
+"""How long a wake-up goes on beginning tasks. Callbacks of the loop are to stay under 50 ms, the last task included."""
 
 LONGEST_SLEEP_MS = 3_600_000
 """An hour. Event loops do not take any delay (asyncio caps its own at a day); waking up once an hour costs nothing."""

@@ -4,14 +4,15 @@ The timer does not tick. It knows its next deadline, `broker/ticker.py` sleeps u
 new task brings the deadline forward, `on_earlier_deadline` says so.
 
 - A task never runs early, by `Clock.monotonic_ms`, and at most one tick late, plus however late `advance` is called.
-Tasks run in the order of their expiration, first those that were expired when they were added; tasks of the same tick
-in no promised order. - A task whose delay is zero or negative runs in the next `advance`: never inside `add`, whose
-caller is not ready for it, and never in the `advance` that is under way, which would not end if a task kept adding
-itself. - While a task runs it waits nowhere, so it may add itself again, add and cancel others. `advance` is not
-re-entrant. - A task that raises does not keep the others from running. An exception here is a bug, there is nobody to
-answer. It is handed to `on_error`; without one, `advance` finishes its round and raises all of them as one
-ExceptionGroup, so that a test or a tool cannot overlook it. What is not an `Exception` (KeyboardInterrupt,
-cancellation) passes at once; the tasks that have not run yet keep waiting.
+  Tasks run in the order of their expiration, first those that were expired when they were added; tasks of the same
+  tick in no promised order.
+- A task whose delay is zero or negative runs in the next `advance`: never inside `add`, whose caller is not ready for
+  it, and never in the `advance` that is under way, which would not end if a task kept adding itself.
+- While a task runs it waits nowhere, so it may add itself again, add and cancel others. `advance` is not re-entrant.
+- A task that raises does not keep the others from running. An exception here is a bug: there is nobody to answer. It
+  is handed to `on_error`; without one, `advance` finishes its round and raises all of them as one ExceptionGroup, so
+  that a test or a tool cannot overlook it. What is not an `Exception` (KeyboardInterrupt, cancellation) passes at
+  once, and the tasks that have not run yet keep waiting.
 
 Answers to Kafka's `SystemTimer`, which has an executor thread for expired tasks where we have the next `advance`. Two
 differences: an expired task that has not run yet can still be cancelled, and an expiration past 2^63 ms is just far

@@ -18,8 +18,8 @@ Two departures from Kafka's `TimingWheel`, neither visible in when a task fires:
 wanted, and they queue by deadline in a heap instead of a DelayQueue. The heap holds buckets, not tasks: at most
 `wheel_size` for each level, and fifteen levels reach past any 64-bit number of milliseconds.
 
-Invariant: every bucket of a wheel begins after its current time and before its end, except the one that `SystemTimer`
-is emptying at the moment.
+Invariant: every bucket of a wheel begins after its current time and before its end. Only while `SystemTimer` advances
+do those begin at the current time that it is emptying.
 """
 
 from __future__ import annotations
@@ -124,13 +124,14 @@ class TimingWheel:
             task.bucket = target
             last.next = target_root.previous = task
             target.size += 1
-            bucket.size -= 1
             task = following
         root.next = task
         task.previous = root
         if task is root:
+            bucket.size = 0
             self._drop(entry[0])
         else:
+            bucket.size -= limit
             heappush(self.queue, entry)
 
     def remove_first(self) -> None:
