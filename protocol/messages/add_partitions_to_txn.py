@@ -1,4 +1,13 @@
-"""AddPartitionsToTxn (API key 24), versions 0-5, flexible from 3."""
+"""AddPartitionsToTxn (API key 24), versions 0-5, flexible from 3.
+
+Adds partitions to a transaction. Clients use v0 to v3, brokers v4 and higher.
+
+v1   the response goes out before the client is throttled (KIP-219)
+v2   PRODUCER_FENCED may be returned
+v3   flexible
+v4   many transactions in one request, and verify_only; an error code for the whole response (KIP-890)
+v5   TRANSACTION_ABORTABLE may be returned (KIP-890)
+"""
 
 from __future__ import annotations
 

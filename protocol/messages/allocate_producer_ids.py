@@ -1,4 +1,7 @@
-"""AllocateProducerIds (API key 67), version 0, flexible."""
+"""AllocateProducerIds (API key 67), version 0, flexible.
+
+A broker asks the controller for a block of producer ids (KIP-730).
+"""
 
 from __future__ import annotations
 

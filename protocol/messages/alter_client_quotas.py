@@ -1,4 +1,9 @@
-"""AlterClientQuotas (API key 49), versions 0-1, flexible from 1."""
+"""AlterClientQuotas (API key 49), versions 0-1, flexible from 1.
+
+Changes quotas of users, client ids and addresses (KIP-546).
+
+v1   flexible
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""AlterConfigs (API key 33), versions 0-2, flexible from 2."""
+"""AlterConfigs (API key 33), versions 0-2, flexible from 2.
+
+Replaces the whole configuration of resources; what is not named is lost. IncrementalAlterConfigs is the better one.
+
+v1   the response goes out before the client is throttled (KIP-219)
+v2   flexible
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""AlterPartition (API key 56), versions 0-3, flexible."""
+"""AlterPartition (API key 56), versions 0-3, flexible.
+
+A partition leader proposes a new ISR to the controller (KIP-497).
+
+v1   leader_recovery_state (KIP-704)
+v2   topics by id; INELIGIBLE_REPLICA, NEW_LEADER_ELECTED, UNKNOWN_TOPIC_ID may be returned (KIP-841)
+v3   the ISR with broker epochs, in place of plain ids (KIP-903)
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""AlterPartitionReassignments (API key 45), version 0, flexible."""
+"""AlterPartitionReassignments (API key 45), version 0, flexible.
+
+Starts reassignments of partitions; null replicas cancel one (KIP-455).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""AlterReplicaLogDirs (API key 34), versions 0-2, flexible from 2."""
+"""AlterReplicaLogDirs (API key 34), versions 0-2, flexible from 2.
+
+Moves replicas between the log directories of one broker (KIP-113).
+
+v1   the response goes out before the client is throttled (KIP-219)
+v2   flexible
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""AlterUserScramCredentials (API key 51), version 0, flexible."""
+"""AlterUserScramCredentials (API key 51), version 0, flexible.
+
+Changes and deletes SCRAM credentials (KIP-554). The password arrives salted.
+"""
 
 from __future__ import annotations
 

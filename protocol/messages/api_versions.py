@@ -1,4 +1,13 @@
-"""ApiVersions (API key 18), versions 0-4, flexible from 3."""
+"""ApiVersions (API key 18), versions 0-4, flexible from 3.
+
+Asks which APIs and versions the broker serves. The response header never has tagged fields, and a version that is not
+served is answered in version 0 with UNSUPPORTED_VERSION and the range of this API (KIP-511).
+
+v1   throttle_time_ms in the response
+v2   the response goes out before the client is throttled (KIP-219)
+v3   flexible; name and version of the client software (KIP-511); supported and finalized features (KIP-584)
+v4   a supported feature may start at version 0; for v3 such a feature has to be left out (KAFKA-17011)
+"""
 
 from __future__ import annotations
 

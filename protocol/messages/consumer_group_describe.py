@@ -1,4 +1,7 @@
-"""ConsumerGroupDescribe (API key 69), version 0, flexible."""
+"""ConsumerGroupDescribe (API key 69), version 0, flexible.
+
+Describes groups of the new consumer group protocol (KIP-848).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""ConsumerGroupHeartbeat (API key 68), version 0, flexible."""
+"""ConsumerGroupHeartbeat (API key 68), version 0, flexible.
+
+The heartbeat of the new consumer group protocol (KIP-848): joins (epoch 0), leaves (-1, or -2 for static members), and
+reports what is owned. Null fields have not changed since the last heartbeat.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""TODO."""
+"""What consumers put into the opaque bytes of JoinGroup (subscription) and SyncGroup (assignment).
+
+The broker reads it only to learn which topics a group subscribes to. It is a message behind an int16 version; a version
+from the future is read as the highest known one. All versions share their beginning, so that this works.
+
+v1   owned_partitions, for cooperative rebalancing (KIP-429)
+v2   generation_id (KIP-792)
+v3   rack_id (KIP-881)
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""TODO."""
+"""Values of the control records of KRaft's metadata log. A ZooKeeper-mode broker never writes them but may dump them.
+
+The markers that end transactions are not among them: `records/control.py` reads and writes those.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""ControlledShutdown (API key 7), versions 0-3, flexible from 3."""
+"""ControlledShutdown (API key 7), versions 0-3, flexible from 3.
+
+A broker asks the controller to move its leaderships away before it stops. The answer lists what it still leads.
+
+v0   its request header has no client id
+v1   the usual request header
+v2   broker_epoch fences an earlier life of the broker (KIP-380)
+v3   flexible
+"""
 
 from __future__ import annotations
 

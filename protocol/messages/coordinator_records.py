@@ -1,4 +1,14 @@
-"""TODO."""
+"""Keys and values of the internal topics `__consumer_offsets` and `__transaction_state`.
+
+Each is a message behind an int16 version. For keys the version is the record type: 0 and 1 are offset commits, 2 is
+group metadata; higher ones belong to newer groups and are skipped. In ZooKeeper mode the broker writes offset values v3
+(v1 when the client asked for an explicit retention), group values v3 and transaction values v0. A null value is a
+tombstone.
+
+OffsetCommitValue    v1 expire_timestamp, in this version alone; v3 leader_epoch; v4 flexible
+GroupMetadataValue   v1 rebalance_timeout; v2 current_state_timestamp; v3 group_instance_id; v4 flexible
+TransactionLogValue  v1 flexible
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""CreateDelegationToken (API key 38), versions 0-3, flexible from 2."""
+"""CreateDelegationToken (API key 38), versions 0-3, flexible from 2.
+
+Issues a delegation token (KIP-48).
+
+v1   the response goes out before the client is throttled (KIP-219)
+v2   flexible
+v3   a token for another owner; owner and requester in the response (KIP-373)
+"""
 
 from __future__ import annotations
 

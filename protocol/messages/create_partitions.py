@@ -1,4 +1,11 @@
-"""CreatePartitions (API key 37), versions 0-3, flexible from 2."""
+"""CreatePartitions (API key 37), versions 0-3, flexible from 2.
+
+Adds partitions to topics.
+
+v1   the response goes out before the client is throttled (KIP-219)
+v2   flexible
+v3   THROTTLING_QUOTA_EXCEEDED may be returned (KIP-599)
+"""
 
 from __future__ import annotations
 

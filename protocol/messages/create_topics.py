@@ -1,4 +1,15 @@
-"""CreateTopics (API key 19), versions 0-7, flexible from 5."""
+"""CreateTopics (API key 19), versions 0-7, flexible from 5.
+
+Creates topics.
+
+v1   validate_only; error messages
+v2   throttle_time_ms in the response
+v3   the response goes out before the client is throttled (KIP-219)
+v4   -1 for partitions and replication factor means the broker's default (KIP-464)
+v5   flexible; the response describes the new topic: partitions, replication factor, configuration (KIP-525)
+v6   THROTTLING_QUOTA_EXCEEDED may be returned (KIP-599)
+v7   topic_id in the response (KIP-516)
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO."""
+"""The principal of a client, as it travels inside an Envelope (KIP-590). Behind an int16 version in the envelope."""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""DeleteAcls (API key 31), versions 0-3, flexible from 2."""
+"""DeleteAcls (API key 31), versions 0-3, flexible from 2.
+
+Deletes the ACLs that match filters.
+
+v1   pattern types: literal, prefixed (KIP-290); the response goes out before the client is throttled (KIP-219)
+v2   flexible
+v3   the resource type "user" (KIP-373)
+"""
 
 from __future__ import annotations
 

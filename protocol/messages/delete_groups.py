@@ -1,4 +1,10 @@
-"""DeleteGroups (API key 42), versions 0-2, flexible from 2."""
+"""DeleteGroups (API key 42), versions 0-2, flexible from 2.
+
+Deletes groups that have no members.
+
+v1   the response goes out before the client is throttled (KIP-219)
+v2   flexible
+"""
 
 from __future__ import annotations
 

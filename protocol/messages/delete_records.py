@@ -1,4 +1,10 @@
-"""DeleteRecords (API key 21), versions 0-2, flexible from 2."""
+"""DeleteRecords (API key 21), versions 0-2, flexible from 2.
+
+Deletes records up to an offset, by moving the start of the log. Offset -1 is the high watermark.
+
+v1   the response goes out before the client is throttled (KIP-219)
+v2   flexible
+"""
 
 from __future__ import annotations
 

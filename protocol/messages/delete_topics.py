@@ -1,4 +1,14 @@
-"""DeleteTopics (API key 20), versions 0-6, flexible from 4."""
+"""DeleteTopics (API key 20), versions 0-6, flexible from 4.
+
+Deletes topics.
+
+v1   throttle_time_ms in the response
+v2   the response goes out before the client is throttled (KIP-219)
+v3   TOPIC_DELETION_DISABLED may be returned
+v4   flexible
+v5   error messages; THROTTLING_QUOTA_EXCEEDED may be returned (KIP-599)
+v6   topics by name or by id (KIP-516)
+"""
 
 from __future__ import annotations
 

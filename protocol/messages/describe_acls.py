@@ -1,4 +1,11 @@
-"""DescribeAcls (API key 29), versions 0-3, flexible from 2."""
+"""DescribeAcls (API key 29), versions 0-3, flexible from 2.
+
+Lists the ACLs that match a filter.
+
+v1   pattern types: literal, prefixed (KIP-290); the response goes out before the client is throttled (KIP-219)
+v2   flexible
+v3   the resource type "user" (KIP-373)
+"""
 
 from __future__ import annotations
 

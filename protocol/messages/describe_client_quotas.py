@@ -1,4 +1,9 @@
-"""DescribeClientQuotas (API key 48), versions 0-1, flexible from 1."""
+"""DescribeClientQuotas (API key 48), versions 0-1, flexible from 1.
+
+Describes quotas of users, client ids and addresses (KIP-546). Match types: 0 exact, 1 default, 2 any specified.
+
+v1   flexible
+"""
 
 from __future__ import annotations
 

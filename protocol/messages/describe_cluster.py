@@ -1,4 +1,9 @@
-"""DescribeCluster (API key 60), versions 0-1, flexible."""
+"""DescribeCluster (API key 60), versions 0-1, flexible.
+
+Describes the cluster: its id, controller and brokers (KIP-700).
+
+v1   endpoint_type: 1 brokers, 2 controllers (KIP-919)
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""DescribeConfigs (API key 32), versions 0-4, flexible from 4."""
+"""DescribeConfigs (API key 32), versions 0-4, flexible from 4.
+
+Describes the configuration of topics (resource type 2), brokers (4) and loggers (8).
+
+v1   the source of each value, and its synonyms on request (KIP-226); v0 has is_default
+v2   the response goes out before the client is throttled (KIP-219)
+v3   types and, on request, documentation (KIP-569)
+v4   flexible
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""DescribeDelegationToken (API key 41), versions 0-3, flexible from 2."""
+"""DescribeDelegationToken (API key 41), versions 0-3, flexible from 2.
+
+Lists delegation tokens (KIP-48).
+
+v1   the response goes out before the client is throttled (KIP-219)
+v2   flexible
+v3   the requester of each token (KIP-373)
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,13 @@
-"""DescribeGroups (API key 15), versions 0-5, flexible from 5."""
+"""DescribeGroups (API key 15), versions 0-5, flexible from 5.
+
+Describes groups and their members.
+
+v1   throttle_time_ms in the response
+v2   the response goes out before the client is throttled (KIP-219)
+v3   authorized operations on request (KIP-430)
+v4   group_instance_id of members (KIP-345)
+v5   flexible
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""DescribeLogDirs (API key 35), versions 0-4, flexible from 2."""
+"""DescribeLogDirs (API key 35), versions 0-4, flexible from 2.
+
+Describes the log directories of a broker and the replicas in them (KIP-113).
+
+v1   the response goes out before the client is throttled (KIP-219)
+v2   flexible
+v3   an error code for the whole response
+v4   total and usable bytes of the volume (KIP-827)
+"""
 
 from __future__ import annotations
 

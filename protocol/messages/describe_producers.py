@@ -1,4 +1,7 @@
-"""DescribeProducers (API key 61), version 0, flexible."""
+"""DescribeProducers (API key 61), version 0, flexible.
+
+Describes the producers a partition leader remembers (KIP-664).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""DescribeTransactions (API key 65), version 0, flexible."""
+"""DescribeTransactions (API key 65), version 0, flexible.
+
+Describes transactions by transactional id (KIP-664).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""DescribeUserScramCredentials (API key 50), version 0, flexible."""
+"""DescribeUserScramCredentials (API key 50), version 0, flexible.
+
+Describes SCRAM credentials, never their secrets (KIP-554). Mechanisms: 1 SCRAM-SHA-256, 2 SCRAM-SHA-512.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""ElectLeaders (API key 43), versions 0-2, flexible from 2."""
+"""ElectLeaders (API key 43), versions 0-2, flexible from 2.
+
+Elects leaders, preferred (election type 0) or, from v1 on, unclean (1). Null topics ask for all partitions.
+
+v1   election_type; an error code for the whole response (KIP-460)
+v2   flexible
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""EndTxn (API key 26), versions 0-4, flexible from 3."""
+"""EndTxn (API key 26), versions 0-4, flexible from 3.
+
+Commits or aborts a transaction.
+
+v1   the response goes out before the client is throttled (KIP-219)
+v2   PRODUCER_FENCED may be returned
+v3   flexible
+v4   TRANSACTION_ABORTABLE may be returned (KIP-890)
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Envelope (API key 58), version 0, flexible."""
+"""Envelope (API key 58), version 0, flexible.
+
+Forwards a client's request, header and all, to the controller, with the principal it was made by (KIP-590).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""ExpireDelegationToken (API key 40), versions 0-2, flexible from 2."""
+"""ExpireDelegationToken (API key 40), versions 0-2, flexible from 2.
+
+Ends the life of a delegation token, now or at a given time (KIP-48).
+
+v1   the response goes out before the client is throttled (KIP-219)
+v2   flexible
+"""
 
 from __future__ import annotations
 

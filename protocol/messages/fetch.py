@@ -1,4 +1,26 @@
-"""Fetch (API key 1), versions 0-17, flexible from 12."""
+"""Fetch (API key 1), versions 0-17, flexible from 12.
+
+Reads record batches, for consumers and for followers.
+
+v1   throttle_time_ms in the response
+v2   the reader understands records of magic 1
+v3   max_bytes over all partitions, which are served in the order of the request (KIP-74)
+v4   isolation_level, last_stable_offset, aborted_transactions; the reader understands magic 2
+v5   log_start_offset, both ways
+v6   KAFKA_STORAGE_ERROR may be returned
+v7   incremental fetch sessions: session id and epoch, forgotten topics, an error code for the whole response (KIP-227)
+v8   the response goes out before the client is throttled (KIP-219)
+v9   current_leader_epoch fences reads from the wrong leader (KIP-320)
+v10  zstd may be returned (KIP-110)
+v11  rack_id of the reader, preferred_read_replica in the answer (KIP-392)
+v12  flexible; last_fetched_epoch lets the leader detect divergence, and answer with diverging_epoch and current_leader
+     (KIP-595)
+v13  topics by id, not by name (KIP-516)
+v14  OFFSET_MOVED_TO_TIERED_STORAGE may be returned (KIP-405)
+v15  replica_state carries the follower's id and broker epoch in place of replica_id (KIP-903)
+v16  node_endpoints of new leaders (KIP-951)
+v17  replica_directory_id of the follower (KIP-853)
+"""
 
 from __future__ import annotations
 

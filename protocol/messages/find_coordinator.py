@@ -1,4 +1,14 @@
-"""FindCoordinator (API key 10), versions 0-6, flexible from 3."""
+"""FindCoordinator (API key 10), versions 0-6, flexible from 3.
+
+Finds the broker that coordinates a group (key type 0), a transactional id (1) or, from v6 on, a share group (2).
+
+v1   key_type; throttle_time_ms and an error message in the response
+v2   the response goes out before the client is throttled (KIP-219)
+v3   flexible
+v4   many keys in one request (KIP-699)
+v5   TRANSACTION_ABORTABLE may be returned (KIP-890)
+v6   share groups (KIP-932)
+"""
 
 from __future__ import annotations
 

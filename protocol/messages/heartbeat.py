@@ -1,4 +1,12 @@
-"""Heartbeat (API key 12), versions 0-4, flexible from 4."""
+"""Heartbeat (API key 12), versions 0-4, flexible from 4.
+
+Keeps a member of a group alive, and tells it of rebalances.
+
+v1   throttle_time_ms in the response
+v2   the response goes out before the client is throttled (KIP-219)
+v3   group_instance_id of static members (KIP-345)
+v4   flexible
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""IncrementalAlterConfigs (API key 44), versions 0-1, flexible from 1."""
+"""IncrementalAlterConfigs (API key 44), versions 0-1, flexible from 1.
+
+Changes single configurations: operations 0 set, 1 delete, 2 append, 3 subtract (KIP-339).
+
+v1   flexible
+"""
 
 from __future__ import annotations
 

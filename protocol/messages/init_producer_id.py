@@ -1,4 +1,13 @@
-"""InitProducerId (API key 22), versions 0-5, flexible from 2."""
+"""InitProducerId (API key 22), versions 0-5, flexible from 2.
+
+Gives a producer its id and epoch, and fences earlier producers with the same transactional id.
+
+v1   the response goes out before the client is throttled (KIP-219)
+v2   flexible
+v3   the producer presents its current id and epoch, so that it can recover after an abort (KIP-360)
+v4   PRODUCER_FENCED in place of INVALID_PRODUCER_EPOCH
+v5   TRANSACTION_ABORTABLE may be returned (KIP-890)
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,17 @@
-"""JoinGroup (API key 11), versions 0-9, flexible from 6."""
+"""JoinGroup (API key 11), versions 0-9, flexible from 6.
+
+Joins a group; answered when the rebalance it is part of has gathered its members.
+
+v1   rebalance_timeout_ms beside the session timeout (KIP-62)
+v2   throttle_time_ms in the response
+v3   the response goes out before the client is throttled (KIP-219)
+v4   a new member is first given its id with MEMBER_ID_REQUIRED, and joins again with it (KIP-394)
+v5   group_instance_id of static members (KIP-345)
+v6   flexible
+v7   protocol_type in the response; protocol_name may be null (KIP-559)
+v8   reason of the (re)join, for the log (KIP-800)
+v9   skip_assignment tells a static leader that it need not assign (KIP-814)
+"""
 
 from __future__ import annotations
 

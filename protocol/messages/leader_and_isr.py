@@ -1,4 +1,16 @@
-"""LeaderAndIsr (API key 4), versions 0-7, flexible from 4."""
+"""LeaderAndIsr (API key 4), versions 0-7, flexible from 4.
+
+The controller tells a broker which partitions it leads and which it follows. (In KRaft, brokers read the metadata log
+instead; a KRaft controller sends this during a migration.)
+
+v1   is_new: the replica may be created
+v2   broker_epoch fences restarted brokers (KIP-380); partitions grouped by topic
+v3   adding_replicas and removing_replicas of a reassignment (KIP-455)
+v4   flexible
+v5   topic ids; type 1 is an incremental request, 2 a full one; errors grouped by topic id (KIP-516)
+v6   leader_recovery_state (KIP-704)
+v7   is_kraft_controller, during a migration (KIP-866)
+"""
 
 from __future__ import annotations
 

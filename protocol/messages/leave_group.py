@@ -1,4 +1,13 @@
-"""LeaveGroup (API key 13), versions 0-5, flexible from 4."""
+"""LeaveGroup (API key 13), versions 0-5, flexible from 4.
+
+Takes members out of a group.
+
+v1   throttle_time_ms in the response
+v2   the response goes out before the client is throttled (KIP-219)
+v3   many members in one request, by member id or group_instance_id (KIP-345)
+v4   flexible
+v5   reason, for the log (KIP-800)
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,13 @@
-"""ListGroups (API key 16), versions 0-5, flexible from 3."""
+"""ListGroups (API key 16), versions 0-5, flexible from 3.
+
+Lists the groups a broker coordinates.
+
+v1   throttle_time_ms in the response
+v2   the response goes out before the client is throttled (KIP-219)
+v3   flexible
+v4   filter by state, and the state of each group (KIP-518)
+v5   filter by type, and the type of each group (KIP-848)
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,17 @@
-"""ListOffsets (API key 2), versions 0-9, flexible from 6."""
+"""ListOffsets (API key 2), versions 0-9, flexible from 6.
+
+Finds offsets by timestamp. Negative timestamps are names: -1 latest, -2 earliest, and those of v7 to v9.
+
+v1   one offset and its timestamp for each partition, in place of a list of offsets
+v2   isolation_level; throttle_time_ms in the response
+v3   the response goes out before the client is throttled (KIP-219)
+v4   current_leader_epoch fences; the answer carries the epoch of the offset (KIP-320)
+v5   OFFSET_NOT_AVAILABLE may be returned
+v6   flexible
+v7   -3: the offset of the record with the highest timestamp (KIP-734)
+v8   -4: the first offset in the local log (KIP-405)
+v9   -5: the last offset in tiered storage (KIP-1005)
+"""
 
 from __future__ import annotations
 

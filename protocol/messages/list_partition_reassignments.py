@@ -1,4 +1,7 @@
-"""ListPartitionReassignments (API key 46), version 0, flexible."""
+"""ListPartitionReassignments (API key 46), version 0, flexible.
+
+Lists the reassignments that are under way; null topics ask for all (KIP-455).
+"""
 
 from __future__ import annotations
 

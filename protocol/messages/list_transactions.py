@@ -1,4 +1,9 @@
-"""ListTransactions (API key 66), versions 0-1, flexible."""
+"""ListTransactions (API key 66), versions 0-1, flexible.
+
+Lists transactions, filtered by state and producer id (KIP-664).
+
+v1   filter by duration (KIP-994)
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,21 @@
-"""Metadata (API key 3), versions 0-12, flexible from 9."""
+"""Metadata (API key 3), versions 0-12, flexible from 9.
+
+Describes brokers, topics and partitions. `topics=None` asks for all topics, which v0 writes as an empty list; from v1
+on an empty list asks for none.
+
+v1   rack, controller_id, is_internal; null topics
+v2   cluster_id
+v3   throttle_time_ms
+v4   allow_auto_topic_creation (before: always allowed)
+v5   offline_replicas
+v6   the response goes out before the client is throttled (KIP-219)
+v7   leader_epoch of partitions (KIP-320)
+v8   authorized operations on request (KIP-430)
+v9   flexible
+v10  topic_id, and a name that may be null; asking *by* id is not to be relied on yet
+v11  cluster_authorized_operations move to DescribeCluster (KIP-700)
+v12  asking by topic id works (KIP-516)
+"""
 
 from __future__ import annotations
 

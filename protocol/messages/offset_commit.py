@@ -1,4 +1,17 @@
-"""OffsetCommit (API key 8), versions 0-9, flexible from 8."""
+"""OffsetCommit (API key 8), versions 0-9, flexible from 8.
+
+Stores the offsets of a group.
+
+v1   generation and member; a timestamp for each partition, in this version alone
+v2   retention_time_ms in place of the timestamps
+v3   throttle_time_ms in the response
+v4   the response goes out before the client is throttled (KIP-219)
+v5   no retention_time_ms any more: the broker's configuration decides (KIP-211)
+v6   leader epoch of the committed offset (KIP-320)
+v7   group_instance_id of static members (KIP-345)
+v8   flexible
+v9   members of the new group protocol; STALE_MEMBER_EPOCH and GROUP_ID_NOT_FOUND may be returned (KIP-848)
+"""
 
 from __future__ import annotations
 

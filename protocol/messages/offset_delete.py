@@ -1,4 +1,7 @@
-"""OffsetDelete (API key 47), version 0, no flexible version."""
+"""OffsetDelete (API key 47), version 0, no flexible version.
+
+Deletes committed offsets of a group (KIP-496).
+"""
 
 from __future__ import annotations
 

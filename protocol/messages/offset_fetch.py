@@ -1,4 +1,18 @@
-"""OffsetFetch (API key 9), versions 0-9, flexible from 6."""
+"""OffsetFetch (API key 9), versions 0-9, flexible from 6.
+
+Reads the committed offsets of groups. v0 to v7 ask for one group, from v8 on for many.
+
+v0   reads from ZooKeeper
+v1   reads from the offsets topic
+v2   null topics ask for all; an error code for the whole response
+v3   throttle_time_ms in the response
+v4   the response goes out before the client is throttled (KIP-219)
+v5   leader epoch of the committed offset (KIP-320)
+v6   flexible
+v7   require_stable: UNSTABLE_OFFSET_COMMIT while a transaction is open (KIP-447)
+v8   many groups in one request (KIP-709)
+v9   member id and epoch, checked when the group uses the new protocol (KIP-848)
+"""
 
 from __future__ import annotations
 

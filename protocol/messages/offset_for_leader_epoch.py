@@ -1,4 +1,12 @@
-"""OffsetForLeaderEpoch (API key 23), versions 0-4, flexible from 4."""
+"""OffsetForLeaderEpoch (API key 23), versions 0-4, flexible from 4.
+
+Where a leader epoch ended in the leader's log; followers and consumers truncate by it (KIP-101, KIP-320).
+
+v1   leader epoch in the response: the largest one that is not larger than the requested one (KIP-279)
+v2   current_leader_epoch fences; throttle_time_ms in the response (KIP-320)
+v3   replica_id; its default -2 is a reader that may see past the high watermark
+v4   flexible
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,19 @@
-"""Produce (API key 0), versions 0-11, flexible from 9."""
+"""Produce (API key 0), versions 0-11, flexible from 9.
+
+Appends record batches to partitions. With acks=0 there is no response at all.
+
+v1   throttle_time_ms in the response
+v2   log_append_time_ms in the response
+v3   transactional_id; exactly one batch of magic 2 for each partition
+v4   KAFKA_STORAGE_ERROR may be returned
+v5   log_start_offset in the response
+v6   the response goes out before the client is throttled, not after (KIP-219)
+v7   zstd is allowed (KIP-110)
+v8   record_errors and error_message say which records made a batch fail (KIP-467)
+v9   flexible
+v10  current_leader and node_endpoints spare the client a Metadata request after a leader change (KIP-951)
+v11  TRANSACTION_ABORTABLE may be returned (KIP-890)
+"""
 
 from __future__ import annotations
 

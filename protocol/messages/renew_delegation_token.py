@@ -1,4 +1,10 @@
-"""RenewDelegationToken (API key 39), versions 0-2, flexible from 2."""
+"""RenewDelegationToken (API key 39), versions 0-2, flexible from 2.
+
+Extends the life of a delegation token (KIP-48).
+
+v1   the response goes out before the client is throttled (KIP-219)
+v2   flexible
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""TODO."""
+"""Headers of requests and responses, as Kafka defines them.
+
+These schemas are for reference and tests: `odradek.protocol.headers` reads and writes the same bytes by hand, because
+every request passes through it.
+
+Request header: v1 client_id, which keeps its classic int16 length in v2; v2 flexible. Response header: v1 flexible.
+"""
 
 from __future__ import annotations
 

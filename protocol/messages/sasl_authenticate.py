@@ -1,4 +1,10 @@
-"""SaslAuthenticate (API key 36), versions 0-2, flexible from 2."""
+"""SaslAuthenticate (API key 36), versions 0-2, flexible from 2.
+
+Carries one token of a SASL exchange.
+
+v1   session_lifetime_ms: when the client has to authenticate again (KIP-368)
+v2   flexible
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""SaslHandshake (API key 17), versions 0-1, no flexible version."""
+"""SaslHandshake (API key 17), versions 0-1, no flexible version.
+
+Chooses a SASL mechanism. The version cannot grow: clients up to 2.4 negotiate it wrongly (KAFKA-9577).
+
+v0   the tokens that follow are bare frames, not requests
+v1   the tokens that follow are wrapped in SaslAuthenticate (KIP-152)
+"""
 
 from __future__ import annotations
 

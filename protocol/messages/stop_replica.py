@@ -1,4 +1,13 @@
-"""StopReplica (API key 5), versions 0-4, flexible from 2."""
+"""StopReplica (API key 5), versions 0-4, flexible from 2.
+
+The controller tells a broker to stop serving replicas, and perhaps to delete them.
+
+v1   broker_epoch fences restarted brokers (KIP-380); partitions grouped by topic
+v2   flexible
+v3   a leader epoch and a deletion flag for each partition, in place of one flag for all (KIP-570); epoch -2 means that
+     the topic is being deleted, -1 that there is none
+v4   is_kraft_controller, during a migration (KIP-866)
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,13 @@
-"""SyncGroup (API key 14), versions 0-5, flexible from 4."""
+"""SyncGroup (API key 14), versions 0-5, flexible from 4.
+
+The leader of a group hands in the assignments, and every member gets its own.
+
+v1   throttle_time_ms in the response
+v2   the response goes out before the client is throttled (KIP-219)
+v3   group_instance_id of static members (KIP-345)
+v4   flexible
+v5   protocol type and name, both ways; a mismatch is refused (KIP-559)
+"""
 
 from __future__ import annotations
 

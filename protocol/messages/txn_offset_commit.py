@@ -1,4 +1,12 @@
-"""TxnOffsetCommit (API key 28), versions 0-4, flexible from 3."""
+"""TxnOffsetCommit (API key 28), versions 0-4, flexible from 3.
+
+Stores the offsets of a group within a transaction.
+
+v1   the response goes out before the client is throttled (KIP-219)
+v2   leader epoch of the committed offset (KIP-320)
+v3   flexible; member, generation and group_instance_id are checked (KIP-447)
+v4   TRANSACTION_ABORTABLE may be returned (KIP-890)
+"""
 
 from __future__ import annotations
 

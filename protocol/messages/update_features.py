@@ -1,4 +1,9 @@
-"""UpdateFeatures (API key 57), versions 0-1, flexible."""
+"""UpdateFeatures (API key 57), versions 0-1, flexible.
+
+Changes finalized features of the cluster (KIP-584).
+
+v1   upgrade_type (1 upgrade, 2 safe downgrade, 3 unsafe downgrade) in place of allow_downgrade; validate_only
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,16 @@
-"""UpdateMetadata (API key 6), versions 0-8, flexible from 6."""
+"""UpdateMetadata (API key 6), versions 0-8, flexible from 6.
+
+The controller tells every broker who leads what and which brokers are alive.
+
+v1   several endpoints for each broker, in place of one host and port
+v2   rack
+v3   listener names
+v4   offline_replicas
+v5   broker_epoch fences restarted brokers (KIP-380); partitions grouped by topic
+v6   flexible
+v7   topic ids (KIP-516)
+v8   is_kraft_controller, during a migration (KIP-866); type as in LeaderAndIsr
+"""
 
 from __future__ import annotations
 

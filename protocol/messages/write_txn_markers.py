@@ -1,4 +1,9 @@
-"""WriteTxnMarkers (API key 27), versions 0-1, flexible from 1."""
+"""WriteTxnMarkers (API key 27), versions 0-1, flexible from 1.
+
+The transaction coordinator has the outcome of transactions written to their partitions.
+
+v1   flexible
+"""
 
 from __future__ import annotations
 
