@@ -1,15 +1,15 @@
 """The metadata tree of a single node: SQLite in its own thread, ZooKeeper's contract on the loop.
 
-`TreeDatabase` owns the thread. Batches queue up in front of it; it takes what is there, applies it in one transaction, commits,
-and only then hands results and watch events to the loop: first the events, then the results, so that nobody reads a change
-before its watch has told of it. The watch tables live in the thread beside the nodes, so setting a watch and reading the value
-it guards are one step.
+`TreeDatabase` owns the thread. Batches queue up in front of it; it takes what is there, applies it in one
+transaction, commits, and only then hands results and watch events to the loop: first the events, then the results, so
+that nobody reads a change before its watch has told of it. The watch tables live in the thread beside the nodes, so
+setting a watch and reading the value it guards are one step.
 
-`EmbeddedTree` is one client of a database, with its session. A broker has one; a simulated cluster opens one per broker over the
-same database, and they see each other's ephemeral nodes come and go as they would in ZooKeeper.
+`EmbeddedTree` is one client of a database, with its session. A broker has one; a simulated cluster opens one per
+broker over the same database, and they see each other's ephemeral nodes come and go as they would in ZooKeeper.
 
-When SQLite fails (disk full, I/O error) the database is dead: every waiting and later batch ends with ConnectionLoss, and
-`on_failure` is called once, on the loop, so that the broker can stop cleanly.
+When SQLite fails (disk full, I/O error) the database is dead: every waiting and later batch ends with ConnectionLoss,
+and `on_failure` is called once, on the loop, so that the broker can stop cleanly.
 """
 
 from __future__ import annotations
@@ -184,10 +184,8 @@ class TreeDatabase:
 
     def _commit(self, store: TreeStore, batches: list[_Batch]) -> tuple[list[_Delivery], list[_Settlement]]:
         deliveries: list[_Delivery] = []
-        settlements: list[_Settlement] = []
         store.begin()
-        for batch in batches:
-            settlements.append((batch.future, self._apply(store, batch, deliveries)))
+        settlements = [(batch.future, self._apply(store, batch, deliveries)) for batch in batches]
         store.commit()
         return deliveries, settlements
 

@@ -1,22 +1,23 @@
 """The port to the metadata tree: ZooKeeper's data model, in batches of operations.
 
-The tree holds small values at slash-separated paths. The controller, the elections and the state machines know this port
-only; `embedded_tree` implements it with SQLite for one node and `zookeeper_tree` with a ZooKeeper client. What follows is
-ZooKeeper's contract, and one contract test suite holds every implementation to it:
+The tree holds small values at slash-separated paths. The controller, the elections and the state machines know this
+port only; `embedded_tree` implements it with SQLite for one node and `zookeeper_tree` with a ZooKeeper client. What
+follows is ZooKeeper's contract, and one contract test suite holds every implementation to it:
 
-* **Operations come in batches.** A batch is applied in order, and each operation succeeds or fails by itself. `Multi` is one
-  operation that is applied as a whole or not at all. An implementation answers a batch only after it is durable.
-* **Versions.** A node's `version` counts the changes of its data and starts at 0. `SetData`, `Delete` and `Check` take the
-  version they expect; `ANY_VERSION` expects nothing. A transaction id (zxid) grows with every write and never repeats, not
-  even over a restart; `czxid` is the one that created the node (Kafka's broker epoch).
+* **Operations come in batches.** A batch is applied in order, and each operation succeeds or fails by itself. `Multi`
+  is one operation that is applied as a whole or not at all. An implementation answers a batch only after it is
+  durable.
+* **Versions.** A node's `version` counts the changes of its data and starts at 0. `SetData`, `Delete` and `Check`
+  take the version they expect; `ANY_VERSION` expects nothing. A transaction id (zxid) grows with every write and
+  never repeats, not even over a restart; `czxid` is the one that created the node (Kafka's broker epoch).
 * **Ephemeral nodes** live as long as the session that created them, and have no children.
 * **Sequential nodes** get a ten-digit suffix: how many children have ever been created under the parent.
-* **Watches are one-shot** and see each change once. `GetData` and `Exists` watch the node's data, creation and deletion;
-  `GetChildren` watches the list of children and the deletion of the node. `GetData` and `GetChildren` leave no watch on a node
-  that does not exist; `Exists` does. A watcher that is set several times on one node is called once, and a client hears of a
-  change before it can read it.
-* **A lost session** takes its ephemeral nodes and its watches with it. The tree first lets every `SessionListener` finish what
-  it does about the loss and only then opens the next session.
+* **Watches are one-shot** and see each change once. `GetData` and `Exists` watch the node's data, creation and
+  deletion; `GetChildren` watches the list of children and the deletion of the node. `GetData` and `GetChildren` leave
+  no watch on a node that does not exist; `Exists` does. A watcher that is set several times on one node is called
+  once, and a client hears of a change before it can read it.
+* **A lost session** takes its ephemeral nodes and its watches with it. The tree first lets every `SessionListener`
+  finish what it does about the loss and only then opens the next session.
 
 Answers to ZooKeeper's client API and to Kafka's `ZooKeeperClient`.
 """

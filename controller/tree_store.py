@@ -1,11 +1,12 @@
 """The nodes of the embedded metadata tree, in one SQLite table.
 
-Synchronous and single-threaded: `embedded_tree` owns the thread, the transactions' boundaries and the watches. This module
-knows ZooKeeper's rules for one operation: versions, counters, ephemeral owners, sequence numbers, and which changes a watch
-could be waiting for. A refused operation raises its `TreeError` before it has written anything; `Multi` runs in a savepoint.
+Synchronous and single-threaded: `embedded_tree` owns the thread, the transactions' boundaries and the watches. This
+module knows ZooKeeper's rules for one operation: versions, counters, ephemeral owners, sequence numbers, and which
+changes a watch could be waiting for. A refused operation raises its `TreeError` before it has written anything;
+`Multi` runs in a savepoint.
 
-The zxid, like the session id, is a counter that is stored with the transaction that raised it and therefore never repeats.
-Ephemeral nodes found on opening belong to sessions of a dead process and are deleted.
+The zxid, like the session id, is a counter that is stored with the transaction that raised it and therefore never
+repeats. Ephemeral nodes found on opening belong to sessions of a dead process and are deleted.
 
 `synchronous=FULL` on a write-ahead log: one fsync a transaction, and what was answered survives a power failure.
 """
@@ -86,7 +87,7 @@ _SELECT: Final = (
     "FROM node WHERE parent = ? AND name = ?"
 )
 
-ReadResult: TypeAlias = "DataAndStat | Children | Stat | None"
+Result: TypeAlias = "DataAndStat | Children | WriteResult | tuple[WriteResult, ...]"
 
 
 @dataclass(slots=True)
@@ -195,9 +196,7 @@ class TreeStore:
         for parent, name in owned:
             self._delete(Delete("/" + name if parent == "/" else f"{parent}/{name}"))
 
-    def apply(
-        self, operation: Operation[object], session_id: int
-    ) -> ReadResult | WriteResult | tuple[WriteResult, ...]:
+    def apply(self, operation: Operation[object], session_id: int) -> Result:
         """Carry out one operation for a session; raises its TreeError."""
         match operation:
             case GetData(path):

@@ -1,0 +1,296 @@
+"""The controller's dealings with the metadata tree: Kafka's nodes as values, and writes that only the controller may make.
+
+Every write of an active controller goes out together with a check of `/controller_epoch`. The version of that node is
+the controller's fencing token: it changes with each election, so the write of a controller that was replaced without
+noticing fails as a whole, and raises ControllerMoved.
+
+Answers to kafka.zk.KafkaZkClient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from odradek.controller import znodes
+from odradek.controller.broker_info import Broker
+from odradek.controller.metadata_tree import (
+    BadVersion,
+    Check,
+    Create,
+    DataAndStat,
+    Delete,
+    Exists,
+    GetChildren,
+    GetData,
+    MetadataTree,
+    Multi,
+    MultiFailed,
+    NodeExists,
+    NoNode,
+    NotEmpty,
+    Operation,
+    SetData,
+    Stat,
+    TreeError,
+    Watcher,
+    WriteOperation,
+    WriteResult,
+    parent_path,
+)
+from odradek.controller.partition_states import ControllerMoved
+from odradek.controller.reassignment import ReplicaAssignment
+from odradek.controller.znodes import ProducerIdsBlock, TopicIdReplicaAssignment
+from odradek.protocol.topic_partition import TopicPartition
+
+ResultT = TypeVar("ResultT")
+
+
+async def write_fenced(
+    tree: MetadataTree, epoch_zk_version: int, operations: Iterable[WriteOperation]
+) -> list[WriteResult | TreeError]:
+    """Write in the controller's name, each operation by itself; raises ControllerMoved when the fencing token is stale."""
+    check = Check(znodes.CONTROLLER_EPOCH, epoch_zk_version)
+    results: list[WriteResult | TreeError] = []
+    for answer in await tree.submit([Multi((check, operation)) for operation in operations]):
+        if not isinstance(answer, TreeError):
+            results.append(answer[1])
+        elif not isinstance(answer, MultiFailed):
+            raise answer
+        elif answer.index == 0:
+            raise ControllerMoved(f"{znodes.CONTROLLER_EPOCH} is no longer in version {epoch_zk_version}")
+        else:
+            results.append(answer.cause)
+    return results
+
+
+class MetadataClient:
+    """Kafka's nodes, read and written through a tree. The fencing token is passed to every write that needs it."""
+
+    def __init__(self, tree: MetadataTree) -> None:
+        self.tree = tree
+
+    # Building blocks
+
+    async def create_recursive(self, path: str, data: bytes | None = None) -> None:
+        """Create a persistent node and what is missing above it; a node that is there already is left alone."""
+        try:
+            await self.tree.run(Create(path, data))
+        except NodeExists:
+            return
+        except NoNode:
+            await self.create_recursive(parent_path(path))
+            await self.create_recursive(path, data)
+
+    async def delete_recursive(self, path: str, epoch_zk_version: int) -> None:
+        """Delete a node and everything under it, fenced; what is gone already is fine."""
+        paths = await self._subtree(path)
+        for result in await write_fenced(self.tree, epoch_zk_version, [Delete(p) for p in reversed(paths)]):
+            if isinstance(result, NotEmpty):
+                # Somebody wrote below while this was deleting.
+                await self.delete_recursive(path, epoch_zk_version)
+                return
+            if isinstance(result, TreeError) and not isinstance(result, NoNode):
+                raise result
+
+    async def _subtree(self, path: str) -> list[str]:
+        """The node and all nodes under it, parents first."""
+        paths: list[str] = []
+        level = [path]
+        while level:
+            answers = await self.tree.submit([GetChildren(p) for p in level])
+            below: list[str] = []
+            for parent, children in zip(level, answers, strict=True):
+                if isinstance(children, TreeError):
+                    if not isinstance(children, NoNode):
+                        raise children
+                    continue
+                paths.append(parent)
+                below += [f"{parent}/{name}" for name in children.names]
+            level = below
+        return paths
+
+    async def children(self, path: str, watcher: Watcher | None = None) -> tuple[str, ...]:
+        """The names under a path; none when it does not exist."""
+        try:
+            return (await self.tree.run(GetChildren(path, watcher))).names
+        except NoNode:
+            return ()
+
+    async def get(self, path: str, watcher: Watcher | None = None) -> DataAndStat | None:
+        try:
+            return await self.tree.run(GetData(path, watcher))
+        except NoNode:
+            return None
+
+    async def exists(self, path: str, watcher: Watcher | None = None) -> bool:
+        return await self.tree.run(Exists(path, watcher)) is not None
+
+    async def watch_existence(self, path: str, watcher: Watcher) -> bool:
+        """Be told when the node is created, changed or deleted; whether it exists now."""
+        return await self.exists(path, watcher)
+
+    async def _get_all(
+        self, paths: Sequence[str], watchers: Mapping[str, Watcher] | None = None
+    ) -> list[DataAndStat | None]:
+        watchers = watchers or {}
+        operations: list[Operation[DataAndStat]] = [GetData(path, watchers.get(path)) for path in paths]
+        found: list[DataAndStat | None] = []
+        for answer in await self.tree.submit(operations):
+            if isinstance(answer, TreeError):
+                if not isinstance(answer, NoNode):
+                    raise answer
+                found.append(None)
+            else:
+                found.append(answer)
+        return found
+
+    async def write(self, epoch_zk_version: int, operation: WriteOperation) -> WriteResult:
+        (result,) = await write_fenced(self.tree, epoch_zk_version, (operation,))
+        if isinstance(result, TreeError):
+            raise result
+        return result
+
+    # Controller and brokers
+
+    async def controller(self, watcher: Watcher | None = None) -> tuple[int, int, int] | None:
+        """The registered controller: its broker id, KRaft epoch and the version of its node."""
+        node = await self.get(znodes.CONTROLLER, watcher)
+        if node is None:
+            return None
+        broker_id, kraft_epoch = znodes.decode_controller(node.data)
+        return broker_id, kraft_epoch, node.stat.version
+
+    async def controller_epoch(self) -> tuple[int, int] | None:
+        """The last controller epoch and the version of its node."""
+        node = await self.get(znodes.CONTROLLER_EPOCH)
+        return None if node is None else (znodes.decode_controller_epoch(node.data), node.stat.version)
+
+    async def brokers_and_epochs(self, watcher: Watcher | None = None) -> dict[Broker, int]:
+        """Every registered broker with its epoch; the watcher is told when brokers come or go."""
+        broker_ids = [int(name) for name in await self.children(znodes.BROKER_IDS, watcher)]
+        nodes = await self._get_all([znodes.broker_id_path(broker_id) for broker_id in broker_ids])
+        return {
+            znodes.decode_broker(broker_id, node.data).broker: node.stat.czxid
+            for broker_id, node in zip(broker_ids, nodes, strict=True)
+            if node is not None
+        }
+
+    async def broker(self, broker_id: int, watcher: Watcher | None = None) -> Broker | None:
+        node = await self.get(znodes.broker_id_path(broker_id), watcher)
+        return None if node is None else znodes.decode_broker(broker_id, node.data).broker
+
+    # Topics
+
+    async def topics(self, watcher: Watcher | None = None) -> set[str]:
+        return set(await self.children(znodes.TOPICS, watcher))
+
+    async def topic_assignments(
+        self, topics: Iterable[str], watchers: Mapping[str, Watcher] | None = None
+    ) -> list[TopicIdReplicaAssignment]:
+        """Ids and replicas of topics; those without a node are left out. `watchers` are by topic."""
+        names = sorted(topics)
+        by_path = {znodes.topic_path(topic): watcher for topic, watcher in (watchers or {}).items()}
+        nodes = await self._get_all([znodes.topic_path(topic) for topic in names], by_path)
+        return [
+            znodes.decode_topic(topic, node.data) for topic, node in zip(names, nodes, strict=True) if node is not None
+        ]
+
+    async def set_topic_assignment(
+        self, topic: str, topic_id: bytes | None, assignment: Mapping[int, ReplicaAssignment], epoch_zk_version: int
+    ) -> None:
+        data = znodes.encode_topic(topic_id, assignment)
+        await self.write(epoch_zk_version, SetData(znodes.topic_path(topic), data))
+
+    async def topic_deletions(self, watcher: Watcher | None = None) -> set[str]:
+        return set(await self.children(znodes.DELETE_TOPICS, watcher))
+
+    async def remove_topic_deletions(self, topics: Iterable[str], epoch_zk_version: int) -> None:
+        await self._delete_all([znodes.delete_topic_path(topic) for topic in sorted(topics)], epoch_zk_version)
+
+    async def delete_topic(self, topic: str, epoch_zk_version: int) -> None:
+        """The end of a topic: its node with everything under it, its config, and the request to delete it, in this order."""
+        await self.delete_recursive(znodes.topic_path(topic), epoch_zk_version)
+        await self._delete_all([znodes.entity_config_path(f"topics/{topic}")], epoch_zk_version)
+        await self._delete_all([znodes.delete_topic_path(topic)], epoch_zk_version)
+
+    async def _delete_all(self, paths: Sequence[str], epoch_zk_version: int) -> None:
+        for result in await write_fenced(self.tree, epoch_zk_version, [Delete(path) for path in paths]):
+            if isinstance(result, TreeError) and not isinstance(result, NoNode):
+                raise result
+
+    # Configs
+
+    async def entity_config(self, entity_path: str) -> dict[str, str]:
+        node = await self.get(znodes.entity_config_path(entity_path))
+        return {} if node is None else znodes.decode_entity_config(node.data)
+
+    async def entity_configs(self, entity_type: str, names: Sequence[str]) -> dict[str, dict[str, str]]:
+        """The configs of many entities of a type; an empty one for an entity that has none."""
+        nodes = await self._get_all([znodes.entity_config_path(f"{entity_type}/{name}") for name in names])
+        return {
+            name: {} if node is None else znodes.decode_entity_config(node.data)
+            for name, node in zip(names, nodes, strict=True)
+        }
+
+    # Notifications and legacy requests
+
+    async def numbered_children(self, path: str, watcher: Watcher | None = None) -> list[str]:
+        """The sequential nodes under a path, oldest first."""
+        return sorted(await self.children(path, watcher))
+
+    async def datas(self, paths: Sequence[str]) -> list[bytes | None]:
+        """The data of several nodes; None for those that are gone."""
+        return [None if node is None else node.data for node in await self._get_all(paths)]
+
+    async def delete_children(self, path: str, names: Iterable[str], epoch_zk_version: int) -> None:
+        await self._delete_all([f"{path}/{name}" for name in names], epoch_zk_version)
+
+    async def partition_reassignment(self) -> dict[TopicPartition, tuple[int, ...]]:
+        """What `/admin/reassign_partitions` asks for; a node that cannot be read asks for nothing."""
+        node = await self.get(znodes.REASSIGN_PARTITIONS)
+        return {} if node is None else znodes.decode_reassignment(node.data)
+
+    async def set_or_create_partition_reassignment(
+        self, targets: Mapping[TopicPartition, Iterable[int]], epoch_zk_version: int
+    ) -> None:
+        data = znodes.encode_reassignment(targets)
+        try:
+            await self.write(epoch_zk_version, SetData(znodes.REASSIGN_PARTITIONS, data))
+        except NoNode:
+            await self.create_recursive(znodes.ADMIN)
+            await self.write(epoch_zk_version, Create(znodes.REASSIGN_PARTITIONS, data))
+
+    async def preferred_replica_election(self) -> tuple[TopicPartition, ...]:
+        node = await self.get(znodes.PREFERRED_REPLICA_ELECTION)
+        return () if node is None else znodes.decode_partitions(node.data)
+
+    async def delete_node(self, path: str, epoch_zk_version: int) -> None:
+        await self._delete_all([path], epoch_zk_version)
+
+    # Producer ids
+
+    async def next_producer_ids_block(
+        self, broker_id: int, size: int, epoch_zk_version: int | None
+    ) -> ProducerIdsBlock:
+        """Take the next block of producer ids; whoever loses the race for one tries the one after it."""
+        while True:
+            node = await self.tree.run(GetData(znodes.LATEST_PRODUCER_ID_BLOCK))
+            start = 0 if not node.data else znodes.decode_producer_ids_block(node.data).block_end + 1
+            block = ProducerIdsBlock(broker_id, start, start + size - 1)
+            write = SetData(znodes.LATEST_PRODUCER_ID_BLOCK, znodes.encode_producer_ids_block(block), node.stat.version)
+            try:
+                if epoch_zk_version is None:
+                    await self.tree.run(write)
+                else:
+                    await self.write(epoch_zk_version, write)
+            except BadVersion:
+                continue
+            return block
+
+
+def stat_of(result: WriteResult) -> Stat:
+    """The stat that a SetData answered."""
+    if not isinstance(result, Stat):
+        raise TypeError(f"{result!r} is no stat")
+    return result

@@ -1,0 +1,116 @@
+"""The state nodes of partitions: the store behind the state machines.
+
+Conditional writes compare the partition epoch, which is the version of the node, so that neither the controller nor a
+leader overwrites what it has not seen. Answers to the topic partition state methods of kafka.zk.KafkaZkClient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from odradek.controller import znodes
+from odradek.controller.leader_and_isr import LeaderAndIsr, LeaderIsrAndControllerEpoch
+from odradek.controller.metadata_client import MetadataClient, stat_of, write_fenced
+from odradek.controller.metadata_tree import (
+    BadVersion,
+    Create,
+    GetData,
+    NodeExists,
+    NoNode,
+    SetData,
+    TreeError,
+    WriteResult,
+)
+from odradek.controller.partition_states import LeadershipOrError, StateChangeFailed, StateUpdates
+from odradek.protocol.errors import KafkaError
+from odradek.protocol.topic_partition import TopicPartition
+from odradek.storage.config import LogConfig
+from odradek.storage.config_def import ConfigError
+
+if TYPE_CHECKING:
+    from odradek.controller.context import ControllerContext
+
+
+class PartitionStateNodes:
+    """Implements PartitionStateStore for one controller: the context carries its epoch and fencing token."""
+
+    def __init__(self, client: MetadataClient, context: ControllerContext, broker_settings: Mapping[str, str]) -> None:
+        self._client = client
+        self._context = context
+        self._broker_settings = broker_settings
+
+    async def read_partition_states(
+        self, partitions: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, LeaderIsrAndControllerEpoch | None]:
+        answers = await self._client.tree.submit([GetData(znodes.partition_state_path(p)) for p in partitions])
+        states: dict[TopicPartition, LeaderIsrAndControllerEpoch | None] = {}
+        for partition, answer in zip(partitions, answers, strict=True):
+            if not isinstance(answer, TreeError):
+                states[partition] = znodes.decode_partition_state(answer.data, answer.stat.version)
+            elif isinstance(answer, NoNode):
+                states[partition] = None
+            else:
+                raise answer
+        return states
+
+    async def create_partition_states(
+        self, states: Mapping[TopicPartition, LeaderIsrAndControllerEpoch]
+    ) -> dict[TopicPartition, StateChangeFailed]:
+        topics = dict.fromkeys(partition.topic for partition in states)
+        parents = [znodes.topic_partitions_path(topic) for topic in topics]
+        parents += [znodes.partition_path(partition) for partition in states]
+        # The parents first; that one of them is there already, left by an earlier attempt, does not matter.
+        for result in await self._write([Create(path) for path in parents]):
+            if isinstance(result, TreeError) and not isinstance(result, NodeExists | NoNode):
+                raise result
+        results = await self._write(
+            [
+                Create(znodes.partition_state_path(p), znodes.encode_partition_state(state))
+                for p, state in states.items()
+            ]
+        )
+        return {
+            partition: StateChangeFailed(f"cannot create its state node: {type(result).__name__} {result}")
+            for partition, result in zip(states, results, strict=True)
+            if isinstance(result, TreeError)
+        }
+
+    async def update_partition_states(self, leaderships: Mapping[TopicPartition, LeaderAndIsr]) -> StateUpdates:
+        results = await self._write(
+            [
+                SetData(
+                    znodes.partition_state_path(partition),
+                    znodes.encode_partition_state(LeaderIsrAndControllerEpoch(leadership, self._context.epoch)),
+                    leadership.partition_epoch,
+                )
+                for partition, leadership in leaderships.items()
+            ]
+        )
+        finished: dict[TopicPartition, LeadershipOrError] = {}
+        to_retry: list[TopicPartition] = []
+        for (partition, leadership), result in zip(leaderships.items(), results, strict=True):
+            if isinstance(result, BadVersion):
+                to_retry.append(partition)
+            elif isinstance(result, TreeError):
+                finished[partition] = StateChangeFailed(f"{type(result).__name__} {result}")
+            else:
+                finished[partition] = leadership.with_partition_epoch(stat_of(result).version)
+        return StateUpdates(finished, to_retry)
+
+    async def unclean_leader_election_topics(self, topics: Iterable[str]) -> set[str]:
+        configs = await self._client.entity_configs("topics", sorted(topics))
+        unclean: set[str] = set()
+        for topic, overrides in configs.items():
+            try:
+                if LogConfig.from_props(self._broker_settings, overrides).unclean_leader_election_enable:
+                    unclean.add(topic)
+            except (ConfigError, KafkaError):
+                # A config nobody can read allows nothing.
+                continue
+        return unclean
+
+    async def _write(self, operations: Sequence[Create | SetData]) -> list[WriteResult | TreeError]:
+        if not operations:
+            return []
+        return await write_fenced(self._client.tree, self._context.epoch_zk_version, operations)

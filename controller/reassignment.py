@@ -1,0 +1,75 @@
+"""The replicas of a partition, at rest and while they are being moved (KIP-455).
+
+While a partition is reassigned its replica list holds the target replicas first and then the original ones:
+
+| list | meaning |
+| --- | --- |
+| replicas | target ∪ original, target first |
+| adding | target − original: to be caught up |
+| removing | original − target: to be stopped once the target is in sync |
+
+From these three, which are all the topic node stores, origin and target can be told apart again: *original = replicas
+− adding*, *target = replicas − removing*. A reassignment that supersedes another starts from the same original, so
+replicas that were only ever being added fall out. The original *order* is lost when origin and target overlap.
+
+Answers to kafka.controller.ReplicaAssignment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaAssignment:
+    replicas: tuple[int, ...]
+    adding_replicas: tuple[int, ...] = ()
+    removing_replicas: tuple[int, ...] = ()
+
+    @property
+    def origin_replicas(self) -> tuple[int, ...]:
+        return _minus(self.replicas, self.adding_replicas)
+
+    @property
+    def target_replicas(self) -> tuple[int, ...]:
+        return _minus(self.replicas, self.removing_replicas)
+
+    @property
+    def is_being_reassigned(self) -> bool:
+        return bool(self.adding_replicas or self.removing_replicas)
+
+    def reassign_to(self, target: Iterable[int]) -> ReplicaAssignment:
+        """The assignment under which this partition moves from its original replicas to `target`."""
+        wanted = tuple(target)
+        original = self.origin_replicas
+        return ReplicaAssignment(
+            replicas=tuple(dict.fromkeys(wanted + original)),
+            adding_replicas=_minus(wanted, original),
+            removing_replicas=_minus(original, wanted),
+        )
+
+    def with_replica(self, replica: int) -> ReplicaAssignment:
+        return ReplicaAssignment((*self.replicas, replica), self.adding_replicas, self.removing_replicas)
+
+    def remove_replica(self, replica: int) -> ReplicaAssignment:
+        gone = (replica,)
+        return ReplicaAssignment(
+            _minus(self.replicas, gone), _minus(self.adding_replicas, gone), _minus(self.removing_replicas, gone)
+        )
+
+    def __str__(self) -> str:
+        def listed(replicas: tuple[int, ...]) -> str:
+            return ",".join(map(str, replicas))
+
+        return (
+            f"ReplicaAssignment(replicas={listed(self.replicas)}, addingReplicas={listed(self.adding_replicas)}, "
+            f"removingReplicas={listed(self.removing_replicas)})"
+        )
+
+
+NO_REPLICAS = ReplicaAssignment(())
+
+
+def _minus(replicas: tuple[int, ...], gone: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(replica for replica in replicas if replica not in gone)

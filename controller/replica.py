@@ -1,0 +1,21 @@
+"""The name of one replica. Answers to kafka.controller.PartitionAndReplica."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from odradek.protocol.topic_partition import TopicPartition
+
+
+class PartitionAndReplica(NamedTuple):
+    """One replica of a partition, named by the broker that hosts it."""
+
+    topic_partition: TopicPartition
+    replica: int
+
+    @property
+    def topic(self) -> str:
+        return self.topic_partition.topic
+
+    def __str__(self) -> str:
+        return f"[Topic={self.topic},Partition={self.topic_partition.partition},Replica={self.replica}]"
