@@ -1,0 +1,269 @@
+"""The configuration of a broker: texts from several sources, checked against the table, as typed attributes.
+
+A value comes from the first of: a dynamic value of this broker, a dynamic value for all brokers, the static settings, the
+defaults. Static settings come from the command line, the environment and the file (`config_sources.py`). A broker without
+ZooKeeper has its own defaults where Kafka's would leave a single node without groups and transactions; they are those of
+the server.properties that Apache Kafka ships, and count as static settings, as they would there.
+
+Every part of the broker that holds the object reads the value that holds now: `apply_dynamic` changes the attributes in
+place, between two callbacks of the loop, and tells which keys have changed.
+
+Answers to KafkaConfig and, for the order of sources, DynamicBrokerConfig.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Final, NamedTuple, cast
+
+from odradek.broker.config_checks import check_static, check_values
+from odradek.broker.config_keys import BROKER_CONFIG_KEYS, BROKER_CONFIGS, config_synonyms
+from odradek.broker.config_values import BrokerConfigValues
+from odradek.broker.endpoint import (
+    EndPoint,
+    SecurityProtocol,
+    parse_csv,
+    parse_csv_map,
+    parse_end_points,
+    parse_protocol_map,
+    parse_security_protocol,
+)
+from odradek.storage.config_def import ConfigError, ConfigType, ConfigValue, NoDefault
+
+__all__ = ["BROKER_CONFIGS", "BrokerConfig", "ConfigSource", "SynonymValue"]
+
+EMBEDDED_METADATA_DEFAULTS: Final[Mapping[str, str]] = {
+    "listeners": "PLAINTEXT://127.0.0.1:9092",
+    "log.dirs": "odradek-data",
+    "broker.id": "0",
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+}
+"""What a broker without ZooKeeper takes for keys that are not set."""
+
+_TYPED_ATTRIBUTES: Final = {name.replace("_", "."): name for name in BrokerConfigValues.__annotations__}
+
+
+class ConfigSource(IntEnum):
+    """Where a value comes from, as DescribeConfigs puts it on the wire."""
+
+    DYNAMIC_BROKER_CONFIG = 2
+    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
+    STATIC_BROKER_CONFIG = 4
+    DEFAULT_CONFIG = 5
+
+
+class SynonymValue(NamedTuple):
+    """One of the places a value could come from. `value` is None for a secret."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+
+
+class BrokerConfig(BrokerConfigValues):
+    """Typed values of all keys, and where each comes from. Raises ConfigError for a setting that cannot be."""
+
+    listeners: tuple[EndPoint, ...]
+    advertised_listeners: tuple[EndPoint, ...]
+    """Those of `advertised.listeners`, else the `listeners`, whose port may still be 0."""
+    advertise_connected_address: bool
+    """True on a lone broker that was not told what to advertise: clients are told the address they connected to."""
+    inter_broker_listener_name: str
+    inter_broker_security_protocol: SecurityProtocol
+    log_dirs: tuple[str, ...]
+    metadata_dir: str
+    max_connections_per_ip_overrides: dict[str, int]
+    zookeeper_connect: str | None
+
+    def __init__(self, settings: Mapping[str, str], *, origins: Mapping[str, str] | None = None) -> None:
+        """`origins` says for error messages where a setting was found."""
+        self._origins = dict(origins or {})
+        self._explicit = dict(settings)
+        self._static = _with_embedded_defaults(_with_node_id(settings))
+        self._dynamic_default: dict[str, str] = {}
+        self._dynamic_broker: dict[str, str] = {}
+        self._settings: dict[str, str] = {}
+        self._values: dict[str, ConfigValue] = {}
+        self._assign(*self._resolve({}, {}))
+        check_static(self)
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """The texts in force that are not defaults, dynamic ones included, by key: what topic configs fall back to."""
+        return self._settings
+
+    @property
+    def uses_zookeeper(self) -> bool:
+        return self.zookeeper_connect is not None
+
+    @property
+    def unknown_keys(self) -> list[str]:
+        """Settings that no key of the table claims; `listener.name.` prefixes are looked through."""
+        return sorted(name for name in self._explicit if self._type_of(name) is None)
+
+    def is_explicit(self, name: str) -> bool:
+        """Whether somebody has set the key, rather than a default of any kind."""
+        return name in self._settings and (name in self._explicit or self._settings[name] != self._static.get(name))
+
+    def value(self, name: str) -> ConfigValue:
+        """The typed value of any key of the table."""
+        return self._values[name]
+
+    def text(self, name: str) -> str | None:
+        """The value as a text, defaults included; None for null and for a secret."""
+        if self.is_sensitive(name):
+            return None
+        return self._settings[name] if name in self._settings else _default_text(name)
+
+    def is_sensitive(self, name: str) -> bool:
+        """Secrets, and everything of unknown type, are never shown."""
+        return self._type_of(name) in (None, ConfigType.PASSWORD)
+
+    def source(self, name: str) -> ConfigSource:
+        synonyms = self.synonyms(name)
+        return synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG
+
+    def synonyms(self, name: str) -> list[SynonymValue]:
+        """Every place that holds a value for the key, in order of precedence, from its own name on."""
+        names = config_synonyms(name)
+        hidden = self.is_sensitive(name)
+        found: list[SynonymValue] = []
+        for texts, source in (
+            (self._dynamic_broker, ConfigSource.DYNAMIC_BROKER_CONFIG),
+            (self._dynamic_default, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),
+            (self._static, ConfigSource.STATIC_BROKER_CONFIG),
+        ):
+            found += [SynonymValue(key, None if hidden else texts[key], source) for key in names if key in texts]
+        for key in names:
+            text = _default_text(key)
+            if text is not None:
+                found.append(SynonymValue(key, None if hidden else text, ConfigSource.DEFAULT_CONFIG))
+        start = next((index for index, synonym in enumerate(found) if synonym.name == name), len(found))
+        return found[start:]
+
+    def validate_dynamic(self, *, broker: Mapping[str, str], default: Mapping[str, str]) -> None:
+        """Raise ConfigError if these dynamic values could not be applied."""
+        self._resolve(broker, default)
+
+    def apply_dynamic(self, *, broker: Mapping[str, str], default: Mapping[str, str]) -> set[str]:
+        """Put dynamic values in force, this broker's own and those for all, and answer the keys whose value changed.
+
+        Nothing changes if one of them cannot be.
+        """
+        settings, values = self._resolve(broker, default)
+        changed = {name for name, value in values.items() if value != self._values.get(name)}
+        self._dynamic_broker, self._dynamic_default = dict(broker), dict(default)
+        self._assign(settings, values)
+        return changed
+
+    def _resolve(
+        self, broker: Mapping[str, str], default: Mapping[str, str]
+    ) -> tuple[dict[str, str], dict[str, ConfigValue]]:
+        settings = dict(self._static)
+        for layer in (default, broker):
+            for name in layer:
+                for synonym in config_synonyms(name) if name in BROKER_CONFIG_KEYS else ():
+                    settings.pop(synonym, None)
+            settings.update(layer)
+        values = {name: self._parse(name, settings) for name in BROKER_CONFIG_KEYS}
+        check_values(values)
+        return settings, values
+
+    def _parse(self, name: str, settings: Mapping[str, str]) -> ConfigValue:
+        key = BROKER_CONFIG_KEYS[name]
+        if name not in settings:
+            return key.default_value()
+        try:
+            return key.parse(settings[name])
+        except ConfigError as error:
+            origin = self._origins.get(name)
+            raise error if origin is None else ConfigError(f"{error} (from {origin})") from None
+
+    def _assign(self, settings: dict[str, str], values: dict[str, ConfigValue]) -> None:
+        listeners, advertised = _end_points(values)
+        name, protocol = _inter_broker_listener(values, settings)
+        overrides = _connection_overrides(values)
+        self._settings, self._values = settings, values
+        for key, attribute in _TYPED_ATTRIBUTES.items():
+            setattr(self, attribute, values[key])
+        self.zookeeper_connect = _text(values, "zookeeper.connect") or None
+        self.listeners = listeners
+        self.advertised_listeners = advertised or listeners
+        self.advertise_connected_address = self.zookeeper_connect is None and not advertised
+        self.inter_broker_listener_name, self.inter_broker_security_protocol = name, protocol
+        self.max_connections_per_ip_overrides = overrides
+        self.log_dirs = tuple(parse_csv(_text(values, "log.dirs") or _text(values, "log.dir")))
+        self.metadata_dir = _text(values, "metadata.dir") or (self.log_dirs[0] if self.log_dirs else "")
+
+    def _type_of(self, name: str) -> ConfigType | None:
+        return next((BROKER_CONFIG_KEYS[key].type for key in config_synonyms(name) if key in BROKER_CONFIG_KEYS), None)
+
+
+def _with_node_id(settings: Mapping[str, str]) -> dict[str, str]:
+    """broker.id and node.id stand for one another."""
+    texts = dict(settings)
+    for one, other in (("broker.id", "node.id"), ("node.id", "broker.id")):
+        if one in texts:
+            texts.setdefault(other, texts[one])
+    return texts
+
+
+def _with_embedded_defaults(settings: dict[str, str]) -> dict[str, str]:
+    if settings.get("zookeeper.connect", "").strip():
+        return settings
+    defaults = dict(EMBEDDED_METADATA_DEFAULTS)
+    if "log.dir" in settings:
+        del defaults["log.dirs"]
+    return _with_node_id({**defaults, **settings})
+
+
+def _default_text(name: str) -> str | None:
+    key = BROKER_CONFIG_KEYS.get(name)
+    return None if key is None or isinstance(key.default, NoDefault) else key.default
+
+
+def _text(values: Mapping[str, ConfigValue], name: str) -> str | None:
+    return cast("str | None", values[name])
+
+
+def _end_points(values: Mapping[str, ConfigValue]) -> tuple[tuple[EndPoint, ...], tuple[EndPoint, ...]]:
+    protocols = parse_protocol_map(_text(values, "listener.security.protocol.map") or "")
+    listeners = parse_end_points(_text(values, "listeners") or "", protocols)
+    if not listeners:
+        raise ConfigError("There must be at least one listener, listeners: ")
+    advertised = _text(values, "advertised.listeners")
+    return listeners, parse_end_points(advertised, protocols, distinct_ports=False) if advertised else ()
+
+
+def _inter_broker_listener(
+    values: Mapping[str, ConfigValue], settings: Mapping[str, str]
+) -> tuple[str, SecurityProtocol]:
+    name = _text(values, "inter.broker.listener.name")
+    if name is None:
+        key = "security.inter.broker.protocol"
+        protocol = parse_security_protocol(_text(values, key) or "", key)
+        return protocol.name, protocol
+    if "security.inter.broker.protocol" in settings:
+        raise ConfigError("Only one of inter.broker.listener.name and security.inter.broker.protocol should be set.")
+    protocols = parse_protocol_map(_text(values, "listener.security.protocol.map") or "")
+    found = protocols.get(name.upper())
+    if found is None:
+        raise ConfigError(
+            f"Listener with name {name.upper()} defined in inter.broker.listener.name not found in "
+            "listener.security.protocol.map."
+        )
+    return name.upper(), found
+
+
+def _connection_overrides(values: Mapping[str, ConfigValue]) -> dict[str, int]:
+    name = "max.connections.per.ip.overrides"
+    overrides = {}
+    for host, limit in parse_csv_map(name, _text(values, name) or "").items():
+        if not limit.isascii() or not limit.isdigit():
+            raise ConfigError.of_value(name, _text(values, name), f"'{limit}' is not a number of connections")
+        overrides[host] = int(limit)
+    return overrides

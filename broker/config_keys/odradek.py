@@ -1,0 +1,27 @@
+"""Keys that Apache Kafka does not have."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from odradek.broker.config_keys.key import BrokerConfigKey
+from odradek.storage.config_def import ConfigType, Importance, ValidString
+
+ODRADEK_KEYS: Final = (
+    BrokerConfigKey(
+        "metadata.dir",
+        ConfigType.STRING,
+        None,
+        Importance.HIGH,
+        "Where a broker without ZooKeeper keeps the cluster's metadata; the first of log.dirs if it is not set.",
+    ),
+    BrokerConfigKey(
+        "odradek.validate.records",
+        ConfigType.STRING,
+        "when-needed",
+        Importance.MEDIUM,
+        "When the single records of a produced batch are looked at: when something depends on them (compaction, timestamp "
+        "limits, conversion), or always, as Apache Kafka does. The header and checksum of a batch are always verified.",
+        ValidString(("when-needed", "always")),
+    ),
+)

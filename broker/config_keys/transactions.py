@@ -1,0 +1,109 @@
+"""Idempotent and transactional producers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from odradek.broker.config_keys.key import BrokerConfigKey, UpdateMode
+from odradek.storage.config_def import ConfigType, Importance, at_least
+
+TRANSACTION_KEYS: Final = (
+    BrokerConfigKey(
+        "transaction.state.log.min.isr",
+        ConfigType.INT,
+        "2",
+        Importance.HIGH,
+        "",
+        at_least(1),
+    ),
+    BrokerConfigKey(
+        "transaction.state.log.load.buffer.size",
+        ConfigType.INT,
+        "5242880",
+        Importance.HIGH,
+        "",
+        at_least(1),
+    ),
+    BrokerConfigKey(
+        "transaction.state.log.replication.factor",
+        ConfigType.SHORT,
+        "3",
+        Importance.HIGH,
+        "",
+        at_least(1),
+    ),
+    BrokerConfigKey(
+        "transaction.state.log.num.partitions",
+        ConfigType.INT,
+        "50",
+        Importance.HIGH,
+        "",
+        at_least(1),
+    ),
+    BrokerConfigKey(
+        "transaction.state.log.segment.bytes",
+        ConfigType.INT,
+        "104857600",
+        Importance.HIGH,
+        "",
+        at_least(1),
+    ),
+    BrokerConfigKey(
+        "transaction.partition.verification.enable",
+        ConfigType.BOOLEAN,
+        "true",
+        Importance.LOW,
+        "",
+        update_mode=UpdateMode.CLUSTER_WIDE,
+    ),
+    BrokerConfigKey(
+        "producer.id.expiration.ms",
+        ConfigType.INT,
+        "86400000",
+        Importance.LOW,
+        "",
+        at_least(1),
+        update_mode=UpdateMode.CLUSTER_WIDE,
+    ),
+    BrokerConfigKey(
+        "producer.id.expiration.check.interval.ms",
+        ConfigType.INT,
+        "600000",
+        Importance.LOW,
+        "",
+        at_least(1),
+        internal=True,
+    ),
+    BrokerConfigKey(
+        "transactional.id.expiration.ms",
+        ConfigType.INT,
+        "604800000",
+        Importance.HIGH,
+        "",
+        at_least(1),
+    ),
+    BrokerConfigKey(
+        "transaction.max.timeout.ms",
+        ConfigType.INT,
+        "900000",
+        Importance.HIGH,
+        "",
+        at_least(1),
+    ),
+    BrokerConfigKey(
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms",
+        ConfigType.INT,
+        "10000",
+        Importance.LOW,
+        "",
+        at_least(1),
+    ),
+    BrokerConfigKey(
+        "transaction.remove.expired.transaction.cleanup.interval.ms",
+        ConfigType.INT,
+        "3600000",
+        Importance.LOW,
+        "",
+        at_least(1),
+    ),
+)
