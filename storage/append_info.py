@@ -7,12 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
 
-from odradek.protocol.errors import KafkaError
-
-if TYPE_CHECKING:
-    from odradek.protocol.errors import ErrorCode
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 
 class AppendOrigin(Enum):
@@ -43,8 +39,17 @@ class LogAppendInfo:
     duplicate: bool = False
     """The batch had been appended before; the offsets are those of the first time and nothing was written."""
     flush_required: bool = False
-    """`flush.messages` asks for an fsync before the append counts: answer after
-    `UnifiedLog.when_flushed(last_offset + 1)`.     The append itself does not wait, for an fsync would stall the loop."""
+    """`flush.messages` asks for an fsync before the append counts: answer from
+    `UnifiedLog.when_flushed(last_offset + 1)`. The append itself does not wait, for an fsync would stall the loop."""
+
+
+class UnexpectedAppendOffsetError(KafkaError):
+    """A follower was given records that begin below its log end."""
+
+    def __init__(self, message: str, first_offset: int, last_offset: int) -> None:
+        super().__init__(ErrorCode.UNKNOWN_SERVER_ERROR, message)
+        self.first_offset = first_offset
+        self.last_offset = last_offset
 
 
 class RecordValidationError(KafkaError):

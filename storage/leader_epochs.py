@@ -99,14 +99,14 @@ class LeaderEpochs:
     def truncate_from_end(self, end_offset: int) -> None:
         """Drop the epochs that begin at the offset or later."""
         keep = bisect_left(self._entries, end_offset, key=_start)
-        if 0 <= end_offset and keep < len(self._entries):
+        if end_offset >= 0 and keep < len(self._entries):
             del self._entries[keep:]
             self._changed()
 
     def truncate_from_start(self, start_offset: int) -> None:
         """Let the log begin at the offset: the epoch it falls into begins there."""
         index = bisect_right(self._entries, start_offset, key=_start)
-        if index and self._entries[index - 1].start_offset != start_offset or index > 1:
+        if (index and self._entries[index - 1].start_offset != start_offset) or index > 1:
             self._entries[:index] = [EpochEntry(self._entries[index - 1].epoch, start_offset)]
             self._changed()
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from odradek.storage.environment import Environment
     from odradek.storage.file_records import BatchPosition
     from odradek.storage.file_system import Bytes
+    from odradek.storage.producer_state import CompletedTxn
 
 MAX_RELATIVE_OFFSET: Final = 2**31 - 1
 
@@ -209,8 +210,9 @@ class LogSegment:
                 return NO_TIMESTAMP
         return self._rolling_timestamp
 
-    def append_aborted(self, aborted: AbortedTxn) -> None:
-        self.txn_index.append(aborted)
+    def append_aborted_txn(self, txn: CompletedTxn, last_stable_offset: int) -> None:
+        """Note an aborted transaction whose marker has just been appended."""
+        self.txn_index.append(AbortedTxn(txn.producer_id, txn.first_offset, txn.last_offset, last_stable_offset))
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
@@ -254,10 +256,10 @@ class LogSegment:
 
     def read_next_offset(self) -> int:
         """The offset behind the last record; the base offset if there is none."""
-        last = None
-        for last in self.records.positions(self.offset_index.lookup(self.offset_index.last_offset).position):
-            pass
-        return self.base_offset if last is None else last.last_offset + 1
+        next_offset = self.base_offset
+        for batch in self.records.positions(self.offset_index.lookup(self.offset_index.last_offset).position):
+            next_offset = batch.last_offset + 1
+        return next_offset
 
     # -- time ---------------------------------------------------------------------------------------------------------
 

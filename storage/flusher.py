@@ -1,0 +1,166 @@
+"""Getting a log to the disk without waiting for it: fsync off the event loop, with the recovery point as its result.
+
+A flush up to an offset covers the segments from the recovery point on. One is under way at a time; requests that
+arrive meanwhile are served together by the next (group commit), so that `flush.messages=1` costs one fsync per round
+trip of the disk and not one per append.
+
+Invariants: the recovery point only advances to an offset that had been appended before the fsync began; truncation
+moves it back and voids the flush under way; after a failed fsync nothing is retried and the directory goes offline.
+
+Answers to UnifiedLog.flush and LocalLog.flush.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.storage.environment import Environment
+    from odradek.storage.segments import LogSegments
+
+    Flushed = Callable[[OSError | None], None]
+
+
+class LogFlusher:
+    """The recovery point of one log, and how it moves."""
+
+    __slots__ = (
+        "_environment",
+        "_generation",
+        "_in_flight",
+        "_on_failure",
+        "_requested",
+        "_segments",
+        "_waiting",
+        "last_flushed_ms",
+        "log_dir",
+        "recovery_point",
+    )
+
+    def __init__(
+        self,
+        log_dir: str,
+        segments: LogSegments,
+        recovery_point: int,
+        environment: Environment,
+        on_failure: Callable[[OSError], None],
+    ) -> None:
+        self.log_dir = log_dir
+        self.recovery_point = recovery_point
+        """The first offset not known to be on the disk."""
+        self.last_flushed_ms = environment.clock.time_ms()
+        self._segments = segments
+        self._environment = environment
+        self._on_failure = on_failure
+        self._requested = recovery_point
+        self._in_flight = False
+        self._generation = 0
+        self._waiting: list[tuple[int, Flushed]] = []
+
+    @property
+    def is_flushing(self) -> bool:
+        return self._in_flight
+
+    def flush(self, offset: int) -> None:
+        """See to it that everything below `offset` gets to the disk."""
+        if offset > self._requested:
+            self._requested = offset
+        self._pump()
+
+    def when_flushed(self, offset: int, callback: Flushed) -> None:
+        """Call back once everything below `offset` is on the disk, asking for it if nobody has."""
+        if offset <= self.recovery_point:
+            callback(None)
+            return
+        self._waiting.append((offset, callback))
+        self.flush(offset)
+
+    def flush_now(self, offset: int) -> None:
+        """Flush and wait: for start-up and shutdown, when there is no loop to stall."""
+        if offset <= self.recovery_point:
+            return
+        descriptors = self._descriptors(offset)
+        _sync_all(self._environment, descriptors, self.log_dir)
+        self._advance(offset)
+
+    def truncated_to(self, offset: int) -> None:
+        """The log was cut: what was promised beyond is void."""
+        self._generation += 1
+        self.recovery_point = min(self.recovery_point, offset)
+        self._requested = min(self._requested, offset)
+        # What waited for the removed records will not get them; their append is answered by the replica manager.
+        self._release(offset, None, include_beyond=True)
+
+    def _pump(self) -> None:
+        if self._in_flight or self._requested <= self.recovery_point:
+            return
+        self._in_flight = True
+        target, generation, environment = self._requested, self._generation, self._environment
+        try:
+            descriptors = self._descriptors(target)
+        except OSError as error:
+            self._failed(error)
+            return
+        log_dir = self.log_dir
+
+        def work() -> None:
+            _sync_all(environment, descriptors, log_dir)
+
+        def done(result: OSError | None) -> None:
+            self._in_flight = False
+            if isinstance(result, OSError):
+                self._failed(result)
+                return
+            if generation == self._generation:
+                self._advance(target)
+            self._pump()
+
+        environment.io_pool.submit(work, done)
+
+    def _descriptors(self, offset: int) -> list[int]:
+        descriptors: list[int] = []
+        try:
+            for segment in self._segments.range(self.recovery_point, offset):
+                descriptors += segment.sync_descriptors()
+        except OSError:
+            for fd in descriptors:
+                os.close(fd)
+            raise
+        return descriptors
+
+    def _advance(self, offset: int) -> None:
+        self.recovery_point = max(self.recovery_point, offset)
+        self.last_flushed_ms = self._environment.clock.time_ms()
+        self._release(self.recovery_point, None)
+
+    def _failed(self, error: OSError) -> None:
+        self._in_flight = False
+        self._requested = self.recovery_point
+        self._on_failure(error)
+        self._release(self.recovery_point, error, include_beyond=True)
+
+    def _release(self, offset: int, error: OSError | None, *, include_beyond: bool = False) -> None:
+        if not self._waiting:
+            return
+        waiting, self._waiting = self._waiting, []
+        for wanted, callback in waiting:
+            if wanted <= offset:
+                callback(None)
+            elif include_beyond:
+                callback(error)
+            else:
+                self._waiting.append((wanted, callback))
+
+
+def _sync_all(environment: Environment, descriptors: list[int], log_dir: str) -> None:
+    """The worker's part. Closes the descriptors whatever happens."""
+    try:
+        for fd in descriptors:
+            environment.fs.sync(fd)
+        environment.fs.sync_dir(log_dir)
+    finally:
+        for fd in descriptors:
+            os.close(fd)

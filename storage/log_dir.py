@@ -1,0 +1,182 @@
+"""One directory of `log.dirs`: its lock, its identity, its state of health, its sync queue.
+
+The lock is the record lock a JVM takes on `.lock`, so that the two exclude each other. Record locks belong to the
+process and fall when *any* descriptor of the file is closed: the file is therefore opened once, and a registry in this
+process refuses a second broker on the same directory.
+
+A failed directory stays failed until the next start: every log in it answers KAFKA_STORAGE_ERROR.
+
+Answers to the lock and offline handling of LogManager, LogDirFailureChannel, BrokerMetadataCheckpoint and
+CleanShutdownFileHandler.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import logging
+import os
+from typing import TYPE_CHECKING, Final
+
+from odradek.storage.sync_queue import SyncQueue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.storage.environment import Environment
+
+LOCK_FILE: Final = ".lock"
+CLEAN_SHUTDOWN_FILE: Final = ".kafka_cleanshutdown"
+META_PROPERTIES_FILE: Final = "meta.properties"
+_CLEAN_SHUTDOWN_CONTENT: Final = b'{"version":0,"brokerEpoch":-1}'
+
+logger = logging.getLogger(__name__)
+
+_locked_in_this_process: set[tuple[int, int]] = set()
+"""Device and inode of every lock file held. Process-wide because record locks are."""
+
+
+class LogDirError(Exception):
+    """A directory that cannot be used, with a reason for the operator."""
+
+
+class LogDir:
+    """A log directory. Synchronous and cheap until `open`."""
+
+    __slots__ = ("_environment", "_identity", "_lock_fd", "failure", "on_failure", "path", "sync_queue")
+
+    def __init__(self, path: str, environment: Environment) -> None:
+        self.path = os.path.abspath(path)
+        self.failure: OSError | None = None
+        self.on_failure: Callable[[LogDir], None] | None = None
+        self._environment = environment
+        self.sync_queue = SyncQueue(
+            environment.fs, environment.io_pool, lambda error: self.fail("Error while writing small files", error)
+        )
+        self._lock_fd = -1
+        self._identity = (0, 0)
+
+    def __repr__(self) -> str:
+        return f"LogDir({self.path!r})"
+
+    @property
+    def is_online(self) -> bool:
+        return self.failure is None
+
+    def file(self, name: str) -> str:
+        return os.path.join(self.path, name)
+
+    def fail(self, message: str, error: OSError) -> None:
+        """Take the directory offline, once."""
+        if self.failure is not None:
+            return
+        self.failure = error
+        logger.error("%s; stopping serving logs in dir %s: %s", message, self.path, error)
+        if self.on_failure is not None:
+            self.on_failure(self)
+
+    # -- the lock -----------------------------------------------------------------------------------------------------
+
+    def create(self) -> None:
+        """Make the directory if it is missing, and see that it can be written to."""
+        try:
+            self._environment.fs.make_dir(self.path)
+        except FileExistsError as error:
+            raise LogDirError(f"{self.path} is not a directory") from error
+        if not os.access(self.path, os.R_OK | os.W_OK | os.X_OK):
+            raise LogDirError(f"{self.path} cannot be read and written")
+
+    def lock(self) -> None:
+        """Take the directory for this broker, or raise LogDirError."""
+        fd = os.open(self.file(LOCK_FILE), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        status = os.fstat(fd)
+        identity = (status.st_dev, status.st_ino)
+        refusal = (
+            f"Failed to acquire lock on file .lock in {self.path}. A Kafka instance in another process or thread is "
+            "using this directory."
+        )
+        if identity in _locked_in_this_process:
+            # Closing this descriptor would release the other broker's lock (POSIX); it stays open instead.
+            raise LogDirError(refusal)
+        try:
+            fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(fd)
+            if error.errno not in (errno.EACCES, errno.EAGAIN):
+                raise
+            raise LogDirError(refusal) from error
+        self._lock_fd, self._identity = fd, identity
+        _locked_in_this_process.add(identity)
+
+    def unlock(self) -> None:
+        if self._lock_fd >= 0:
+            _locked_in_this_process.discard(self._identity)
+            os.close(self._lock_fd)
+            self._lock_fd = -1
+
+    # -- clean shutdown -----------------------------------------------------------------------------------------------
+
+    def take_clean_shutdown(self) -> bool:
+        """Whether the last stop was clean. The marker is removed at once: it speaks for one start only."""
+        path = self.file(CLEAN_SHUTDOWN_FILE)
+        if not os.path.exists(path):
+            return False
+        self._environment.fs.unlink(path)
+        return True
+
+    def mark_clean_shutdown(self) -> None:
+        """The last word of a clean stop, after everything else is on the disk."""
+        self._environment.fs.replace_file(self.file(CLEAN_SHUTDOWN_FILE), _CLEAN_SHUTDOWN_CONTENT)
+
+    # -- meta.properties ----------------------------------------------------------------------------------------------
+
+    def read_meta_properties(self) -> dict[str, str] | None:
+        """What the directory says it belongs to; None for an unformatted one."""
+        try:
+            with open(self.file(META_PROPERTIES_FILE), encoding="utf-8") as file:
+                return parse_properties(file.read())
+        except FileNotFoundError:
+            return None
+
+    def write_meta_properties(self, properties: dict[str, str]) -> None:
+        """Store the identity, if it differs from what is there."""
+        if properties == self.read_meta_properties():
+            return
+        content = "".join(f"{key}={value}\n" for key, value in properties.items()).encode()
+        self._environment.fs.replace_file(self.file(META_PROPERTIES_FILE), b"#\n" + content)
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """The few Java properties that meta.properties uses: `key=value` lines and comments."""
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        stripped = line.strip()
+        if stripped and stripped[0] not in "#!":
+            key, _, value = stripped.partition("=")
+            found[key.strip()] = value.strip()
+    return found
+
+
+def check_meta_properties(
+    found: dict[str, str] | None, *, path: str, broker_id: int | None, cluster_id: str | None
+) -> None:
+    """Refuse a directory of another broker, another cluster or a KRaft node, naming what it is and what it should be."""
+    if found is None:
+        return
+    version = found.get("version", "0")
+    if version != "0":
+        raise LogDirError(
+            f"{path}/{META_PROPERTIES_FILE} has version {version}: it was formatted for KRaft, which a broker in "
+            "ZooKeeper mode cannot use"
+        )
+    stored_broker, stored_cluster = found.get("broker.id"), found.get("cluster.id")
+    if broker_id is not None and stored_broker is not None and stored_broker != str(broker_id):
+        raise LogDirError(
+            f"Configured broker.id {broker_id} doesn't match stored broker.id {stored_broker} in "
+            f"{path}/{META_PROPERTIES_FILE}. If you moved your data, make sure your configured broker.id matches."
+        )
+    if cluster_id is not None and stored_cluster is not None and stored_cluster != cluster_id:
+        raise LogDirError(
+            f"The Cluster ID {cluster_id} doesn't match stored clusterId {stored_cluster} in "
+            f"{path}/{META_PROPERTIES_FILE}. The broker is trying to join the wrong cluster."
+        )

@@ -1,0 +1,71 @@
+"""Looking up offsets by time: what ListOffsets asks.
+
+    -1 latest          the reader's limit
+    -2 earliest        the log start offset; -4 earliest local is the same without tiered storage
+    -3 max timestamp   the record with the largest timestamp, the first of them
+    -5 latest tiered   offset -1: there is no tiered storage
+    >= 0               the first record as young as that
+
+Answers to UnifiedLog.fetchOffsetByTimestamp.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.storage.offsets import NO_EPOCH, NO_TIMESTAMP, TimestampAndOffset
+
+if TYPE_CHECKING:
+    from odradek.storage.segment import LogSegment
+    from odradek.storage.unified_log import UnifiedLog
+
+LATEST_TIMESTAMP: Final = -1
+EARLIEST_TIMESTAMP: Final = -2
+MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL_TIMESTAMP: Final = -4
+LATEST_TIERED_TIMESTAMP: Final = -5
+
+
+def lookup_by_timestamp(log: UnifiedLog, timestamp: int, limit: int) -> TimestampAndOffset | None:
+    """The answer for a reader who may see the offsets below `limit`."""
+    match timestamp:
+        case -1:
+            return TimestampAndOffset(NO_TIMESTAMP, limit, log.latest_epoch)
+        case -2 | -4:
+            earliest = log.leader_epochs.earliest_entry
+            epoch = NO_EPOCH
+            if earliest is not None and earliest.start_offset <= log.log_start_offset:
+                epoch = earliest.epoch
+            return TimestampAndOffset(NO_TIMESTAMP, log.log_start_offset, epoch)
+        case -5:
+            return TimestampAndOffset(NO_TIMESTAMP, -1, NO_EPOCH)
+        case -3:
+            found = _record_of_max_timestamp(log)
+        case _ if timestamp >= 0:
+            found = _first_record_since(log, timestamp)
+        case _:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"Unknown timestamp {timestamp} in a lookup of offsets")
+    return None if found is None or found.offset >= limit else found
+
+
+def _record_of_max_timestamp(log: UnifiedLog) -> TimestampAndOffset | None:
+    segment: LogSegment = max(log.segments, key=lambda candidate: candidate.largest.timestamp)
+    timestamp, offset = segment.largest
+    if timestamp < 0:
+        return None
+    for where in segment.records.positions(segment.offset_index.lookup(offset).position):
+        if segment.records.header_at(where).max_timestamp != timestamp:
+            continue
+        batch = segment.records.batch_at(where)
+        for record in batch.records():
+            if record.timestamp == timestamp:
+                return TimestampAndOffset(timestamp, record.offset, batch.partition_leader_epoch)
+    return None
+
+
+def _first_record_since(log: UnifiedLog, timestamp: int) -> TimestampAndOffset | None:
+    for segment in log.segments:
+        if segment.largest_timestamp >= timestamp:
+            return segment.find_by_timestamp(timestamp, log.log_start_offset)
+    return None

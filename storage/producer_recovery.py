@@ -1,0 +1,122 @@
+"""Rebuilding producer state from the log: the newest snapshot, then the batches behind it.
+
+Used at start-up, after a truncation, and while a segment is recovered. Only headers are read, except of control
+batches, whose record says which way a transaction ended.
+
+Answers to UnifiedLog.rebuildProducerState and loadProducersFromRecords.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.protocol.records.control import EndTransactionMarker
+from odradek.storage.append_info import AppendOrigin
+from odradek.storage.offsets import LogOffsetMetadata
+
+if TYPE_CHECKING:
+    from odradek.protocol.records.batch import AnyBatch
+    from odradek.storage.producer_state import CompletedTxn, ProducerAppendInfo
+    from odradek.storage.producer_state_manager import ProducerStateManager
+    from odradek.storage.segment import LogSegment
+    from odradek.storage.segments import LogSegments
+
+
+def apply_batch(
+    info: ProducerAppendInfo,
+    batch: AnyBatch,
+    *,
+    first_offset: LogOffsetMetadata,
+    last_offset: int,
+    max_timestamp: int,
+) -> CompletedTxn | None:
+    """Check one batch against its producer's state and collect it; the transaction it completes, if it does."""
+    if batch.is_control:
+        record = next(iter(batch.records()), None)
+        if record is None:
+            return None  # compaction has removed the marker together with all data of its transaction
+        marker = EndTransactionMarker.from_record(record)
+        return info.append_end_txn_marker(
+            is_abort=not marker.is_commit,
+            coordinator_epoch=marker.coordinator_epoch,
+            producer_epoch=batch.producer_epoch,
+            offset=first_offset.message_offset,
+            timestamp=record.timestamp,
+        )
+    info.append_data_batch(
+        epoch=batch.producer_epoch,
+        first_seq=batch.base_sequence,
+        last_seq=batch.last_sequence,
+        last_timestamp=max_timestamp,
+        first_offset=first_offset,
+        last_offset=last_offset,
+        is_transactional=batch.is_transactional,
+    )
+    return None
+
+
+def replay_batch(producers: ProducerStateManager, batch: AnyBatch) -> CompletedTxn | None:
+    """Apply a batch that is in the log already. Its completed transaction is to be completed by the caller."""
+    info = producers.prepare_update(batch.producer_id, AppendOrigin.REPLICATION)
+    completed = apply_batch(
+        info,
+        batch,
+        first_offset=LogOffsetMetadata(batch.base_offset),
+        last_offset=batch.last_offset,
+        max_timestamp=batch.max_timestamp,
+    )
+    producers.update(info)
+    return completed
+
+
+def rebuild_producer_state(
+    producers: ProducerStateManager,
+    segments: LogSegments,
+    *,
+    log_start_offset: int,
+    last_offset: int,
+    now_ms: int,
+    after_clean_shutdown: bool,
+) -> None:
+    """Bring the state to what the log says up to `last_offset`, leaving snapshots that make the next time cheap."""
+    to_snapshot = {last_offset}
+    if not segments.is_empty:
+        last_base = segments.active.base_offset
+        to_snapshot.add(last_base)
+        previous = segments.lower(last_base)
+        if previous is not None:
+            to_snapshot.add(previous.base_offset)
+    if producers.latest_snapshot_offset is None and after_clean_shutdown:
+        # No snapshot after a clean stop means a log from before there were any: Kafka does not scan it.
+        for offset in sorted(to_snapshot):
+            producers.map_end_offset = offset
+            producers.take_snapshot(sync=True)
+        return
+    was_empty = producers.is_empty and producers.map_end_offset >= last_offset
+    producers.truncate_and_reload(log_start_offset, last_offset, now_ms)
+    if last_offset > producers.map_end_offset and not was_empty:
+        for segment in segments.range(producers.map_end_offset, last_offset):
+            start = max(segment.base_offset, producers.map_end_offset, log_start_offset)
+            producers.map_end_offset = start
+            if segment.base_offset in to_snapshot:
+                producers.take_snapshot()
+            _replay_segment(producers, segment, start, last_offset)
+    producers.map_end_offset = last_offset
+    producers.take_snapshot()
+
+
+def _replay_segment(producers: ProducerStateManager, segment: LogSegment, start: int, end: int) -> None:
+    first = segment.translate_offset(start)
+    if first is None:
+        return
+    for where in segment.records.positions(first.position):
+        if where.last_offset >= end:
+            break
+        batch = segment.records.header_at(where)
+        if batch.producer_id < 0:
+            continue
+        if batch.is_control:
+            batch = segment.records.batch_at(where)
+        completed = replay_batch(producers, batch)
+        if completed is not None:
+            producers.complete_txn(completed)

@@ -1,0 +1,850 @@
+"""One partition's log: a `LocalLog` with the producers, leader epochs and watermarks that give its bytes a meaning.
+
+    log start offset <= last stable offset <= high watermark <= log end offset
+
+An append is one synchronous call: validate, assign offsets, note the epoch, roll if need be, check the producer, write,
+and only then change the state in memory. A read answers a region of a file, bounded by the reader's isolation.
+
+Invariants: the order above, always; an offset is given once; state in memory changes only after the write it describes;
+after an I/O error the whole directory is offline and every call answers KAFKA_STORAGE_ERROR. An fsync never happens
+here: flushes and small files go to the flusher and the directory's sync queue.
+
+Answers to UnifiedLog.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.records.errors import CorruptRecordError
+from odradek.protocol.records.layout import MAGIC_V2
+from odradek.storage import checkpoints, log_files, retention
+from odradek.storage.append_info import AppendOrigin, LogAppendInfo, UnexpectedAppendOffsetError
+from odradek.storage.fetch_data import FetchDataInfo, FetchIsolation
+from odradek.storage.flusher import LogFlusher
+from odradek.storage.offset_lookup import lookup_by_timestamp
+from odradek.storage.offsets import LogOffsetMetadata, TimestampAndOffset
+from odradek.storage.producer_recovery import apply_batch, rebuild_producer_state
+from odradek.storage.segment import MAX_RELATIVE_OFFSET, AppendedBatch, SegmentOffsetOverflowError
+from odradek.storage.validator import ValidationRules, analyze, validate_and_assign
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from odradek.protocol.records.batch import AnyBatch
+    from odradek.protocol.topic_partition import TopicPartition
+    from odradek.storage.config import LogConfig
+    from odradek.storage.environment import Environment
+    from odradek.storage.leader_epochs import EpochEntry, LeaderEpochs
+    from odradek.storage.local_log import LocalLog
+    from odradek.storage.log_dir import LogDir
+    from odradek.storage.offsets import EpochEndOffset
+    from odradek.storage.producer_state import BatchMetadata, CompletedTxn, ProducerAppendInfo, ProducerStateEntry
+    from odradek.storage.producer_state_manager import ProducerStateManager
+    from odradek.storage.segment import LogSegment
+    from odradek.storage.segments import LogSegments
+    from odradek.storage.validator import ValidatedBatch
+
+_NOTHING_APPENDED: Final = -1
+_MAX_POSITION: Final = 2**63 - 1
+DELETE_TO_HIGH_WATERMARK: Final = -1
+
+logger = logging.getLogger(__name__)
+
+
+class UnifiedLog:
+    """The log of one replica."""
+
+    def __init__(
+        self,
+        local_log: LocalLog,
+        log_dir: LogDir,
+        *,
+        log_start_offset: int,
+        recovery_point: int,
+        leader_epochs: LeaderEpochs,
+        producers: ProducerStateManager,
+        topic_id: bytes | None,
+        environment: Environment,
+    ) -> None:
+        self._local = local_log
+        self.log_dir = log_dir
+        self.topic_id = topic_id
+        self.log_start_offset = log_start_offset
+        self.leader_epochs = leader_epochs
+        self.producers = producers
+        self._environment = environment
+        self._clock = environment.clock
+        self._flusher = LogFlusher(
+            local_log.dir, local_log.segments, recovery_point, environment, self._on_flush_failure
+        )
+        self._high_watermark = LogOffsetMetadata(log_start_offset)
+        self._first_unstable: LogOffsetMetadata | None = None
+        self._rules = self._rules_of(local_log.config)
+        self._closed = False
+        self.leader_epochs.on_change = self._write_epochs
+        self._update_first_unstable_offset()
+
+    def __repr__(self) -> str:
+        return f"UnifiedLog({self.topic_partition}, start={self.log_start_offset}, end={self.log_end_offset})"
+
+    # -- what it is -----------------------------------------------------------------------------------------------------
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        return self._local.topic_partition
+
+    @property
+    def dir(self) -> str:
+        return self._local.dir
+
+    @property
+    def config(self) -> LogConfig:
+        return self._local.config
+
+    @property
+    def segments(self) -> LogSegments:
+        return self._local.segments
+
+    @property
+    def log_end_offset(self) -> int:
+        return self._local.log_end_offset
+
+    @property
+    def log_end_offset_metadata(self) -> LogOffsetMetadata:
+        return self._local.end_offset_metadata
+
+    @property
+    def recovery_point(self) -> int:
+        return self._flusher.recovery_point
+
+    @property
+    def last_flushed_ms(self) -> int:
+        return self._flusher.last_flushed_ms
+
+    @property
+    def unflushed_messages(self) -> int:
+        return self._local.log_end_offset - self._flusher.recovery_point
+
+    @property
+    def size(self) -> int:
+        return self._local.segments.size_in_bytes
+
+    @property
+    def latest_epoch(self) -> int:
+        return self.leader_epochs.latest_epoch
+
+    @property
+    def is_future(self) -> bool:
+        return self._local.dir.endswith(log_files.FUTURE_DIR_SUFFIX)
+
+    def active_producers(self) -> Mapping[int, ProducerStateEntry]:
+        return self.producers.active_producers
+
+    # -- watermarks -------------------------------------------------------------------------------------------------------
+
+    @property
+    def high_watermark(self) -> int:
+        return self._high_watermark.message_offset
+
+    @property
+    def high_watermark_metadata(self) -> LogOffsetMetadata:
+        """The high watermark with its position, looked up once."""
+        metadata = self._high_watermark
+        if metadata.segment_base_offset < 0:
+            metadata = self._high_watermark = self._local.locate(metadata.message_offset)
+        return metadata
+
+    @property
+    def last_stable_offset(self) -> int:
+        unstable, high_watermark = self._first_unstable, self._high_watermark.message_offset
+        if unstable is not None and unstable.message_offset < high_watermark:
+            return unstable.message_offset
+        return high_watermark
+
+    @property
+    def last_stable_offset_metadata(self) -> LogOffsetMetadata:
+        unstable = self._first_unstable
+        if unstable is None or unstable.message_offset >= self._high_watermark.message_offset:
+            return self.high_watermark_metadata
+        if unstable.segment_base_offset < 0:
+            unstable = self._first_unstable = self._local.locate(unstable.message_offset)
+        return unstable
+
+    @property
+    def first_unstable_offset(self) -> int | None:
+        return None if self._first_unstable is None else self._first_unstable.message_offset
+
+    def update_high_watermark(self, high_watermark: int) -> int:
+        """Set the high watermark, kept within [log start, log end]; answers what it became."""
+        end = self._local.log_end_offset
+        if high_watermark < self.log_start_offset:
+            metadata = LogOffsetMetadata(self.log_start_offset)
+        elif high_watermark >= end:
+            metadata = self._local.end_offset_metadata
+        else:
+            metadata = LogOffsetMetadata(high_watermark)
+        self._set_high_watermark(metadata)
+        return metadata.message_offset
+
+    def maybe_increment_high_watermark(self, new: int | LogOffsetMetadata) -> bool:
+        """Advance the high watermark; False when it is there already.
+
+        The same offset on a newer segment counts as an advance: its position has changed.
+        """
+        metadata = LogOffsetMetadata(new) if isinstance(new, int) else new
+        offset, end = metadata.message_offset, self._local.log_end_offset
+        if offset > end:
+            raise ValueError(
+                f"High watermark {offset} update exceeds current log end offset {end} of {self.topic_partition}"
+            )
+        old = self._high_watermark
+        if offset < old.message_offset or (offset == old.message_offset and not old.on_older_segment(metadata)):
+            return False
+        self._set_high_watermark(self._local.end_offset_metadata if offset == end else metadata)
+        return True
+
+    def _set_high_watermark(self, metadata: LogOffsetMetadata) -> None:
+        self._high_watermark = metadata
+        self.producers.on_high_watermark_updated(metadata.message_offset)
+        self._update_first_unstable_offset()
+
+    def _update_first_unstable_offset(self) -> None:
+        if self._first_unstable is None and not self.producers.has_transactions:
+            return
+        unstable = self.producers.first_unstable_offset
+        if unstable is not None and unstable.message_offset < self.log_start_offset:
+            unstable = LogOffsetMetadata(self.log_start_offset)
+        self._first_unstable = unstable
+
+    # -- appending ----------------------------------------------------------------------------------------------------------
+
+    def append_as_leader(
+        self,
+        records: memoryview,
+        leader_epoch: int,
+        *,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+        verification_guard: object | None = None,
+    ) -> LogAppendInfo:
+        """Append what a client or coordinator sent, giving it offsets. Raises KafkaError and appends nothing, or all."""
+        if self.log_dir.failure is not None:
+            self._raise_offline()
+        try:
+            found = analyze(records, self._rules, origin)
+            if not found:
+                return LogAppendInfo(
+                    first_offset=_NOTHING_APPENDED,
+                    last_offset=_NOTHING_APPENDED,
+                    max_timestamp=-1,
+                    log_start_offset=self.log_start_offset,
+                )
+            now_ms = self._clock.time_ms()
+            batch = validate_and_assign(
+                found,
+                self._rules,
+                origin,
+                next_offset=self._local.log_end_offset,
+                leader_epoch=leader_epoch,
+                now_ms=now_ms,
+            )
+            return self._append_validated(batch, leader_epoch, origin, verification_guard, now_ms)
+        except CorruptRecordError as error:
+            raise KafkaError(ErrorCode(error.error_code), str(error)) from error
+        except OSError as error:
+            self._fail("appending records", error)
+
+    def _append_validated(
+        self,
+        validated: ValidatedBatch,
+        leader_epoch: int,
+        origin: AppendOrigin,
+        verification_guard: object | None,
+        now_ms: int,
+    ) -> LogAppendInfo:
+        local = self._local
+        batch, parts, size, first_offset, last_offset, max_timestamp, log_append_time = validated
+        if leader_epoch != self.leader_epochs.latest_epoch:
+            self.leader_epochs.assign(leader_epoch, first_offset)
+        self._check_segment_size(size)
+        segment = self._maybe_roll(size, first_offset, last_offset, max_timestamp, now_ms)
+        info = completed = None
+        if batch.producer_id >= 0:
+            if origin is AppendOrigin.CLIENT and (duplicate := self._find_duplicate(batch)) is not None:
+                return self._answer_duplicate(duplicate)
+            info, completed = self._check_producer(
+                batch, segment, segment.size, first_offset, last_offset, max_timestamp, origin, verification_guard
+            )
+        segment.append(parts, last_offset, max_timestamp, last_offset)
+        local.log_end_offset = last_offset + 1
+        if info is not None:
+            self._apply_producers([info], [] if completed is None else [completed], segment)
+        self.producers.map_end_offset = last_offset + 1
+        if self._first_unstable is not None or self.producers.has_transactions:
+            self._update_first_unstable_offset()
+        config = local.config
+        flush_required = local.log_end_offset - self._flusher.recovery_point >= config.flush_messages
+        if flush_required:
+            self._flusher.flush(local.log_end_offset)
+        return LogAppendInfo(
+            first_offset=first_offset,
+            last_offset=last_offset,
+            max_timestamp=max_timestamp,
+            offset_of_max_timestamp=last_offset,
+            log_append_time=log_append_time,
+            log_start_offset=self.log_start_offset,
+            num_messages=last_offset - first_offset + 1,
+            num_batches=1,
+            size_in_bytes=size,
+            last_leader_epoch=leader_epoch,
+            flush_required=flush_required,
+        )
+
+    def append_as_follower(self, records: memoryview) -> LogAppendInfo:
+        """Append what a leader sent, with the offsets and epochs it gave."""
+        if self.log_dir.failure is not None:
+            self._raise_offline()
+        try:
+            found = analyze(records, self._rules, AppendOrigin.REPLICATION)
+            if not found:
+                return LogAppendInfo(
+                    first_offset=_NOTHING_APPENDED,
+                    last_offset=_NOTHING_APPENDED,
+                    max_timestamp=-1,
+                    log_start_offset=self.log_start_offset,
+                )
+            return self._append_replicated(found)
+        except CorruptRecordError as error:
+            raise KafkaError(ErrorCode(error.error_code), str(error)) from error
+        except OSError as error:
+            self._fail("appending records", error)
+
+    def _append_replicated(self, found: list[AnyBatch]) -> LogAppendInfo:
+        local = self._local
+        self._check_offsets_continue(found)
+        for batch in found:
+            if batch.magic < MAGIC_V2:
+                self.leader_epochs.clear()
+            elif batch.partition_leader_epoch != self.leader_epochs.latest_epoch:
+                self.leader_epochs.assign(batch.partition_leader_epoch, batch.base_offset)
+        entries = [
+            AppendedBatch(batch.last_offset, batch.max_timestamp, batch.last_offset, len(batch.buffer))
+            for batch in found
+        ]
+        size = sum(entry.size for entry in entries)
+        self._check_segment_size(size)
+        last = entries[-1]
+        largest = max(entries, key=_max_timestamp)
+        has_first_offset = found[0].magic >= MAGIC_V2
+        roll_offset = found[0].base_offset if has_first_offset else last.last_offset - MAX_RELATIVE_OFFSET
+        segment = self._maybe_roll(size, roll_offset, last.last_offset, largest.max_timestamp, self._clock.time_ms())
+        infos, completed = self._check_replicated_producers(found, segment)
+        segment.append_batches([batch.buffer for batch in found], entries)
+        local.log_end_offset = last.last_offset + 1
+        self._apply_producers(infos, completed, segment)
+        self.producers.map_end_offset = local.log_end_offset
+        self._update_first_unstable_offset()
+        flush_required = self.unflushed_messages >= local.config.flush_messages
+        if flush_required:
+            self._flusher.flush(local.log_end_offset)
+        first_offset = found[0].base_offset if has_first_offset else found[0].last_offset
+        return LogAppendInfo(
+            first_offset=first_offset,
+            last_offset=last.last_offset,
+            max_timestamp=largest.max_timestamp,
+            offset_of_max_timestamp=largest.last_offset,
+            log_start_offset=self.log_start_offset,
+            num_messages=last.last_offset - first_offset + 1,
+            num_batches=len(found),
+            size_in_bytes=size,
+            last_leader_epoch=found[-1].partition_leader_epoch,
+            flush_required=flush_required,
+        )
+
+    def _check_offsets_continue(self, found: list[AnyBatch]) -> None:
+        last_offset = -1
+        for batch in found:
+            if batch.last_offset <= last_offset:
+                raise KafkaError(
+                    ErrorCode.UNKNOWN_SERVER_ERROR,
+                    f"Out of order offsets found in append to {self.topic_partition}: "
+                    f"{[other.last_offset for other in found]}",
+                )
+            last_offset = batch.last_offset
+        first = found[0]
+        is_exact = first.magic >= MAGIC_V2
+        offset = first.base_offset if is_exact else first.last_offset
+        if offset < self._local.log_end_offset:
+            which = "First offset" if is_exact else "Last offset of the first batch"
+            raise UnexpectedAppendOffsetError(
+                f"Unexpected offset in append to {self.topic_partition}. {which} {offset} is less than the next "
+                f"offset {self._local.log_end_offset}. Last offset in append: {last_offset}. "
+                f"Log start offset = {self.log_start_offset}",
+                first.base_offset,
+                last_offset,
+            )
+
+    def _check_segment_size(self, size: int) -> None:
+        limit = self._local.config.segment_bytes
+        if size > limit:
+            raise KafkaError(
+                ErrorCode.RECORD_LIST_TOO_LARGE,
+                f"Message batch size is {size} bytes in append to partition {self.topic_partition}, which exceeds the "
+                f"maximum configured segment size of {limit}.",
+            )
+
+    # -- producers ------------------------------------------------------------------------------------------------------------
+
+    def _find_duplicate(self, batch: AnyBatch) -> BatchMetadata | None:
+        entry = self.producers.last_entry(batch.producer_id)
+        if entry is None:
+            return None
+        return entry.find_duplicate(batch.producer_epoch, batch.base_sequence, batch.last_sequence)
+
+    def _answer_duplicate(self, duplicate: BatchMetadata) -> LogAppendInfo:
+        return LogAppendInfo(
+            first_offset=duplicate.first_offset,
+            last_offset=duplicate.last_offset,
+            max_timestamp=duplicate.timestamp,
+            log_append_time=duplicate.timestamp,
+            log_start_offset=self.log_start_offset,
+            duplicate=True,
+        )
+
+    def _check_producer(
+        self,
+        batch: AnyBatch,
+        segment: LogSegment,
+        position: int,
+        first_offset: int,
+        last_offset: int,
+        max_timestamp: int,
+        origin: AppendOrigin,
+        verification_guard: object | None,
+    ) -> tuple[ProducerAppendInfo, CompletedTxn | None]:
+        producer_id = batch.producer_id
+        if batch.is_transactional and not self.has_ongoing_transaction(producer_id, batch.producer_epoch):
+            self._check_verified(batch, verification_guard)
+        info = self.producers.prepare_update(producer_id, origin)
+        completed = apply_batch(
+            info,
+            batch,
+            first_offset=LogOffsetMetadata(first_offset, segment.base_offset, position),
+            last_offset=last_offset,
+            max_timestamp=max_timestamp,
+        )
+        return info, completed
+
+    def _check_replicated_producers(
+        self, found: list[AnyBatch], segment: LogSegment
+    ) -> tuple[list[ProducerAppendInfo], list[CompletedTxn]]:
+        infos: dict[int, ProducerAppendInfo] = {}
+        completed: list[CompletedTxn] = []
+        position = segment.size
+        for batch in found:
+            producer_id = batch.producer_id
+            if producer_id >= 0:
+                info = infos.get(producer_id)
+                if info is None:
+                    info = infos[producer_id] = self.producers.prepare_update(producer_id, AppendOrigin.REPLICATION)
+                done = apply_batch(
+                    info,
+                    batch,
+                    first_offset=LogOffsetMetadata(batch.base_offset, segment.base_offset, position),
+                    last_offset=batch.last_offset,
+                    max_timestamp=batch.max_timestamp,
+                )
+                if done is not None:
+                    completed.append(done)
+            position += len(batch.buffer)
+        return list(infos.values()), completed
+
+    def _apply_producers(
+        self, infos: Sequence[ProducerAppendInfo], completed: Sequence[CompletedTxn], segment: LogSegment
+    ) -> None:
+        for info in infos:
+            self.producers.update(info)
+            if info.started_transactions or completed:
+                self.producers.clear_verification_state(info.producer_id)
+        for txn in completed:
+            complete_transaction(self.producers, segment, txn)
+
+    def has_ongoing_transaction(self, producer_id: int, producer_epoch: int) -> bool:
+        """Whether the producer has a transaction open here (in Kafka 3.9 of any epoch)."""
+        entry = self.producers.last_entry(producer_id)
+        return entry is not None and entry.current_txn_first_offset >= 0
+
+    def maybe_start_transaction_verification(
+        self, producer_id: int, sequence: int, producer_epoch: int
+    ) -> object | None:
+        """The guard the append must present once the coordinator has confirmed; None when a transaction is open."""
+        if self.has_ongoing_transaction(producer_id, producer_epoch):
+            return None
+        state = self.producers.maybe_create_verification_state(
+            producer_id, sequence, producer_epoch, self._clock.time_ms()
+        )
+        return state.guard
+
+    def _check_verified(self, batch: AnyBatch, guard: object | None) -> None:
+        if not self._environment.transaction_verification or batch.is_control:
+            return
+        state = self.producers.verification_states.get(batch.producer_id)
+        if state is None or state.guard is not guard:
+            raise KafkaError(ErrorCode.INVALID_TXN_STATE, "Record was not part of an ongoing transaction")
+
+    def remove_expired_producers(self, now_ms: int) -> int:
+        return self.producers.remove_expired(now_ms)
+
+    # -- rolling ------------------------------------------------------------------------------------------------------------------
+
+    def _maybe_roll(
+        self, size: int, first_offset: int, last_offset: int, max_timestamp: int, now_ms: int
+    ) -> LogSegment:
+        segment = self._local.segments.active
+        if segment.should_roll(self._local.config, size, last_offset, max_timestamp, now_ms):
+            return self._roll(first_offset)
+        return segment
+
+    def roll(self) -> LogSegment:
+        """Begin a new segment at the log's end."""
+        try:
+            return self._roll(0)
+        except OSError as error:
+            self._fail("rolling a segment", error)
+
+    def _roll(self, expected_offset: int) -> LogSegment:
+        segment = self._local.roll(expected_offset)
+        # The snapshot at a segment's base makes truncation to it cheap. It reaches the disk with the flush below.
+        self.producers.map_end_offset = max(self.producers.map_end_offset, self._local.log_end_offset)
+        snapshot = self.producers.take_snapshot()
+        if snapshot is not None:
+            self.log_dir.sync_queue.sync_fd(self._environment.fs.open(snapshot))
+        if self._high_watermark.message_offset >= self._local.log_end_offset:
+            self._high_watermark = self._local.end_offset_metadata
+        self._flusher.flush(segment.base_offset)
+        return segment
+
+    # -- reading ------------------------------------------------------------------------------------------------------------------
+
+    def read(
+        self, start_offset: int, max_length: int, isolation: FetchIsolation, min_one_message: bool
+    ) -> FetchDataInfo:
+        """Records from the batch that holds `start_offset` on, as far as the isolation lets see."""
+        if self.log_dir.failure is not None:
+            self._raise_offline()
+        if start_offset < self.log_start_offset:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"Received request for offset {start_offset} for partition {self.topic_partition}, but we only have "
+                f"log segments starting from offset: {self.log_start_offset}.",
+            )
+        try:
+            if isolation is FetchIsolation.LOG_END:
+                limit = self._local.end_offset_metadata
+            elif isolation is FetchIsolation.HIGH_WATERMARK:
+                limit = self.high_watermark_metadata
+            else:
+                limit = self.last_stable_offset_metadata
+            return self._local.read(
+                start_offset,
+                max_length,
+                limit,
+                min_one_message=min_one_message,
+                include_aborted=isolation is FetchIsolation.TXN_COMMITTED,
+            )
+        except OSError as error:
+            self._fail("reading", error)
+
+    def locate(self, offset: int) -> LogOffsetMetadata:
+        """The offset with its position: what a delayed fetch counts bytes by."""
+        return self._local.locate(offset)
+
+    def limit_of(self, isolation: FetchIsolation) -> int:
+        """The first offset a reader may not see."""
+        if isolation is FetchIsolation.LOG_END:
+            return self._local.log_end_offset
+        return self.high_watermark if isolation is FetchIsolation.HIGH_WATERMARK else self.last_stable_offset
+
+    def fetch_offset_by_timestamp(
+        self, timestamp: int, isolation: FetchIsolation = FetchIsolation.LOG_END
+    ) -> TimestampAndOffset | None:
+        """The answer to ListOffsets: -1 latest, -2 earliest, -3 largest timestamp, -4, -5, or a time; None if none."""
+        try:
+            return lookup_by_timestamp(self, timestamp, self.limit_of(isolation))
+        except CorruptRecordError as error:
+            raise KafkaError(ErrorCode(error.error_code), str(error)) from error
+        except OSError as error:
+            self._fail("fetching offset by timestamp", error)
+
+    # -- leader epochs ------------------------------------------------------------------------------------------------------------
+
+    def assign_epoch_start_offset(self, epoch: int, start_offset: int) -> None:
+        self.leader_epochs.assign(epoch, start_offset)
+
+    def end_offset_for_epoch(self, epoch: int) -> EpochEndOffset:
+        """(-1, -1) when undefined."""
+        return self.leader_epochs.end_offset_for(epoch, self._local.log_end_offset)
+
+    def _write_epochs(self, entries: Sequence[EpochEntry]) -> None:
+        path = os.path.join(self._local.dir, checkpoints.LEADER_EPOCH_FILE)
+        self.log_dir.sync_queue.write(path, checkpoints.encode_epochs(entries))
+
+    def assign_topic_id(self, topic_id: bytes) -> None:
+        """Note the topic's id, in memory and in partition.metadata. A different one known before is a breach."""
+        if self.topic_id == topic_id:
+            return
+        if self.topic_id is not None:
+            raise KafkaError(
+                ErrorCode.INCONSISTENT_TOPIC_ID,
+                f"Tried to assign a topic id to {self.topic_partition} that differs from the one in its log",
+            )
+        self.topic_id = topic_id
+        path = os.path.join(self._local.dir, checkpoints.PARTITION_METADATA_FILE)
+        self.log_dir.sync_queue.write(path, checkpoints.encode_partition_metadata(topic_id))
+
+    # -- log start offset, retention --------------------------------------------------------------------------------------------------
+
+    def maybe_increment_log_start_offset(self, offset: int, reason: str) -> bool:
+        """Move the log start up; the data below goes with the next retention pass."""
+        if offset > self.high_watermark:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"Cannot increment the log start offset to {offset} of partition {self.topic_partition} since it is "
+                f"larger than the high watermark {self.high_watermark}",
+            )
+        if offset <= self.log_start_offset:
+            return False
+        self.log_start_offset = offset
+        logger.info("Incremented log start offset of %s to %d due to %s", self.topic_partition, offset, reason)
+        self.leader_epochs.truncate_from_start(offset)
+        self.producers.on_log_start_offset_incremented(offset)
+        self._update_first_unstable_offset()
+        return True
+
+    def delete_records(self, offset: int) -> int:
+        """Answer DeleteRecords: everything below `offset` (-1: below the high watermark) is gone. The new log start."""
+        if not self.config.delete:
+            raise KafkaError(
+                ErrorCode.POLICY_VIOLATION,
+                f"Records of partition {self.topic_partition} can not be deleted due to the configured policy",
+            )
+        target = self.high_watermark if offset == DELETE_TO_HIGH_WATERMARK else offset
+        if target < 0:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE, f"The offset {target} for partition {self.topic_partition} is not valid"
+            )
+        self.maybe_increment_log_start_offset(target, "client delete records request")
+        return self.log_start_offset
+
+    def delete_old_segments(self) -> int:
+        """Apply retention; answers how many segments went."""
+        try:
+            removed = self._delete_segments(
+                retention.start_offset_breached(
+                    list(self.segments),
+                    high_watermark=self.high_watermark,
+                    log_end_offset=self.log_end_offset,
+                    log_start_offset=self.log_start_offset,
+                ),
+                f"they are below the log start offset {self.log_start_offset}",
+            )
+            if not self.config.delete:
+                return removed
+            removed += self._delete_segments(
+                retention.size_breached(
+                    list(self.segments),
+                    high_watermark=self.high_watermark,
+                    log_end_offset=self.log_end_offset,
+                    retention_bytes=self.config.retention_bytes,
+                ),
+                f"the log is larger than retention.bytes={self.config.retention_bytes}",
+            )
+            removed += self._delete_segments(
+                retention.time_breached(
+                    list(self.segments),
+                    high_watermark=self.high_watermark,
+                    log_end_offset=self.log_end_offset,
+                    retention_ms=self.config.retention_ms,
+                    now_ms=self._clock.time_ms(),
+                ),
+                f"they are older than retention.ms={self.config.retention_ms}",
+            )
+            return removed
+        except OSError as error:
+            self._fail("deleting segments", error)
+
+    def _delete_segments(self, deletable: list[LogSegment], reason: str) -> int:
+        if not deletable:
+            return 0
+        bases = [segment.base_offset for segment in deletable]
+        logger.info("Deleting segments %s of %s because %s", bases, self.topic_partition, reason)
+        if len(deletable) == len(self.segments):
+            self._roll(0)
+        following = self.segments.higher(bases[-1])
+        if following is not None:
+            # Readers must not find the segment missing before they are told that the log starts later.
+            self.maybe_increment_log_start_offset(following.base_offset, "segment deletion")
+        self._local.remove_segments(deletable)
+        self._delete_snapshots(deletable)
+        return len(deletable)
+
+    def _delete_snapshots(self, segments: Sequence[LogSegment]) -> None:
+        for segment in segments:
+            path = self.producers.mark_snapshot_for_deletion(segment.base_offset)
+            if path is not None:
+                self._local.delete_file_later(path)
+
+    # -- truncation -----------------------------------------------------------------------------------------------------------------------
+
+    def truncate_to(self, offset: int) -> bool:
+        """Let the log end at `offset`; False when it ends there or earlier already."""
+        if offset < 0:
+            raise ValueError(f"Cannot truncate partition {self.topic_partition} to a negative offset ({offset}).")
+        try:
+            if offset >= self._local.log_end_offset:
+                # A leader that appended nothing may have left an epoch at the end that the next leader contradicts.
+                self.leader_epochs.truncate_from_end(self._local.log_end_offset)
+                return False
+            if self.segments.first.base_offset > offset:
+                self.truncate_fully_and_start_at(offset)
+                return True
+            logger.info("Truncating %s to offset %d", self.topic_partition, offset)
+            removed = self._local.truncate_to(offset)
+            self._delete_snapshots(removed)
+            self._flusher.truncated_to(offset)
+            self.leader_epochs.truncate_from_end(offset)
+            self.log_start_offset = min(offset, self.log_start_offset)
+            self._rebuild_producers(offset)
+            if self.high_watermark >= offset:
+                self._set_high_watermark(self._local.end_offset_metadata)
+            else:
+                self._high_watermark = LogOffsetMetadata(self.high_watermark)
+                self._update_first_unstable_offset()
+            self.log_dir.sync_queue.sync_fd(self.segments.active.records.duplicate_fd())
+            self.log_dir.sync_queue.sync_dir(self._local.dir)
+            return True
+        except OSError as error:
+            self._fail("truncating", error)
+
+    def truncate_fully_and_start_at(self, offset: int, log_start_offset: int | None = None) -> None:
+        """Drop all data and begin anew at `offset`."""
+        try:
+            logger.info("Truncating %s fully, to start at offset %d", self.topic_partition, offset)
+            self._local.truncate_fully_and_start_at(offset)
+            self._flusher.truncated_to(offset)
+            self._flusher.recovery_point = offset
+            self.leader_epochs.clear()
+            self.producers.truncate_fully_and_start_at(offset)
+            self.log_start_offset = offset if log_start_offset is None else log_start_offset
+            self._rebuild_producers(offset)
+            self._set_high_watermark(self._local.end_offset_metadata)
+            self.log_dir.sync_queue.sync_dir(self._local.dir)
+        except OSError as error:
+            self._fail("truncating", error)
+
+    def _rebuild_producers(self, last_offset: int) -> None:
+        rebuild_producer_state(
+            self.producers,
+            self.segments,
+            log_start_offset=self.log_start_offset,
+            last_offset=last_offset,
+            now_ms=self._clock.time_ms(),
+            after_clean_shutdown=False,
+        )
+
+    # -- flushing ---------------------------------------------------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Get everything appended so far to the disk, in the background."""
+        self._flusher.flush(self._local.log_end_offset)
+
+    def when_flushed(self, offset: int, callback: Callable[[OSError | None], None]) -> None:
+        """Call back once everything below `offset` is on the disk, or with the error that prevents it."""
+        self._flusher.when_flushed(offset, callback)
+
+    def _on_flush_failure(self, error: OSError) -> None:
+        self.log_dir.fail(f"Error while flushing log for {self.topic_partition}", error)
+
+    # -- life -------------------------------------------------------------------------------------------------------------------------------
+
+    def update_config(self, config: LogConfig) -> None:
+        self._local.config = config
+        self._rules = self._rules_of(config)
+        for segment in self.segments:
+            segment.index_interval_bytes = config.index_interval_bytes
+
+    def _rules_of(self, config: LogConfig) -> ValidationRules:
+        return ValidationRules.of_config(
+            config,
+            self._local.topic_partition,
+            validate_all=self._environment.validate_all_records,
+            max_decompressed_bytes=self._environment.max_decompressed_bytes,
+        )
+
+    def rename_dir(self, path: str, *, keep_writing: bool = True) -> None:
+        """Rename the log's directory. What was queued for the old name is queued for the new one."""
+        dropped = self.log_dir.sync_queue.forget_dir(self._local.dir)
+        try:
+            self._local.rename_dir(path)
+        except OSError as error:
+            self._fail("renaming the log directory", error)
+        self.producers.rename_dir(path)
+        self._flusher.log_dir = path
+        if not keep_writing:
+            self.leader_epochs.on_change = None
+            return
+        if checkpoints.LEADER_EPOCH_FILE in dropped or not self.log_dir.sync_queue.is_idle:
+            self._write_epochs(self.leader_epochs.entries)
+        metadata_path = os.path.join(path, checkpoints.PARTITION_METADATA_FILE)
+        if self.topic_id is not None and not os.path.exists(metadata_path):
+            self.log_dir.sync_queue.write(metadata_path, checkpoints.encode_partition_metadata(self.topic_id))
+
+    def flush_now(self) -> None:
+        """Get everything to the disk and wait for it: for shutdown, when there is no loop to stall."""
+        self._flusher.flush_now(self._local.log_end_offset)
+
+    def close(self) -> None:
+        """Finish the files: a snapshot at the end, indexes cut to size, no descriptor kept."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            self.producers.take_snapshot(sync=True)
+            self._local.close()
+        except OSError as error:
+            self._fail("closing", error)
+
+    def discard(self) -> None:
+        """Let go of everything without writing: the directory failed or is to be deleted."""
+        self._closed = True
+        self.leader_epochs.on_change = None
+        self._local.discard()
+
+    def _fail(self, what: str, error: OSError) -> NoReturn:
+        """An I/O error takes the whole directory offline."""
+        message = f"Error while {what} for {self.topic_partition} in dir {self.log_dir.path}"
+        self.log_dir.fail(message, error)
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message) from error
+
+    def _raise_offline(self) -> NoReturn:
+        raise KafkaError(
+            ErrorCode.KAFKA_STORAGE_ERROR,
+            f"The log dir {self.log_dir.path} is already offline due to a previous IO exception.",
+        )
+
+
+def complete_transaction(producers: ProducerStateManager, segment: LogSegment, txn: CompletedTxn) -> None:
+    """Note a finished transaction: in the segment's index if it aborted, then in the producer state."""
+    if txn.is_aborted:
+        segment.append_aborted_txn(txn, producers.last_stable_offset(txn))
+    producers.complete_txn(txn)
+
+
+def _max_timestamp(batch: AppendedBatch) -> int:
+    return batch.max_timestamp
+
+
+__all__ = ["SegmentOffsetOverflowError", "UnifiedLog", "complete_transaction"]

@@ -1,0 +1,385 @@
+"""Validation of what is appended, and assignment of offsets by the leader.
+
+    source codec -> target codec             treatment
+    ---------------------------------------  ------------------------------------------------------------------
+    same, magic 2, inner offsets 0..n-1      in place: base offset and leader epoch are set, outside the CRC;
+                                             timestamp type and max timestamp too if they change, with a new CRC
+    control batch, uncompressed              in place, whatever the target
+    another codec, gaps in offsets, magic<2  opened and rebuilt with the target codec
+
+The header of a batch is always checked. Its records are walked only where something depends on them: compacted topics
+need keys, timestamp limits need timestamps, a rebuild needs everything; or always, with
+`odradek.validate.records=always`. Without a walk the batch's own max timestamp is believed. This is a named difference
+to Apache Kafka, which always walks.
+
+Invariants: nothing here touches a log or the given bytes; the result's parts, joined, are one batch of magic 2 whose
+CRC is right; a refused append has raised.
+
+Answers to LogValidator and UnifiedLog.analyzeAndValidateRecords.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.records.batch import RecordBatch, batches
+from odradek.protocol.records.compression import CompressionType
+from odradek.protocol.records.convert import deep_records, rebuild
+from odradek.protocol.records.layout import (
+    BATCH_OVERHEAD,
+    CREATE_TIME,
+    LOG_APPEND_TIME,
+    LOG_OVERHEAD,
+    MAGIC_POSITION,
+    MAGIC_V2,
+    MAX_DECOMPRESSED_BYTES,
+    NO_TIMESTAMP,
+    PREFIX_SIZE,
+)
+from odradek.storage.append_info import AppendOrigin, RecordValidationError
+from odradek.storage.config import LONG_MAX
+
+if TYPE_CHECKING:
+    from odradek.protocol.records.batch import AnyBatch
+    from odradek.protocol.records.record import Record, RecordsSummary
+    from odradek.storage.config import LogConfig
+
+    Bytes = bytes | bytearray | memoryview
+
+_TARGET_CODECS: Final = {
+    "uncompressed": CompressionType.NONE,
+    "gzip": CompressionType.GZIP,
+    "snappy": CompressionType.SNAPPY,
+    "lz4": CompressionType.LZ4,
+    "zstd": CompressionType.ZSTD,
+}
+_SHOWN_RECORD_ERRORS: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidationRules:
+    """What a topic's config asks of an append, worked out once per change of the config."""
+
+    partition: object
+    max_message_bytes: int
+    compact: bool
+    timestamp_type: int
+    timestamp_before_max_ms: int
+    timestamp_after_max_ms: int
+    target_codec: int | None
+    """None keeps the producer's."""
+    level: int | None
+    walk_records: bool
+    max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES
+
+    @classmethod
+    def of_config(
+        cls,
+        config: LogConfig,
+        partition: object,
+        *,
+        validate_all: bool = False,
+        max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
+    ) -> ValidationRules:
+        codec = _TARGET_CODECS.get(config.compression_type)
+        levels = {
+            CompressionType.GZIP: config.compression_gzip_level,
+            CompressionType.LZ4: config.compression_lz4_level,
+            CompressionType.ZSTD: config.compression_zstd_level,
+        }
+        has_limits = (
+            config.message_timestamp_before_max_ms != LONG_MAX or config.message_timestamp_after_max_ms != LONG_MAX
+        )
+        return cls(
+            partition=partition,
+            max_message_bytes=config.max_message_bytes,
+            compact=config.compact,
+            timestamp_type=config.message_timestamp_type,
+            timestamp_before_max_ms=config.message_timestamp_before_max_ms,
+            timestamp_after_max_ms=config.message_timestamp_after_max_ms,
+            target_codec=codec,
+            level=None if codec is None else levels.get(codec),
+            walk_records=validate_all
+            or config.compact
+            or (has_limits and config.message_timestamp_type == CREATE_TIME),
+            max_decompressed_bytes=max_decompressed_bytes,
+        )
+
+
+class ValidatedBatch(NamedTuple):
+    """A batch ready to be written: `parts`, with offsets assigned. `batch` is a view that may still lack them."""
+
+    batch: RecordBatch
+    parts: list[Bytes]
+    size: int
+    first_offset: int
+    last_offset: int
+    max_timestamp: int
+    log_append_time: int
+
+
+def analyze(records: memoryview, rules: ValidationRules, origin: AppendOrigin) -> list[AnyBatch]:
+    """The whole batches in the bytes, each with a right CRC; a partial one at the end is left out."""
+    found: list[AnyBatch]
+    size = len(records)
+    if (
+        size >= BATCH_OVERHEAD
+        and records[MAGIC_POSITION] == MAGIC_V2
+        and (single := RecordBatch(records)).length + LOG_OVERHEAD == size
+    ):
+        found = [single]
+    else:
+        found = list(batches(records))
+    is_client = origin is AppendOrigin.CLIENT
+    for batch in found:
+        if is_client and batch.magic >= MAGIC_V2 and batch.base_offset != 0:
+            raise KafkaError(
+                ErrorCode.INVALID_RECORD,
+                f"The baseOffset of the record batch in the append to {rules.partition} should be 0, but it is "
+                f"{batch.base_offset}",
+            )
+        if origin is not AppendOrigin.REPLICATION and batch.size_in_bytes > rules.max_message_bytes:
+            raise KafkaError(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"The record batch size in the append to {rules.partition} is {batch.size_in_bytes} bytes which "
+                f"exceeds the maximum configured value of {rules.max_message_bytes}.",
+            )
+        if not batch.is_valid():
+            raise KafkaError(
+                ErrorCode.CORRUPT_MESSAGE,
+                f"Record is corrupt (stored crc = {batch.crc}) in topic partition {rules.partition}.",
+            )
+    return found
+
+
+def validate_and_assign(
+    found: list[AnyBatch],
+    rules: ValidationRules,
+    origin: AppendOrigin,
+    *,
+    next_offset: int,
+    leader_epoch: int,
+    now_ms: int,
+) -> ValidatedBatch:
+    """Check what a leader must check and assign offsets from `next_offset` on. `found` comes from `analyze`."""
+    first = found[0]
+    source_codec = _source_codec(found)
+    if len(found) > 1 and (first.magic >= MAGIC_V2 or source_codec != CompressionType.NONE):
+        raise KafkaError(ErrorCode.INVALID_RECORD, "Compressed outer record has more than one batch")
+    for batch in found:
+        _check_batch(first, batch, origin, rules)
+    target_codec = source_codec if rules.target_codec is None else rules.target_codec
+    if not isinstance(first, RecordBatch):
+        return _rebuild(found, rules, source_codec, target_codec, next_offset, leader_epoch, now_ms)
+    in_place = source_codec == target_codec or (first.is_control and source_codec == CompressionType.NONE)
+    has_wrong_time = first.timestamp_type == LOG_APPEND_TIME and (
+        rules.timestamp_type == LOG_APPEND_TIME or first.max_timestamp == NO_TIMESTAMP
+    )
+    if not in_place:
+        return _rebuild(found, rules, source_codec, target_codec, next_offset, leader_epoch, now_ms)
+    if has_wrong_time or (rules.walk_records and origin is AppendOrigin.CLIENT):
+        summary = first.summary(rules.max_decompressed_bytes)
+        if has_wrong_time or _has_bad_records(first, summary, rules, source_codec, now_ms):
+            _raise_record_errors([first], rules, source_codec, now_ms)
+        if source_codec != CompressionType.NONE and not summary.has_sequential_offsets:
+            return _rebuild(found, rules, source_codec, target_codec, next_offset, leader_epoch, now_ms)
+        max_timestamp = summary.max_timestamp if first.timestamp_type == CREATE_TIME else first.max_timestamp
+    else:
+        max_timestamp = first.max_timestamp
+    return _assign_in_place(first, rules, next_offset, leader_epoch, max_timestamp, now_ms)
+
+
+def _source_codec(found: list[AnyBatch]) -> int:
+    """The codec of the last compressed batch."""
+    codec = 0
+    for batch in found:
+        codec = batch.compression_type or codec
+    if codec > CompressionType.ZSTD:
+        raise KafkaError(ErrorCode.INVALID_RECORD, f"Unknown compression type id: {codec}")
+    return codec
+
+
+def _check_batch(first: AnyBatch, batch: AnyBatch, origin: AppendOrigin, rules: ValidationRules) -> None:
+    if batch.magic != first.magic:
+        raise KafkaError(
+            ErrorCode.INVALID_RECORD,
+            f"Batch magic {batch.magic} is not the same as the first batch's magic byte {first.magic} in topic "
+            f"partition {rules.partition}",
+        )
+    if origin is not AppendOrigin.CLIENT or not isinstance(batch, RecordBatch):
+        return
+    delta, count = batch.last_offset_delta, batch.record_count
+    problem = None
+    if delta < 0:
+        problem = f"Batch has an invalid offset range: [{batch.base_offset}, {batch.last_offset}]"
+    elif count <= 0:
+        problem = f"Invalid reported count for record batch: {count}"
+    elif count != delta + 1:
+        problem = (
+            f"Inconsistent batch offset range [{batch.base_offset}, {batch.last_offset}] and count of records {count}"
+        )
+    elif batch.is_control:
+        problem = "Clients are not allowed to write control records"
+    elif batch.producer_id >= 0 and batch.base_sequence < 0:
+        problem = f"Invalid sequence number {batch.base_sequence} in record batch with producerId {batch.producer_id}"
+    if problem is not None:
+        raise KafkaError(ErrorCode.INVALID_RECORD, f"{problem} in topic partition {rules.partition}")
+
+
+def _assign_in_place(
+    batch: RecordBatch,
+    rules: ValidationRules,
+    next_offset: int,
+    leader_epoch: int,
+    max_timestamp: int,
+    now_ms: int,
+) -> ValidatedBatch:
+    buffer = batch.buffer
+    last_offset = next_offset + batch.last_offset_delta
+    log_append_time = NO_TIMESTAMP
+    if rules.timestamp_type == LOG_APPEND_TIME:
+        max_timestamp = log_append_time = now_ms
+    parts: list[Bytes]
+    if max_timestamp == batch.max_timestamp and rules.timestamp_type == batch.timestamp_type:
+        parts = [batch.prefix(next_offset, leader_epoch), buffer[PREFIX_SIZE:]]
+    else:
+        header = batch.header(
+            base_offset=next_offset,
+            partition_leader_epoch=leader_epoch,
+            timestamp_type=rules.timestamp_type,
+            max_timestamp=max_timestamp,
+        )
+        parts = [header, buffer[BATCH_OVERHEAD:]]
+    return ValidatedBatch(batch, parts, len(buffer), next_offset, last_offset, max_timestamp, log_append_time)
+
+
+def _rebuild(
+    found: list[AnyBatch],
+    rules: ValidationRules,
+    source_codec: int,
+    target_codec: int,
+    next_offset: int,
+    leader_epoch: int,
+    now_ms: int,
+) -> ValidatedBatch:
+    """Open everything and write it anew as one batch with the target codec."""
+    _raise_record_errors(found, rules, source_codec, now_ms)
+    is_append_time = rules.timestamp_type == LOG_APPEND_TIME
+    built = rebuild(
+        [record for batch in found for record in _deep_records(batch, rules)],
+        base_offset=next_offset,
+        compression_type=target_codec,
+        level=rules.level,
+        timestamp_type=rules.timestamp_type,
+        log_append_time=now_ms if is_append_time else NO_TIMESTAMP,
+        like=found[0],
+        partition_leader_epoch=leader_epoch,
+    )
+    if len(built) > rules.max_message_bytes:
+        raise KafkaError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"Message batch size is {len(built)} bytes in append to partition {rules.partition} which exceeds the "
+            f"maximum configured size of {rules.max_message_bytes}.",
+        )
+    batch = RecordBatch(memoryview(built))
+    return ValidatedBatch(
+        batch,
+        [built],
+        len(built),
+        next_offset,
+        batch.last_offset,
+        batch.max_timestamp,
+        now_ms if is_append_time else NO_TIMESTAMP,
+    )
+
+
+def _deep_records(batch: AnyBatch, rules: ValidationRules) -> list[Record]:
+    return deep_records(batch, max_decompressed_bytes=rules.max_decompressed_bytes)
+
+
+def _has_bad_records(
+    batch: RecordBatch, summary: RecordsSummary, rules: ValidationRules, source_codec: int, now_ms: int
+) -> bool:
+    """Whether any record would be refused, told from the sums alone."""
+    if rules.compact and summary.keyless:
+        return True
+    if source_codec != CompressionType.NONE and summary.compressed_attribute:
+        return True
+    if rules.timestamp_type != CREATE_TIME:
+        return False
+    youngest, oldest = summary.max_timestamp, summary.min_timestamp
+    if batch.timestamp_type == LOG_APPEND_TIME:
+        youngest = oldest = batch.max_timestamp
+    return (oldest != NO_TIMESTAMP and now_ms - oldest > rules.timestamp_before_max_ms) or (
+        youngest != NO_TIMESTAMP and youngest - now_ms > rules.timestamp_after_max_ms
+    )
+
+
+def _raise_record_errors(found: list[AnyBatch], rules: ValidationRules, source_codec: int, now_ms: int) -> None:
+    """Look at every record and raise with the list of those that are refused, if there are any."""
+    for batch in found:
+        errors: list[tuple[int, str]] = []
+        has_time_error = False
+        is_compressed_inside = (
+            source_codec != CompressionType.NONE
+            and isinstance(batch, RecordBatch)
+            and batch.summary(rules.max_decompressed_bytes).compressed_attribute
+        )
+        for index, record in enumerate(_deep_records(batch, rules)):
+            message = _key_error(record, rules)
+            if is_compressed_inside:
+                message = (
+                    "Compressed outer record should not have an inner record with a compression attribute set: "
+                    f"{_shown(record)}"
+                )
+            if message is None and (message := _timestamp_error(batch, record, rules, now_ms)) is not None:
+                has_time_error = True
+            if message is not None:
+                errors.append((index, message))
+        if not errors:
+            continue
+        if has_time_error:
+            raise RecordValidationError(
+                ErrorCode.INVALID_TIMESTAMP, "One or more records have been rejected due to invalid timestamp", errors
+            )
+        shown = ", ".join(
+            f"RecordError(batchIndex={index}, message='{message}')" for index, message in errors[:_SHOWN_RECORD_ERRORS]
+        )
+        raise RecordValidationError(
+            ErrorCode.INVALID_RECORD,
+            f"One or more records have been rejected due to {len(errors)} record errors in total, and only showing "
+            f"the first three errors at most: [{shown}]",
+            errors,
+        )
+
+
+def _key_error(record: Record, rules: ValidationRules) -> str | None:
+    if rules.compact and record.key is None:
+        return f"Compacted topic cannot accept message without key in topic partition {rules.partition}"
+    return None
+
+
+def _timestamp_error(batch: AnyBatch, record: Record, rules: ValidationRules, now_ms: int) -> str | None:
+    timestamp = record.timestamp
+    if rules.timestamp_type == CREATE_TIME and timestamp != NO_TIMESTAMP:
+        age = now_ms - timestamp
+        if age > rules.timestamp_before_max_ms or -age > rules.timestamp_after_max_ms:
+            return (
+                f"Timestamp {timestamp} of message with offset {record.offset} is out of range. The timestamp should "
+                f"be within [{now_ms - rules.timestamp_before_max_ms}, {now_ms + rules.timestamp_after_max_ms}]"
+            )
+    elif batch.timestamp_type == LOG_APPEND_TIME:
+        return (
+            f"Invalid timestamp type in message {_shown(record)}. Producer should not set timestamp type to "
+            "LogAppendTime."
+        )
+    return None
+
+
+def _shown(record: Record) -> str:
+    return (
+        f"DefaultRecord(offset={record.offset}, timestamp={record.timestamp}, "
+        f"key={len(record.key or b'')} bytes, value={len(record.value or b'')} bytes)"
+    )
