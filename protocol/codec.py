@@ -48,13 +48,13 @@ Part = bytes | bytearray | memoryview | RecordsRegion
 
 
 class DecodeBudget(NamedTuple):
-    """What one message may make the decoder build. The bytes themselves are bounded by the size of the frame."""
+    """What one message may make the decoder build. The bytes themselves are bounded by the size of the frame.
+
+    Without one, `decode` applies the message's own `MAX_VALUES`.
+    """
 
     values: int = MAX_DECODED_VALUES
     tagged_fields: int = MAX_TAGGED_FIELDS
-
-
-DEFAULT_BUDGET = DecodeBudget()
 
 
 def decode(
@@ -77,7 +77,7 @@ def decode_from(
 ) -> tuple[M, int]:
     """The message at `position` in `buffer`, and the position after it."""
     decoder: Any = message_type.DECODERS.get(version) or _compile_decoder(message_type, version)
-    values, tagged_fields = budget or DEFAULT_BUDGET
+    values, tagged_fields = budget or (message_type.MAX_VALUES, MAX_TAGGED_FIELDS)
     try:
         return decoder(buffer, position, values, tagged_fields)  # type: ignore[no-any-return]
     except (StructError, IndexError):

@@ -11,9 +11,13 @@ from __future__ import annotations
 MAX_STRING_BYTES = 0x7FFF
 """Kafka's bound for strings, also where the compact encoding could say more."""
 
-MAX_DECODED_VALUES = 10_000_000
-"""Values one message may hold in its arrays: an element counts one, a struct one more per field. A full UpdateMetadata
-for 200,000 partitions with three replicas needs about half of it."""
+MAX_DECODED_VALUES = 1_000_000
+"""Values one message may hold in its arrays: an element counts one, a struct one more for each field. That is a Fetch
+of 125,000 partitions. At worst it makes 50 MB of objects."""
+
+MAX_CLUSTER_VALUES = 10_000_000
+"""The same for what a controller sends about every partition of the cluster: a full UpdateMetadata counts about 20 for
+a partition with three replicas."""
 
 MAX_TAGGED_FIELDS = 128
 """Tagged fields in one section. Kafka 3.9 knows five at most in a struct; newer peers add some, never hundreds."""

@@ -27,6 +27,7 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar, cast, dataclass_transform, overload
 
+from odradek.protocol.limits import MAX_DECODED_VALUES
 from odradek.protocol.primitives import ZERO_UUID
 
 T = TypeVar("T")
@@ -194,6 +195,8 @@ class StructMeta(type):
             namespace["FLEXIBLE_VERSIONS"] = VersionRange.parse(str(header["flexible"]))
         if "key" in header:
             namespace["API_KEY"] = int(header["key"])
+        if "max_values" in header:
+            namespace["MAX_VALUES"] = int(header["max_values"])
         return super().__new__(mcs, name, bases, namespace)
 
     def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, object], **header: str | int) -> None:
@@ -239,6 +242,7 @@ class Message(Struct):
 
     VERSIONS: ClassVar[VersionRange]
     FLEXIBLE_VERSIONS: ClassVar[VersionRange]
+    MAX_VALUES: ClassVar[int] = MAX_DECODED_VALUES
 
 
 class Request(Message):

@@ -13,7 +13,7 @@ from __future__ import annotations
 from odradek.protocol.schema import INT32, STRING, Message, Struct, array, byte_string, int32, string
 
 
-class ConsumerProtocolSubscriptionTopicPartition(Struct):
+class SubscriptionTopicPartition(Struct):
     topic: str = string("1+")
     partitions: list[int] = array(INT32, "1+")
 
@@ -21,20 +21,16 @@ class ConsumerProtocolSubscriptionTopicPartition(Struct):
 class ConsumerProtocolSubscription(Message, versions="0-3", flexible="none"):
     topics: list[str] = array(STRING, "0+")
     user_data: bytes | None = byte_string("0+", nullable="0+", default=None)
-    owned_partitions: list[ConsumerProtocolSubscriptionTopicPartition] = array(
-        ConsumerProtocolSubscriptionTopicPartition, "1+", ignorable=True
-    )
+    owned_partitions: list[SubscriptionTopicPartition] = array(SubscriptionTopicPartition, "1+", ignorable=True)
     generation_id: int = int32("2+", default=-1, ignorable=True)
     rack_id: str | None = string("3+", nullable="3+", default=None, ignorable=True)
 
 
-class ConsumerProtocolAssignmentTopicPartition(Struct):
+class AssignmentTopicPartition(Struct):
     topic: str = string("0+")
     partitions: list[int] = array(INT32, "0+")
 
 
 class ConsumerProtocolAssignment(Message, versions="0-3", flexible="none"):
-    assigned_partitions: list[ConsumerProtocolAssignmentTopicPartition] = array(
-        ConsumerProtocolAssignmentTopicPartition, "0+"
-    )
+    assigned_partitions: list[AssignmentTopicPartition] = array(AssignmentTopicPartition, "0+")
     user_data: bytes | None = byte_string("0+", nullable="0+", default=None)

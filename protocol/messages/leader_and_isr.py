@@ -14,6 +14,7 @@ v7   is_kraft_controller, during a migration (KIP-866)
 
 from __future__ import annotations
 
+from odradek.protocol.limits import MAX_CLUSTER_VALUES
 from odradek.protocol.schema import (
     INT32,
     Request,
@@ -57,7 +58,7 @@ class LeaderAndIsrLiveLeader(Struct):
     port: int = int32("0+")
 
 
-class LeaderAndIsrRequest(Request, key=4, versions="0-7", flexible="4+"):
+class LeaderAndIsrRequest(Request, key=4, versions="0-7", flexible="4+", max_values=MAX_CLUSTER_VALUES):
     controller_id: int = int32("0+")
     is_kraft_controller: bool = boolean("7+")
     controller_epoch: int = int32("0+")

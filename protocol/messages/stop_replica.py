@@ -11,6 +11,7 @@ v4   is_kraft_controller, during a migration (KIP-866)
 
 from __future__ import annotations
 
+from odradek.protocol.limits import MAX_CLUSTER_VALUES
 from odradek.protocol.schema import INT32, Request, Response, Struct, array, boolean, int16, int32, int64, string
 
 
@@ -35,7 +36,7 @@ class StopReplicaTopicState(Struct):
     partition_states: list[StopReplicaPartitionState] = array(StopReplicaPartitionState, "3+")
 
 
-class StopReplicaRequest(Request, key=5, versions="0-4", flexible="2+"):
+class StopReplicaRequest(Request, key=5, versions="0-4", flexible="2+", max_values=MAX_CLUSTER_VALUES):
     controller_id: int = int32("0+")
     is_kraft_controller: bool = boolean("4+")
     controller_epoch: int = int32("0+")

@@ -14,6 +14,7 @@ v8   is_kraft_controller, during a migration (KIP-866); type as in LeaderAndIsr
 
 from __future__ import annotations
 
+from odradek.protocol.limits import MAX_CLUSTER_VALUES
 from odradek.protocol.schema import (
     INT32,
     Request,
@@ -63,7 +64,7 @@ class UpdateMetadataBroker(Struct):
     rack: str | None = string("2+", nullable="0+", ignorable=True)
 
 
-class UpdateMetadataRequest(Request, key=6, versions="0-8", flexible="6+"):
+class UpdateMetadataRequest(Request, key=6, versions="0-8", flexible="6+", max_values=MAX_CLUSTER_VALUES):
     controller_id: int = int32("0+")
     is_kraft_controller: bool = boolean("8+")
     type: int = int8("8+", tag=0, tagged="8+")

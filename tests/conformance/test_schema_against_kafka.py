@@ -106,12 +106,10 @@ def parts_of(definition: Definition, commons: dict[str, Definition]) -> list[Def
     return None if common is None else common["fields"]  # type: ignore[return-value]
 
 
-def compare(
-    struct: type[Struct], fields: list[Definition], commons: dict[str, Definition], prefixes: list[str]
-) -> None:
+def compare(struct: type[Struct], fields: list[Definition], commons: dict[str, Definition]) -> None:
     """Field by field and in order, then into the structs they hold."""
     theirs = [their_shape(field) for field in fields]
-    ours = [our_shape(field, type_of(field, prefixes)) for field in struct.FIELDS]
+    ours = [our_shape(field, type_of(field)) for field in struct.FIELDS]
     assert ours == theirs, struct.__name__
     for field, definition in zip(struct.FIELDS, fields, strict=True):
         parts = parts_of(definition, commons)
@@ -119,29 +117,26 @@ def compare(
             assert isinstance(field.element, Primitive | None)
         else:
             assert isinstance(field.element, type)
-            compare(field.element, parts, commons, prefixes)
+            compare(field.element, parts, commons)
 
 
-def type_of(field: Field, prefixes: list[str]) -> str:
-    """Structs that request and response define differently under one name carry the name of their side with us."""
-    text = field.wire_type
-    array, name = ("[]", text[2:]) if text.startswith("[]") else ("", text)
-    for prefix in prefixes:
-        name = name.removeprefix(prefix) if name in PREFIXED else name
-    return array + name
+def type_of(field: Field) -> str:
+    """Structs that two messages of one module define differently under one name carry a prefix with us."""
+    array, name = ("[]", field.wire_type[2:]) if field.kind is Kind.ARRAY else ("", field.wire_type)
+    return array + PREFIXED.get(name, name)
 
 
 PREFIXED = {
-    "RequestEntryData",
-    "ResponseEntryData",
-    "RequestPartitionData",
-    "ResponsePartitionData",
-    "RequestTopicData",
-    "ResponseTopicData",
-    "ConsumerProtocolSubscriptionTopicPartition",
-    "ConsumerProtocolAssignmentTopicPartition",
-    "LeaderChangeMessageVoter",
-    "VotersRecordVoter",
+    "RequestEntryData": "EntryData",
+    "ResponseEntryData": "EntryData",
+    "RequestPartitionData": "PartitionData",
+    "ResponsePartitionData": "PartitionData",
+    "RequestTopicData": "TopicData",
+    "ResponseTopicData": "TopicData",
+    "SubscriptionTopicPartition": "TopicPartition",
+    "AssignmentTopicPartition": "TopicPartition",
+    "LeaderChangeMessageVoter": "Voter",
+    "VotersRecordVoter": "Voter",
 }
 
 
@@ -152,13 +147,7 @@ def test_schema_is_kafkas(message: type[Message]) -> None:
     assert str(message.VERSIONS) == str(VersionRange.parse(str(definition["validVersions"])))
     assert str(message.FLEXIBLE_VERSIONS) == str(VersionRange.parse(str(definition["flexibleVersions"])))
     assert getattr(message, "API_KEY", None) == definition.get("apiKey")
-    side = message.__name__.removesuffix("Request") != message.__name__
-    compare(
-        message,
-        definition["fields"],  # type: ignore[arg-type]
-        commons,
-        [message.__name__, "Request" if side else "Response"],
-    )
+    compare(message, definition["fields"], commons)  # type: ignore[arg-type]
 
 
 def test_every_api_of_a_zookeeper_mode_broker_is_there() -> None:
