@@ -95,8 +95,11 @@ class Replay:
             yield
 
     def _complete_transaction(self, batch: AnyBatch) -> None:
-        pending = self.transactional.pop(batch.producer_id, None)
-        if pending is None or control_record_type(batch) is not ControlRecordType.COMMIT:
+        marker = control_record_type(batch)
+        if marker is None:  # emptied by compaction: its transaction is as old as the log, and complete
+            return
+        pending = self.transactional.pop(batch.producer_id, {})
+        if marker is not ControlRecordType.COMMIT:
             return
         for key, stored in pending.items():
             current = self.offsets.get(key)

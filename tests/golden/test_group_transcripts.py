@@ -1,0 +1,21 @@
+"""The group coordinator against transcripts, in tests/golden/groups (see tests/support/group_transcript.py)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.group_transcript import check
+
+TRANSCRIPTS = sorted((Path(__file__).parent / "groups").glob("*.txt"))
+
+
+@pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)
+def test_transcript(path: Path) -> None:
+    differences = check(path)
+    assert not differences, "\n\n".join(differences)
+
+
+def test_there_are_transcripts() -> None:
+    assert len(TRANSCRIPTS) > 5

@@ -1,0 +1,124 @@
+"""The ports of the coordinators over a list of real batches: what is appended is encoded, and reloaded from the bytes."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+
+from odradek.coordinator.ports import OnCommitted, TransactionalProducer
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.records.batch import RecordBatch, assign_prefix, view_batch
+from odradek.protocol.records.builder import build_batch
+from odradek.protocol.records.control import ControlRecordType, EndTransactionMarker, build_end_transaction_batch
+from odradek.protocol.records.record import SimpleRecord
+from odradek.protocol.topic_partition import TopicPartition
+
+
+class InMemoryCoordinatorLog:
+    """A `CoordinatorLog`. Appends commit at once, or when `release` is called while `hold` is on, or fail with `error`."""
+
+    def __init__(self, partition_count: int = 50) -> None:
+        self.partition_count = partition_count
+        self.batches: dict[int, list[bytearray]] = {}
+        self.hold = False
+        self.error = ErrorCode.NONE
+        self.missing: set[int] = set()
+        self._end_offsets: dict[int, int] = {}
+        self._waiting: deque[tuple[OnCommitted, int]] = deque()
+
+    def has_log(self, partition: int) -> bool:
+        return partition not in self.missing
+
+    def append(
+        self,
+        partition: int,
+        records: Sequence[SimpleRecord],
+        on_committed: OnCommitted,
+        *,
+        producer: TransactionalProducer | None = None,
+        wait_for_replicas: bool = True,
+    ) -> None:
+        assert records
+        if self.error != ErrorCode.NONE:
+            on_committed(self.error, -1)
+            return
+        batch = build_batch(
+            records,
+            producer_id=-1 if producer is None else producer.producer_id,
+            producer_epoch=-1 if producer is None else producer.producer_epoch,
+            base_sequence=-1 if producer is None else 0,
+            is_transactional=producer is not None,
+        )
+        base_offset = self.append_batch(partition, batch, len(records))
+        if self.hold and wait_for_replicas:
+            self._waiting.append((on_committed, base_offset))
+        else:
+            on_committed(ErrorCode.NONE, base_offset)
+
+    def append_batch(self, partition: int, batch: bytearray, count: int) -> int:
+        base_offset = self._end_offsets.get(partition, 0)
+        assign_prefix(batch, base_offset, 0)
+        self.batches.setdefault(partition, []).append(batch)
+        self._end_offsets[partition] = base_offset + count
+        return base_offset
+
+    def append_marker(self, partition: int, producer: TransactionalProducer, *, commit: bool) -> None:
+        kind = ControlRecordType.COMMIT if commit else ControlRecordType.ABORT
+        marker = EndTransactionMarker(type=kind, coordinator_epoch=0)
+        batch = build_end_transaction_batch(
+            marker, timestamp=0, producer_id=producer.producer_id, producer_epoch=producer.producer_epoch
+        )
+        self.append_batch(partition, bytearray(batch), 1)
+
+    def release(self, error: ErrorCode = ErrorCode.NONE, count: int | None = None) -> int:
+        """Commit what is held back, or fail it; the oldest `count` appends only, if given."""
+        released = 0
+        while self._waiting and released != count:
+            on_committed, base_offset = self._waiting.popleft()
+            on_committed(error, base_offset if error == ErrorCode.NONE else -1)
+            released += 1
+        return released
+
+    @property
+    def held_count(self) -> int:
+        return len(self._waiting)
+
+    def read_all(self, partition: int) -> Iterator[RecordBatch]:
+        for batch in self.batches.get(partition, []):
+            view = view_batch(memoryview(bytes(batch)))
+            assert isinstance(view, RecordBatch)
+            yield view
+
+
+class InMemoryConsumerOffsetTree:
+    """A `ConsumerOffsetTree`. With `hold` on, operations wait for `release`."""
+
+    def __init__(self) -> None:
+        self.offsets: dict[tuple[str, TopicPartition], int] = {}
+        self.hold = False
+        self._waiting: list[Callable[[], None]] = []
+
+    def set_or_create(
+        self, group_id: str, topic_partition: TopicPartition, offset: int, done: Callable[[ErrorCode], None]
+    ) -> None:
+        def operation() -> None:
+            self.offsets[group_id, topic_partition] = offset
+            done(ErrorCode.NONE)
+
+        self._run(operation)
+
+    def get(
+        self, group_id: str, topic_partition: TopicPartition, done: Callable[[ErrorCode, int | None], None]
+    ) -> None:
+        self._run(lambda: done(ErrorCode.NONE, self.offsets.get((group_id, topic_partition))))
+
+    def release(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for operation in waiting:
+            operation()
+
+    def _run(self, operation: Callable[[], None]) -> None:
+        if self.hold:
+            self._waiting.append(operation)
+        else:
+            operation()
