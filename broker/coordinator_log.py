@@ -6,9 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from odradek.protocol.records.batch import LegacyBatch, RecordBatch, batches
-from odradek.protocol.records.builder import SimpleRecord, build_batch
+from odradek.protocol.records.builder import build_batch
+from odradek.protocol.records.record import SimpleRecord
 from odradek.protocol.topic_partition import TopicPartition
-from odradek.storage.unified_log import AppendOrigin, FetchIsolation
+from odradek.storage.append_info import AppendOrigin
+from odradek.storage.fetch_data import FetchIsolation
+from odradek.storage.file_records import FileRegion
 
 if TYPE_CHECKING:
     from odradek.broker.metadata_cache import MetadataCache
@@ -23,8 +26,8 @@ NO_SEQUENCE = -1
 class InternalTopicLog:
     """The partitions of one internal topic.
 
-    `required_acks` and `timeout_ms`: what an append waits for. `load_buffer_bytes`: how much of a log is read at a time on
-    load; a batch larger than that is read whole.
+    `required_acks` and `timeout_ms`: what an append waits for. `load_buffer_bytes`: how much of a log is read at a
+    time on load; a batch larger than that is read whole.
     """
 
     def __init__(
@@ -97,10 +100,8 @@ class InternalTopicLog:
         offset = log.log_start_offset
         while offset < log.log_end_offset:
             fetched = log.read(offset, self._load_buffer_bytes, FetchIsolation.LOG_END, min_one_message=True)
-            try:
-                data = memoryview(fetched.read())
-            finally:
-                fetched.release()
+            found = fetched.records
+            data = memoryview(found.read()) if isinstance(found, FileRegion) else found
             before = offset
             for batch in batches(data):
                 yield batch

@@ -1,8 +1,8 @@
 """A Fetch that waits for `min_bytes` or `max_wait_ms` (Kafka's ``DelayedFetch``).
 
-What is readable is counted from offsets and file positions alone; the log is read once, when the operation completes. It
-completes early when a partition is no longer ours to read, when the epoch is fenced, when the fetch offset is on an older
-segment than the end (then there is a segment's worth of data), or when the reader's log diverges.
+What is readable is counted from offsets and file positions alone; the log is read once, when the operation completes.
+It completes early when a partition is no longer ours to read, when the epoch is fenced, when the fetch offset is on an
+older segment than the end (then there is a segment's worth of data), or when the reader's log diverges.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.storage.unified_log import FetchIsolation
+from odradek.storage.fetch_data import FetchIsolation
 from odradek.timer.delayed_operation import DelayedOperation
 
 if TYPE_CHECKING:

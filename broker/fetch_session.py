@@ -10,8 +10,8 @@ id, epoch n > 0     incremental: topics are additions and changes, forgotten top
                     session's expected epoch, which then moves on (2147483647 → 1)
 ==================  =====================================================================================
 
-An incremental answer leaves out partitions about which there is nothing new, and partitions that returned records move to
-the end, so that every one gets its turn when responses are size-limited (Kafka's ``FetchSession``).
+An incremental answer leaves out partitions about which there is nothing new, and partitions that returned records move
+to the end, so that every one gets its turn when responses are size-limited (Kafka's ``FetchSession``).
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ class PartitionFetch:
     def note_answer(self, data: PartitionData) -> bool:
         """Remember what is about to be told; True when it is news to the client.
 
-        After an error the remembered high watermark becomes invalid, so that the partition is named again once the error
-        is gone.
+        After an error the remembered high watermark becomes invalid, so that the partition is named again once the
+        error is gone.
         """
         is_news = (
             records_size(data) > 0
@@ -115,7 +115,13 @@ class FetchSession:
     __slots__ = ("created_ms", "epoch", "last_used_ms", "partitions", "privileged", "session_id", "uses_topic_ids")
 
     def __init__(
-        self, session_id: int, *, privileged: bool, uses_topic_ids: bool, partitions: dict[Key, PartitionFetch], now_ms: int
+        self,
+        session_id: int,
+        *,
+        privileged: bool,
+        uses_topic_ids: bool,
+        partitions: dict[Key, PartitionFetch],
+        now_ms: int,
     ) -> None:
         self.session_id = session_id
         self.privileged = privileged
@@ -149,8 +155,8 @@ class FetchSession:
 
 
 class FetchSessionCache:
-    """At most `max_sessions` sessions. A new one takes the place of one that was idle for `MIN_EVICTION_MS`, or of one that
-    is worth less: not a follower's while the new one is, or old enough and with fewer partitions."""
+    """At most `max_sessions` sessions. A new one takes the place of one that was idle for `MIN_EVICTION_MS`, or of one
+    that is worth less: not a follower's while the new one is, or old enough and with fewer partitions."""
 
     def __init__(self, max_sessions: int, random_id: Callable[[int, int], int]) -> None:
         self._max_sessions = max_sessions
@@ -291,15 +297,16 @@ def new_context(
     is_follower: bool,
     now_ms: int,
 ) -> FetchContext:
-    """What `request` means. `topic_name` resolves the topic ids that versions 13 on use; unknown ones keep topic None."""
+    """What `request` means.
+
+    `topic_name` resolves the topic ids that versions 13 on use; unknown ones keep topic None.
+    """
     requested = _requested(request, version, topic_name)
     epoch, session_id = request.session_epoch, request.session_id
     if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
         if session_id != INVALID_SESSION_ID:
             cache.remove(session_id)
-        return FetchContext(
-            cache, requested, version=version, full=epoch == INITIAL_EPOCH, is_follower=is_follower
-        )
+        return FetchContext(cache, requested, version=version, full=epoch == INITIAL_EPOCH, is_follower=is_follower)
     session = cache.get(session_id)
     if session is None:
         return FetchContext(cache, (), version=version, error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)

@@ -1,12 +1,13 @@
 """In-sync replicas, decided purely: what a leader knows of each follower and what follows from it.
 
-A leader learns of a follower only through its fetches. `Replica` keeps what the last ones told; the functions below decide
-how far the high watermark may go and who has fallen out of sync (Kafka's ``Replica`` and ``Partition``). The rules:
+A leader learns of a follower only through its fetches. `Replica` keeps what the last ones told; the functions below
+decide how far the high watermark may go and who has fallen out of sync (Kafka's ``Replica`` and ``Partition``). The
+rules:
 
-* A fetch at or beyond the leader's end offset means caught up now; a fetch at or beyond what the leader's end offset was at
-  the *previous* fetch means caught up then, so that a follower under constant load is not thrown out.
-* The high watermark is the smallest end offset over the leader and the replicas that are in the ISR, or caught up and about
-  to be: else a follower that has just caught up could never join.
+* A fetch at or beyond the leader's end offset means caught up now; a fetch at or beyond what the leader's end offset
+  was at the *previous* fetch means caught up then, so that a follower under constant load is not thrown out.
+* The high watermark is the smallest end offset over the leader and the replicas that are in the ISR, or caught up and
+  about to be: else a follower that has just caught up could never join.
 * `effective_min_isr` is min(``min.insync.replicas``, assigned replicas).
 """
 

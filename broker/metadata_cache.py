@@ -1,7 +1,8 @@
 """What this broker knows of the cluster: leaders, replicas, live brokers, topic ids.
 
-The cache is fed by UpdateMetadata requests alone, on one node as in a cluster. Every request builds a new `MetadataSnapshot`
-and swaps it in, so a reader that took the snapshot once sees one state of the cluster however long it works on it.
+The cache is fed by UpdateMetadata requests alone, on one node as in a cluster. Every request builds a new
+`MetadataSnapshot` and swaps it in, so a reader that took the snapshot once sees one state of the cluster however long
+it works on it.
 
 Rules that bite (Kafka's ``ZkMetadataCache``): partitions in a request are incremental while its live brokers are the
 complete list; leader -2 removes a partition; a topic with the zero id loses the id known before.
@@ -12,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
 from odradek.protocol.messages.update_metadata import UpdateMetadataPartitionState, UpdateMetadataRequest
-from odradek.protocol.errors import ErrorCode
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.topic_partition import TopicPartition
 
@@ -40,7 +41,8 @@ class Node:
 class MetadataSnapshot:
     """The cluster at one moment; never changed after it was built.
 
-    `partitions`: topic → partition index → state as the controller last sent it. `nodes`: broker id → listener → address.
+    `partitions`: topic → partition index → state as the controller last sent it. `nodes`: broker id → listener →
+    address.
     """
 
     partitions: Mapping[str, Mapping[int, UpdateMetadataPartitionState]] = field(default_factory=dict)
@@ -128,7 +130,12 @@ class MetadataCache:
                 yield node
 
     def topic_metadata(
-        self, topics: Iterable[str], listener: str, *, error_unavailable_endpoints: bool, error_unavailable_listeners: bool
+        self,
+        topics: Iterable[str],
+        listener: str,
+        *,
+        error_unavailable_endpoints: bool,
+        error_unavailable_listeners: bool,
     ) -> list[MetadataResponseTopic]:
         """Metadata of those `topics` that exist, as a client of `listener` is told it.
 

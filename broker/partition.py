@@ -1,10 +1,10 @@
 """One partition as this broker hosts it: leader or follower, its ISR, and its log (Kafka's ``Partition``).
 
-Everything here is synchronous: from the check whether we lead to the write into the log nothing is awaited, so one append
-or one change of leadership is atomic and no lock is needed.
+Everything here is synchronous: from the check whether we lead to the write into the log nothing is awaited, so one
+append or one change of leadership is atomic and no lock is needed.
 
-Epochs: a LeaderAndIsr state is applied only when its partition epoch is not behind ours; reads and writes that name a leader
-epoch must name ours, else they are FENCED (theirs is older) or UNKNOWN (theirs is newer).
+Epochs: a LeaderAndIsr state is applied only when its partition epoch is not behind ours; reads and writes that name a
+leader epoch must name ours, else they are FENCED (theirs is older) or UNKNOWN (theirs is newer).
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from odradek.broker.metadata_cache import MetadataCache
     from odradek.protocol.messages.leader_and_isr import LeaderAndIsrPartitionState
     from odradek.protocol.topic_partition import TopicPartition
+    from odradek.storage.append_info import AppendOrigin, LogAppendInfo
+    from odradek.storage.fetch_data import FetchDataInfo, FetchIsolation
     from odradek.storage.log_manager import LogManager
-    from odradek.storage.unified_log import AppendOrigin, FetchDataInfo, FetchIsolation, LogAppendInfo, UnifiedLog
+    from odradek.storage.unified_log import UnifiedLog
     from odradek.timer.clock import Clock
 
 NO_LEADER_EPOCH = -1
@@ -121,7 +123,10 @@ class Partition:
     # Leadership
 
     def make_leader(self, state: LeaderAndIsrPartitionState, topic_id: bytes | None) -> bool:
-        """Lead under `state`; True when this broker did not lead before. A state with an older partition epoch is skipped."""
+        """Lead under `state`; True when this broker did not lead before.
+
+        A state with an older partition epoch is skipped.
+        """
         if state.partition_epoch < self.partition_epoch:
             return False
         is_new_leader = not self.is_leader
@@ -232,7 +237,8 @@ class Partition:
     def delete_records(self, offset: int) -> tuple[int, int]:
         """Move the log start to `offset` (-1: the high watermark); return (that offset, low watermark of all replicas).
 
-        Raises: KafkaError POLICY_VIOLATION for a log that is only compacted; OFFSET_OUT_OF_RANGE; NOT_LEADER_OR_FOLLOWER.
+        Raises: KafkaError POLICY_VIOLATION for a log that is only compacted; OFFSET_OUT_OF_RANGE;
+        NOT_LEADER_OR_FOLLOWER.
         """
         log = self._leader_log()
         if not log.config.delete:
@@ -297,8 +303,8 @@ class Partition:
         if fetch_offset < log.log_start_offset:
             raise KafkaError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"Received request for offset {fetch_offset} for partition {self.topic_partition}, but we only have log "
-                f"segments in the range {log.log_start_offset} to {log.log_end_offset}.",
+                f"Received request for offset {fetch_offset} for partition {self.topic_partition}, but we only have "
+                f"log segments in the range {log.log_start_offset} to {log.log_end_offset}.",
             )
         if epoch < last_fetched_epoch or end_offset < fetch_offset:
             return epoch, end_offset
@@ -336,8 +342,8 @@ class Partition:
     ) -> TimestampAndOffset | None:
         """ListOffsets for one partition. `isolation_level` 0 or 1 for clients, None for replicas.
 
-        Until a new leader's high watermark has passed the start of its epoch, clients are told OFFSET_NOT_AVAILABLE: the
-        latest offset could otherwise go backwards.
+        Until a new leader's high watermark has passed the start of its epoch, clients are told OFFSET_NOT_AVAILABLE:
+        the latest offset could otherwise go backwards.
         """
         log = self.log_for(current_leader_epoch, leader_only)
         if isolation_level is None:
@@ -362,8 +368,8 @@ class Partition:
     def _refuse_lagging(self, log: UnifiedLog) -> None:
         raise KafkaError(
             ErrorCode.OFFSET_NOT_AVAILABLE,
-            f"Failed to fetch offsets for partition {self.topic_partition}: its high watermark ({log.high_watermark}) is "
-            f"behind the start of the leader's epoch ({self.leader_epoch_start_offset}).",
+            f"Failed to fetch offsets for partition {self.topic_partition}: its high watermark ({log.high_watermark}) "
+            f"is behind the start of the leader's epoch ({self.leader_epoch_start_offset}).",
         )
 
     def legacy_offsets_before(
@@ -397,8 +403,9 @@ class Partition:
             return self.log
         raise KafkaError(
             error,
-            f"Failed to find {'leader ' if leader_only else ''}log for partition {self.topic_partition} with leader epoch "
-            f"{current_leader_epoch}. The current leader is {self.leader_id} and the current epoch {self.leader_epoch}",
+            f"Failed to find {'leader ' if leader_only else ''}log for partition {self.topic_partition} with leader "
+            f"epoch {current_leader_epoch}. The current leader is {self.leader_id} and the current epoch "
+            f"{self.leader_epoch}",
         )
 
     def _leader_log(self) -> UnifiedLog:

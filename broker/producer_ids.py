@@ -1,4 +1,5 @@
-"""Producer ids for idempotent producers, handed out from blocks the controller allocates (Kafka's ``ProducerIdManager``).
+"""Producer ids for idempotent producers, handed out from blocks the controller allocates (Kafka's
+``ProducerIdManager``).
 
 A block holds 1000 ids. The next one is asked for when 90 % of this one are gone; who asks while none is left is told
 COORDINATOR_LOAD_IN_PROGRESS and comes again, except for the very first, who waits for the first block.

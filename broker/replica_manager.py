@@ -1,7 +1,7 @@
 """The partitions this broker hosts, and what produce, fetch and the controller do to them (Kafka's ``ReplicaManager``).
 
-Appends and reads are synchronous; what has to wait (acks=-1, ``min_bytes``, a log start that all replicas must reach) is left
-in a purgatory keyed by partition and completed by whatever moves that partition's offsets.
+Appends and reads are synchronous; what has to wait (acks=-1, ``min_bytes``, a log start that all replicas must reach)
+is left in a purgatory keyed by partition and completed by whatever moves that partition's offsets.
 
 Controller requests carry an epoch: one that is older than the newest seen is refused, whatever it asks.
 """
@@ -9,7 +9,7 @@ Controller requests carry an epoch: one that is older than the newest seen is re
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -22,8 +22,8 @@ from odradek.broker.partition import EPOCH_DURING_DELETE, NO_LEADER_EPOCH, Parti
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.topic_partition import TopicPartition
-from odradek.storage.unified_log import AppendOrigin, FetchIsolation
-from odradek.storage.validator import RecordValidationError
+from odradek.storage.append_info import AppendOrigin, RecordValidationError
+from odradek.storage.fetch_data import FetchIsolation
 from odradek.timer.purgatory import DelayedOperationPurgatory
 
 if TYPE_CHECKING:
@@ -31,9 +31,8 @@ if TYPE_CHECKING:
     from odradek.broker.metadata_cache import MetadataCache
     from odradek.protocol.messages.leader_and_isr import LeaderAndIsrPartitionState, LeaderAndIsrRequest
     from odradek.protocol.messages.stop_replica import StopReplicaPartitionState
+    from odradek.storage.fetch_data import FetchDataInfo
     from odradek.storage.log_manager import LogManager
-    from odradek.storage.offsets import LogOffsetMetadata
-    from odradek.storage.unified_log import FetchDataInfo
     from odradek.timer.clock import Clock
     from odradek.timer.system_timer import SystemTimer
 
@@ -150,8 +149,8 @@ class ReplicaManager:
     def partition(self, topic_partition: TopicPartition) -> Partition:
         """The hosted partition.
 
-        Raises: KafkaError KAFKA_STORAGE_ERROR when its directory failed; NOT_LEADER_OR_FOLLOWER when it lives elsewhere (so
-        that a client refreshes its metadata); UNKNOWN_TOPIC_OR_PARTITION.
+        Raises: KafkaError KAFKA_STORAGE_ERROR when its directory failed; NOT_LEADER_OR_FOLLOWER when it lives
+        elsewhere (so that a client refreshes its metadata); UNKNOWN_TOPIC_OR_PARTITION.
         """
         hosted = self._partitions.get(topic_partition)
         if isinstance(hosted, Partition):
@@ -200,7 +199,10 @@ class ReplicaManager:
         records: Mapping[TopicPartition, memoryview],
         respond: Callable[[Mapping[TopicPartition, AppendResult]], None],
     ) -> None:
-        """Append to the leaders' logs; `respond` is called now, or with acks=-1 once the replicas have it or time is up."""
+        """Append to the leaders' logs;
+
+        `respond` is called now, or with acks=-1 once the replicas have it or time is up.
+        """
         if required_acks not in VALID_ACKS:
             respond({tp: AppendResult(error=ErrorCode.INVALID_REQUIRED_ACKS) for tp in records})
             return
@@ -297,7 +299,6 @@ class ReplicaManager:
         if answer_now:
             respond(results)
             return
-        release(results)
         starts = [None if result.fetched is None else result.fetched.fetch_offset_metadata for result in results]
         operation = DelayedFetch(params, fetches, starts, self, respond)
         keys = [TopicPartition(fetch.topic or "", fetch.partition) for fetch in fetches]
@@ -511,7 +512,8 @@ class ReplicaManager:
         if controller_epoch < self.controller_epoch:
             raise KafkaError(
                 ErrorCode.STALE_CONTROLLER_EPOCH,
-                f"Ignoring {what} with old controller epoch {controller_epoch}; the latest known is {self.controller_epoch}",
+                f"Ignoring {what} with old controller epoch {controller_epoch}; the latest known is "
+                f"{self.controller_epoch}",
             )
         self.controller_epoch = controller_epoch
 
@@ -541,13 +543,6 @@ class ReplicaManager:
         self._stopped = True
         if self._high_watermark_checkpoints_started:
             self.checkpoint_high_watermarks()
-
-
-def release(results: Iterable[ReadResult]) -> None:
-    """Let go of file regions that are not going to be sent."""
-    for result in results:
-        if result.fetched is not None:
-            result.fetched.release()
 
 
 def _partition_states(

@@ -29,9 +29,7 @@ def handle(broker: Services, ctx: RequestContext, request: DescribeClusterReques
             "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER",
         )
     if request.endpoint_type != ENDPOINT_BROKER:
-        raise KafkaError(
-            ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}"
-        )
+        raise KafkaError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
     nodes = list(reachable_nodes(broker, ctx))
     controller_id = broker.metadata_cache.snapshot.controller_id
     if controller_id is None or all(node.broker_id != controller_id for node in nodes):

@@ -25,10 +25,7 @@ FIRST_AUTHORIZED_OPERATIONS_VERSION = 3
 
 def handle(broker: Services, ctx: RequestContext, request: DescribeGroupsRequest) -> None:
     def respond(response: DescribeGroupsResponse) -> None:
-        if (
-            request.include_authorized_operations
-            and ctx.header.api_version >= FIRST_AUTHORIZED_OPERATIONS_VERSION
-        ):
+        if request.include_authorized_operations and ctx.header.api_version >= FIRST_AUTHORIZED_OPERATIONS_VERSION:
             for group in response.groups:
                 if group.error_code == ErrorCode.NONE:
                     group.authorized_operations = GROUP_OPERATIONS

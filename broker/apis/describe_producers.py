@@ -1,4 +1,7 @@
-"""DescribeProducers (key 61), served: 0. The state the leader's log keeps of each idempotent or transactional producer."""
+"""DescribeProducers (key 61), served:
+
+0. The state the leader's log keeps of each idempotent or transactional producer.
+"""
 
 from __future__ import annotations
 

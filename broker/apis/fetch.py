@@ -1,8 +1,8 @@
 """Fetch (key 1), served: 0-17.
 
-v0-1 and v2-3 get records down-converted to magic 0 and 1. v3: a limit for the whole answer, kept softly. v4: isolation level
-and aborted transactions. v5: log start offset. v7: sessions (KIP-227). v9: the reader's leader epoch. v10: zstd. v12:
-diverging epochs. v13: topic ids. v15: the replica in a tagged struct. v16: the current leader with its address.
+v0-1 and v2-3 get records down-converted to magic 0 and 1. v3: a limit for the whole answer, kept softly. v4: isolation
+level and aborted transactions. v5: log start offset. v7: sessions (KIP-227). v9: the reader's leader epoch. v10: zstd.
+v12: diverging epochs. v13: topic ids. v15: the replica in a tagged struct. v16: the current leader with its address.
 
 The records of an answer are a region of the log file, which the connection hands to the kernel.
 """
@@ -28,7 +28,8 @@ from odradek.protocol.messages.fetch import (
 )
 from odradek.protocol.records.convert import UnsupportedConversionError, down_convert
 from odradek.protocol.topic_partition import TopicPartition
-from odradek.storage.unified_log import FetchIsolation
+from odradek.storage.fetch_data import FetchIsolation
+from odradek.storage.file_records import FileRegion
 
 if TYPE_CHECKING:
     from odradek.broker.request import RequestContext
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
 FUTURE_REPLICA_ID = -3
 READ_COMMITTED = 1
 
-# Down-conversion happens in memory: no more of a partition than this is converted for one answer (Kafka converts in pieces of
-# the same size). The first batch always is, whatever its size.
+# Down-conversion happens in memory: no more of a partition than this is converted for one answer (Kafka converts in
+# pieces of the same size). The first batch always is, whatever its size.
 DOWN_CONVERSION_BYTES = 128 * 1024
 
 
@@ -137,8 +138,8 @@ def _partition_data(broker: Services, result: ReadResult, version: int) -> Parti
         return data
     if fetched.aborted_transactions is not None:
         data.aborted_transactions = [
-            AbortedTransaction(producer_id=producer_id, first_offset=first_offset)
-            for producer_id, first_offset in fetched.aborted_transactions
+            AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
+            for aborted in fetched.aborted_transactions
         ]
     if version >= 10:
         data.records = fetched.records
@@ -152,19 +153,17 @@ def _for_old_reader(broker: Services, result: ReadResult, data: PartitionData, v
     assert fetched is not None
     config = broker.replica_manager.partition_of(fetch).log_for(-1, leader_only=False).config
     if config.compression_type == "zstd":
-        fetched.release()
         return _error(fetch, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
     if version > 3:
         data.records = fetched.records
         return data
     if not config.message_downconversion_enable:
-        fetched.release()
         return _error(fetch, ErrorCode.UNSUPPORTED_VERSION)
-    records = fetched.read()
-    fetched.release()
+    found = fetched.records
+    records = memoryview(found.read()) if isinstance(found, FileRegion) else found
     try:
         data.records = down_convert(
-            memoryview(records),
+            records,
             magic=0 if version <= 1 else 1,
             first_offset=fetch.fetch_offset,
             max_source_bytes=DOWN_CONVERSION_BYTES,

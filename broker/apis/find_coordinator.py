@@ -1,7 +1,8 @@
 """FindCoordinator (key 10), served: 0-6.
 
-v1: key types, 0 for groups and 1 for transactions. v4: several keys in one request. v6: key type 2, share groups, which have no
-coordinator here. The internal topic is created when first asked for; meanwhile the answer is COORDINATOR_NOT_AVAILABLE.
+v1: key types, 0 for groups and 1 for transactions. v4: several keys in one request. v6: key type 2, share groups,
+which have no coordinator here. The internal topic is created when first asked for; meanwhile the answer is
+COORDINATOR_NOT_AVAILABLE.
 """
 
 from __future__ import annotations
@@ -58,9 +59,7 @@ def handle(broker: Services, ctx: RequestContext, request: FindCoordinatorReques
     ctx.reply(FindCoordinatorResponse(coordinators=coordinators))
 
 
-def _coordinator(
-    broker: Services, ctx: RequestContext, key_type: int, key: str
-) -> tuple[ErrorCode, Node | None]:
+def _coordinator(broker: Services, ctx: RequestContext, key_type: int, key: str) -> tuple[ErrorCode, Node | None]:
     if key_type == SHARE and ctx.header.api_version < FIRST_SHARE_VERSION:
         return ErrorCode.INVALID_REQUEST, None
     if key_type in (TRANSACTION, SHARE):
@@ -76,18 +75,14 @@ def _coordinator(
     return (ErrorCode.COORDINATOR_NOT_AVAILABLE, None) if node is None else (ErrorCode.NONE, node)
 
 
-def error_response(
-    request: FindCoordinatorRequest, version: int, code: ErrorCode
-) -> FindCoordinatorResponse:
+def error_response(request: FindCoordinatorRequest, version: int, code: ErrorCode) -> FindCoordinatorResponse:
     if version < FIRST_BATCHED_VERSION:
         return FindCoordinatorResponse(
             error_code=code, error_message=DEFAULT_MESSAGES[code], node_id=-1, host="", port=-1
         )
     return FindCoordinatorResponse(
         coordinators=[
-            Coordinator(
-                key=key, error_code=code, error_message=DEFAULT_MESSAGES[code], node_id=-1, host="", port=-1
-            )
+            Coordinator(key=key, error_code=code, error_message=DEFAULT_MESSAGES[code], node_id=-1, host="", port=-1)
             for key in request.coordinator_keys
         ]
     )

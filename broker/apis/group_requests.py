@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.coordinator.group.coordinator import GroupRequestContext
+from odradek.coordinator.group.context import GroupRequestContext
 
 if TYPE_CHECKING:
     from odradek.broker.request import RequestContext
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def group_context(ctx: RequestContext) -> GroupRequestContext:
     return GroupRequestContext(
-        client_id=ctx.header.client_id or "",
-        client_host=f"/{ctx.connection.client_host}",  # as Java prints an address
+        client_id=ctx.header.client_id,
+        client_host=ctx.connection.client_host,
         api_version=ctx.header.api_version,
     )

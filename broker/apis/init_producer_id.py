@@ -1,7 +1,7 @@
 """InitProducerId (key 22), served: 0-5.
 
-Without a transactional id any broker gives out a fresh producer id with epoch 0. v2: flexible encoding. v3: the client may
-present the id and epoch it has (KIP-360). v4: PRODUCER_FENCED.
+Without a transactional id any broker gives out a fresh producer id with epoch 0. v2: flexible encoding. v3: the client
+may present the id and epoch it has (KIP-360). v4: PRODUCER_FENCED.
 """
 
 from __future__ import annotations

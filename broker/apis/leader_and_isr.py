@@ -1,7 +1,8 @@
 """LeaderAndIsr (key 4), served: 0-7.
 
-The controller tells which partitions this broker leads and follows. v1: is_new. v2: grouped by topic, the broker epoch. v3:
-replicas being added and removed. v5: topic ids, errors by topic id. v7: the controller's kind and the request's type.
+The controller tells which partitions this broker leads and follows. v1: is_new. v2: grouped by topic, the broker
+epoch. v3: replicas being added and removed. v5: topic ids, errors by topic id. v7: the controller's kind and the
+request's type.
 
 The answer waits until what was created or truncated is durable.
 """

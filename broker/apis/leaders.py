@@ -48,7 +48,9 @@ def reachable_nodes(broker: Services, ctx: RequestContext) -> Iterator[Node]:
 
 
 def as_client_sees_it(broker: Services, ctx: RequestContext, node: Node) -> Node:
-    """A lone broker without ``advertised.listeners`` tells each client the address it connected to, which it can reach."""
+    """A lone broker without ``advertised.listeners`` tells each client the address it connected to, which it can
+    reach.
+    """
     if node.broker_id == broker.broker_id and broker.config.advertise_connected_address:
         return Node(
             broker_id=node.broker_id, host=ctx.connection.local_host, port=ctx.connection.local_port, rack=node.rack

@@ -1,8 +1,8 @@
 """ListOffsets (key 2), served: 0-9.
 
-v0 answers a list of segment offsets. v1: one offset and timestamp. v2: isolation level. v4: leader epochs both ways. v5:
-OFFSET_NOT_AVAILABLE. v7: -3, the record with the largest timestamp. v8: -4, the earliest local offset. v9: -5, the latest
-tiered offset, of which there is none without tiering.
+v0 answers a list of segment offsets. v1: one offset and timestamp. v2: isolation level. v4: leader epochs both ways.
+v5: OFFSET_NOT_AVAILABLE. v7: -3, the record with the largest timestamp. v8: -4, the earliest local offset. v9: -5, the
+latest tiered offset, of which there is none without tiering.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _offset(
     answer = ListOffsetsPartitionResponse(
         partition_index=part.partition_index, timestamp=found.timestamp, offset=found.offset
     )
-    if found.leader_epoch is not None and version >= 4:
+    if version >= 4:
         answer.leader_epoch = found.leader_epoch
     return answer
 
@@ -121,9 +121,7 @@ def _offsets_v0(
 
 
 def _error(part: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsPartitionResponse:
-    return ListOffsetsPartitionResponse(
-        partition_index=part.partition_index, error_code=code, timestamp=-1, offset=-1
-    )
+    return ListOffsetsPartitionResponse(partition_index=part.partition_index, error_code=code, timestamp=-1, offset=-1)
 
 
 def error_response(request: ListOffsetsRequest, version: int, code: ErrorCode) -> ListOffsetsResponse:

@@ -1,11 +1,11 @@
 """Metadata (key 3), served: 0-12.
 
-v0: an empty list means all topics, unreachable replicas are errors. v1: null means all, the controller is named. v4: automatic
-creation can be declined. v5: offline replicas. v6: LISTENER_NOT_FOUND. v7: leader epochs. v8: authorized operations. v10: topic
-ids in the answer. v12: topics may be asked for by id.
+v0: an empty list means all topics, unreachable replicas are errors. v1: null means all, the controller is named. v4:
+automatic creation can be declined. v5: offline replicas. v6: LISTENER_NOT_FOUND. v7: leader epochs. v8: authorized
+operations. v10: topic ids in the answer. v12: topics may be asked for by id.
 
-An unknown topic that may be created is created in the background; the answer meanwhile is LEADER_NOT_AVAILABLE, on which
-clients ask again.
+An unknown topic that may be created is created in the background; the answer meanwhile is LEADER_NOT_AVAILABLE, on
+which clients ask again.
 """
 
 from __future__ import annotations

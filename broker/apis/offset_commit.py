@@ -1,7 +1,8 @@
 """OffsetCommit (key 8), served: 0-9.
 
-v0 keeps offsets under /consumers in the metadata tree, later versions in ``__consumer_offsets``. v1: generation and member id,
-commit time. v2-4: a retention time. v6: leader epochs. v7: static members. v9: the new consumer protocol's errors.
+v0 keeps offsets under /consumers in the metadata tree, later versions in ``__consumer_offsets``. v1: generation and
+member id, commit time. v2-4: a retention time. v6: leader epochs. v7: static members. v9: the new consumer protocol's
+errors.
 
 Partitions that do not exist are refused here; the coordinator is asked about the others.
 """
@@ -56,9 +57,7 @@ def _add_unknown(response: OffsetCommitResponse, unknown: dict[str, list[int]]) 
             topic = OffsetCommitResponseTopic(name=name)
             response.topics.append(topic)
         topic.partitions += [
-            OffsetCommitResponsePartition(
-                partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            )
+            OffsetCommitResponsePartition(partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             for index in indexes
         ]
 

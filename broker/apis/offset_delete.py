@@ -48,8 +48,6 @@ def _add_unknown(response: OffsetDeleteResponse, unknown: dict[str, list[int]]) 
             topic = OffsetDeleteResponseTopic(name=name)
             response.topics.append(topic)
         topic.partitions += [
-            OffsetDeleteResponsePartition(
-                partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            )
+            OffsetDeleteResponsePartition(partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             for index in indexes
         ]

@@ -1,7 +1,8 @@
 """OffsetFetch (key 9), served: 0-9.
 
-v0 reads offsets kept under /consumers in the metadata tree. v2: null topics mean all; an error on top. v5: leader epochs. v7:
-require_stable (KIP-447). v8: many groups in one request. v9: member id and epoch of the new consumer protocol.
+v0 reads offsets kept under /consumers in the metadata tree. v2: null topics mean all; an error on top. v5: leader
+epochs. v7: require_stable (KIP-447). v8: many groups in one request. v9: member id and epoch of the new consumer
+protocol.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """OffsetForLeaderEpoch (key 23), served: 0-4.
 
-v1: the answer's own epoch. v2: the asker's leader epoch is checked. v3: replica id, -2 for a debugging reader of any replica.
+v1: the answer's own epoch. v2: the asker's leader epoch is checked. v3: replica id, -2 for a debugging reader of any
+replica.
 """
 
 from __future__ import annotations
@@ -39,9 +40,7 @@ def handle(broker: Services, ctx: RequestContext, request: OffsetForLeaderEpochR
     )
 
 
-def _end_offset(
-    broker: Services, topic_partition: TopicPartition, part: OffsetForLeaderPartition
-) -> EpochEndOffset:
+def _end_offset(broker: Services, topic_partition: TopicPartition, part: OffsetForLeaderPartition) -> EpochEndOffset:
     try:
         epoch, end_offset = broker.replica_manager.partition(topic_partition).last_offset_for_leader_epoch(
             part.current_leader_epoch, part.leader_epoch, leader_only=True
@@ -53,9 +52,7 @@ def _end_offset(
     )
 
 
-def error_response(
-    request: OffsetForLeaderEpochRequest, version: int, code: ErrorCode
-) -> OffsetForLeaderEpochResponse:
+def error_response(request: OffsetForLeaderEpochRequest, version: int, code: ErrorCode) -> OffsetForLeaderEpochResponse:
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderTopicResult(

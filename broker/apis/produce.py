@@ -1,7 +1,8 @@
 """Produce (key 0), served: 0-11.
 
-v0-2 may hold message sets of magic 0 or 1, several batches at once, which are converted on append. v3 on: exactly one v2
-batch a partition. v7: zstd allowed. v8: errors of single records. v10: the current leader with NOT_LEADER_OR_FOLLOWER.
+v0-2 may hold message sets of magic 0 or 1, several batches at once, which are converted on append. v3 on: exactly one
+v2 batch a partition. v7: zstd allowed. v8: errors of single records. v10: the current leader with
+NOT_LEADER_OR_FOLLOWER.
 
 acks=0 has no answer; an error then closes the connection, so that the producer refreshes its metadata.
 """
@@ -26,7 +27,7 @@ from odradek.protocol.records.batch import batches
 from odradek.protocol.records.compression import CompressionType
 from odradek.protocol.records.errors import CorruptRecordError
 from odradek.protocol.topic_partition import TopicPartition
-from odradek.storage.unified_log import AppendOrigin
+from odradek.storage.append_info import AppendOrigin
 
 if TYPE_CHECKING:
     from odradek.broker.replica_manager import AppendResult

@@ -1,7 +1,7 @@
 """UpdateMetadata (key 6), served: 0-8.
 
-The controller tells what the cluster looks like; the metadata cache holds it. v1-2: listeners. v3: the topic's name. v5: grouped
-by topic, offline replicas, broker epoch. v7: topic ids. v8: the controller's kind.
+The controller tells what the cluster looks like; the metadata cache holds it. v1-2: listeners. v3: the topic's name.
+v5: grouped by topic, offline replicas, broker epoch. v7: topic ids. v8: the controller's kind.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+
 from odradek.broker.fetch_session import (
     FINAL_EPOCH,
     MAX_EPOCH,
@@ -36,9 +37,7 @@ class Broker:
         self.cache = FetchSessionCache(max_sessions, lambda low, high: next(ids))
 
     def open(self, request: FetchRequest, version: int = 12, *, is_follower: bool = False) -> FetchContext:
-        return new_context(
-            self.cache, request, version, self.names.get, is_follower=is_follower, now_ms=self.now_ms
-        )
+        return new_context(self.cache, request, version, self.names.get, is_follower=is_follower, now_ms=self.now_ms)
 
     def fetch(
         self,
@@ -71,9 +70,7 @@ def request(
         session_id=session,
         session_epoch=epoch,
         topics=[
-            FetchTopic(
-                topic="t", partitions=[FetchPartition(partition=p, fetch_offset=offset) for p in partitions]
-            )
+            FetchTopic(topic="t", partitions=[FetchPartition(partition=p, fetch_offset=offset) for p in partitions])
         ]
         if partitions
         else [],
@@ -97,7 +94,9 @@ def test_incremental_answer_leaves_out_what_is_not_news() -> None:
     assert named(broker.fetch(request(session=session, epoch=1))) == []
     assert named(broker.fetch(request(session=session, epoch=2), {1: told(1, high_watermark=5)})) == [1]
     assert named(broker.fetch(request(session=session, epoch=3), {1: told(1, high_watermark=5)})) == []
-    assert named(broker.fetch(request(session=session, epoch=4), {1: told(1, high_watermark=5), 0: told(0, records=b"x")})) == [0]
+    assert named(
+        broker.fetch(request(session=session, epoch=4), {1: told(1, high_watermark=5), 0: told(0, records=b"x")})
+    ) == [0]
 
 
 def test_partition_is_named_again_once_its_error_is_gone() -> None:
@@ -182,7 +181,9 @@ def test_same_session_over_another_connection_makes_the_slower_answer_an_error()
 def test_topic_id_unknown_at_first_is_resolved_later() -> None:
     broker = Broker()
     broker.names = {}
-    by_id = FetchRequest(topics=[FetchTopic(topic_id=TOPIC_ID, partitions=[FetchPartition(partition=0)])], session_epoch=0)
+    by_id = FetchRequest(
+        topics=[FetchTopic(topic_id=TOPIC_ID, partitions=[FetchPartition(partition=0)])], session_epoch=0
+    )
     context = broker.open(by_id, 13)
     assert [fetch.topic for fetch in context.partitions] == [None]
     session = context.respond([(context.partitions[0], told(0, error=100))], 0).session_id

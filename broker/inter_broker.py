@@ -1,0 +1,39 @@
+"""How the controller's requests reach this broker when both are one process.
+
+The same request objects that would cross the wire are given to the same handlers; nothing is encoded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from odradek.broker.apis import leader_and_isr, stop_replica, update_metadata
+from odradek.protocol.messages.leader_and_isr import LeaderAndIsrRequest
+from odradek.protocol.messages.stop_replica import StopReplicaRequest
+
+if TYPE_CHECKING:
+    from odradek.broker.services import Services
+    from odradek.controller.request_batch import ControlRequest, ControlResponse
+
+LEADER_AND_ISR_VERSION = 7
+UPDATE_METADATA_VERSION = 8
+STOP_REPLICA_VERSION = 4
+
+
+class OwnBroker:
+    """The controller's way to the broker it lives in."""
+
+    def __init__(self, broker: Services) -> None:
+        self._broker = broker
+
+    async def handle(self, request: ControlRequest) -> ControlResponse:
+        """Apply a control request; the answer comes when what it changed is durable."""
+        answered: asyncio.Future[ControlResponse] = asyncio.get_running_loop().create_future()
+        if isinstance(request, LeaderAndIsrRequest):
+            leader_and_isr.apply(self._broker, request, LEADER_AND_ISR_VERSION, answered.set_result)
+        elif isinstance(request, StopReplicaRequest):
+            stop_replica.apply(self._broker, request, STOP_REPLICA_VERSION, answered.set_result)
+        else:
+            update_metadata.apply(self._broker, request, UPDATE_METADATA_VERSION, answered.set_result)
+        return await answered
