@@ -12,7 +12,7 @@ payloads = st.none() | st.binary(max_size=200) | st.binary(min_size=1, max_size=
 timestamps = st.integers(-1, 2**63 - 1) | st.integers(T - 10_000, T + 10_000)
 headers = st.lists(st.tuples(st.text(max_size=20), st.none() | st.binary(max_size=70)), max_size=3).map(tuple)
 simple_records = st.builds(SimpleRecord, timestamps, payloads, payloads, headers)
-headerless_records = st.builds(SimpleRecord, timestamps, payloads, payloads)
+headerless_records = st.builds(SimpleRecord, timestamps, payloads, payloads, st.just(()))
 base_offsets = st.integers(0, 2**62)
 
 

@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+import struct
+import zlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from odradek.protocol.records.batch import AnyBatch, RecordBatch, batches
+from odradek.protocol.records.builder import build_batch
+from odradek.protocol.records.compression import CompressionType
+from odradek.protocol.records.control import ControlRecordType, EndTransactionMarker, build_end_transaction_batch
+from odradek.protocol.records.convert import (
+    OVERFLOW_MESSAGE,
+    UnsupportedConversionError,
+    convert_to_magic,
+    deep_records,
+    down_convert,
+    rebuild,
+    up_convert,
+)
+from odradek.protocol.records.errors import CorruptRecordError, InvalidRecordError
+from odradek.protocol.records.legacy import build_message, build_messages
+from odradek.protocol.records.record import Record, SimpleRecord
+from tests.support.record_strategies import T, headerless_records, spaced_records
+
+THREE = [SimpleRecord(T, b"a", b"1"), SimpleRecord(T + 9, None, b""), SimpleRecord(T - 9, b"c", None)]
+CODECS = [CompressionType.NONE, CompressionType.GZIP, CompressionType.SNAPPY, CompressionType.LZ4]
+MARKER = build_end_transaction_batch(
+    EndTransactionMarker(type=ControlRecordType.COMMIT, coordinator_epoch=0),
+    timestamp=T,
+    producer_id=1,
+    producer_epoch=0,
+    base_offset=3,
+)
+
+
+def scan(data: bytes | bytearray) -> list[AnyBatch]:
+    return list(batches(memoryview(data)))
+
+
+def records_of(data: bytes | bytearray) -> list[Record]:
+    for batch in scan(data):
+        batch.ensure_valid()
+    return [record for batch in scan(data) for record in batch.records()]
+
+
+def down(data: bytes | bytearray, magic: int = 1, first_offset: int = 0, max_source_bytes: int | None = None) -> bytes:
+    return down_convert(memoryview(data), magic=magic, first_offset=first_offset, max_source_bytes=max_source_bytes)
+
+
+# Down
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("magic", [0, 1])
+@given(sample=spaced_records())
+def test_down_conversion_keeps_offsets_keys_and_values(
+    codec: CompressionType, magic: int, sample: tuple[int, list[Record]]
+) -> None:
+    base_offset, records = sample
+    converted = down(build_batch(records, base_offset=base_offset, compression_type=codec), magic)
+    expected = [record._replace(headers=()) for record in records]
+    if magic == 0:
+        expected = [record._replace(timestamp=-1) for record in expected]
+    assert records_of(converted) == expected
+    assert all(batch.magic == magic for batch in scan(converted))
+
+
+def test_uncompressed_batch_begins_at_the_record_asked_for() -> None:
+    assert [record.offset for record in records_of(down(build_batch(THREE, base_offset=10), first_offset=11))] == [
+        11,
+        12,
+    ]
+
+
+def test_compressed_batch_stays_whole() -> None:
+    data = build_batch(THREE, base_offset=10, compression_type=CompressionType.GZIP)
+    assert [record.offset for record in records_of(down(data, first_offset=11))] == [10, 11, 12]
+
+
+def test_control_batches_are_left_out() -> None:
+    data = bytes(build_batch(THREE)) + bytes(MARKER) + bytes(build_batch(THREE, base_offset=4))
+    assert [record.offset for record in records_of(down(data))] == [0, 1, 2, 4, 5, 6]
+
+
+def test_only_control_batches_become_an_overflow_message() -> None:
+    converted = down(MARKER)
+    assert converted == OVERFLOW_MESSAGE == struct.pack(">qi", -1, 61)
+    assert scan(converted) == []
+
+
+def test_batches_wholly_before_the_offset_become_an_overflow_message() -> None:
+    assert down(build_batch(THREE), first_offset=3) == OVERFLOW_MESSAGE
+
+
+def test_nothing_becomes_nothing() -> None:
+    assert down(b"") == b""
+
+
+def test_older_messages_pass_as_they_are() -> None:
+    data = build_messages(THREE, 0, compression_type=CompressionType.LZ4) + build_message(1, 3, T, b"k", b"v")
+    assert down(data) == data
+    assert [record.timestamp for record in records_of(down(data, magic=0))] == [-1] * 4
+    assert [batch.magic for batch in scan(down(data, magic=0))] == [0, 0]
+
+
+def test_log_append_time_is_kept() -> None:
+    converted = down(build_batch(THREE, timestamp_type=1, log_append_time=T + 99))
+    assert [batch.timestamp_type for batch in scan(converted)] == [1, 1, 1]
+    assert [record.timestamp for record in records_of(converted)] == [T + 99] * 3
+
+
+def test_zstd_first_is_refused_and_later_ends_the_answer() -> None:
+    zstd = bytes(build_batch(THREE, base_offset=3, compression_type=CompressionType.ZSTD))
+    with pytest.raises(UnsupportedConversionError):
+        down(zstd)
+    assert [record.offset for record in records_of(down(bytes(build_batch(THREE)) + zstd))] == [0, 1, 2]
+
+
+def test_source_bytes_are_limited_but_for_the_first_batch() -> None:
+    one = bytes(build_batch(THREE))
+    assert len(records_of(down(one * 3, max_source_bytes=1))) == 3
+    assert len(records_of(down(one * 3, max_source_bytes=2 * len(one)))) == 6
+    assert len(records_of(down(one * 3, max_source_bytes=3 * len(one)))) == 9
+
+
+def test_wrapper_offsets_count_from_the_first_record_left() -> None:
+    records = [Record(105, T, b"a", b"1"), Record(109, T, b"b", b"2")]
+    (batch,) = scan(build_batch(records, base_offset=100, compression_type=CompressionType.GZIP))
+    (converted,) = scan(convert_to_magic(batch, 1))
+    assert (converted.base_offset, converted.last_offset) == (105, 109)
+
+
+# Up
+
+
+@pytest.mark.parametrize("codec", CompressionType)
+@pytest.mark.parametrize("source_codec", CODECS)
+@pytest.mark.parametrize("magic", [0, 1])
+@given(records=st.lists(headerless_records, min_size=1, max_size=5))
+def test_up_conversion_assigns_offsets_and_keeps_the_rest(
+    codec: CompressionType, source_codec: CompressionType, magic: int, records: list[SimpleRecord]
+) -> None:
+    data = build_messages(records, magic, compression_type=source_codec)
+    built = up_convert(scan(data), base_offset=1000, compression_type=codec, partition_leader_epoch=6)
+    batch = RecordBatch(memoryview(built))
+    assert (batch.magic, batch.compression_type, batch.partition_leader_epoch) == (2, codec, 6)
+    assert (batch.base_offset, batch.record_count, batch.producer_id) == (1000, len(records), -1)
+    assert records_of(built) == [
+        Record(1000 + n, -1 if magic == 0 else record.timestamp, record.key, record.value)
+        for n, record in enumerate(records)
+    ]
+
+
+def test_up_conversion_with_log_append_time() -> None:
+    built = up_convert(
+        scan(build_messages(THREE, 1)), base_offset=0, compression_type=0, timestamp_type=1, log_append_time=T + 5
+    )
+    assert [record.timestamp for record in records_of(built)] == [T + 5] * 3
+
+
+def test_checksums_inside_a_wrapper_are_verified() -> None:
+    inner = bytearray(build_message(1, 0, T, b"k", b"v"))
+    inner[-1] ^= 1
+    deflate = zlib.compressobj(wbits=31)
+    packed = deflate.compress(inner) + deflate.flush()
+    (batch,) = scan(build_message(1, 0, T, None, packed, compression_type=CompressionType.GZIP))
+    batch.ensure_valid()
+    with pytest.raises(CorruptRecordError, match="crc"):
+        deep_records(batch)
+
+
+def test_another_magic_inside_a_wrapper_is_refused_from_a_client() -> None:
+    deflate = zlib.compressobj(wbits=31)
+    packed = deflate.compress(build_message(0, 0, T, b"k", b"v")) + deflate.flush()
+    (batch,) = scan(build_message(1, 0, T, None, packed, compression_type=CompressionType.GZIP))
+    with pytest.raises(InvalidRecordError, match="does not match outer magic"):
+        deep_records(batch)
+
+
+def test_nothing_cannot_be_converted_up() -> None:
+    with pytest.raises(InvalidRecordError):
+        up_convert([], base_offset=0, compression_type=0)
+
+
+# Rebuilding
+
+
+def test_rebuilt_batch_keeps_producer_and_headers_and_closes_gaps() -> None:
+    source = [Record(0, T, b"a", b"1", (("h", b"x"),)), Record(4, T + 1, b"b", None)]
+    (like,) = scan(build_batch(source, producer_id=5, producer_epoch=1, base_sequence=8, is_transactional=True))
+    built = rebuild(
+        list(like.records()), base_offset=70, compression_type=CompressionType.LZ4, like=like, partition_leader_epoch=2
+    )
+    (batch,) = scan(built)
+    assert (batch.producer_id, batch.producer_epoch, batch.base_sequence, batch.is_transactional) == (5, 1, 8, True)
+    assert (batch.partition_leader_epoch, batch.last_offset) == (2, 71)
+    assert [(record.offset, record.headers) for record in batch.records()] == [(70, (("h", b"x"),)), (71, ())]
