@@ -62,7 +62,7 @@ class LocalLog:
         active = self.segments.active
         return LogOffsetMetadata(self.log_end_offset, active.base_offset, active.size)
 
-    # -- reading ------------------------------------------------------------------------------------------------------
+    # -- reading -----------------------------------------------------------------------------------
 
     def read(
         self,
@@ -139,7 +139,7 @@ class LocalLog:
             segment = self.segments.higher(segment.base_offset)
         return aborted
 
-    # -- rolling ------------------------------------------------------------------------------------------------------
+    # -- rolling -----------------------------------------------------------------------------------
 
     def roll(self, expected_offset: int = 0) -> LogSegment:
         """Begin a new segment at the log's end, or at `expected_offset` if that lies behind it."""
@@ -168,7 +168,7 @@ class LocalLog:
         self.segments.add(segment)
         return segment
 
-    # -- cutting ------------------------------------------------------------------------------------------------------
+    # -- cutting -----------------------------------------------------------------------------------
 
     def truncate_to(self, offset: int) -> list[LogSegment]:
         """Let the log end at `offset`; answers the segments that went. A batch holding it goes as a whole."""
@@ -195,7 +195,7 @@ class LocalLog:
             self.segments.remove(old.base_offset)
         return segment
 
-    # -- deleting -----------------------------------------------------------------------------------------------------
+    # -- deleting ----------------------------------------------------------------------------------
 
     def remove_segments(self, segments: Iterable[LogSegment]) -> None:
         """Take segments out of the log and delete their files later."""
@@ -242,7 +242,7 @@ class LocalLog:
 
         self.environment.io_pool.submit(work, _log_failure)
 
-    # -- the directory ------------------------------------------------------------------------------------------------
+    # -- the directory -----------------------------------------------------------------------------
 
     def rename_dir(self, path: str) -> None:
         """Rename the directory; segments on their way out move along."""

@@ -75,7 +75,7 @@ class LogDir:
         if self.on_failure is not None:
             self.on_failure(self)
 
-    # -- the lock -----------------------------------------------------------------------------------------------------
+    # -- the lock ----------------------------------------------------------------------------------
 
     def create(self) -> None:
         """Make the directory if it is missing, and see that it can be written to."""
@@ -114,7 +114,7 @@ class LogDir:
             os.close(self._lock_fd)
             self._lock_fd = -1
 
-    # -- clean shutdown -----------------------------------------------------------------------------------------------
+    # -- clean shutdown ----------------------------------------------------------------------------
 
     def take_clean_shutdown(self) -> bool:
         """Whether the last stop was clean. The marker is removed at once: it speaks for one start only."""
@@ -128,7 +128,7 @@ class LogDir:
         """The last word of a clean stop, after everything else is on the disk."""
         self._environment.fs.replace_file(self.file(CLEAN_SHUTDOWN_FILE), _CLEAN_SHUTDOWN_CONTENT)
 
-    # -- meta.properties ----------------------------------------------------------------------------------------------
+    # -- meta.properties ---------------------------------------------------------------------------
 
     def read_meta_properties(self) -> dict[str, str] | None:
         """What the directory says it belongs to; None for an unformatted one."""
@@ -160,7 +160,7 @@ def parse_properties(text: str) -> dict[str, str]:
 def check_meta_properties(
     found: dict[str, str] | None, *, path: str, broker_id: int | None, cluster_id: str | None
 ) -> None:
-    """Refuse a directory of another broker, another cluster or a KRaft node, naming what it is and what it should be."""
+    """Refuse a directory of another broker, another cluster or a KRaft node, naming what it is."""
     if found is None:
         return
     version = found.get("version", "0")

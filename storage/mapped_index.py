@@ -133,7 +133,7 @@ class MappedIndex:
         except FileNotFoundError:
             return None
 
-    # -- for the two kinds of index -------------------------------------------------------------------------------
+    # -- for the two kinds of index ----------------------------------------------------------------
 
     def _mapping(self) -> mmap.mmap:
         """The map; only to be called when there are entries or room was made for one."""
@@ -178,7 +178,7 @@ class MappedIndex:
         if entries < self.entries:
             self._entries = entries
 
-    # -- the file ---------------------------------------------------------------------------------------------------
+    # -- the file ----------------------------------------------------------------------------------
 
     def _load_size(self) -> None:
         try:

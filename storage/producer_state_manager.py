@@ -124,7 +124,7 @@ class ProducerStateManager:
         self.last_snapshot_offset = 0
         self._snapshots = sorted(log_files.snapshot_offsets(log_dir))
 
-    # -- state ------------------------------------------------------------------------------------------------------
+    # -- state -------------------------------------------------------------------------------------
 
     @property
     def active_producers(self) -> Mapping[int, ProducerStateEntry]:
@@ -168,7 +168,7 @@ class ProducerStateManager:
         if first_offset >= 0:
             self._ongoing[first_offset] = TxnMetadata(entry.producer_id, LogOffsetMetadata(first_offset))
 
-    # -- transactions -----------------------------------------------------------------------------------------------
+    # -- transactions ------------------------------------------------------------------------------
 
     @property
     def first_unstable_offset(self) -> LogOffsetMetadata | None:
@@ -214,7 +214,7 @@ class ProducerStateManager:
         for first in done:
             del self._unreplicated[first]
 
-    # -- expiry -----------------------------------------------------------------------------------------------------
+    # -- expiry ------------------------------------------------------------------------------------
 
     def _is_expired(self, entry: ProducerStateEntry, now_ms: int) -> bool:
         return entry.current_txn_first_offset < 0 and now_ms - entry.last_timestamp >= self.expiration_ms
@@ -231,7 +231,7 @@ class ProducerStateManager:
             del self.verification_states[producer_id]
         return len(expired)
 
-    # -- verification (KIP-890) ---------------------------------------------------------------------------------------
+    # -- verification (KIP-890) --------------------------------------------------------------------
 
     def maybe_create_verification_state(
         self, producer_id: int, sequence: int, epoch: int, now_ms: int
@@ -245,7 +245,7 @@ class ProducerStateManager:
     def clear_verification_state(self, producer_id: int) -> None:
         self.verification_states.pop(producer_id, None)
 
-    # -- snapshots --------------------------------------------------------------------------------------------------
+    # -- snapshots ---------------------------------------------------------------------------------
 
     @property
     def snapshot_offsets(self) -> list[int]:
@@ -306,7 +306,7 @@ class ProducerStateManager:
     def _snapshot_path(self, offset: int) -> str:
         return os.path.join(self._dir, log_files.snapshot_name(offset))
 
-    # -- going back -------------------------------------------------------------------------------------------------
+    # -- going back --------------------------------------------------------------------------------
 
     def truncate_and_reload(self, log_start_offset: int, log_end_offset: int, now_ms: int) -> None:
         """Drop snapshots outside the log and, if the end moved, start again from the newest that is left.

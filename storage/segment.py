@@ -143,7 +143,7 @@ class LogSegment:
     def size(self) -> int:
         return self.records.size
 
-    # -- appending ----------------------------------------------------------------------------------------------------
+    # -- appending ---------------------------------------------------------------------------------
 
     def append(
         self, parts: Sequence[Bytes], last_offset: int, max_timestamp: int, offset_of_max_timestamp: int
@@ -214,7 +214,7 @@ class LogSegment:
         """Note an aborted transaction whose marker has just been appended."""
         self.txn_index.append(AbortedTxn(txn.producer_id, txn.first_offset, txn.last_offset, last_stable_offset))
 
-    # -- reading ------------------------------------------------------------------------------------------------------
+    # -- reading -----------------------------------------------------------------------------------
 
     def translate_offset(self, offset: int, start_position: int = 0) -> BatchPosition | None:
         """The batch that holds the offset, or the next one after it; None beyond the last."""
@@ -261,7 +261,7 @@ class LogSegment:
             next_offset = batch.last_offset + 1
         return next_offset
 
-    # -- time ---------------------------------------------------------------------------------------------------------
+    # -- time --------------------------------------------------------------------------------------
 
     @property
     def largest(self) -> TimestampOffset:
@@ -290,7 +290,7 @@ class LogSegment:
                 largest = TimestampOffset(batch.max_timestamp, where.last_offset)
         return largest
 
-    # -- cutting and rebuilding ---------------------------------------------------------------------------------------
+    # -- cutting and rebuilding --------------------------------------------------------------------
 
     def truncate_to(self, offset: int, now_ms: int) -> int:
         """Remove the batch that holds the offset and everything behind it; answers the bytes that went."""
@@ -336,7 +336,7 @@ class LogSegment:
         self.time_index.trim()
         return cut
 
-    # -- files --------------------------------------------------------------------------------------------------------
+    # -- files -------------------------------------------------------------------------------------
 
     def become_inactive(self) -> None:
         """The log rolled: nothing is appended here any more. The files take the form others may read."""

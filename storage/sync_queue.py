@@ -76,6 +76,15 @@ class SyncQueue:
         self._dirs.pop(path, None)
         return [os.path.basename(file) for file in dropped]
 
+    def drain(self) -> None:
+        """Store what is queued, here and now: for shutdown, when there is no loop to stall."""
+        files, self._files = self._files, {}
+        dirs, self._dirs = self._dirs, {}
+        fds, self._synced_fds = self._synced_fds, []
+        if files or dirs or fds:
+            _store(self._fs, files, dirs, fds)
+        self._call_back(None)
+
     def _pump(self) -> None:
         if self._busy or self._failure is not None:
             return

@@ -91,7 +91,7 @@ class UnifiedLog:
     def __repr__(self) -> str:
         return f"UnifiedLog({self.topic_partition}, start={self.log_start_offset}, end={self.log_end_offset})"
 
-    # -- what it is -----------------------------------------------------------------------------------------------------
+    # -- what it is --------------------------------------------------------------------------------
 
     @property
     def topic_partition(self) -> TopicPartition:
@@ -144,7 +144,7 @@ class UnifiedLog:
     def active_producers(self) -> Mapping[int, ProducerStateEntry]:
         return self.producers.active_producers
 
-    # -- watermarks -------------------------------------------------------------------------------------------------------
+    # -- watermarks --------------------------------------------------------------------------------
 
     @property
     def high_watermark(self) -> int:
@@ -220,7 +220,7 @@ class UnifiedLog:
             unstable = LogOffsetMetadata(self.log_start_offset)
         self._first_unstable = unstable
 
-    # -- appending ----------------------------------------------------------------------------------------------------------
+    # -- appending ---------------------------------------------------------------------------------
 
     def append_as_leader(
         self,
@@ -230,7 +230,7 @@ class UnifiedLog:
         origin: AppendOrigin = AppendOrigin.CLIENT,
         verification_guard: object | None = None,
     ) -> LogAppendInfo:
-        """Append what a client or coordinator sent, giving it offsets. Raises KafkaError and appends nothing, or all."""
+        """Append what a client or coordinator sent, giving it offsets: all of it, or KafkaError and nothing."""
         if self.log_dir.failure is not None:
             self._raise_offline()
         try:
@@ -396,7 +396,7 @@ class UnifiedLog:
                 f"maximum configured segment size of {limit}.",
             )
 
-    # -- producers ------------------------------------------------------------------------------------------------------------
+    # -- producers ---------------------------------------------------------------------------------
 
     def _find_duplicate(self, batch: AnyBatch) -> BatchMetadata | None:
         entry = self.producers.last_entry(batch.producer_id)
@@ -498,7 +498,7 @@ class UnifiedLog:
     def remove_expired_producers(self, now_ms: int) -> int:
         return self.producers.remove_expired(now_ms)
 
-    # -- rolling ------------------------------------------------------------------------------------------------------------------
+    # -- rolling -----------------------------------------------------------------------------------
 
     def _maybe_roll(
         self, size: int, first_offset: int, last_offset: int, max_timestamp: int, now_ms: int
@@ -527,7 +527,7 @@ class UnifiedLog:
         self._flusher.flush(segment.base_offset)
         return segment
 
-    # -- reading ------------------------------------------------------------------------------------------------------------------
+    # -- reading -----------------------------------------------------------------------------------
 
     def read(
         self, start_offset: int, max_length: int, isolation: FetchIsolation, min_one_message: bool
@@ -579,7 +579,7 @@ class UnifiedLog:
         except OSError as error:
             self._fail("fetching offset by timestamp", error)
 
-    # -- leader epochs ------------------------------------------------------------------------------------------------------------
+    # -- leader epochs -----------------------------------------------------------------------------
 
     def assign_epoch_start_offset(self, epoch: int, start_offset: int) -> None:
         self.leader_epochs.assign(epoch, start_offset)
@@ -587,6 +587,10 @@ class UnifiedLog:
     def end_offset_for_epoch(self, epoch: int) -> EpochEndOffset:
         """(-1, -1) when undefined."""
         return self.leader_epochs.end_offset_for(epoch, self._local.log_end_offset)
+
+    def write_leader_epochs(self) -> None:
+        """Queue the leader epochs as they are, because loading the log changed them."""
+        self._write_epochs(self.leader_epochs.entries)
 
     def _write_epochs(self, entries: Sequence[EpochEntry]) -> None:
         path = os.path.join(self._local.dir, checkpoints.LEADER_EPOCH_FILE)
@@ -605,7 +609,7 @@ class UnifiedLog:
         path = os.path.join(self._local.dir, checkpoints.PARTITION_METADATA_FILE)
         self.log_dir.sync_queue.write(path, checkpoints.encode_partition_metadata(topic_id))
 
-    # -- log start offset, retention --------------------------------------------------------------------------------------------------
+    # -- log start offset, retention ---------------------------------------------------------------
 
     def maybe_increment_log_start_offset(self, offset: int, reason: str) -> bool:
         """Move the log start up; the data below goes with the next retention pass."""
@@ -697,7 +701,7 @@ class UnifiedLog:
             if path is not None:
                 self._local.delete_file_later(path)
 
-    # -- truncation -----------------------------------------------------------------------------------------------------------------------
+    # -- truncation --------------------------------------------------------------------------------
 
     def truncate_to(self, offset: int) -> bool:
         """Let the log end at `offset`; False when it ends there or earlier already."""
@@ -755,7 +759,7 @@ class UnifiedLog:
             after_clean_shutdown=False,
         )
 
-    # -- flushing ---------------------------------------------------------------------------------------------------------------------------
+    # -- flushing ----------------------------------------------------------------------------------
 
     def flush(self) -> None:
         """Get everything appended so far to the disk, in the background."""
@@ -768,7 +772,7 @@ class UnifiedLog:
     def _on_flush_failure(self, error: OSError) -> None:
         self.log_dir.fail(f"Error while flushing log for {self.topic_partition}", error)
 
-    # -- life -------------------------------------------------------------------------------------------------------------------------------
+    # -- life --------------------------------------------------------------------------------------
 
     def update_config(self, config: LogConfig) -> None:
         self._local.config = config

@@ -1,0 +1,481 @@
+"""All logs of a broker: loading them, finding them, creating and deleting them, and the work that recurs.
+
+    every                                          does
+    log.flush.offset.checkpoint.interval.ms        writes recovery points
+    log.flush.start.offset.checkpoint.interval.ms  writes log start offsets
+    log.flush.scheduler.interval.ms                flushes logs whose flush.ms has passed
+    log.retention.check.interval.ms                applies retention
+    producer.id.expiration.check.interval.ms       forgets idle producers
+
+High watermarks are the replica manager's; it calls `checkpoint_high_watermarks` every 5 s. A new log goes to the
+directory with the fewest. A deleted one is renamed `-delete` at once and removed after `file.delete.delay.ms`.
+
+Invariants: a partition has at most one log (a second one found at start is fatal); a failed directory's logs are gone
+from here, and the others go on; the clean-shutdown marker is written last, and only if everything before succeeded.
+
+Answers to LogManager.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.storage import checkpoints, log_files
+from odradek.storage.config import LogConfig
+from odradek.storage.log_dir import LogDir, LogDirError
+from odradek.storage.recovery import load_log
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from odradek.protocol.topic_partition import TopicPartition
+    from odradek.storage.environment import Environment
+    from odradek.storage.unified_log import UnifiedLog
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogManagerSettings:
+    """The broker settings that drive the recurring work, with Kafka's defaults."""
+
+    initial_task_delay_ms: int = 30_000
+    flush_check_ms: int = 2**63 - 1
+    recovery_point_checkpoint_ms: int = 60_000
+    log_start_offset_checkpoint_ms: int = 60_000
+    retention_check_ms: int = 300_000
+    producer_id_expiration_check_ms: int = 600_000
+
+
+class LogManager:
+    """The logs in all log directories."""
+
+    def __init__(
+        self,
+        log_dirs: Sequence[str],
+        broker_settings: Mapping[str, str],
+        environment: Environment,
+        settings: LogManagerSettings | None = None,
+    ) -> None:
+        self.environment = environment
+        self.broker_settings = dict(broker_settings)
+        self.settings = settings or LogManagerSettings()
+        self.log_dirs = [LogDir(path, environment) for path in log_dirs]
+        for log_dir in self.log_dirs:
+            log_dir.on_failure = self._on_dir_failure
+        self.on_log_dir_failure: Callable[[LogDir, list[TopicPartition]], None] | None = None
+        """Told which partitions went offline with a directory. The replica manager's hook."""
+        self._logs: dict[TopicPartition, UnifiedLog] = {}
+        self._future_logs: dict[TopicPartition, UnifiedLog] = {}
+        self._topic_overrides: dict[str, dict[str, str]] = {}
+        self._configs: dict[str, LogConfig] = {}
+        self._high_watermarks: dict[TopicPartition, int] = {}
+        self._preferred_dirs: dict[TopicPartition, str] = {}
+        self._stopped = False
+
+    # -- finding ----------------------------------------------------------------------------------------
+
+    @property
+    def live_log_dirs(self) -> list[LogDir]:
+        return [log_dir for log_dir in self.log_dirs if log_dir.is_online]
+
+    def get_log(self, topic_partition: TopicPartition, *, is_future: bool = False) -> UnifiedLog | None:
+        return (self._future_logs if is_future else self._logs).get(topic_partition)
+
+    def all_logs(self) -> list[UnifiedLog]:
+        """Every log, those being filled by a move included."""
+        return [*self._logs.values(), *self._future_logs.values()]
+
+    def logs_in(self, log_dir: LogDir) -> list[UnifiedLog]:
+        return [log for log in self.all_logs() if log.log_dir is log_dir]
+
+    def checkpointed_high_watermark(self, topic_partition: TopicPartition) -> int:
+        """The high watermark as of the last checkpoint before the start; 0 when unknown."""
+        return self._high_watermarks.get(topic_partition, 0)
+
+    # -- configuration ------------------------------------------------------------------------------------
+
+    def config_of(self, topic: str) -> LogConfig:
+        config = self._configs.get(topic)
+        if config is None:
+            config = LogConfig.from_props(self.broker_settings, self._topic_overrides.get(topic, {}))
+            self._configs[topic] = config
+        return config
+
+    def update_topic_config(self, topic: str, overrides: Mapping[str, str]) -> None:
+        """Apply a topic's new overrides to its logs."""
+        self._topic_overrides[topic] = dict(overrides)
+        self._configs.pop(topic, None)
+        self._apply_configs(log for log in self.all_logs() if log.topic_partition.topic == topic)
+
+    def update_broker_settings(self, broker_settings: Mapping[str, str]) -> None:
+        """Apply new broker-wide defaults to all logs."""
+        self.broker_settings = dict(broker_settings)
+        self._configs.clear()
+        self._apply_configs(self.all_logs())
+
+    def _apply_configs(self, logs: Iterable[UnifiedLog]) -> None:
+        for log in logs:
+            log.update_config(self.config_of(log.topic_partition.topic))
+
+    # -- starting -------------------------------------------------------------------------------------------
+
+    def startup(self, topic_overrides: Mapping[str, Mapping[str, str]] | None = None) -> None:
+        """Lock the directories and load what is in them. Raises LogDirError when none is usable."""
+        for topic, overrides in (topic_overrides or {}).items():
+            self._topic_overrides[topic] = dict(overrides)
+        for log_dir in self.log_dirs:
+            try:
+                log_dir.create()
+                log_dir.lock()
+            except OSError as error:
+                log_dir.fail("Error while opening the log directory", error)
+        self._require_a_live_dir()
+        for log_dir in self.live_log_dirs:
+            try:
+                self._load_dir(log_dir)
+            except OSError as error:
+                log_dir.fail("Error while loading logs", error)
+        self._require_a_live_dir()
+
+    def _require_a_live_dir(self) -> None:
+        if not self.live_log_dirs:
+            failures = "; ".join(f"{log_dir.path}: {log_dir.failure}" for log_dir in self.log_dirs)
+            raise LogDirError(f"None of the log directories can be used: {failures}")
+
+    def _load_dir(self, log_dir: LogDir) -> None:
+        had_clean_shutdown = log_dir.take_clean_shutdown()
+        recovery_points = _read_checkpoint(log_dir, checkpoints.RECOVERY_POINT_FILE)
+        log_start_offsets = _read_checkpoint(log_dir, checkpoints.LOG_START_OFFSET_FILE)
+        self._high_watermarks.update(_read_checkpoint(log_dir, checkpoints.HIGH_WATERMARK_FILE))
+        for entry in sorted(os.scandir(log_dir.path), key=lambda found: found.name):
+            if not entry.is_dir() or entry.name in log_files.SKIPPED_DIRECTORIES:
+                continue
+            parsed = log_files.parse_dir_name(entry.name)
+            if parsed is None:
+                raise LogDirError(
+                    f"Found directory {entry.path}, '{entry.name}' is not in the form of topic-partition or "
+                    "topic-partition.uniqueId-delete (if marked for deletion). Kafka's log directories (and children) "
+                    "should only contain Kafka topic data."
+                )
+            topic_partition, marker = parsed
+            if marker == log_files.DELETE_DIR_SUFFIX:
+                self._remove_dir_later(entry.path, log_dir, self.config_of(topic_partition.topic).file_delete_delay_ms)
+            elif marker == log_files.STRAY_DIR_SUFFIX:
+                logger.warning("Ignoring %s, which was set aside as stray", entry.path)
+            else:
+                log = self._load_log(
+                    entry.path,
+                    topic_partition,
+                    log_dir,
+                    recovery_point=recovery_points.get(topic_partition, 0),
+                    log_start_offset=log_start_offsets.get(topic_partition, 0),
+                    had_clean_shutdown=had_clean_shutdown,
+                )
+                self._register(log, is_future=marker == log_files.FUTURE_DIR_SUFFIX)
+
+    def _load_log(
+        self,
+        path: str,
+        topic_partition: TopicPartition,
+        log_dir: LogDir,
+        *,
+        recovery_point: int = 0,
+        log_start_offset: int = 0,
+        had_clean_shutdown: bool = False,
+        topic_id: bytes | None = None,
+    ) -> UnifiedLog:
+        return load_log(
+            path,
+            topic_partition,
+            self.config_of(topic_partition.topic),
+            log_dir,
+            self.environment,
+            log_start_offset=log_start_offset,
+            recovery_point=recovery_point,
+            had_clean_shutdown=had_clean_shutdown,
+            topic_id=topic_id,
+        )
+
+    def _register(self, log: UnifiedLog, *, is_future: bool) -> None:
+        logs = self._future_logs if is_future else self._logs
+        other = logs.get(log.topic_partition)
+        if other is not None:
+            raise LogDirError(
+                f"Duplicate log directories found: {log.dir}, {other.dir}. They are likely because log directory "
+                "failure happened while broker was replacing current replica with future replica. Recover broker from "
+                f"this failure by manually deleting one of the two directories for {log.topic_partition}."
+            )
+        logs[log.topic_partition] = log
+
+    # -- creating ---------------------------------------------------------------------------------------------
+
+    def set_preferred_dir(self, topic_partition: TopicPartition, path: str) -> None:
+        """Let a log that is created later go to this directory (AlterReplicaLogDirs before the replica exists)."""
+        self._preferred_dirs[topic_partition] = os.path.abspath(path)
+
+    def get_or_create_log(
+        self, topic_partition: TopicPartition, topic_id: bytes | None = None, *, is_new: bool = False
+    ) -> UnifiedLog:
+        """The partition's log. A new one is made on the disk; `when_durable` tells when it will survive a crash.
+
+        `is_new` says that the controller has just created the replica: otherwise a missing log may lie in a directory
+        that is offline, and must not be replaced by an empty one.
+        """
+        log = self._logs.get(topic_partition)
+        if log is not None:
+            if topic_id is not None:
+                log.assign_topic_id(topic_id)
+            return log
+        if not is_new and len(self.live_log_dirs) < len(self.log_dirs):
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR,
+                f"Can not create log for {topic_partition} because log directories "
+                f"{[d.path for d in self.log_dirs if not d.is_online]} are offline",
+            )
+        log_dir = self._dir_for(topic_partition)
+        path = log_dir.file(log_files.log_dir_name(topic_partition))
+        try:
+            log = self._load_log(path, topic_partition, log_dir, topic_id=topic_id)
+        except OSError as error:
+            message = f"Error while creating log for {topic_partition} in dir {log_dir.path}"
+            log_dir.fail(message, error)
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message) from error
+        self._logs[topic_partition] = log
+        self._preferred_dirs.pop(topic_partition, None)
+        log_dir.sync_queue.sync_dir(path)
+        log_dir.sync_queue.sync_dir(log_dir.path)
+        return log
+
+    def _dir_for(self, topic_partition: TopicPartition) -> LogDir:
+        """The directory asked for, else the one with the fewest logs."""
+        live = self.live_log_dirs
+        if not live:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"No log directory is online for {topic_partition}")
+        preferred = self._preferred_dirs.get(topic_partition)
+        for log_dir in live:
+            if log_dir.path == preferred:
+                return log_dir
+        if len(live) == 1:
+            return live[0]
+        counts = dict.fromkeys((log_dir.path for log_dir in live), 0)
+        for log in self.all_logs():
+            if log.log_dir.path in counts:
+                counts[log.log_dir.path] += 1
+        return min(live, key=lambda log_dir: counts[log_dir.path])
+
+    def when_durable(self, callback: Callable[[OSError | None], None]) -> None:
+        """Call back once all small files and directory changes queued so far are on the disk."""
+        live = self.live_log_dirs
+        remaining = len(live)
+        failure: OSError | None = None
+
+        def done(error: OSError | None) -> None:
+            nonlocal remaining, failure
+            remaining -= 1
+            failure = failure or error
+            if not remaining:
+                callback(failure)
+
+        if not live:
+            callback(next((log_dir.failure for log_dir in self.log_dirs if log_dir.failure), None))
+        for log_dir in live:
+            log_dir.sync_queue.when_durable(done)
+
+    # -- deleting -----------------------------------------------------------------------------------------------
+
+    def async_delete(self, topic_partition: TopicPartition, *, is_future: bool = False) -> UnifiedLog | None:
+        """Take a log away: renamed at once, so that a new one may be made, and removed later."""
+        log = self._set_aside(topic_partition, log_files.DELETE_DIR_SUFFIX, is_future=is_future)
+        if log is not None and log.log_dir.is_online:
+            self._remove_dir_later(log.dir, log.log_dir, log.config.file_delete_delay_ms)
+        return log
+
+    def set_stray(self, topic_partition: TopicPartition) -> UnifiedLog | None:
+        """Set a log aside that the controller does not know: never served, never deleted automatically."""
+        return self._set_aside(topic_partition, log_files.STRAY_DIR_SUFFIX)
+
+    def _set_aside(self, topic_partition: TopicPartition, suffix: str, *, is_future: bool = False) -> UnifiedLog | None:
+        log = (self._future_logs if is_future else self._logs).pop(topic_partition, None)
+        if log is None:
+            return None
+        name = log_files.marked_dir_name(topic_partition, self.environment.new_uuid_hex(), suffix)
+        log.rename_dir(log.log_dir.file(name), keep_writing=False)
+        log.discard()
+        self._high_watermarks.pop(topic_partition, None)
+        log.log_dir.sync_queue.sync_dir(log.log_dir.path)
+        self.checkpoint_recovery_points(log.log_dir)
+        self.checkpoint_log_start_offsets(log.log_dir)
+        return log
+
+    def _remove_dir_later(self, path: str, log_dir: LogDir, delay_ms: int) -> None:
+        fs, io_pool = self.environment.fs, self.environment.io_pool
+
+        def removed(result: OSError | None) -> None:
+            if isinstance(result, OSError):
+                log_dir.fail(f"Error while deleting {path}", result)
+
+        def remove() -> None:
+            if log_dir.is_online and not self._stopped:
+                io_pool.submit(lambda: fs.remove_tree(path), removed)
+
+        self.environment.timer.schedule(delay_ms, remove)
+
+    # -- truncating ---------------------------------------------------------------------------------------------
+
+    def truncate_to(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Truncate logs and checkpoint their recovery points, which may have moved back."""
+        touched: dict[str, LogDir] = {}
+        for topic_partition, offset in offsets.items():
+            log = self._logs.get(topic_partition)
+            if log is not None and log.truncate_to(offset):
+                touched[log.log_dir.path] = log.log_dir
+        for log_dir in touched.values():
+            self.checkpoint_recovery_points(log_dir)
+
+    def truncate_fully_and_start_at(self, topic_partition: TopicPartition, offset: int) -> None:
+        log = self._logs.get(topic_partition)
+        if log is not None:
+            log.truncate_fully_and_start_at(offset)
+            self.checkpoint_recovery_points(log.log_dir)
+
+    # -- checkpoints --------------------------------------------------------------------------------------------
+
+    def checkpoint_recovery_points(self, log_dir: LogDir | None = None) -> None:
+        for directory in self._dirs_or_all(log_dir):
+            offsets = {log.topic_partition: log.recovery_point for log in self.logs_in(directory)}
+            self._write_checkpoint(directory, checkpoints.RECOVERY_POINT_FILE, offsets)
+
+    def checkpoint_log_start_offsets(self, log_dir: LogDir | None = None) -> None:
+        """Only logs that begin inside a segment need an entry."""
+        for directory in self._dirs_or_all(log_dir):
+            offsets = {
+                log.topic_partition: log.log_start_offset
+                for log in self.logs_in(directory)
+                if log.log_start_offset > log.segments.first.base_offset
+            }
+            self._write_checkpoint(directory, checkpoints.LOG_START_OFFSET_FILE, offsets)
+
+    def checkpoint_high_watermarks(self) -> None:
+        """Called by the replica manager every replica.high.watermark.checkpoint.interval.ms and at shutdown."""
+        for directory in self.live_log_dirs:
+            offsets = {
+                log.topic_partition: log.high_watermark for log in self._logs.values() if log.log_dir is directory
+            }
+            self._write_checkpoint(directory, checkpoints.HIGH_WATERMARK_FILE, offsets)
+
+    def _dirs_or_all(self, log_dir: LogDir | None) -> list[LogDir]:
+        return self.live_log_dirs if log_dir is None else [log_dir] if log_dir.is_online else []
+
+    def _write_checkpoint(self, log_dir: LogDir, name: str, offsets: Mapping[TopicPartition, int]) -> None:
+        log_dir.sync_queue.write(log_dir.file(name), checkpoints.encode_offsets(offsets))
+
+    # -- recurring work -------------------------------------------------------------------------------------------
+
+    def start_background_tasks(self) -> None:
+        settings = self.settings
+        self._every(settings.retention_check_ms, self.delete_old_segments)
+        self._every(settings.recovery_point_checkpoint_ms, self.checkpoint_recovery_points)
+        self._every(settings.log_start_offset_checkpoint_ms, self.checkpoint_log_start_offsets)
+        self._every(settings.producer_id_expiration_check_ms, self.remove_expired_producers)
+        if settings.flush_check_ms < 2**62:
+            self._every(settings.flush_check_ms, self.flush_dirty_logs)
+
+    def _every(self, interval_ms: int, work: Callable[[], object]) -> None:
+        timer = self.environment.timer
+
+        def run() -> None:
+            if self._stopped:
+                return
+            work()
+            timer.schedule(interval_ms, run)
+
+        timer.schedule(self.settings.initial_task_delay_ms, run)
+
+    def delete_old_segments(self) -> int:
+        """Apply retention to every log that is not cleaned by compaction alone; answers how many segments went."""
+        removed = 0
+        for log in self.all_logs():
+            if log.log_dir.is_online and not (log.config.compact and not log.config.delete):
+                try:
+                    removed += log.delete_old_segments()
+                except KafkaError as error:
+                    logger.error("Retention of %s stopped: %s", log.topic_partition, error)
+        return removed
+
+    def flush_dirty_logs(self) -> None:
+        """Flush the logs whose oldest unflushed record has waited for flush.ms."""
+        now_ms = self.environment.clock.time_ms()
+        for log in self.all_logs():
+            if log.unflushed_messages and now_ms - log.last_flushed_ms >= log.config.flush_ms:
+                log.flush()
+
+    def remove_expired_producers(self) -> None:
+        now_ms = self.environment.clock.time_ms()
+        for log in self.all_logs():
+            log.remove_expired_producers(now_ms)
+
+    # -- failure and shutdown ---------------------------------------------------------------------------------------
+
+    def _on_dir_failure(self, log_dir: LogDir) -> None:
+        """Forget the logs of a failed directory; what is in it is looked at again at the next start."""
+        offline: list[TopicPartition] = []
+        for logs in (self._logs, self._future_logs):
+            for topic_partition, log in list(logs.items()):
+                if log.log_dir is log_dir:
+                    del logs[topic_partition]
+                    log.discard()
+                    offline.append(topic_partition)
+        if self.on_log_dir_failure is not None:
+            self.on_log_dir_failure(log_dir, offline)
+
+    def shutdown(self) -> None:
+        """Flush and close everything and say so on the disk. Waits: the loop is done serving."""
+        if self._stopped:
+            return
+        self._stopped = True
+        for log_dir in self.live_log_dirs:
+            logs = self.logs_in(log_dir)
+            try:
+                for log in logs:
+                    log.flush_now()
+                for log in logs:
+                    log.close()
+                self._write_final_checkpoints(log_dir, logs)
+                log_dir.mark_clean_shutdown()
+            except (OSError, KafkaError) as error:
+                logger.error("Log directory %s is not shut down cleanly: %s", log_dir.path, error)
+        for log_dir in self.log_dirs:
+            log_dir.unlock()
+
+    def _write_final_checkpoints(self, log_dir: LogDir, logs: list[UnifiedLog]) -> None:
+        """In place of whatever is still queued, and synchronously."""
+        fs = self.environment.fs
+        log_dir.sync_queue.drain()
+        fs.replace_file(
+            log_dir.file(checkpoints.RECOVERY_POINT_FILE),
+            checkpoints.encode_offsets({log.topic_partition: log.recovery_point for log in logs}),
+        )
+        fs.replace_file(
+            log_dir.file(checkpoints.LOG_START_OFFSET_FILE),
+            checkpoints.encode_offsets(
+                {
+                    log.topic_partition: log.log_start_offset
+                    for log in logs
+                    if log.log_start_offset > log.segments.first.base_offset
+                }
+            ),
+        )
+
+
+def _read_checkpoint(log_dir: LogDir, name: str) -> dict[TopicPartition, int]:
+    """A checkpoint's offsets; a damaged file counts as empty, which only makes recovery look further back."""
+    try:
+        return checkpoints.read_offsets(log_dir.file(name))
+    except checkpoints.CheckpointError as error:
+        logger.warning("Ignoring a checkpoint: %s", error)
+        return {}
