@@ -303,6 +303,8 @@ class GroupJoiner:
                 join.fail(ErrorCode.UNKNOWN_MEMBER_ID)
 
     def _update(self, group: GroupMetadata, member: MemberMetadata, join: Join) -> None:
+        """Take over what the join says, and park it. A join parked before is from a connection that was given up."""
+        superseded = group.take_join(member)
         group.update_member(
             member,
             protocols=join.protocols,
@@ -310,6 +312,8 @@ class GroupJoiner:
             session_timeout_ms=join.session_timeout_ms,
             respond=join.respond,
         )
+        if superseded is not None:
+            superseded(join_error(member.member_id, ErrorCode.REBALANCE_IN_PROGRESS))
 
 
 @dataclass(frozen=True, slots=True)

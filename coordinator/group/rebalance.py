@@ -18,6 +18,9 @@ rebalance timeout is over:
 Answering a request may bring the next one of the same connection in before the answer has returned. So a parked
 request is taken out first, then the books are brought in order, and the answers are given last.
 
+Nothing that is parked is ever forgotten: also a request that a repeated one takes the place of, and the sync of a
+member that is removed, are answered. (Kafka drops these callbacks and leaves it to the client's request timeout.)
+
 Kafka: the rebalance half of GroupCoordinator, DelayedJoin, InitialDelayedJoin and DelayedSync.
 """
 
@@ -30,7 +33,7 @@ from dataclasses import dataclass
 from odradek.coordinator.group.config import GroupConfig
 from odradek.coordinator.group.group_metadata import GroupMetadata
 from odradek.coordinator.group.member import MemberMetadata
-from odradek.coordinator.group.responses import UNKNOWN_MEMBER_ID, join_error
+from odradek.coordinator.group.responses import UNKNOWN_MEMBER_ID, join_error, sync_error
 from odradek.coordinator.group.sessions import MemberSessions
 from odradek.coordinator.group.states import GroupEvent, GroupState
 from odradek.coordinator.ports import Respond
@@ -200,8 +203,8 @@ class Rebalancer:
     # -- members go ------------------------------------------------------------------------------------------
 
     def remove_member(self, group: GroupMetadata, member: MemberMetadata, reason: str) -> None:
-        """A member left or failed. A join it has parked is answered so that, if it lives, it starts over."""
-        respond = group.take_join(member)
+        """A member left or failed. What it has parked is answered so that, if it lives, it starts over."""
+        parked_join, parked_sync = group.take_join(member), member.take_sync()
         group.remove(member.member_id)
         self.sessions.end(group, member.member_id)
         match group.state:
@@ -211,8 +214,10 @@ class Rebalancer:
                 self.check_join_barrier(group)
             case GroupState.EMPTY | GroupState.DEAD:
                 pass
-        if respond is not None:
-            respond(join_error(UNKNOWN_MEMBER_ID, ErrorCode.UNKNOWN_MEMBER_ID))
+        if parked_join is not None:
+            parked_join(join_error(UNKNOWN_MEMBER_ID, ErrorCode.UNKNOWN_MEMBER_ID))
+        if parked_sync is not None:
+            parked_sync(sync_error(ErrorCode.UNKNOWN_MEMBER_ID))
 
     def remove_pending_member(self, group: GroupMetadata, member_id: str) -> None:
         """A client that was given an id will not come back with it."""

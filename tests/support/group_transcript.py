@@ -25,8 +25,11 @@ from typing import TypeVar
 from odradek.coordinator.group.config import GroupConfig
 from odradek.coordinator.group.context import GroupRequestContext
 from odradek.coordinator.group.coordinator import GroupCoordinator
+from odradek.coordinator.group.group_offsets import OffsetAndMetadata
 from odradek.coordinator.group.records import (
     is_group_key,
+    offset_commit_key,
+    offset_commit_value,
     read_group_key,
     read_group_value,
     read_offset_key,
@@ -68,6 +71,7 @@ from odradek.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
 )
+from odradek.protocol.records.record import SimpleRecord
 from odradek.protocol.schema import Message
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.clock import ManualClock
@@ -78,6 +82,7 @@ ResponseT = TypeVar("ResponseT", bound=Message)
 
 RULE = "----"
 START_MS = 1_700_000_000_000
+FILLER_VALUE = offset_commit_value(OffsetAndMetadata(offset=0, commit_timestamp_ms=START_MS))
 HIGHEST = {"join": 9, "sync": 5, "heartbeat": 4, "leave": 5, "commit": 9, "fetch": 9, "txn-commit": 4}
 
 
@@ -175,8 +180,21 @@ class Transcript:
         self.do_restart(line)
 
     def do_wait(self, line: Line) -> None:
-        """wait 3s | 500ms: let time pass, and what is due happen at its time."""
-        end_ms = self.clock.monotonic_ms() + duration(line.words[0])
+        """wait 3s | 500ms [alive=m1,m2 beat=1s]: let time pass, with heartbeats of some, and what is due happen."""
+        left_ms = duration(line.words[0])
+        beat_ms = duration(line.options.get("beat", "1s"))
+        alive = line.options["alive"].split(",") if "alive" in line.options else []
+        while alive and left_ms > beat_ms:
+            self._pass(beat_ms)
+            left_ms -= beat_ms
+            said = len(self._out)
+            for name in alive:
+                self.do_heartbeat(Line("heartbeat", [name]))
+            del self._out[said:]
+        self._pass(left_ms)
+
+    def _pass(self, ms: int) -> None:
+        end_ms = self.clock.monotonic_ms() + ms
         while (due_ms := self.timer.next_deadline_ms()) is not None and due_ms <= end_ms:
             self.clock.advance(max(0, due_ms - self.clock.monotonic_ms()))
             self.timer.advance()
@@ -195,6 +213,19 @@ class Transcript:
     def do_fail(self, line: Line) -> None:
         """fail ERROR | fail NONE: appends are refused with the error."""
         self.log.error = ErrorCode[line.words[0]]
+
+    def do_offline(self, line: Line) -> None:
+        """offline: this broker has no replica of the partition any more, though nobody has told the coordinator."""
+        self.log.missing.add(0)
+
+    def do_fill(self, line: Line) -> None:
+        """fill 1000: as many offsets of a group `filler`, so that the log takes a while to load."""
+        offsets = [
+            SimpleRecord(START_MS, offset_commit_key("filler", TopicPartition("f", index)), FILLER_VALUE)
+            for index in range(int(line.words[0]))
+        ]
+        self.log.append(0, offsets, lambda error, offset: None)
+        self._batches_shown += 1
 
     def do_log(self, line: Line) -> None:
         """log: what has been appended since it was last shown."""
@@ -252,9 +283,7 @@ class Transcript:
         version = int(line.options.get("v", HIGHEST.get(command, 5)))
         return GroupRequestContext(client_id=client_id, client_host="/127.0.0.1", api_version=version)
 
-    def _asked(
-        self, client: Client, version: int, show: Callable[[ResponseT], None]
-    ) -> Callable[[ResponseT], None]:
+    def _asked(self, client: Client, version: int, show: Callable[[ResponseT], None]) -> Callable[[ResponseT], None]:
         """A respond callback that insists on being called once, and on a response its version can carry."""
         answered = False
         client.pending += 1
@@ -377,7 +406,7 @@ class Transcript:
 
         def show(response: LeaveGroupResponse) -> None:
             members = " ".join(
-                f"{member.member_id or member.group_instance_id}:{ErrorCode(member.error_code).name}"
+                f"{member.member_id or member.group_instance_id or 'none'}:{ErrorCode(member.error_code).name}"
                 for member in response.members
             )
             self._say(f"{first.name} <- LeaveGroup {ErrorCode(response.error_code).name} {members}".rstrip())
@@ -446,7 +475,9 @@ class Transcript:
             request.topics.append(
                 TxnOffsetCommitRequestTopic(
                     name=topic,
-                    partitions=[TxnOffsetCommitRequestPartition(partition_index=partition, committed_offset=int(offset))],
+                    partitions=[
+                        TxnOffsetCommitRequestPartition(partition_index=partition, committed_offset=int(offset))
+                    ],
                 )
             )
 
@@ -458,9 +489,7 @@ class Transcript:
             )
             self._say(f"{client.name} <- TxnOffsetCommit {outcome}")
 
-        self.coordinator.commit_transactional_offsets(
-            context, request, self._asked(client, context.api_version, show)
-        )
+        self.coordinator.commit_transactional_offsets(context, request, self._asked(client, context.api_version, show))
 
     def do_end_txn(self, line: Line) -> None:
         """end-txn p1 commit|abort: its marker is written to the group's partition"""
@@ -483,7 +512,9 @@ class Transcript:
                     group_id=group,
                     topics=None
                     if partitions is None
-                    else [OffsetFetchRequestTopics(name=topic, partition_indexes=[index]) for topic, index in partitions],
+                    else [
+                        OffsetFetchRequestTopics(name=topic, partition_indexes=[index]) for topic, index in partitions
+                    ],
                 )
                 for group in groups
             ]
