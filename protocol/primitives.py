@@ -30,6 +30,8 @@ def uuid_from_text(text: str) -> bytes:
     """The inverse of `uuid_to_text`; ValueError for anything that is not the text of 16 bytes."""
     if len(text) > _TEXT_LENGTH + 2:
         raise ValueError(f"Input string with prefix `{text[:24]}` is too long to be decoded as a base64 UUID")
+    if "+" in text or "/" in text:
+        raise ValueError(f"`{text}` is not a base64 UUID: it is not in the URL-safe alphabet")
     try:
         encoded = text.rstrip("=").encode("ascii").translate(_FROM_URL_SAFE)
         uuid = a2b_base64(encoded + b"=" * (-len(encoded) % 4), strict_mode=True)

@@ -1,0 +1,173 @@
+"""Round trips of every version of every message, and what `encode` and `decode` promise for all of them."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from odradek.protocol.codec import (
+    DecodeBudget,
+    DecodeError,
+    EncodeError,
+    decode,
+    decode_from,
+    encode,
+    encode_parts,
+    generated_source,
+    size_of,
+)
+from odradek.protocol.messages.coordinator_records import OffsetCommitKey, OffsetCommitValue
+from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from odradek.protocol.schema import Message
+from tests.support.messages import every_message, every_version, random_struct
+
+MESSAGES = every_message()
+VERSIONS = list(every_version())
+
+
+def versions_of(message: type[Message]) -> range:
+    return range(message.VERSIONS.first, message.VERSIONS.last + 1)
+
+
+class Region:
+    """Stands for a piece of a file."""
+
+    size_in_bytes = 1000
+
+
+def produce_request(records: bytes) -> ProduceRequest:
+    partition = PartitionProduceData(index=3, records=records)
+    return ProduceRequest(
+        acks=-1, timeout_ms=30_000, topic_data=[TopicProduceData(name="t", partition_data=[partition])]
+    )
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.__name__)
+def test_every_version_round_trips(message: type[Message]) -> None:
+    rng = random.Random(message.__name__)
+    for version in versions_of(message):
+        for value in (message(), *(random_struct(message, version, rng) for _ in range(5))):
+            encoded = encode(value, version)
+            assert decode_from(message, memoryview(encoded), version) == (value, len(encoded))
+
+
+@settings(deadline=None)
+@given(st.sampled_from(VERSIONS), st.integers(0, 1 << 64), st.binary(max_size=5), st.binary(max_size=5))
+def test_a_message_is_found_inside_a_buffer(
+    message_version: tuple[type[Message], int], seed: int, before: bytes, after: bytes
+) -> None:
+    message, version = message_version
+    value = random_struct(message, version, random.Random(seed))
+    encoded = encode(value, version)
+    buffer = before + encoded + after
+    for data in (buffer, memoryview(buffer)):
+        assert decode_from(message, data, version, position=len(before)) == (value, len(before) + len(encoded))
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.__name__)
+def test_parts_joined_are_the_encoded_message(message: type[Message]) -> None:
+    rng = random.Random(message.__name__)
+    for version in versions_of(message):
+        value = random_struct(message, version, rng)
+        parts = encode_parts(value, version, b"prefix")
+        assert b"".join(parts) == b"prefix" + encode(value, version)  # type: ignore[arg-type]
+        assert size_of(parts) == 6 + len(encode(value, version))
+
+
+def test_bytes_after_the_message_are_ignored() -> None:
+    """As Apache Kafka does: `AbstractRequest.parseRequest` does not look at what remains."""
+    assert decode(MetadataRequest, b"\0\0\0\0" + b"more", 0) == MetadataRequest()
+
+
+def test_records_are_views_into_the_buffer() -> None:
+    buffer = memoryview(encode(produce_request(b"r" * 300), 9))
+    records = decode(ProduceRequest, buffer, 9).topic_data[0].partition_data[0].records
+    assert isinstance(records, memoryview)
+    assert records.obj is buffer.obj
+    assert records == b"r" * 300
+
+
+def test_records_of_plain_bytes_are_views_too() -> None:
+    records = decode(ProduceRequest, encode(produce_request(b"abc"), 3), 3).topic_data[0].partition_data[0].records
+    assert isinstance(records, memoryview)
+
+
+def test_other_bytes_are_copies() -> None:
+    value = OffsetCommitKey(group="g", topic="t", partition=1)
+    encoded = bytearray(encode(value, 1))
+    decoded = decode(OffsetCommitKey, memoryview(encoded), 1)
+    encoded[:] = bytes(len(encoded))
+    assert decoded == value
+
+
+def test_regions_of_files_stay_parts_in_order() -> None:
+    region = Region()
+    partitions = [
+        PartitionData(partition_index=0, records=region),
+        PartitionData(partition_index=1, records=None),
+        PartitionData(partition_index=2, records=b""),
+        PartitionData(partition_index=3, records=b"abc"),
+    ]
+    response = FetchResponse(responses=[FetchableTopicResponse(topic_id=bytes(16), partitions=partitions)])
+    parts = encode_parts(response, 17)
+    assert [type(part) for part in parts] == [bytes, Region, bytes, bytes, bytes]
+    assert parts[1] is region
+    assert parts[3] == b"abc"
+    assert isinstance(parts[0], bytes)
+    assert parts[0].endswith(bytes.fromhex("e907"))  # 1001, one more than the size, as a varint
+    same = FetchResponse(responses=[FetchableTopicResponse(topic_id=bytes(16), partitions=partitions)])
+    same.responses[0].partitions[0].records = bytes(1000)
+    assert size_of(parts) == len(encode(same, 17))
+
+
+def test_a_region_cannot_be_encoded_into_bytes() -> None:
+    request = produce_request(b"")
+    request.topic_data[0].partition_data[0].records = Region()
+    with pytest.raises(EncodeError, match="not bytes"):
+        encode(request, 9)
+
+
+@pytest.mark.parametrize("version", [-1, 12, 99])
+def test_versions_that_do_not_exist_are_refused(version: int) -> None:
+    with pytest.raises(DecodeError, match=f"ProduceRequest has no version {version}"):
+        decode(ProduceRequest, bytes(100), version)
+    with pytest.raises(EncodeError, match=f"ProduceRequest has no version {version}"):
+        encode(ProduceRequest(), version)
+
+
+def test_the_budget_counts_the_values_in_arrays() -> None:
+    """A topic costs one for itself and one for each of its two fields."""
+    encoded = encode(MetadataRequest(topics=[MetadataRequestTopic(name="a")] * 5), 4)
+    assert decode(MetadataRequest, encoded, 4, DecodeBudget(values=15)).topics
+    with pytest.raises(DecodeError, match="number of values"):
+        decode(MetadataRequest, encoded, 4, DecodeBudget(values=14))
+
+
+def test_a_message_has_a_budget_of_its_own() -> None:
+    limit = MetadataRequest.MAX_VALUES // 3
+    topic = b"\0\0"
+
+    def request(count: int) -> bytes:
+        return count.to_bytes(4, "big") + topic * count + b"\0"
+
+    assert len(decode(MetadataRequest, request(limit), 4).topics or ()) == limit
+    with pytest.raises(DecodeError, match="number of values"):
+        decode(MetadataRequest, request(limit + 1), 4)
+
+
+def test_equal_bytes_for_equal_stored_values() -> None:
+    """The example of the storage format: offset 42, epoch 7, no metadata, 1700000000000 ms."""
+    value = OffsetCommitValue(offset=42, leader_epoch=7, metadata="", commit_timestamp=1_700_000_000_000)
+    assert encode(value, 3).hex() == "000000000000002a0000000700000000018bcfe56800"
+
+
+def test_generated_source_can_be_read() -> None:
+    source = generated_source(ProduceRequest, 9)
+    assert "def decode(data, pos, values, max_tags):" in source
+    assert "def encode(o, out, marks):" in source
+    compile(source, "<both>", "exec")

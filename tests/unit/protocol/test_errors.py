@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+from odradek.protocol.errors import DEFAULT_MESSAGES, REFRESHES_METADATA, RETRIABLE, ErrorCode, KafkaError
+
+
+def test_codes_are_consecutive() -> None:
+    assert [code.value for code in ErrorCode] == list(range(-1, 128))
+
+
+def test_every_error_but_none_has_a_message() -> None:
+    assert set(DEFAULT_MESSAGES) == set(ErrorCode) - {ErrorCode.NONE}
+
+
+def test_default_message_is_kafkas() -> None:
+    error = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    assert error.message == str(error) == "This server does not host this topic-partition."
+    assert error.code == 3
+
+
+def test_a_message_of_its_own_replaces_the_default() -> None:
+    assert KafkaError(ErrorCode.INVALID_CONFIG, "no such key").message == "no such key"
+
+
+def test_retriable_errors_are_known() -> None:
+    assert KafkaError(ErrorCode.NOT_COORDINATOR).retriable
+    assert KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER).retriable
+    assert not KafkaError(ErrorCode.INVALID_RECORD).retriable
+    assert REFRESHES_METADATA < RETRIABLE
+
+
+def test_repr_names_the_code() -> None:
+    assert repr(KafkaError(ErrorCode.INVALID_CONFIG, "x")) == "KafkaError(INVALID_CONFIG, 'x')"
