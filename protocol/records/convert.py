@@ -10,7 +10,8 @@ Answers to `RecordsUtil.downConvert`, `LazyDownConversionRecordsSend` and the co
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from struct import Struct
 from typing import Final
 
@@ -22,13 +23,15 @@ from odradek.protocol.records.layout import (
     BATCH_OVERHEAD,
     CREATE_TIME,
     LOG_APPEND_TIME,
-    MAGIC_V2,
     MAX_DECOMPRESSED_BYTES,
     NO_PARTITION_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
     NO_TIMESTAMP,
 )
 from odradek.protocol.records.legacy import build_messages
-from odradek.protocol.records.record import Record
+from odradek.protocol.records.record import Record, SimpleRecord
 
 _OVERFLOW: Final = Struct(">qi")
 OVERFLOW_MESSAGE: Final = _OVERFLOW.pack(-1, BATCH_OVERHEAD)
@@ -112,11 +115,9 @@ def up_convert(
 
     Their checksums are verified, also inside wrappers; what a log demands of keys and timestamps is the validator's.
     """
-    records = [
-        record
-        for message in messages
-        for record in deep_records(message, max_decompressed_bytes=max_decompressed_bytes)
-    ]
+    records = chain.from_iterable(
+        deep_records(message, max_decompressed_bytes=max_decompressed_bytes) for message in messages
+    )
     return rebuild(
         records,
         base_offset=base_offset,
@@ -128,18 +129,18 @@ def up_convert(
     )
 
 
-def deep_records(batch: AnyBatch, *, max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES) -> list[Record]:
+def deep_records(batch: AnyBatch, *, max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES) -> Iterator[Record]:
     """The records of a batch that came from a client; a legacy wrapper's inner checksums and magics are verified."""
     if isinstance(batch, LegacyBatch) and batch.compression_type != CompressionType.NONE:
         for message in batch.inner_messages(max_decompressed_bytes):
             if message.magic != batch.magic:
                 raise InvalidRecordError(f"A message of magic {message.magic} does not match outer magic {batch.magic}")
             message.ensure_valid()
-    return list(batch.records(max_decompressed_bytes))
+    return batch.records(max_decompressed_bytes)
 
 
 def rebuild(
-    records: Sequence[Record],
+    records: Iterable[Record],
     *,
     base_offset: int,
     compression_type: int,
@@ -149,30 +150,24 @@ def rebuild(
     like: AnyBatch | None = None,
     partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
 ) -> bytearray:
-    """One batch of magic 2 with offsets counting up from `base_offset`; producer and transaction come from `like`."""
-    if not records:
+    """One batch of magic 2 with offsets counting up from `base_offset`; producer and transaction come from `like`.
+
+    The records are taken one by one: a batch of millions never stands in memory as values.
+    """
+    rest = iter(records)
+    first = next(rest, None)
+    if first is None:
         raise InvalidRecordError("Record batch has no batches at all")
-    numbered = (record._replace(offset=base_offset + index) for index, record in enumerate(records))
-    if like is None or like.magic < MAGIC_V2:
-        return build_batch(
-            numbered,
-            base_offset=base_offset,
-            compression_type=compression_type,
-            level=level,
-            timestamp_type=timestamp_type,
-            log_append_time=log_append_time,
-            partition_leader_epoch=partition_leader_epoch,
-        )
     return build_batch(
-        numbered,
+        (SimpleRecord(record.timestamp, record.key, record.value, record.headers) for record in chain((first,), rest)),
         base_offset=base_offset,
         compression_type=compression_type,
         level=level,
         timestamp_type=timestamp_type,
         log_append_time=log_append_time,
-        producer_id=like.producer_id,
-        producer_epoch=like.producer_epoch,
-        base_sequence=like.base_sequence,
-        is_transactional=like.is_transactional,
+        producer_id=NO_PRODUCER_ID if like is None else like.producer_id,
+        producer_epoch=NO_PRODUCER_EPOCH if like is None else like.producer_epoch,
+        base_sequence=NO_SEQUENCE if like is None else like.base_sequence,
+        is_transactional=like is not None and like.is_transactional,
         partition_leader_epoch=partition_leader_epoch,
     )

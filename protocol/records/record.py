@@ -7,9 +7,9 @@ Length excludes itself; a length of -1 is null. Answers to `DefaultRecord` and t
 
 Walks take `bytes`, never a memoryview: indexing and slicing are twice as fast, and a copy of 16 KB costs 1 µs. They
 raise `InvalidRecordError`. `read_records` builds values; `summarize` builds nothing and refuses the same bytes;
-`read_keys` looks no further than the key. Reading past the end of the bytes
-shows up as IndexError, and past the end of a record as a position behind that end, so there is no check per field.
-Varints of one and two bytes (up to 63 and 8191) are read in line, for nearly all are; a call each doubles the time.
+`read_keys` looks no further than the key. Reading past the end of the bytes shows up as IndexError, and past the end of
+a record as a position behind that end, so there is no check per field. Varints of one and two bytes (up to 63 and 8191)
+are read in line, for nearly all are; a call each doubles the time.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
 
 HEADER_KEY_ERRORS: Final = "surrogateescape"
 """Header keys are UTF-8 by definition; whatever else a client sent survives a rebuilt batch byte for byte."""
+
+MAX_HEADERS: Final = 100_000
+"""Of one record. A header takes two bytes but fifty times as many as a value; Kafka knows no limit."""
 
 
 class SimpleRecord(NamedTuple):
@@ -351,7 +354,7 @@ def summarize(data: bytes, count: int, base_timestamp: int) -> RecordsSummary:  
             if not length & 1:
                 position += length >> 1
             if data[position]:
-                _, position = _read_headers(data, position, body_end)
+                position = _skip_headers(data, position, body_end)
             else:
                 position += 1
         except (IndexError, ValueError):
@@ -384,10 +387,34 @@ def _long_varlong(data: bytes, position: int) -> tuple[int, int]:
     return delta << 1 if delta >= 0 else (-delta << 1) - 1, position
 
 
-def _read_headers(data: bytes, position: int, end: int) -> tuple[Headers, int]:
+def _header_count(data: bytes, position: int, end: int) -> tuple[int, int]:
     count, position = read_varint(data, position)
-    if count < 0 or count > end - position:
+    if count < 0 or count > end - position or count > MAX_HEADERS:
         raise InvalidRecordError(f"Found invalid number of record headers {count}")
+    return count, position
+
+
+def _skip_headers(data: bytes, position: int, end: int) -> int:
+    count, position = _header_count(data, position, end)
+    for _ in range(count):
+        size = data[position]
+        position += 1
+        if size >= 0x80:
+            size, position = _long_varint(data, position, size)
+        if size & 1:
+            raise _null_header_key(size)
+        position += size >> 1
+        size = data[position]
+        position += 1
+        if size >= 0x80:
+            size, position = _long_varint(data, position, size)
+        if not size & 1:
+            position += size >> 1
+    return position
+
+
+def _read_headers(data: bytes, position: int, end: int) -> tuple[Headers, int]:
+    count, position = _header_count(data, position, end)
     headers: list[tuple[str, bytes | None]] = []
     for _ in range(count):
         size = data[position]
@@ -395,7 +422,7 @@ def _read_headers(data: bytes, position: int, end: int) -> tuple[Headers, int]:
         if size >= 0x80:
             size, position = _long_varint(data, position, size)
         if size & 1:
-            raise InvalidRecordError(f"Invalid negative header key size {(size >> 1) ^ -(size & 1)}")
+            raise _null_header_key(size)
         key_end = position + (size >> 1)
         key = data[position:key_end].decode("utf-8", HEADER_KEY_ERRORS)
         size = data[key_end]
@@ -426,6 +453,10 @@ def _does_not_fit(size: int, remaining: int) -> InvalidRecordError:
         f"Invalid record size: expected {(size >> 1) ^ -(size & 1)} bytes in record payload, but "
         f"only {remaining} remain"
     )
+
+
+def _null_header_key(size: int) -> InvalidRecordError:
+    return InvalidRecordError(f"Invalid negative header key size {(size >> 1) ^ -(size & 1)}")
 
 
 def _size_differs(size: int, excess: int) -> InvalidRecordError:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from odradek.protocol.records.errors import CorruptRecordError, InvalidRecordError
 from odradek.protocol.records.record import (
+    MAX_HEADERS,
     KeyedSpan,
     Record,
     RecordsSummary,
@@ -189,6 +190,16 @@ def test_any_negative_length_is_null() -> None:
 def test_empty_is_not_null() -> None:
     record = Record(0, T, b"", b"", (("", b""), ("n", None)))
     assert read(encoded(record), 1) == [record]
+
+
+def test_headers_are_limited() -> None:
+    at_limit = ((("", None),) * MAX_HEADERS, (("", None),) * (MAX_HEADERS + 1))
+    good, bad = (encoded(Record(0, T, None, None, headers)) for headers in at_limit)
+    assert len(read(good, 1)[0].headers) == MAX_HEADERS
+    assert summarize(good, 1, T).record_count == 1
+    for walk in (lambda: read(bad, 1), lambda: summarize(bad, 1, T)):
+        with pytest.raises(InvalidRecordError, match="number of record headers"):
+            walk()
 
 
 def test_header_keys_that_are_not_utf8_survive() -> None:
