@@ -144,7 +144,21 @@ class FileRecords:
 
     def find_offset(self, target: int, start: int = 0) -> BatchPosition | None:
         """The first batch at or after position `start` whose last offset is at least `target`."""
-        for batch in self.positions(start):
+        # On the path of every fetch, hence the loop over one chunk before falling back to the general walk.
+        position = start
+        chunk = os.pread(self.fileno(), min(SCAN_BYTES, max(0, self.size - start)), start)
+        at, end = 0, len(chunk) - HEADER_PEEK
+        while at <= end:
+            base_offset, length, _, magic, _, _, last_delta = _PEEK.unpack_from(chunk, at)
+            size = LOG_OVERHEAD + length
+            if length < MIN_BATCH_LENGTH or position + size > self.size:
+                break
+            last_offset = base_offset + last_delta if magic >= MAGIC_V2 else base_offset
+            if last_offset >= target:
+                return BatchPosition(base_offset, last_offset, position, size)
+            position += size
+            at += size
+        for batch in self.positions(position):
             if batch.last_offset >= target:
                 return batch
         return None

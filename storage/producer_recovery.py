@@ -69,6 +69,13 @@ def replay_batch(producers: ProducerStateManager, batch: AnyBatch) -> CompletedT
     return completed
 
 
+def complete_transaction(producers: ProducerStateManager, segment: LogSegment, txn: CompletedTxn) -> None:
+    """Note a finished transaction: in the segment's index if it aborted, then in the producer state."""
+    if txn.is_aborted:
+        segment.append_aborted_txn(txn, producers.last_stable_offset(txn))
+    producers.complete_txn(txn)
+
+
 def rebuild_producer_state(
     producers: ProducerStateManager,
     segments: LogSegments,

@@ -181,7 +181,16 @@ class VerificationState:
 class ProducerAppendInfo:
     """The batches of one producer within one append: checked against the current entry, collected, not yet applied."""
 
-    __slots__ = ("_current", "_origin", "_partition", "_verification", "producer_id", "started_transactions", "updated")
+    __slots__ = (
+        "_current",
+        "_origin",
+        "_partition",
+        "_verification",
+        "is_transactional",
+        "producer_id",
+        "started_transactions",
+        "updated",
+    )
 
     def __init__(
         self,
@@ -197,6 +206,8 @@ class ProducerAppendInfo:
         self._current = current or ProducerStateEntry(producer_id)
         self.producer_id = producer_id
         self.started_transactions: list[TxnMetadata] = []
+        self.is_transactional = False
+        """A transactional batch or a marker came by: what was verified before has served its purpose."""
         self.updated = ProducerStateEntry(
             producer_id,
             self._current.producer_epoch,
@@ -222,6 +233,7 @@ class ProducerAppendInfo:
             self._check_sequence(epoch, first_seq, offset)
         updated = self.updated
         updated.add_batch(epoch, BatchMetadata(last_seq, last_offset, last_offset - offset, last_timestamp))
+        self.is_transactional |= is_transactional
         is_open = updated.current_txn_first_offset >= 0
         if is_open and not is_transactional:
             raise KafkaError(
@@ -239,6 +251,7 @@ class ProducerAppendInfo:
         """Apply a marker; the transaction it completes, or None when none was open here."""
         self._check_producer_epoch(producer_epoch, offset)
         self._check_coordinator_epoch(coordinator_epoch, offset)
+        self.is_transactional = True
         updated = self.updated
         first_offset = updated.current_txn_first_offset
         completed = CompletedTxn(self.producer_id, first_offset, offset, is_abort) if first_offset >= 0 else None

@@ -25,12 +25,12 @@ from odradek.storage.file_records import CorruptLogError
 from odradek.storage.leader_epochs import LeaderEpochs
 from odradek.storage.local_log import LocalLog
 from odradek.storage.mapped_index import InvalidOffsetError
-from odradek.storage.producer_recovery import rebuild_producer_state, replay_batch
+from odradek.storage.producer_recovery import complete_transaction, rebuild_producer_state, replay_batch
 from odradek.storage.producer_state_manager import ProducerStateManager
 from odradek.storage.segment import LogSegment
 from odradek.storage.segments import LogSegments
 from odradek.storage.transaction_index import CorruptIndexError
-from odradek.storage.unified_log import UnifiedLog, complete_transaction
+from odradek.storage.unified_log import UnifiedLog
 
 if TYPE_CHECKING:
     from odradek.protocol.topic_partition import TopicPartition

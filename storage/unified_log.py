@@ -1,13 +1,11 @@
 """One partition's log: a `LocalLog` with the producers, leader epochs and watermarks that give its bytes a meaning.
 
-    log start offset <= last stable offset <= high watermark <= log end offset
-
 An append is one synchronous call: validate, assign offsets, note the epoch, roll if need be, check the producer, write,
 and only then change the state in memory. A read answers a region of a file, bounded by the reader's isolation.
 
-Invariants: the order above, always; an offset is given once; state in memory changes only after the write it describes;
-after an I/O error the whole directory is offline and every call answers KAFKA_STORAGE_ERROR. An fsync never happens
-here: flushes and small files go to the flusher and the directory's sync queue.
+Invariants: an offset is given once; state in memory changes only after the write it describes; after an I/O error the
+whole directory is offline and every call answers KAFKA_STORAGE_ERROR. An fsync never happens here: flushes and small
+files go to the flusher and the directory's sync queue.
 
 Answers to UnifiedLog.
 """
@@ -27,9 +25,11 @@ from odradek.storage.fetch_data import FetchDataInfo, FetchIsolation
 from odradek.storage.flusher import LogFlusher
 from odradek.storage.offset_lookup import lookup_by_timestamp
 from odradek.storage.offsets import LogOffsetMetadata, TimestampAndOffset
-from odradek.storage.producer_recovery import apply_batch, rebuild_producer_state
-from odradek.storage.segment import MAX_RELATIVE_OFFSET, AppendedBatch, SegmentOffsetOverflowError
+from odradek.storage.producer_checks import ProducerChecks
+from odradek.storage.producer_recovery import rebuild_producer_state
+from odradek.storage.segment import MAX_RELATIVE_OFFSET, AppendedBatch
 from odradek.storage.validator import ValidationRules, analyze, validate_and_assign
+from odradek.storage.watermarks import Watermarks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -42,14 +42,13 @@ if TYPE_CHECKING:
     from odradek.storage.local_log import LocalLog
     from odradek.storage.log_dir import LogDir
     from odradek.storage.offsets import EpochEndOffset
-    from odradek.storage.producer_state import BatchMetadata, CompletedTxn, ProducerAppendInfo, ProducerStateEntry
+    from odradek.storage.producer_state import BatchMetadata, ProducerStateEntry
     from odradek.storage.producer_state_manager import ProducerStateManager
     from odradek.storage.segment import LogSegment
     from odradek.storage.segments import LogSegments
     from odradek.storage.validator import ValidatedBatch
 
 _NOTHING_APPENDED: Final = -1
-_MAX_POSITION: Final = 2**63 - 1
 DELETE_TO_HIGH_WATERMARK: Final = -1
 
 logger = logging.getLogger(__name__)
@@ -73,20 +72,18 @@ class UnifiedLog:
         self._local = local_log
         self.log_dir = log_dir
         self.topic_id = topic_id
-        self.log_start_offset = log_start_offset
         self.leader_epochs = leader_epochs
         self.producers = producers
+        self.watermarks = Watermarks(local_log, producers, log_start_offset)
+        self._checks = ProducerChecks(producers, transaction_verification=environment.transaction_verification)
         self._environment = environment
         self._clock = environment.clock
         self._flusher = LogFlusher(
             local_log.dir, local_log.segments, recovery_point, environment, self._on_flush_failure
         )
-        self._high_watermark = LogOffsetMetadata(log_start_offset)
-        self._first_unstable: LogOffsetMetadata | None = None
         self._rules = self._rules_of(local_log.config)
         self._closed = False
         self.leader_epochs.on_change = self._write_epochs
-        self._update_first_unstable_offset()
 
     def __repr__(self) -> str:
         return f"UnifiedLog({self.topic_partition}, start={self.log_start_offset}, end={self.log_end_offset})"
@@ -141,84 +138,40 @@ class UnifiedLog:
     def is_future(self) -> bool:
         return self._local.dir.endswith(log_files.FUTURE_DIR_SUFFIX)
 
-    def active_producers(self) -> Mapping[int, ProducerStateEntry]:
-        return self.producers.active_producers
+    # -- watermarks ------------------------------------------------------------------------------------
 
-    # -- watermarks --------------------------------------------------------------------------------
+    @property
+    def log_start_offset(self) -> int:
+        return self.watermarks.log_start_offset
 
     @property
     def high_watermark(self) -> int:
-        return self._high_watermark.message_offset
+        return self.watermarks.high_watermark
 
     @property
     def high_watermark_metadata(self) -> LogOffsetMetadata:
-        """The high watermark with its position, looked up once."""
-        metadata = self._high_watermark
-        if metadata.segment_base_offset < 0:
-            metadata = self._high_watermark = self._local.locate(metadata.message_offset)
-        return metadata
+        return self.watermarks.high_watermark_metadata
 
     @property
     def last_stable_offset(self) -> int:
-        unstable, high_watermark = self._first_unstable, self._high_watermark.message_offset
-        if unstable is not None and unstable.message_offset < high_watermark:
-            return unstable.message_offset
-        return high_watermark
-
-    @property
-    def last_stable_offset_metadata(self) -> LogOffsetMetadata:
-        unstable = self._first_unstable
-        if unstable is None or unstable.message_offset >= self._high_watermark.message_offset:
-            return self.high_watermark_metadata
-        if unstable.segment_base_offset < 0:
-            unstable = self._first_unstable = self._local.locate(unstable.message_offset)
-        return unstable
+        return self.watermarks.last_stable_offset
 
     @property
     def first_unstable_offset(self) -> int | None:
-        return None if self._first_unstable is None else self._first_unstable.message_offset
+        unstable = self.watermarks.first_unstable
+        return None if unstable is None else unstable.message_offset
 
     def update_high_watermark(self, high_watermark: int) -> int:
         """Set the high watermark, kept within [log start, log end]; answers what it became."""
-        end = self._local.log_end_offset
-        if high_watermark < self.log_start_offset:
-            metadata = LogOffsetMetadata(self.log_start_offset)
-        elif high_watermark >= end:
-            metadata = self._local.end_offset_metadata
-        else:
-            metadata = LogOffsetMetadata(high_watermark)
-        self._set_high_watermark(metadata)
-        return metadata.message_offset
+        return self.watermarks.update_high_watermark(high_watermark)
 
     def maybe_increment_high_watermark(self, new: int | LogOffsetMetadata) -> bool:
-        """Advance the high watermark; False when it is there already.
+        """Advance the high watermark; False when it is there already."""
+        return self.watermarks.maybe_increment_high_watermark(new)
 
-        The same offset on a newer segment counts as an advance: its position has changed.
-        """
-        metadata = LogOffsetMetadata(new) if isinstance(new, int) else new
-        offset, end = metadata.message_offset, self._local.log_end_offset
-        if offset > end:
-            raise ValueError(
-                f"High watermark {offset} update exceeds current log end offset {end} of {self.topic_partition}"
-            )
-        old = self._high_watermark
-        if offset < old.message_offset or (offset == old.message_offset and not old.on_older_segment(metadata)):
-            return False
-        self._set_high_watermark(self._local.end_offset_metadata if offset == end else metadata)
-        return True
-
-    def _set_high_watermark(self, metadata: LogOffsetMetadata) -> None:
-        self._high_watermark = metadata
-        self.producers.on_high_watermark_updated(metadata.message_offset)
-        self._update_first_unstable_offset()
-
-    def _update_first_unstable_offset(self) -> None:
-        if self._first_unstable is None and not self.producers.has_transactions:
-            return
-        unstable = self.producers.first_unstable_offset
-        if unstable is not None and unstable.message_offset < self.log_start_offset:
-            unstable = LogOffsetMetadata(self.log_start_offset)
-        self._first_unstable = unstable
+    def limit_of(self, isolation: FetchIsolation) -> int:
+        """The first offset a reader may not see."""
+        return self.watermarks.limit(isolation)
 
     # -- appending ---------------------------------------------------------------------------------
 
@@ -273,18 +226,22 @@ class UnifiedLog:
         segment = self._maybe_roll(size, first_offset, last_offset, max_timestamp, now_ms)
         info = completed = None
         if batch.producer_id >= 0:
-            if origin is AppendOrigin.CLIENT and (duplicate := self._find_duplicate(batch)) is not None:
+            if origin is AppendOrigin.CLIENT and (duplicate := self._checks.find_duplicate(batch)) is not None:
                 return self._answer_duplicate(duplicate)
-            info, completed = self._check_producer(
-                batch, segment, segment.size, first_offset, last_offset, max_timestamp, origin, verification_guard
+            info, completed = self._checks.check(
+                batch,
+                first_offset=LogOffsetMetadata(first_offset, segment.base_offset, segment.size),
+                last_offset=last_offset,
+                max_timestamp=max_timestamp,
+                origin=origin,
+                verification_guard=verification_guard,
             )
         segment.append(parts, last_offset, max_timestamp, last_offset)
         local.log_end_offset = last_offset + 1
         if info is not None:
-            self._apply_producers([info], [] if completed is None else [completed], segment)
+            self._checks.apply([info], [] if completed is None else [completed], segment)
         self.producers.map_end_offset = last_offset + 1
-        if self._first_unstable is not None or self.producers.has_transactions:
-            self._update_first_unstable_offset()
+        self.watermarks.update_first_unstable()
         config = local.config
         flush_required = local.log_end_offset - self._flusher.recovery_point >= config.flush_messages
         if flush_required:
@@ -341,12 +298,12 @@ class UnifiedLog:
         has_first_offset = found[0].magic >= MAGIC_V2
         roll_offset = found[0].base_offset if has_first_offset else last.last_offset - MAX_RELATIVE_OFFSET
         segment = self._maybe_roll(size, roll_offset, last.last_offset, largest.max_timestamp, self._clock.time_ms())
-        infos, completed = self._check_replicated_producers(found, segment)
+        infos, completed = self._checks.check_replicated(found, segment)
         segment.append_batches([batch.buffer for batch in found], entries)
         local.log_end_offset = last.last_offset + 1
-        self._apply_producers(infos, completed, segment)
+        self._checks.apply(infos, completed, segment)
         self.producers.map_end_offset = local.log_end_offset
-        self._update_first_unstable_offset()
+        self.watermarks.update_first_unstable()
         flush_required = self.unflushed_messages >= local.config.flush_messages
         if flush_required:
             self._flusher.flush(local.log_end_offset)
@@ -396,13 +353,23 @@ class UnifiedLog:
                 f"maximum configured segment size of {limit}.",
             )
 
-    # -- producers ---------------------------------------------------------------------------------
+    # -- producers ------------------------------------------------------------------------------------
 
-    def _find_duplicate(self, batch: AnyBatch) -> BatchMetadata | None:
-        entry = self.producers.last_entry(batch.producer_id)
-        if entry is None:
-            return None
-        return entry.find_duplicate(batch.producer_epoch, batch.base_sequence, batch.last_sequence)
+    def active_producers(self) -> Mapping[int, ProducerStateEntry]:
+        return self.producers.active_producers
+
+    def has_ongoing_transaction(self, producer_id: int) -> bool:
+        """Whether the producer has a transaction open here."""
+        return self._checks.has_ongoing_transaction(producer_id)
+
+    def maybe_start_transaction_verification(
+        self, producer_id: int, sequence: int, producer_epoch: int
+    ) -> object | None:
+        """The guard an append must present once the coordinator has confirmed; None when a transaction is open."""
+        return self._checks.start_verification(producer_id, sequence, producer_epoch, self._clock.time_ms())
+
+    def remove_expired_producers(self, now_ms: int) -> int:
+        return self.producers.remove_expired(now_ms)
 
     def _answer_duplicate(self, duplicate: BatchMetadata) -> LogAppendInfo:
         return LogAppendInfo(
@@ -413,90 +380,6 @@ class UnifiedLog:
             log_start_offset=self.log_start_offset,
             duplicate=True,
         )
-
-    def _check_producer(
-        self,
-        batch: AnyBatch,
-        segment: LogSegment,
-        position: int,
-        first_offset: int,
-        last_offset: int,
-        max_timestamp: int,
-        origin: AppendOrigin,
-        verification_guard: object | None,
-    ) -> tuple[ProducerAppendInfo, CompletedTxn | None]:
-        producer_id = batch.producer_id
-        if batch.is_transactional and not self.has_ongoing_transaction(producer_id, batch.producer_epoch):
-            self._check_verified(batch, verification_guard)
-        info = self.producers.prepare_update(producer_id, origin)
-        completed = apply_batch(
-            info,
-            batch,
-            first_offset=LogOffsetMetadata(first_offset, segment.base_offset, position),
-            last_offset=last_offset,
-            max_timestamp=max_timestamp,
-        )
-        return info, completed
-
-    def _check_replicated_producers(
-        self, found: list[AnyBatch], segment: LogSegment
-    ) -> tuple[list[ProducerAppendInfo], list[CompletedTxn]]:
-        infos: dict[int, ProducerAppendInfo] = {}
-        completed: list[CompletedTxn] = []
-        position = segment.size
-        for batch in found:
-            producer_id = batch.producer_id
-            if producer_id >= 0:
-                info = infos.get(producer_id)
-                if info is None:
-                    info = infos[producer_id] = self.producers.prepare_update(producer_id, AppendOrigin.REPLICATION)
-                done = apply_batch(
-                    info,
-                    batch,
-                    first_offset=LogOffsetMetadata(batch.base_offset, segment.base_offset, position),
-                    last_offset=batch.last_offset,
-                    max_timestamp=batch.max_timestamp,
-                )
-                if done is not None:
-                    completed.append(done)
-            position += len(batch.buffer)
-        return list(infos.values()), completed
-
-    def _apply_producers(
-        self, infos: Sequence[ProducerAppendInfo], completed: Sequence[CompletedTxn], segment: LogSegment
-    ) -> None:
-        for info in infos:
-            self.producers.update(info)
-            if info.started_transactions or completed:
-                self.producers.clear_verification_state(info.producer_id)
-        for txn in completed:
-            complete_transaction(self.producers, segment, txn)
-
-    def has_ongoing_transaction(self, producer_id: int, producer_epoch: int) -> bool:
-        """Whether the producer has a transaction open here (in Kafka 3.9 of any epoch)."""
-        entry = self.producers.last_entry(producer_id)
-        return entry is not None and entry.current_txn_first_offset >= 0
-
-    def maybe_start_transaction_verification(
-        self, producer_id: int, sequence: int, producer_epoch: int
-    ) -> object | None:
-        """The guard the append must present once the coordinator has confirmed; None when a transaction is open."""
-        if self.has_ongoing_transaction(producer_id, producer_epoch):
-            return None
-        state = self.producers.maybe_create_verification_state(
-            producer_id, sequence, producer_epoch, self._clock.time_ms()
-        )
-        return state.guard
-
-    def _check_verified(self, batch: AnyBatch, guard: object | None) -> None:
-        if not self._environment.transaction_verification or batch.is_control:
-            return
-        state = self.producers.verification_states.get(batch.producer_id)
-        if state is None or state.guard is not guard:
-            raise KafkaError(ErrorCode.INVALID_TXN_STATE, "Record was not part of an ongoing transaction")
-
-    def remove_expired_producers(self, now_ms: int) -> int:
-        return self.producers.remove_expired(now_ms)
 
     # -- rolling -----------------------------------------------------------------------------------
 
@@ -522,8 +405,7 @@ class UnifiedLog:
         snapshot = self.producers.take_snapshot()
         if snapshot is not None:
             self.log_dir.sync_queue.sync_fd(self._environment.fs.open(snapshot))
-        if self._high_watermark.message_offset >= self._local.log_end_offset:
-            self._high_watermark = self._local.end_offset_metadata
+        self.watermarks.on_rolled()
         self._flusher.flush(segment.base_offset)
         return segment
 
@@ -542,16 +424,10 @@ class UnifiedLog:
                 f"log segments starting from offset: {self.log_start_offset}.",
             )
         try:
-            if isolation is FetchIsolation.LOG_END:
-                limit = self._local.end_offset_metadata
-            elif isolation is FetchIsolation.HIGH_WATERMARK:
-                limit = self.high_watermark_metadata
-            else:
-                limit = self.last_stable_offset_metadata
             return self._local.read(
                 start_offset,
                 max_length,
-                limit,
+                self.watermarks.limit_metadata(isolation),
                 min_one_message=min_one_message,
                 include_aborted=isolation is FetchIsolation.TXN_COMMITTED,
             )
@@ -561,12 +437,6 @@ class UnifiedLog:
     def locate(self, offset: int) -> LogOffsetMetadata:
         """The offset with its position: what a delayed fetch counts bytes by."""
         return self._local.locate(offset)
-
-    def limit_of(self, isolation: FetchIsolation) -> int:
-        """The first offset a reader may not see."""
-        if isolation is FetchIsolation.LOG_END:
-            return self._local.log_end_offset
-        return self.high_watermark if isolation is FetchIsolation.HIGH_WATERMARK else self.last_stable_offset
 
     def fetch_offset_by_timestamp(
         self, timestamp: int, isolation: FetchIsolation = FetchIsolation.LOG_END
@@ -621,11 +491,11 @@ class UnifiedLog:
             )
         if offset <= self.log_start_offset:
             return False
-        self.log_start_offset = offset
+        self.watermarks.log_start_offset = offset
         logger.info("Incremented log start offset of %s to %d due to %s", self.topic_partition, offset, reason)
         self.leader_epochs.truncate_from_start(offset)
         self.producers.on_log_start_offset_incremented(offset)
-        self._update_first_unstable_offset()
+        self.watermarks.update_first_unstable()
         return True
 
     def delete_records(self, offset: int) -> int:
@@ -720,13 +590,9 @@ class UnifiedLog:
             self._delete_snapshots(removed)
             self._flusher.truncated_to(offset)
             self.leader_epochs.truncate_from_end(offset)
-            self.log_start_offset = min(offset, self.log_start_offset)
+            self.watermarks.log_start_offset = min(offset, self.log_start_offset)
             self._rebuild_producers(offset)
-            if self.high_watermark >= offset:
-                self._set_high_watermark(self._local.end_offset_metadata)
-            else:
-                self._high_watermark = LogOffsetMetadata(self.high_watermark)
-                self._update_first_unstable_offset()
+            self.watermarks.update_high_watermark(self.high_watermark)
             self.log_dir.sync_queue.sync_fd(self.segments.active.records.duplicate_fd())
             self.log_dir.sync_queue.sync_dir(self._local.dir)
             return True
@@ -742,9 +608,9 @@ class UnifiedLog:
             self._flusher.recovery_point = offset
             self.leader_epochs.clear()
             self.producers.truncate_fully_and_start_at(offset)
-            self.log_start_offset = offset if log_start_offset is None else log_start_offset
+            self.watermarks.log_start_offset = offset if log_start_offset is None else log_start_offset
             self._rebuild_producers(offset)
-            self._set_high_watermark(self._local.end_offset_metadata)
+            self.watermarks.update_high_watermark(offset)
             self.log_dir.sync_queue.sync_dir(self._local.dir)
         except OSError as error:
             self._fail("truncating", error)
@@ -840,15 +706,5 @@ class UnifiedLog:
         )
 
 
-def complete_transaction(producers: ProducerStateManager, segment: LogSegment, txn: CompletedTxn) -> None:
-    """Note a finished transaction: in the segment's index if it aborted, then in the producer state."""
-    if txn.is_aborted:
-        segment.append_aborted_txn(txn, producers.last_stable_offset(txn))
-    producers.complete_txn(txn)
-
-
 def _max_timestamp(batch: AppendedBatch) -> int:
     return batch.max_timestamp
-
-
-__all__ = ["SegmentOffsetOverflowError", "UnifiedLog", "complete_transaction"]

@@ -42,6 +42,8 @@ from odradek.storage.append_info import AppendOrigin, RecordValidationError
 from odradek.storage.config import LONG_MAX
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from odradek.protocol.records.batch import AnyBatch
     from odradek.protocol.records.record import Record, RecordsSummary
     from odradek.storage.config import LogConfig
@@ -295,7 +297,7 @@ def _rebuild(
     )
 
 
-def _deep_records(batch: AnyBatch, rules: ValidationRules) -> list[Record]:
+def _deep_records(batch: AnyBatch, rules: ValidationRules) -> Iterable[Record]:
     return deep_records(batch, max_decompressed_bytes=rules.max_decompressed_bytes)
 
 
