@@ -270,9 +270,7 @@ class MetadataClient:
 
     # Producer ids
 
-    async def next_producer_ids_block(
-        self, broker_id: int, size: int, epoch_zk_version: int | None
-    ) -> ProducerIdsBlock:
+    async def next_producer_ids_block(self, broker_id: int, size: int) -> ProducerIdsBlock:
         """Take the next block of producer ids; whoever loses the race for one tries the one after it."""
         while True:
             node = await self.tree.run(GetData(znodes.LATEST_PRODUCER_ID_BLOCK))
@@ -280,10 +278,7 @@ class MetadataClient:
             block = ProducerIdsBlock(broker_id, start, start + size - 1)
             write = SetData(znodes.LATEST_PRODUCER_ID_BLOCK, znodes.encode_producer_ids_block(block), node.stat.version)
             try:
-                if epoch_zk_version is None:
-                    await self.tree.run(write)
-                else:
-                    await self.write(epoch_zk_version, write)
+                await self.tree.run(write)
             except BadVersion:
                 continue
             return block

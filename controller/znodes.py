@@ -34,6 +34,7 @@ CONTROLLER: Final = "/controller"
 CONTROLLER_EPOCH: Final = "/controller_epoch"
 DELETE_TOPICS: Final = "/admin/delete_topics"
 FEATURE: Final = "/feature"
+FEATURE_ENABLED: Final = 1
 ISR_CHANGE_NOTIFICATION: Final = "/isr_change_notification"
 LATEST_PRODUCER_ID_BLOCK: Final = "/latest_producer_id_block"
 LOG_DIR_EVENT_NOTIFICATION: Final = "/log_dir_event_notification"

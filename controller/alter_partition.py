@@ -1,0 +1,161 @@
+"""AlterPartition (KIP-497): a leader proposes a new ISR, and the controller decides and writes it.
+
+The checks, in order, for each partition; the first that applies decides:
+
+| check | answer | | --- | --- | | no leadership known | UNKNOWN_TOPIC_OR_PARTITION | | partition or leader epoch
+larger than known | NOT_CONTROLLER: somebody else is, so look for it | | leader epoch smaller | FENCED_LEADER_EPOCH |
+| says what is the case already, at a partition epoch not larger | NONE with the current state: a repeated request | |
+partition epoch smaller | INVALID_UPDATE_VERSION | | RECOVERING with more than one replica, or RECOVERED to RECOVERING
+| INVALID_REQUEST | | a replica on a broker that is not live (shutting down counts as not live) | INELIGIBLE_REPLICA,
+before v2 OPERATION_NOT_ATTEMPTED |
+
+What passes is written on condition that the partition epoch is still the same. The leader epoch stays: nobody new
+leads. All brokers get UpdateMetadata, and no LeaderAndIsr, for every partition of the request.
+
+Answers to AlterPartitionReceived of KafkaController.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from odradek.controller.leader_and_isr import LeaderAndIsr, LeaderIsrAndControllerEpoch, LeaderRecoveryState
+from odradek.controller.partition_states import StateChangeFailed
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    RequestPartitionData,
+    ResponsePartitionData,
+    ResponseTopicData,
+)
+from odradek.protocol.primitives import ZERO_UUID
+from odradek.protocol.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from odradek.controller.context import ControllerContext
+    from odradek.controller.controllership import Controllership
+
+logger = logging.getLogger("odradek.controller")
+
+
+def judge(
+    context: ControllerContext, partition: TopicPartition, proposed: LeaderAndIsr, version: int
+) -> LeaderAndIsr | ErrorCode | None:
+    """An error, the current state for a repeated request, or None for a proposal to be written."""
+    known = context.leadership(partition)
+    if known is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    current = known.leader_and_isr
+    if proposed.partition_epoch > current.partition_epoch or proposed.leader_epoch > current.leader_epoch:
+        return ErrorCode.NOT_CONTROLLER
+    if proposed.leader_epoch < current.leader_epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    if proposed.equals_allow_stale_partition_epoch(current):
+        return current
+    if proposed.partition_epoch < current.partition_epoch:
+        return ErrorCode.INVALID_UPDATE_VERSION
+    if proposed.leader_recovery_state is LeaderRecoveryState.RECOVERING and (
+        len(proposed.isr) > 1 or current.leader_recovery_state is LeaderRecoveryState.RECOVERED
+    ):
+        return ErrorCode.INVALID_REQUEST
+    if not context.live_broker_ids.issuperset(proposed.isr):
+        return ErrorCode.INELIGIBLE_REPLICA if version > 1 else ErrorCode.OPERATION_NOT_ATTEMPTED
+    return None
+
+
+async def process_alter_partition(
+    c: Controllership, request: AlterPartitionRequest, version: int
+) -> tuple[AlterPartitionResponse, list[TopicPartition]]:
+    """The answer, and the partitions whose change succeeded and which may complete a reassignment."""
+    context = c.context
+    if context.broker_epoch(request.broker_id) != request.broker_epoch:
+        logger.info("Ignoring AlterPartition of broker %d at epoch %d", request.broker_id, request.broker_epoch)
+        return AlterPartitionResponse(error_code=ErrorCode.STALE_BROKER_EPOCH), []
+    response = AlterPartitionResponse()
+    proposals = _proposals(c, request, version, response)
+    results: dict[TopicPartition, LeaderAndIsr | ErrorCode] = {}
+    to_write: dict[TopicPartition, LeaderAndIsr] = {}
+    for partition, proposed in proposals.items():
+        verdict = judge(context, partition, proposed, version)
+        if verdict is None:
+            to_write[partition] = proposed
+        else:
+            results[partition] = verdict
+    updates = await c.state_nodes.update_partition_states(to_write)
+    for partition, written in updates.finished.items():
+        if isinstance(written, StateChangeFailed):
+            logger.error("Failed to update ISR for partition %s: %s", partition, written)
+            results[partition] = ErrorCode.UNKNOWN_SERVER_ERROR
+        else:
+            results[partition] = written
+            context.put_leadership(partition, LeaderIsrAndControllerEpoch(written, context.epoch))
+    for partition in updates.to_retry:
+        results[partition] = ErrorCode.INVALID_UPDATE_VERSION
+    c.send_update_metadata_to_all(proposals)
+    _add_results(c, response, results, by_id=version > 1)
+    return response, [partition for partition, result in results.items() if isinstance(result, LeaderAndIsr)]
+
+
+def _proposals(
+    c: Controllership, request: AlterPartitionRequest, version: int, response: AlterPartitionResponse
+) -> dict[TopicPartition, LeaderAndIsr]:
+    """The proposed states; topics with unknown ids are answered at once."""
+    proposals: dict[TopicPartition, LeaderAndIsr] = {}
+    for topic in request.topics:
+        name = c.context.topic_names.get(topic.topic_id) if version > 1 else topic.topic_name
+        if name is None:
+            unknown = [
+                ResponsePartitionData(partition_index=partition.partition_index, error_code=ErrorCode.UNKNOWN_TOPIC_ID)
+                for partition in topic.partitions
+            ]
+            response.topics.append(ResponseTopicData(topic_id=topic.topic_id, partitions=unknown))
+            continue
+        for partition in topic.partitions:
+            topic_partition = TopicPartition(name, partition.partition_index)
+            proposals[topic_partition] = _proposal(request.broker_id, partition, version)
+    return proposals
+
+
+def _proposal(broker_id: int, partition: RequestPartitionData, version: int) -> LeaderAndIsr:
+    isr = [state.broker_id for state in partition.new_isr_with_epochs] if version >= 3 else partition.new_isr
+    return LeaderAndIsr(
+        leader=broker_id,
+        isr=tuple(isr),
+        leader_epoch=partition.leader_epoch,
+        leader_recovery_state=LeaderRecoveryState(partition.leader_recovery_state),
+        partition_epoch=partition.partition_epoch,
+    )
+
+
+def _add_results(
+    c: Controllership,
+    response: AlterPartitionResponse,
+    results: dict[TopicPartition, LeaderAndIsr | ErrorCode],
+    *,
+    by_id: bool,
+) -> None:
+    topics: dict[str, ResponseTopicData] = {}
+    for partition, result in results.items():
+        topic = topics.get(partition.topic)
+        if topic is None:
+            topic = (
+                ResponseTopicData(topic_id=c.context.topic_ids.get(partition.topic, ZERO_UUID))
+                if by_id
+                else ResponseTopicData(topic_name=partition.topic)
+            )
+            topics[partition.topic] = topic
+            response.topics.append(topic)
+        if isinstance(result, LeaderAndIsr):
+            answer = ResponsePartitionData(
+                partition_index=partition.partition,
+                leader_id=result.leader,
+                leader_epoch=result.leader_epoch,
+                isr=list(result.isr),
+                leader_recovery_state=int(result.leader_recovery_state),
+                partition_epoch=result.partition_epoch,
+            )
+        else:
+            answer = ResponsePartitionData(partition_index=partition.partition, error_code=result)
+        topic.partitions.append(answer)

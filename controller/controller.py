@@ -1,0 +1,456 @@
+"""The controller of a broker: it stands for election, and while it is elected it drives every partition of the cluster.
+
+One loop handles one event at a time, in the order of arrival, each to its end. That is the whole concurrency control:
+a handler may wait for the metadata tree, and nothing else of the controller runs meanwhile. Events come from watches,
+answers of brokers, timers and requests; `put` is all they do from outside.
+
+Every broker has a controller, most of them idle. The active one has a `Controllership`, which holds all it knows. A
+write that is refused because its fencing token is stale (ControllerMoved) ends the event and leads to a look at who
+the controller is. When the session is lost, the queue is emptied and the broker resigns *before* a new session
+begins, then it registers again, under a new broker epoch, and stands for election.
+
+Answers to kafka.controller.KafkaController and ControllerEventManager.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Coroutine, Mapping
+from typing import TYPE_CHECKING, Final, Generic, TypeVar, assert_never
+
+from odradek.controller import alter_partition, broker_changes, failover, partition_reassignment, topic_changes, znodes
+from odradek.controller import events as ev
+from odradek.controller import replica_elections as elections
+from odradek.controller.controllership import ControllerConfig, Controllership
+from odradek.controller.election import delete_controller, register_controller
+from odradek.controller.metadata_client import MetadataClient
+from odradek.controller.metadata_tree import (
+    ConnectionLoss,
+    MetadataTree,
+    SessionExpired,
+    TreeError,
+    WatchEvent,
+    WatchEventType,
+)
+from odradek.controller.partition_states import ControllerMoved
+from odradek.controller.registration import register_broker, update_broker
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+
+if TYPE_CHECKING:
+    from odradek.controller.broker_info import BrokerInfo
+    from odradek.controller.channels import ControlChannel
+    from odradek.controller.reassignment import ReplicaAssignment
+    from odradek.controller.znodes import ProducerIdsBlock
+    from odradek.protocol.topic_partition import TopicPartition
+    from odradek.timer.clock import Clock
+    from odradek.timer.system_timer import SystemTimer
+    from odradek.timer.task import TimerTask
+
+logger = logging.getLogger("odradek.controller")
+
+NO_CONTROLLER: Final = -1
+PRODUCER_IDS_BLOCK_SIZE: Final = 1000
+FIRST_LEADER_BALANCE_MS: Final = 5000
+
+T = TypeVar("T")
+
+
+class _Reply(Generic[T]):
+    """A future that may be answered after whoever waited for it has given up."""
+
+    def __init__(self, future: asyncio.Future[T]) -> None:
+        self._future = future
+
+    def set_result(self, result: T, /) -> None:
+        if not self._future.done():
+            self._future.set_result(result)
+
+    def set_exception(self, exception: BaseException, /) -> None:
+        if not self._future.done():
+            self._future.set_exception(exception)
+
+
+class Controller:
+    """See the module. The coroutines named after requests raise KafkaError(NOT_CONTROLLER) on an idle controller."""
+
+    def __init__(
+        self,
+        *,
+        tree: MetadataTree,
+        broker_info: BrokerInfo,
+        config: ControllerConfig,
+        clock: Clock,
+        timer: SystemTimer,
+        channel: ControlChannel,
+        new_topic_id: Callable[[], bytes],
+    ) -> None:
+        self.client = MetadataClient(tree)
+        self.config = config
+        self.broker_epoch = -1
+        self.active_controller_id = NO_CONTROLLER
+        self._tree = tree
+        self._broker_info = broker_info
+        self._clock = clock
+        self._timer = timer
+        self._channel = channel
+        self._new_topic_id = new_topic_id
+        self._session_id = tree.session_id
+        self._term: Controllership | None = None
+        self._balance_task: TimerTask | None = None
+        self._queue: deque[ev.ControllerEvent] = deque()
+        self._wake = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._is_stopping = False
+        self._task: asyncio.Task[None] | None = None
+        tree.add_session_listener(self)
+
+    @property
+    def is_active(self) -> bool:
+        return self._term is not None
+
+    @property
+    def controllership(self) -> Controllership | None:
+        """What the active controller works with; for tests and for looking inside."""
+        return self._term
+
+    # Life
+
+    async def register(self) -> int:
+        """Register the broker and answer its epoch; the last thing before `start`."""
+        self.broker_epoch = await register_broker(self.client, self._broker_info, self._clock, self._session_id)
+        self._session_id = self._tree.session_id
+        return self.broker_epoch
+
+    async def start(self) -> None:
+        """Begin to handle events. Returns when the first election is over."""
+        self._task = asyncio.get_running_loop().create_task(self._run(), name="controller")
+        self.put(ev.Startup())
+        await self.settle()
+
+    async def shutdown(self) -> None:
+        """Finish the event at hand, drop the others and resign. Closing the tree lets another broker take over."""
+        self._is_stopping = True
+        self._clear_queue()
+        self._wake.set()
+        if self._task is not None:
+            await self._task
+        self._resign()
+
+    async def settle(self) -> None:
+        """Wait until every event that has arrived is handled."""
+        while self._task is not None and not self._task.done() and (self._queue or not self._idle.is_set()):
+            await self._idle.wait()
+            await asyncio.sleep(0)
+
+    async def session_lost(self) -> None:
+        """Implements SessionListener."""
+        self._clear_queue()
+        if self._task is None or self._is_stopping:
+            return
+        handled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.put(ev.Expire(_Reply(handled)))
+        await handled
+
+    def session_started(self) -> None:
+        """Implements SessionListener."""
+        self.put(ev.RegisterBrokerAndReelect())
+
+    def put(self, event: ev.ControllerEvent) -> None:
+        if self._is_stopping:
+            ev.preempt(event)
+            return
+        self._queue.append(event)
+        self._idle.clear()
+        self._wake.set()
+
+    def _clear_queue(self) -> None:
+        while self._queue:
+            ev.preempt(self._queue.popleft())
+
+    # Requests of brokers and clients
+
+    async def controlled_shutdown(self, broker_id: int, broker_epoch: int) -> list[TopicPartition]:
+        """Move leadership off a broker; answers the partitions that it still leads."""
+        return await self._request(lambda reply: ev.ControlledShutdown(broker_id, broker_epoch, reply))
+
+    async def alter_partition(self, request: AlterPartitionRequest, version: int) -> AlterPartitionResponse:
+        try:
+            return await self._request(lambda reply: ev.AlterPartitionReceived(request, version, reply))
+        except KafkaError as error:
+            return AlterPartitionResponse(error_code=error.code)
+
+    async def elect_leaders(
+        self, partitions: frozenset[TopicPartition], election_type: ev.ElectionType
+    ) -> ev.ElectionResults:
+        """Elect preferred or unclean leaders; the new leader of each partition, or why there is none."""
+        trigger = ev.ElectionTrigger.ADMIN_CLIENT
+        return await self._request(lambda reply: ev.ReplicaLeaderElection(partitions, election_type, trigger, reply))
+
+    async def allocate_producer_ids(self, broker_id: int, broker_epoch: int) -> ProducerIdsBlock:
+        return await self._request(lambda reply: ev.AllocateProducerIds(broker_id, broker_epoch, reply))
+
+    async def alter_partition_reassignments(
+        self, targets: Mapping[TopicPartition, tuple[int, ...] | None]
+    ) -> ev.ReassignmentResults:
+        """Start or, with None as the target, cancel reassignments; None or the error of each."""
+        return await self._request(lambda reply: ev.ApiPartitionReassignment(targets, reply))
+
+    async def list_partition_reassignments(
+        self, partitions: frozenset[TopicPartition] | None
+    ) -> Mapping[TopicPartition, ReplicaAssignment]:
+        """Those of the partitions (of all, for None) that are being reassigned."""
+        return await self._request(lambda reply: ev.ListPartitionReassignments(partitions, reply))
+
+    def enable_default_unclean_leader_election(self) -> None:
+        self.put(ev.UncleanLeaderElectionEnable())
+
+    def enable_topic_unclean_leader_election(self, topic: str) -> None:
+        if self.is_active:
+            self.put(ev.TopicUncleanLeaderElectionEnable(topic))
+
+    def is_topic_queued_for_deletion(self, topic: str) -> bool:
+        return self._term is not None and self._term.deletions.is_queued(topic)
+
+    async def update_broker_info(self, broker_info: BrokerInfo) -> None:
+        """Tell the cluster new endpoints of this broker; its epoch stays."""
+        self._broker_info = broker_info
+        await update_broker(self.client, broker_info, self._clock)
+
+    async def _request(self, event_with: Callable[[_Reply[T]], ev.RequestEvent]) -> T:
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        event = event_with(_Reply(future))
+        if self._task is None:
+            ev.preempt(event)
+        else:
+            self.put(event)
+        return await future
+
+    # The loop
+
+    async def _run(self) -> None:
+        while True:
+            while not self._queue:
+                if self._is_stopping:
+                    return
+                self._idle.set()
+                self._wake.clear()
+                await self._wake.wait()
+            await self._handle(self._queue.popleft())
+
+    async def _handle(self, event: ev.ControllerEvent) -> None:
+        try:
+            await self._process(event)
+        except ControllerMoved as moved:
+            logger.info("Controller moved to another broker when processing %s: %s", type(event).__name__, moved)
+            ev.preempt(event)
+            await self._recover(self._maybe_resign())
+        except KafkaError as refusal:
+            _fail(event, refusal)
+        except SessionExpired:
+            # Expire is about to come, and starts everything anew.
+            ev.preempt(event)
+        except Exception as error:  # noqa: BLE001 - the loop outlives its handlers, as Kafka's event thread does
+            logger.error("Error processing event %s", event, exc_info=error)
+            _fail(event, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
+            if self._term is not None and not self._term.batch.is_empty:
+                # Some state changes did not reach the brokers; a new term tells them everything again.
+                logger.error("Forcing the controller to resign")
+                await self._recover(self._trigger_controller_move())
+
+    async def _recover(self, step: Coroutine[object, object, None]) -> None:
+        try:
+            await step
+        except (TreeError, ControllerMoved) as error:
+            logger.warning("Error while resigning: %s", error)
+
+    async def _process(self, event: ev.ControllerEvent) -> None:
+        match event:
+            case ev.Startup():
+                await self.client.watch_existence(znodes.CONTROLLER, self._on_controller_node)
+                await self._elect()
+            case ev.ControllerChange():
+                await self._maybe_resign()
+            case ev.Reelect():
+                await self._maybe_resign()
+                await self._elect()
+            case ev.RegisterBrokerAndReelect():
+                await self.register()
+                await self._maybe_resign()
+                await self._elect()
+            case ev.Expire(reply):
+                self.active_controller_id = NO_CONTROLLER
+                self._resign()
+                reply.set_result(None)
+            case _:
+                if self._term is not None:
+                    await self._process_active(self._term, event)
+                else:
+                    ev.preempt(event)
+
+    async def _process_active(self, c: Controllership, event: ev.ControllerEvent) -> None:
+        match event:
+            case ev.BrokerChange():
+                await broker_changes.process_broker_change(c)
+            case ev.BrokerModifications(broker_id):
+                await broker_changes.process_broker_modification(c, broker_id)
+            case ev.TopicChange():
+                await topic_changes.process_topic_change(c, self._new_topic_id)
+            case ev.PartitionModifications(topic):
+                await topic_changes.process_partition_modifications(c, topic)
+            case ev.TopicDeletion():
+                await topic_changes.process_topic_deletion(c)
+            case ev.IsrChangeNotification():
+                await failover.process_isr_change_notification(c)
+            case ev.LogDirEventNotification():
+                await broker_changes.process_log_dir_event(c)
+            case ev.LeaderAndIsrResponseReceived(broker_id, response):
+                await broker_changes.process_leader_and_isr_response(c, broker_id, response)
+            case ev.UpdateMetadataResponseReceived(broker_id, metadata_response):
+                if metadata_response.error_code != ErrorCode.NONE:
+                    code = metadata_response.error_code
+                    logger.error("Received error %d in UpdateMetadata response from broker %d", code, broker_id)
+            case ev.TopicDeletionStopReplicaResponseReceived():
+                await topic_changes.process_stop_replica_response(c, event)
+            case ev.UncleanLeaderElectionEnable():
+                await c.partition_states.trigger_online_state_change()
+            case ev.TopicUncleanLeaderElectionEnable(topic):
+                await c.partition_states.trigger_online_state_change(topic)
+            case ev.AutoPreferredReplicaLeaderElection():
+                await self._balance_leaders(c)
+            case ev.ZkPartitionReassignment():
+                await partition_reassignment.process_zk_reassignment(c)
+            case (
+                ev.ReplicaLeaderElection()
+                | ev.ControlledShutdown()
+                | ev.AlterPartitionReceived()
+                | ev.AllocateProducerIds()
+                | ev.ApiPartitionReassignment()
+                | ev.ListPartitionReassignments()
+            ):
+                await self._process_request(c, event)
+            case _:
+                raise ValueError(f"{event} is not an event of an active controller")
+
+    async def _process_request(self, c: Controllership, event: ev.RequestEvent) -> None:
+        match event:
+            case ev.ReplicaLeaderElection(reply=elected):
+                results = await elections.process_election(c, event)
+                if elected is not None:
+                    elected.set_result(results)
+            case ev.ControlledShutdown(broker_id, broker_epoch, remaining):
+                remaining.set_result(await broker_changes.do_controlled_shutdown(c, broker_id, broker_epoch))
+            case ev.AlterPartitionReceived(request, version, altered):
+                response, succeeded = await alter_partition.process_alter_partition(c, request, version)
+                altered.set_result(response)
+                for partition in succeeded:
+                    await partition_reassignment.maybe_complete(c, partition)
+            case ev.AllocateProducerIds(broker_id, broker_epoch, allocated):
+                allocated.set_result(await self._allocate_producer_ids(c, broker_id, broker_epoch))
+            case ev.ApiPartitionReassignment(targets, reassigned):
+                reassigned.set_result(await partition_reassignment.process_api_reassignment(c, targets))
+            case ev.ListPartitionReassignments(partitions, listed):
+                wanted = c.context.partitions_being_reassigned if partitions is None else partitions
+                assignments = {partition: c.context.full_assignment(partition) for partition in wanted}
+                listed.set_result({p: a for p, a in assignments.items() if a.is_being_reassigned})
+            case _:
+                assert_never(event)
+
+    async def _allocate_producer_ids(self, c: Controllership, broker_id: int, broker_epoch: int) -> ProducerIdsBlock:
+        known_epoch = c.context.broker_epoch(broker_id)
+        if known_epoch is None:
+            raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED)
+        if known_epoch != broker_epoch:
+            raise KafkaError(ErrorCode.STALE_BROKER_EPOCH)
+        return await c.client.next_producer_ids_block(broker_id, PRODUCER_IDS_BLOCK_SIZE)
+
+    # Election
+
+    def _on_controller_node(self, event: WatchEvent) -> None:
+        self.put(ev.Reelect() if event.type is WatchEventType.DELETED else ev.ControllerChange())
+
+    async def _elect(self) -> None:
+        await self._read_active_controller()
+        if self.active_controller_id != NO_CONTROLLER:
+            logger.debug("Broker %d has been elected as the controller", self.active_controller_id)
+            return
+        try:
+            elected = await register_controller(self.client, self.config.broker_id, self._clock)
+        except ControllerMoved as lost:
+            await self._maybe_resign()
+            logger.info("Broker %d is the controller: %s", self.active_controller_id, lost)
+            return
+        logger.info("Elected as the controller. Epoch incremented to %d", elected.epoch)
+        self.active_controller_id = self.config.broker_id
+        self._term = Controllership(self.config, elected, self.client, self._channel, self.put)
+        try:
+            await failover.on_controller_failover(self._term, self._new_topic_id)
+        except (ControllerMoved, SessionExpired, ConnectionLoss):
+            raise
+        except Exception as error:  # noqa: BLE001 - there must be a controller that serves; another broker may do better
+            logger.error("Error while becoming controller. Trigger controller movement", exc_info=error)
+            await self._trigger_controller_move()
+            return
+        if self.config.auto_leader_rebalance_enable:
+            self._schedule_balance(FIRST_LEADER_BALANCE_MS)
+
+    async def _read_active_controller(self) -> None:
+        controller = await self.client.controller()
+        self.active_controller_id = NO_CONTROLLER if controller is None else controller[0]
+
+    async def _maybe_resign(self) -> None:
+        """Look who the controller is, and resign if it is no longer this broker."""
+        await self.client.watch_existence(znodes.CONTROLLER, self._on_controller_node)
+        await self._read_active_controller()
+        if self._term is not None and self.active_controller_id != self.config.broker_id:
+            self._resign()
+
+    async def _trigger_controller_move(self) -> None:
+        """Resign for good reason, so that some broker takes office with a clean slate."""
+        term = self._term
+        await self._read_active_controller()
+        if term is None or self.active_controller_id != self.config.broker_id:
+            self._resign()
+            return
+        self.active_controller_id = NO_CONTROLLER
+        self._resign()
+        await delete_controller(self.client, term.fence)
+
+    def _resign(self) -> None:
+        if self._balance_task is not None:
+            self._balance_task.cancel()
+            self._balance_task = None
+        if self._term is not None:
+            self._term.is_over = True
+            self._term = None
+            self._channel.shutdown()
+            logger.info("Resigned")
+
+    # Balance of leadership
+
+    async def _balance_leaders(self, c: Controllership) -> None:
+        try:
+            await elections.balance_leaders(c)
+        finally:
+            self._schedule_balance(self.config.leader_imbalance_check_interval_seconds * 1000)
+
+    def _schedule_balance(self, delay_ms: int) -> None:
+        self._balance_task = self._timer.schedule(delay_ms, lambda: self.put(ev.AutoPreferredReplicaLeaderElection()))
+
+
+def _fail(event: ev.ControllerEvent, error: KafkaError) -> None:
+    match event:
+        case ev.ReplicaLeaderElection(reply=elected) if elected is not None:
+            elected.set_exception(error)
+        case (
+            ev.ControlledShutdown(reply=reply)
+            | ev.AlterPartitionReceived(reply=reply)
+            | ev.AllocateProducerIds(reply=reply)
+            | ev.ApiPartitionReassignment(reply=reply)
+            | ev.ListPartitionReassignments(reply=reply)
+        ):
+            reply.set_exception(error)
+        case _:
+            ev.preempt(event)
