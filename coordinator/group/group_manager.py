@@ -92,6 +92,7 @@ class GroupManager:
         self._work = SlicedWork(timer, clock)
         self._on_loaded = on_loaded
         self._on_gone = on_gone
+        self.is_active = False
         self._partition_count: int | None = None
         self._groups: dict[str, GroupMetadata] = {}
         # Which groups an open transaction has touched: its marker names the producer only.
@@ -100,9 +101,10 @@ class GroupManager:
 
     # -- partitions ------------------------------------------------------------------------------------------
 
-    def fix_partition_count(self) -> None:
-        """From now on groups are mapped with today's number of partitions, whatever happens to the topic."""
+    def startup(self) -> None:
+        """Begin to serve. Groups are mapped with today's number of partitions, whatever happens to the topic later."""
         self._partition_count = self._records.partition_count
+        self.is_active = True
 
     def partition_for(self, group_id: str) -> int:
         count = self._records.partition_count if self._partition_count is None else self._partition_count

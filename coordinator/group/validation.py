@@ -1,14 +1,35 @@
-"""Is the sender who it says it is? The checks that come before what a request is about."""
+"""The checks that come before what a request is about: may this broker answer, and is the sender who it says it is?
+
+Kafka: validateGroupStatus, validateCurrentMember and their callers in GroupCoordinator.
+"""
 
 from __future__ import annotations
 
 import logging
 
+from odradek.coordinator.group.group_manager import GroupManager
 from odradek.coordinator.group.group_metadata import GroupMetadata
 from odradek.coordinator.group.states import GroupState
 from odradek.protocol.errors import ErrorCode
 
 _log = logging.getLogger(__name__)
+
+
+def refusal_for(groups: GroupManager, group_id: str, *, empty_id_allowed: bool = False) -> ErrorCode:
+    """Why this broker cannot answer for the group; NONE if it can.
+
+    The empty id is a group like any other where offsets are concerned, because old consumers used it, and for those
+    who want to look at it or delete it. Nobody can join it.
+    """
+    if not group_id and not empty_id_allowed:
+        return ErrorCode.INVALID_GROUP_ID
+    if not groups.is_active:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    if groups.is_loading(group_id):
+        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    if not groups.is_local(group_id):
+        return ErrorCode.NOT_COORDINATOR
+    return ErrorCode.NONE
 
 
 def validate_member(group: GroupMetadata, member_id: str, group_instance_id: str | None, operation: str) -> ErrorCode:

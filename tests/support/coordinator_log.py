@@ -1,4 +1,6 @@
-"""The ports of the coordinators over a list of real batches: what is appended is encoded, and reloaded from the bytes."""
+"""The ports of the coordinators over a list of real batches: what is appended is encoded, and reloaded from the
+bytes.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from odradek.protocol.topic_partition import TopicPartition
 
 
 class InMemoryCoordinatorLog:
-    """A `CoordinatorLog`. Appends commit at once, or when `release` is called while `hold` is on, or fail with `error`."""
+    """A `CoordinatorLog`. Appends commit at once, or when `release` is called while `hold` is on, or fail with
+    `error`.
+    """
 
     def __init__(self, partition_count: int = 50) -> None:
         self.partition_count = partition_count

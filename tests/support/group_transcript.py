@@ -1,16 +1,18 @@
 """Readable transcripts of a group coordinator: commands, and what it answered.
 
-A transcript is a text file of blocks. A block is a command line, a line of dashes, and what happened: responses as they arrive,
-and every change of a group's state. Blocks are separated by blank lines; lines that begin with # are prose.
+A transcript is a text file of blocks. A block is a command line, a line of dashes, and what happened: responses as
+they arrive, and every change of a group's state. Blocks are separated by blank lines; lines that begin with # are
+prose.
 
     join m1
     ----
     m1 <- JoinGroup MEMBER_ID_REQUIRED member=m1-1
     g: Empty gen 0
 
-Whoever is named (`m1`) is a client: it has a client id of that name, remembers the member id and generation it was last told, and
-uses them unless told otherwise (`id=`, `gen=`; `id=none` is the empty id). Random ids count up from 1. `run` replays a file,
-`python -m tests.support.group_transcript FILE...` rewrites the outputs of files, to be read before they are committed.
+Whoever is named (`m1`) is a client: it has a client id of that name, remembers the member id and generation it was
+last told, and uses them unless told otherwise (`id=`, `gen=`; `id=none` is the empty id). Random ids count up from 1.
+`run` replays a file, `python -m tests.support.group_transcript FILE...` rewrites the outputs of files, to be read
+before they are committed.
 """
 
 from __future__ import annotations
@@ -169,7 +171,7 @@ class Transcript:
     def _say(self, text: str) -> None:
         self._out.append(text)
 
-    # -- the world ----------------------------------------------------------------------------------------------------
+    # -- the world -------------------------------------------------------------------------------------------
 
     def do_config(self, line: Line) -> None:
         """config group_max_size=2 ...: start over with these settings."""
@@ -265,7 +267,7 @@ class Transcript:
         unanswered = [client.name for client in self.clients.values() if client.pending]
         self._say(f"{self.coordinator.waiting_count} waiting, unanswered: {' '.join(unanswered) or 'nobody'}")
 
-    # -- members ------------------------------------------------------------------------------------------------------
+    # -- members ---------------------------------------------------------------------------------------------
 
     def _client(self, line: Line) -> Client:
         name = line.words[0]
@@ -413,7 +415,7 @@ class Transcript:
 
         self.coordinator.leave_group(context, request, self._asked(first, context.api_version, show))
 
-    # -- offsets ------------------------------------------------------------------------------------------------------
+    # -- offsets ---------------------------------------------------------------------------------------------
 
     def do_commit(self, line: Line) -> None:
         """commit m1 t-0:5 t-1:7:some-metadata [gen=N] [id=..] [v=9] [retention=1h] [at=MS]"""
@@ -573,7 +575,7 @@ class Transcript:
         """topic-deleted t-0 ...: the partitions do not exist any more"""
         self.coordinator.on_partitions_deleted(TopicPartition(*split_partition(name)) for name in line.words)
 
-    # -- administration -----------------------------------------------------------------------------------------------
+    # -- administration --------------------------------------------------------------------------------------
 
     def do_describe(self, line: Line) -> None:
         """describe g ..."""

@@ -1,0 +1,190 @@
+"""OffsetCommit, TxnOffsetCommit, OffsetFetch and OffsetDelete: who may change a group's offsets, and what is read.
+
+Members commit in their generation; anybody may while nobody is in the group. A fetch is served in every state, also for
+groups that do not exist: it may come from somebody who only keeps offsets here.
+
+Kafka: the offset half of GroupCoordinator and GroupCoordinatorAdapter.
+"""
+
+from __future__ import annotations
+
+from odradek.coordinator.group.context import GroupRequestContext
+from odradek.coordinator.group.group_manager import GroupManager
+from odradek.coordinator.group.group_metadata import GroupMetadata
+from odradek.coordinator.group.group_offsets import OffsetAndMetadata
+from odradek.coordinator.group.offset_api import (
+    fetched_offsets,
+    offset_commit_response,
+    offset_delete_response,
+    offset_fetch_error,
+    offset_fetch_response,
+    offsets_to_commit,
+    requested_groups,
+    requested_partitions,
+    transactional_offsets_to_commit,
+    txn_offset_commit_response,
+)
+from odradek.coordinator.group.sessions import MemberSessions
+from odradek.coordinator.group.states import GroupRequest, GroupState
+from odradek.coordinator.group.validation import refusal_for, validate_offset_commit
+from odradek.coordinator.group.zookeeper_offsets import commit_to_tree, fetch_from_tree
+from odradek.coordinator.ports import ConsumerOffsetTree, Respond, TransactionalProducer
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from odradek.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from odradek.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+)
+from odradek.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+from odradek.protocol.topic_partition import TopicPartition
+from odradek.timer.clock import Clock
+
+
+class OffsetService:
+    """The four requests. Without a tree, version 0 (offsets in ZooKeeper) is not supported."""
+
+    __slots__ = ("_clock", "_groups", "_sessions", "_tree")
+
+    def __init__(
+        self, groups: GroupManager, sessions: MemberSessions, clock: Clock, tree: ConsumerOffsetTree | None
+    ) -> None:
+        self._groups = groups
+        self._sessions = sessions
+        self._clock = clock
+        self._tree = tree
+
+    def commit(
+        self, context: GroupRequestContext, request: OffsetCommitRequest, respond: Respond[OffsetCommitResponse]
+    ) -> None:
+        offsets = offsets_to_commit(request, self._clock.time_ms())
+        if context.api_version == 0:
+            self._commit_to_tree(request.group_id, offsets, respond)
+            return
+        generation_id = request.generation_id_or_member_epoch
+        error = refusal_for(self._groups, request.group_id, empty_id_allowed=True)
+        group: GroupMetadata | None = None
+        if error == ErrorCode.NONE:
+            group = self._groups.get(request.group_id)
+            if group is None and generation_id < 0:
+                # Somebody who only keeps offsets here.
+                group = self._groups.get_or_create(request.group_id)
+            error = self._validate_commit(group, request)
+        if group is None or error != ErrorCode.NONE:
+            respond(offset_commit_response(dict.fromkeys(offsets, error)))
+            return
+        if group.state is not GroupState.EMPTY:
+            self._sessions.renew(group, group[request.member_id])
+        self._groups.store_offsets(group, offsets, lambda outcome: respond(offset_commit_response(outcome)))
+
+    @staticmethod
+    def _validate_commit(group: GroupMetadata | None, request: OffsetCommitRequest) -> ErrorCode:
+        if group is None:
+            return ErrorCode.ILLEGAL_GENERATION
+        error = validate_offset_commit(
+            group,
+            request.generation_id_or_member_epoch,
+            request.member_id,
+            request.group_instance_id,
+            transactional=False,
+        )
+        return group.lifecycle.answer(GroupRequest.COMMIT) if error == ErrorCode.NONE else error
+
+    def _commit_to_tree(
+        self, group_id: str, offsets: dict[TopicPartition, OffsetAndMetadata], respond: Respond[OffsetCommitResponse]
+    ) -> None:
+        if self._tree is None:
+            respond(offset_commit_response(dict.fromkeys(offsets, ErrorCode.UNSUPPORTED_VERSION)))
+            return
+        refused = {
+            topic_partition: ErrorCode.OFFSET_METADATA_TOO_LARGE
+            for topic_partition, offset in offsets.items()
+            if not self._groups.fits(offset.metadata)
+        }
+        commit_to_tree(self._tree, group_id, offsets, refused, respond)
+
+    def commit_transactional(self, request: TxnOffsetCommitRequest, respond: Respond[TxnOffsetCommitResponse]) -> None:
+        """Offsets that become the group's when the producer's transaction commits.
+
+        That the transaction is open and includes the group's partition has been verified by the handler.
+        """
+        offsets = transactional_offsets_to_commit(request, self._clock.time_ms())
+        error = refusal_for(self._groups, request.group_id)
+        group: GroupMetadata | None = None
+        if error == ErrorCode.NONE:
+            group = self._groups.get_or_create(request.group_id)
+            error = validate_offset_commit(
+                group, request.generation_id, request.member_id, request.group_instance_id, transactional=True
+            )
+        if group is None or error != ErrorCode.NONE:
+            respond(txn_offset_commit_response(dict.fromkeys(offsets, error)))
+            return
+        self._groups.store_offsets(
+            group,
+            offsets,
+            lambda outcome: respond(txn_offset_commit_response(outcome)),
+            TransactionalProducer(request.producer_id, request.producer_epoch),
+        )
+
+    def fetch(
+        self, context: GroupRequestContext, request: OffsetFetchRequest, respond: Respond[OffsetFetchResponse]
+    ) -> None:
+        version = context.api_version
+        groups = requested_groups(request, version)
+        if version == 0:
+            self._fetch_from_tree(groups[0], respond)
+            return
+        require_stable = version >= 7 and request.require_stable
+        answers = [self.fetch_group(group, version, require_stable=require_stable) for group in groups]
+        respond(offset_fetch_response(answers, version))
+
+    def fetch_group(
+        self, group: OffsetFetchRequestGroup, version: int, *, require_stable: bool
+    ) -> OffsetFetchResponseGroup:
+        """One group of an OffsetFetch, for a handler that authorises group by group (version 1 and later)."""
+        error = refusal_for(self._groups, group.group_id, empty_id_allowed=True)
+        if error != ErrorCode.NONE:
+            return offset_fetch_error(group, error, version)
+        partitions = None if group.topics is None else requested_partitions(group.topics)
+        topics = fetched_offsets(self._groups.get(group.group_id), partitions, require_stable=require_stable)
+        return OffsetFetchResponseGroup(group_id=group.group_id, topics=topics, error_code=ErrorCode.NONE)
+
+    def _fetch_from_tree(self, group: OffsetFetchRequestGroup, respond: Respond[OffsetFetchResponse]) -> None:
+        if self._tree is None:
+            respond(offset_fetch_response([offset_fetch_error(group, ErrorCode.UNSUPPORTED_VERSION, 0)], 0))
+        else:
+            fetch_from_tree(self._tree, group, respond)
+
+    def delete(self, request: OffsetDeleteRequest, respond: Respond[OffsetDeleteResponse]) -> None:
+        """Remove offsets of topics nobody in the group is subscribed to (KIP-496)."""
+        error = refusal_for(self._groups, request.group_id)
+        group = self._groups.get(request.group_id)
+        if error == ErrorCode.NONE:
+            error = self._validate_offset_delete(group)
+        if group is None or error != ErrorCode.NONE:
+            respond(OffsetDeleteResponse(error_code=error, topics=[]))
+            return
+        wanted = [
+            TopicPartition(topic.name, partition.partition_index)
+            for topic in request.topics
+            for partition in topic.partitions
+        ]
+        in_use = group.state is not GroupState.EMPTY
+        outcome = {
+            key: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if in_use and group.is_subscribed_to(key.topic) else ErrorCode.NONE
+            for key in wanted
+        }
+        deletable = [key for key, verdict in outcome.items() if verdict == ErrorCode.NONE]
+        if deletable:
+            self._groups.remove_offsets(group, group.offsets.remove(deletable))
+        respond(offset_delete_response(outcome))
+
+    @staticmethod
+    def _validate_offset_delete(group: GroupMetadata | None) -> ErrorCode:
+        if group is None or group.is_dead:
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        if group.state is GroupState.EMPTY or group.is_consumer_group:
+            return ErrorCode.NONE
+        return ErrorCode.NON_EMPTY_GROUP
