@@ -208,16 +208,25 @@ class TreeStore:
                 return None if found is None else found.stat()
             case GetChildren(path):
                 return self._children(path)
-            case Multi(operations):
-                return self._multi(operations, session_id)
-            case Create() | SetData() | Delete() | Check():
-                self._zxid += 1
-                return self._write(operation, session_id)
             case _:
-                raise TypeError(f"unknown operation {operation!r}")
+                return self._in_new_transaction(operation, session_id)
+
+    def _in_new_transaction(self, operation: Operation[object], session_id: int) -> Result:
+        """Give a write its zxid; a refused one leaves no trace, and so costs no fsync."""
+        self._zxid += 1
+        try:
+            match operation:
+                case Multi(operations):
+                    return self._multi(operations, session_id)
+                case Create() | SetData() | Delete() | Check():
+                    return self._write(operation, session_id)
+                case _:
+                    raise TypeError(f"unknown operation {operation!r}")
+        except TreeError:
+            self._zxid -= 1
+            raise
 
     def _multi(self, operations: tuple[WriteOperation, ...], session_id: int) -> tuple[WriteResult, ...]:
-        self._zxid += 1
         number_of_changes = len(self.changes)
         results: list[WriteResult] = []
         self._connection.execute("SAVEPOINT multi")

@@ -1,0 +1,55 @@
+"""Which names a topic may have, and which topics are Kafka's own.
+
+Dots and underscores are both legal, but metric names turn dots into underscores, so two topics that differ in nothing
+else collide. Answers to org.apache.kafka.common.internals.Topic.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from odradek.protocol.errors import ErrorCode, KafkaError
+
+GROUP_METADATA_TOPIC: Final = "__consumer_offsets"
+TRANSACTION_STATE_TOPIC: Final = "__transaction_state"
+INTERNAL_TOPICS: Final = frozenset({GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC})
+
+NAME_LENGTH_MAX: Final = 249
+_LEGAL = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
+
+
+def is_internal(topic: str) -> bool:
+    return topic in INTERNAL_TOPICS
+
+
+def validate_topic_name(topic: str) -> None:
+    """Raise KafkaError(INVALID_TOPIC_EXCEPTION) with Kafka's reason."""
+    reason = _why_invalid(topic)
+    if reason is not None:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}")
+
+
+def is_valid_topic_name(topic: str) -> bool:
+    return _why_invalid(topic) is None
+
+
+def _why_invalid(topic: str) -> str | None:
+    if not topic:
+        return "the empty string is not allowed"
+    if topic in (".", ".."):
+        return f"'{topic}' is not allowed"
+    if len(topic) > NAME_LENGTH_MAX:
+        return f"the length of '{topic}' is longer than the max allowed length {NAME_LENGTH_MAX}"
+    if _LEGAL.fullmatch(topic) is None:
+        return f"'{topic}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
+    return None
+
+
+def has_collision_chars(topic: str) -> bool:
+    return "_" in topic or "." in topic
+
+
+def has_collision(topic: str, other: str) -> bool:
+    """Whether two topics would have the same metric names."""
+    return topic.replace(".", "_") == other.replace(".", "_")

@@ -1,0 +1,380 @@
+"""Administration of topics: create, delete, add partitions.
+
+A change is validated against the tree and written there; the controller's watches do the rest. The answer waits until
+this broker's own metadata shows the result, through the port `TopicsReady`: **a topic is usable when CreateTopics
+returns**. What is not ready in time is answered REQUEST_TIMED_OUT although it goes on, and so is everything when the
+client does not want to wait (a time-out of 0 or less).
+
+Error codes and messages are Kafka's, for clients match on the former and people on the latter.
+
+Answers to kafka.server.ZkAdminManager, AdminZkClient and AutoTopicCreationManager.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Protocol
+
+from odradek.controller import topic_names, znodes
+from odradek.controller.assignment import RandomBelow, assign_replicas
+from odradek.controller.config_nodes import write_entity_config
+from odradek.controller.metadata_tree import Create, NodeExists, SetData
+from odradek.controller.reassignment import ReplicaAssignment
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.primitives import ZERO_UUID
+from odradek.storage.config import validate_topic_configs
+
+if TYPE_CHECKING:
+    from odradek.controller.broker_info import Broker
+    from odradek.controller.controllership import ControllerConfig
+    from odradek.controller.metadata_client import MetadataClient
+    from odradek.protocol.messages.create_partitions import CreatePartitionsTopic
+    from odradek.protocol.messages.create_topics import CreatableTopic
+
+logger = logging.getLogger("odradek.controller")
+
+BROKER_DEFAULT: Final = -1
+"""In a CreateTopics request: take the broker's default, or look at the assignments."""
+
+RecordMutations = Callable[[int], None]
+"""Counts partition mutations; may raise KafkaError(THROTTLING_QUOTA_EXCEEDED)."""
+
+
+class TopicsReady(Protocol):
+    """This broker's view of the cluster, which UpdateMetadata changes. Times are in milliseconds."""
+
+    async def wait_for_leaders(self, partitions: Mapping[str, Collection[int]], timeout_ms: int) -> set[str]:
+        """Wait until every partition has a leader; the topics that still lack one when the time is over."""
+
+    async def wait_for_deletion(self, topics: Collection[str], timeout_ms: int) -> set[str]:
+        """Wait until the topics are gone; those that still exist when the time is over."""
+
+
+@dataclass(slots=True, kw_only=True)
+class TopicResult:
+    """What became of one topic of a request. `overrides` are the configs the topic was created with."""
+
+    name: str
+    error_code: ErrorCode = ErrorCode.NONE
+    error_message: str | None = None
+    topic_id: bytes = ZERO_UUID
+    num_partitions: int = BROKER_DEFAULT
+    replication_factor: int = BROKER_DEFAULT
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    partitions: Collection[int] = ()
+
+    @property
+    def is_success(self) -> bool:
+        return self.error_code is ErrorCode.NONE
+
+    @classmethod
+    def failed(cls, name: str, error: KafkaError) -> TopicResult:
+        return cls(name=name, error_code=error.code, error_message=error.message)
+
+    def time_out(self) -> None:
+        """It was accepted, but whether it is ready the client has to find out."""
+        self.error_code = ErrorCode.REQUEST_TIMED_OUT
+        self.error_message = None
+
+
+class AdminManager:
+    """See the module. One per broker; whether the broker is the controller is for its handlers to check."""
+
+    def __init__(
+        self,
+        *,
+        client: MetadataClient,
+        config: ControllerConfig,
+        ready: TopicsReady,
+        random_below: RandomBelow,
+        new_topic_id: Callable[[], bytes],
+    ) -> None:
+        self._client = client
+        self._config = config
+        self._ready = ready
+        self._random_below = random_below
+        self._new_topic_id = new_topic_id
+
+    # Create
+
+    async def create_topics(
+        self,
+        topics: Sequence[CreatableTopic],
+        *,
+        timeout_ms: int,
+        validate_only: bool = False,
+        record_mutations: RecordMutations = lambda partitions: None,
+    ) -> dict[str, TopicResult]:
+        """Create topics and wait until they can be used."""
+        brokers = sorted(await self._client.brokers_and_epochs(), key=lambda broker: broker.id)
+        results: dict[str, TopicResult] = {}
+        for topic in topics:
+            try:
+                results[topic.name] = await self._create(topic, brokers, validate_only, record_mutations)
+            except KafkaError as error:
+                logger.info("Error processing create topic request %s: %s", topic.name, error.message)
+                results[topic.name] = TopicResult.failed(topic.name, error)
+        if not validate_only:
+            await self._wait_for_leaders(results, timeout_ms)
+        return results
+
+    async def _create(
+        self, topic: CreatableTopic, brokers: Sequence[Broker], validate_only: bool, record_mutations: RecordMutations
+    ) -> TopicResult:
+        if await self._client.exists(znodes.topic_path(topic.name)) and topic_names.is_valid_topic_name(topic.name):
+            raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
+        null_configs = [config.name for config in topic.configs if config.value is None]
+        if null_configs:
+            raise KafkaError(
+                ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(null_configs)}"
+            )
+        overrides = {config.name: config.value for config in topic.configs if config.value is not None}
+        assignment = self._assignment(topic, brokers)
+        await self.validate_topic_create(topic.name, assignment, overrides)
+        result = TopicResult(
+            name=topic.name,
+            num_partitions=len(assignment),
+            replication_factor=len(assignment[0]),
+            overrides=overrides,
+            partitions=assignment.keys(),
+        )
+        if not validate_only:
+            record_mutations(len(assignment))
+            result.topic_id = await self.create_topic_with_assignment(topic.name, assignment, overrides)
+        return result
+
+    def _assignment(self, topic: CreatableTopic, brokers: Sequence[Broker]) -> dict[int, tuple[int, ...]]:
+        if topic.assignments:
+            if topic.num_partitions != BROKER_DEFAULT or topic.replication_factor != BROKER_DEFAULT:
+                raise KafkaError(
+                    ErrorCode.INVALID_REQUEST,
+                    "Both numPartitions or replicationFactor and replicasAssignments were set. "
+                    "Both cannot be used at the same time.",
+                )
+            return {assigned.partition_index: tuple(assigned.broker_ids) for assigned in topic.assignments}
+        partitions = self._config.num_partitions if topic.num_partitions == BROKER_DEFAULT else topic.num_partitions
+        factor = topic.replication_factor
+        factor = self._config.default_replication_factor if factor == BROKER_DEFAULT else factor
+        return assign_replicas(brokers, partitions, factor, self._random_below)
+
+    async def validate_topic_create(
+        self, topic: str, assignment: Mapping[int, Sequence[int]], overrides: Mapping[str, str]
+    ) -> None:
+        """Raise the KafkaError that speaks against a topic."""
+        topic_names.validate_topic_name(topic)
+        if await self._client.exists(znodes.delete_topic_path(topic)):
+            raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic}' is marked for deletion.")
+        if await self._client.exists(znodes.topic_path(topic)):
+            raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic}' already exists.")
+        if topic_names.has_collision_chars(topic):
+            topics = await self._client.topics()
+            colliding = sorted(other for other in topics if topic_names.has_collision(topic, other))
+            if colliding:
+                raise KafkaError(
+                    ErrorCode.INVALID_TOPIC_EXCEPTION,
+                    f"Topic '{topic}' collides with existing topics: {', '.join(colliding)}",
+                )
+        _validate_assignment(assignment)
+        validate_topic_configs(overrides, self._config.broker_settings)
+
+    async def create_topic_with_assignment(
+        self, topic: str, assignment: Mapping[int, Sequence[int]], overrides: Mapping[str, str]
+    ) -> bytes:
+        """Write a topic that was validated; its id. The config comes first: the controller may act on the topic at once."""
+        await write_entity_config(self._client, f"topics/{topic}", overrides)
+        topic_id = self._new_topic_id()
+        full = {partition: ReplicaAssignment(tuple(replicas)) for partition, replicas in assignment.items()}
+        try:
+            await self._client.tree.run(Create(znodes.topic_path(topic), znodes.encode_topic(topic_id, full)))
+        except NodeExists:
+            raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic}' already exists.") from None
+        return topic_id
+
+    async def auto_create_topics(self, topics: Iterable[CreatableTopic]) -> dict[str, ErrorCode]:
+        """Create topics on behalf of a client that asked for metadata; what to answer for each, now, without waiting."""
+        results = await self.create_topics(list(topics), timeout_ms=0)
+        started = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.TOPIC_ALREADY_EXISTS)
+        return {
+            name: ErrorCode.LEADER_NOT_AVAILABLE if result.error_code in started else result.error_code
+            for name, result in results.items()
+        }
+
+    async def _wait_for_leaders(self, results: Mapping[str, TopicResult], timeout_ms: int) -> None:
+        created = {name: result for name, result in results.items() if result.is_success}
+        late: Iterable[str] = created
+        if timeout_ms > 0 and created:
+            partitions = {name: result.partitions for name, result in created.items()}
+            late = await self._ready.wait_for_leaders(partitions, timeout_ms)
+        for name in late:
+            results[name].time_out()
+
+    # Delete
+
+    async def delete_topics(
+        self,
+        topics: Collection[str],
+        *,
+        timeout_ms: int,
+        record_mutations: RecordMutations = lambda partitions: None,
+    ) -> dict[str, TopicResult]:
+        """Ask for the deletion of topics and wait until this broker has forgotten them."""
+        results: dict[str, TopicResult] = {}
+        for topic in topics:
+            try:
+                await self._delete(topic, record_mutations)
+                results[topic] = TopicResult(name=topic)
+            except KafkaError as error:
+                results[topic] = TopicResult.failed(topic, error)
+        started = [name for name, result in results.items() if result.is_success]
+        late: Iterable[str] = started
+        if timeout_ms > 0 and started:
+            late = await self._ready.wait_for_deletion(started, timeout_ms)
+        for name in late:
+            results[name].time_out()
+        return results
+
+    async def _delete(self, topic: str, record_mutations: RecordMutations) -> None:
+        found = await self._client.topic_assignments([topic]) if topic_names.is_valid_topic_name(topic) else []
+        if not found:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Topic `{topic}` to delete does not exist")
+        record_mutations(len(found[0].assignment))
+        # A topic marked already is waited for like any other.
+        await self._client.create_recursive(znodes.delete_topic_path(topic))
+
+    # Add partitions
+
+    async def create_partitions(
+        self,
+        topics: Sequence[CreatePartitionsTopic],
+        *,
+        timeout_ms: int,
+        validate_only: bool = False,
+        record_mutations: RecordMutations = lambda partitions: None,
+    ) -> dict[str, TopicResult]:
+        """Add partitions to topics and wait until they can be used."""
+        brokers = sorted(await self._client.brokers_and_epochs(), key=lambda broker: broker.id)
+        results: dict[str, TopicResult] = {}
+        for topic in topics:
+            try:
+                results[topic.name] = await self._add_partitions(topic, brokers, validate_only, record_mutations)
+            except KafkaError as error:
+                results[topic.name] = TopicResult.failed(topic.name, error)
+        if not validate_only:
+            await self._wait_for_leaders(results, timeout_ms)
+        return results
+
+    async def _add_partitions(
+        self,
+        topic: CreatePartitionsTopic,
+        brokers: Sequence[Broker],
+        validate_only: bool,
+        record_mutations: RecordMutations,
+    ) -> TopicResult:
+        found = (
+            await self._client.topic_assignments([topic.name]) if topic_names.is_valid_topic_name(topic.name) else []
+        )
+        if not found or not found[0].assignment:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{topic.name}' does not exist.")
+        existing = found[0].assignment
+        if any(assignment.is_being_reassigned for assignment in existing.values()):
+            raise KafkaError(
+                ErrorCode.REASSIGNMENT_IN_PROGRESS,
+                f"A partition reassignment is in progress for the topic '{topic.name}'.",
+            )
+        added = self._added_assignment(topic, existing, brokers)
+        if not validate_only:
+            record_mutations(len(added))
+            data = znodes.encode_topic(found[0].topic_id, {**existing, **added})
+            await self._client.tree.run(SetData(znodes.topic_path(topic.name), data))
+        return TopicResult(name=topic.name, partitions=[*existing, *added])
+
+    def _added_assignment(
+        self, topic: CreatePartitionsTopic, existing: Mapping[int, ReplicaAssignment], brokers: Sequence[Broker]
+    ) -> dict[int, ReplicaAssignment]:
+        increment = topic.count - len(existing)
+        if increment < 0:
+            raise KafkaError(
+                ErrorCode.INVALID_PARTITIONS,
+                f"Topic currently has {len(existing)} partitions, which is higher than the requested {topic.count}.",
+            )
+        if increment == 0:
+            raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {len(existing)} partitions.")
+        first = existing.get(0)
+        if first is None:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_SERVER_ERROR,
+                f"Unexpected existing replica assignment for topic '{topic.name}', partition id 0 is missing.",
+            )
+        start_id = len(existing)
+        if topic.assignments is not None:
+            manual = [tuple(assigned.broker_ids) for assigned in topic.assignments]
+            _validate_manual_assignment(manual, increment, start_id, len(first.replicas), brokers)
+            replicas = {start_id + index: assigned for index, assigned in enumerate(manual)}
+        else:
+            leader = first.replicas[0]
+            start = next((index for index, broker in enumerate(brokers) if broker.id >= leader), 0)
+            replicas = assign_replicas(
+                brokers,
+                increment,
+                len(first.replicas),
+                self._random_below,
+                fixed_start_index=start,
+                start_partition_id=start_id,
+            )
+        return {partition: ReplicaAssignment(assigned) for partition, assigned in replicas.items()}
+
+    # Read
+
+    async def all_topic_overrides(self) -> dict[str, dict[str, str]]:
+        """The config overrides of every topic; what the logs are opened with."""
+        return await self._client.entity_configs("topics", sorted(await self._client.topics()))
+
+
+def _validate_assignment(assignment: Mapping[int, Sequence[int]]) -> None:
+    def invalid(message: str) -> KafkaError:
+        return KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+
+    if len({len(replicas) for replicas in assignment.values()}) != 1:
+        raise invalid("All partitions should have the same number of replicas")
+    if any(len(set(replicas)) != len(replicas) for replicas in assignment.values()):
+        shown = ", ".join(f"{p} -> {list(replicas)}" for p, replicas in assignment.items())
+        raise invalid(f"Duplicate replica assignment found: Map({shown})")
+    if sorted(assignment) != list(range(len(assignment))):
+        raise invalid("partitions should be a consecutive 0-based integer sequence")
+
+
+def _validate_manual_assignment(
+    assignments: Sequence[tuple[int, ...]],
+    increment: int,
+    start_id: int,
+    replication_factor: int,
+    brokers: Sequence[Broker],
+) -> None:
+    def invalid(message: str) -> KafkaError:
+        return KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+
+    def listed(ids: Iterable[object]) -> str:
+        return ", ".join(map(str, ids))
+
+    unknown = {replica for replicas in assignments for replica in replicas} - {broker.id for broker in brokers}
+    if unknown:
+        raise invalid(f"Unknown broker(s) in replica assignment: {listed(sorted(unknown))}.")
+    if len(assignments) != increment:
+        raise invalid(
+            f"Increasing the number of partitions by {increment} but {len(assignments)} assignments provided."
+        )
+    for partition, replicas in enumerate(assignments, start_id):
+        if not replicas:
+            raise invalid(f"Cannot have replication factor of 0 for partition id {partition}.")
+        if len(set(replicas)) != len(replicas):
+            raise invalid(
+                f"Duplicate brokers not allowed in replica assignment: {listed(replicas)} for partition id {partition}."
+            )
+    uneven = {p: len(r) for p, r in enumerate(assignments, start_id) if len(r) != replication_factor}
+    if uneven:
+        raise invalid(
+            f"Inconsistent replication factor between partitions, partition 0 has {replication_factor} while partitions "
+            f"[{listed(uneven)}] have replication factors [{listed(uneven.values())}], respectively."
+        )
