@@ -90,7 +90,8 @@ class InvalidCodec(DecompressionError):
 # gzip ---------------------------------------------------------------------------------------------------------------
 
 _GZIP_WBITS: Final = 31
-_GZIP_MAGIC: Final = b"\x1f\x8b"
+_GZIP_MAGIC: Final = b"\x1f\x8b\x08"
+_GZIP_HEADER_SIZE: Final = 10
 MAX_GZIP_MEMBERS: Final = 64
 """Streams one after the other in one batch. Each is cheap to write and costs a copy of the rest to read."""
 
@@ -114,7 +115,7 @@ def _decompress_gzip(data: bytes | bytearray | memoryview, max_size: int) -> byt
             raise DecompressionError("gzip: the stream is truncated")
         parts.append(part)
         rest = inflate.unused_data
-        if not rest.startswith(_GZIP_MAGIC):
+        if len(rest) < _GZIP_HEADER_SIZE or not rest.startswith(_GZIP_MAGIC):
             return b"".join(parts) if len(parts) > 1 else part
     raise DecompressionError(f"gzip: more than {MAX_GZIP_MEMBERS} members")
 
@@ -123,7 +124,6 @@ def _decompress_gzip(data: bytes | bytearray | memoryview, max_size: int) -> byt
 
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
-_XERIAL_MIN_VERSION: Final = 1
 _SNAPPY_BLOCK_SIZE: Final = 32 * 1024
 _SNAPPY_MAX_RATIO: Final = 64
 """No snappy block grows more (a three-byte copy makes at most 64 bytes): a larger declared size is a lie."""
@@ -179,13 +179,13 @@ def _snappy_blocks(data: memoryview) -> list[memoryview]:
     position = 0
     end = len(data)
     while position + 4 <= end:  # one to three trailing bytes are ignored
-        if data[position] == 0x82:
-            header = bytes(data[position : position + 16])
-            if not header.startswith(_XERIAL_MAGIC) or len(header) < 16:
-                raise DecompressionError("snappy: neither a block nor a stream header")
-            if _INT.unpack_from(header, 8)[0] < _XERIAL_MIN_VERSION:
-                raise DecompressionError("snappy: the stream's version is not supported")
-            position += 16
+        if data[position : position + 4] == _XERIAL_MAGIC[:4]:
+            header = bytes(data[position : position + len(_XERIAL_HEADER)])
+            if len(header) < len(_XERIAL_HEADER):
+                raise DecompressionError("snappy: the stream ends inside a header")
+            if not header.startswith(_XERIAL_MAGIC):
+                break  # the end, as for Xerial's reader
+            position += len(_XERIAL_HEADER)
             continue
         (size,) = _INT.unpack_from(data, position)
         position += 4

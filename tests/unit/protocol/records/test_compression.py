@@ -170,8 +170,9 @@ def test_gzip_limit_counts_all_members() -> None:
         decompress(CompressionType.GZIP, gzip.compress(b"one ") + gzip.compress(b"two"), 6)
 
 
-def test_gzip_ignores_what_is_no_member_behind_the_last() -> None:
-    assert decompress(CompressionType.GZIP, gzip.compress(b"one") + b"rest") == b"one"
+@pytest.mark.parametrize("rest", [b"rest", bytes(20), gzip.compress(b"")[:9]])
+def test_gzip_ignores_what_is_no_member_behind_the_last(rest: bytes) -> None:
+    assert decompress(CompressionType.GZIP, gzip.compress(b"one") + rest) == b"one"
 
 
 def test_gzip_members_are_limited() -> None:
@@ -198,6 +199,13 @@ def test_snappy_streams_follow_each_other() -> None:
     assert decompress(CompressionType.SNAPPY, one + two) == b"one two"
 
 
+def test_snappy_ends_at_what_only_begins_like_a_header() -> None:
+    assert (
+        decompress(CompressionType.SNAPPY, compress(CompressionType.SNAPPY, b"one") + b"\x82SNAPPZ\x00" + bytes(8))
+        == b"one"
+    )
+
+
 def test_snappy_empty_input_is_no_stream() -> None:
     with pytest.raises(DecompressionError, match="empty"):
         decompress(CompressionType.SNAPPY, b"")
@@ -205,8 +213,8 @@ def test_snappy_empty_input_is_no_stream() -> None:
 
 @pytest.mark.parametrize(
     "tail",
-    [struct.pack(">i", -1), struct.pack(">i", 100) + b"short", b"\x82SNAPPZ\x00" + bytes(8)],
-    ids=["negative size", "size beyond the end", "broken header"],
+    [struct.pack(">i", -1), struct.pack(">i", 100) + b"short", b"\x82SNAPPY\x00" + bytes(7)],
+    ids=["negative size", "size beyond the end", "truncated header"],
 )
 def test_snappy_framing_is_checked(tail: bytes) -> None:
     with pytest.raises(DecompressionError):
