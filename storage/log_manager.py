@@ -125,21 +125,30 @@ class LogManager:
     # -- starting -------------------------------------------------------------------------------------------
 
     def startup(self, topic_overrides: Mapping[str, Mapping[str, str]] | None = None) -> None:
-        """Lock the directories and load what is in them. Raises LogDirError when none is usable."""
+        """Load what is in the directories, after locking them. Raises LogDirError when none is usable."""
         for topic, overrides in (topic_overrides or {}).items():
             self._topic_overrides[topic] = dict(overrides)
-        for log_dir in self.log_dirs:
-            try:
-                log_dir.create()
-                log_dir.lock()
-            except OSError as error:
-                log_dir.fail("Error while opening the log directory", error)
-        self._require_a_live_dir()
+        self.lock_dirs()
         for log_dir in self.live_log_dirs:
             try:
                 self._load_dir(log_dir)
             except OSError as error:
                 log_dir.fail("Error while loading logs", error)
+        self._require_a_live_dir()
+
+    def lock_dirs(self) -> None:
+        """Take the directories for this broker, before anything in them is touched; once is enough.
+
+        Raises LogDirError when one belongs to another broker or none is usable.
+        """
+        for log_dir in self.live_log_dirs:
+            if log_dir.is_locked:
+                continue
+            try:
+                log_dir.create()
+                log_dir.lock()
+            except OSError as error:
+                log_dir.fail("Error while opening the log directory", error)
         self._require_a_live_dir()
 
     def _require_a_live_dir(self) -> None:

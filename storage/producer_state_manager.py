@@ -268,6 +268,8 @@ class ProducerStateManager:
 
     def remove_stray_snapshots(self, segment_base_offsets: Iterable[int]) -> None:
         """Keep the snapshots at segment bases and the newest one, if it lies beyond the last base (a clean close)."""
+        # Anew from the disk: recovering a segment works with a state of its own and deletes what it finds invalid.
+        self._snapshots = sorted(log_files.snapshot_offsets(self._dir))
         bases = set(segment_base_offsets)
         strays = [offset for offset in self._snapshots if offset not in bases]
         if strays and (not bases or strays[-1] >= max(bases)):
