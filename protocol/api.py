@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import IntEnum
 from importlib import import_module
 
-from odradek.protocol.schema import Request, Response
+from odradek.protocol.schema import MAX_VERSION, Request, Response
 
 
 class ApiKey(IntEnum):
@@ -83,16 +83,31 @@ class ApiSpec:
     """One row of the table. The module and the classes are named after the key: LIST_OFFSETS is `ListOffsetsRequest`
     in `messages/list_offsets.py`."""
 
-    __slots__ = ("_request_type", "_response_type", "flexible_version", "key", "max_version", "min_version", "name")
+    __slots__ = (
+        "_request_type",
+        "_response_type",
+        "flexible_from",
+        "has_client_id_from",
+        "key",
+        "max_version",
+        "min_version",
+        "name",
+    )
 
     def __init__(self, key: ApiKey, min_version: int, max_version: int, flexible_version: int | None) -> None:
         self.key = key
         self.name = key.name.title().replace("_", "")
         self.min_version = min_version
         self.max_version = max_version
-        self.flexible_version = flexible_version
+        self.flexible_from = MAX_VERSION + 1 if flexible_version is None else flexible_version
+        self.has_client_id_from = 1 if key is ApiKey.CONTROLLED_SHUTDOWN else 0
         self._request_type: type[Request] | None = None
         self._response_type: type[Response] | None = None
+
+    @property
+    def flexible_version(self) -> int | None:
+        """The first flexible version, None when there is none."""
+        return self.flexible_from if self.flexible_from <= MAX_VERSION else None
 
     def request_type(self) -> type[Request]:
         if self._request_type is None:
@@ -110,13 +125,13 @@ class ApiSpec:
         return self.min_version <= version <= self.max_version
 
     def is_flexible(self, version: int) -> bool:
-        return self.flexible_version is not None and version >= self.flexible_version
+        return version >= self.flexible_from
 
     def request_header_version(self, version: int) -> int:
         """2 adds tagged fields, 1 the client id; ControlledShutdown v0 predates both."""
         if self.is_flexible(version):
             return 2
-        return 0 if self.key is ApiKey.CONTROLLED_SHUTDOWN and version == 0 else 1
+        return 0 if 0 <= version < self.has_client_id_from else 1
 
     def response_header_version(self, version: int) -> int:
         """1 adds tagged fields, but never for ApiVersions: its client may have guessed a version too high (KIP-511)."""

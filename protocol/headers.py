@@ -16,7 +16,7 @@ from __future__ import annotations
 from struct import Struct as Layout
 from struct import error as StructError
 
-from odradek.protocol.api import API, ApiKey, ApiSpec
+from odradek.protocol.api import API, ApiKey
 from odradek.protocol.codec import DecodeBudget, DecodeError, Part, decode, encode, encode_parts
 from odradek.protocol.decode_error import read_unknown_tagged_fields
 from odradek.protocol.limits import MAX_DECODED_VALUES, MAX_TAGGED_FIELDS
@@ -86,33 +86,27 @@ class UnsupportedVersionError(DecodeError):
 def decode_request_header(buffer: memoryview | bytes) -> tuple[RequestHeader, int]:
     """The header at the start of a frame, and the position of the body."""
     try:
-        api_key, api_version, correlation_id = _FIXED.unpack_from(buffer, 0)
+        api_key, version, correlation_id, length = _FIXED_WITH_CLIENT_ID.unpack_from(buffer)
         spec = API.get(api_key)
         if spec is None:
-            raise UnknownApiKeyError(api_key, api_version, correlation_id)
-        header, position = _read_client_id(buffer, spec, api_version, correlation_id)
-        if spec.is_flexible(api_version):
+            raise UnknownApiKeyError(api_key, version, correlation_id)
+        position = _FIXED_WITH_CLIENT_ID.size
+        client_id = ""
+        if 0 <= version < spec.has_client_id_from:
+            position = _FIXED.size
+        elif length > 0:
+            position += length
+            if position > len(buffer):
+                raise DecodeError(f"the client id claims {length} bytes, which are not there")
+            client_id = str(buffer[position - length : position], "utf-8")
+        if version >= spec.flexible_from:
             position = _skip_tagged_fields(buffer, position)
     except (StructError, IndexError, ValueError) as error:
         raise DecodeError(f"not a request header: {error}") from error
-    if not spec.supports(api_version):
+    header = RequestHeader(spec.key, version, correlation_id, client_id)
+    if not spec.min_version <= version <= spec.max_version:
         raise UnsupportedVersionError(header)
     return header, position
-
-
-def _read_client_id(
-    buffer: memoryview | bytes, spec: ApiSpec, api_version: int, correlation_id: int
-) -> tuple[RequestHeader, int]:
-    if spec.request_header_version(api_version) == 0:
-        return RequestHeader(spec.key, api_version, correlation_id), _FIXED.size
-    (length,) = _INT16.unpack_from(buffer, _FIXED.size)
-    start = _FIXED_WITH_CLIENT_ID.size
-    if length <= 0:
-        return RequestHeader(spec.key, api_version, correlation_id), start
-    stop = start + length
-    if stop > len(buffer):
-        raise DecodeError(f"the client id claims {length} bytes, but there are only {len(buffer) - start}")
-    return RequestHeader(spec.key, api_version, correlation_id, str(buffer[start:stop], "utf-8")), stop
 
 
 def _skip_tagged_fields(buffer: memoryview | bytes, position: int) -> int:
