@@ -96,6 +96,10 @@ MAX_GZIP_MEMBERS: Final = 64
 """Streams one after the other in one batch. Each is cheap to write and costs a copy of the rest to read."""
 
 
+_GZIP_CHUNK: Final = 1024 * 1024
+"""Opened at once. zlib takes twice the room of what it returns, and a bomb shall not have that of the whole limit."""
+
+
 def _decompress_gzip(data: bytes | bytearray | memoryview, max_size: int) -> bytes:
     """As Java's GZIPInputStream: members follow each other, what follows the last and is no member is ignored."""
     parts: list[bytes] = []
@@ -103,20 +107,22 @@ def _decompress_gzip(data: bytes | bytearray | memoryview, max_size: int) -> byt
     rest: bytes | bytearray | memoryview = data
     for _ in range(MAX_GZIP_MEMBERS):
         inflate = zlib.decompressobj(_GZIP_WBITS)
-        try:
-            # One more than allowed, so that exactly max_size ends regularly and 0 does not mean "no limit".
-            part = inflate.decompress(rest, left + 1)
-        except zlib.error as error:
-            raise DecompressionError(f"gzip: {error}") from None
-        left -= len(part)
-        if left < 0:
-            raise DecompressedSizeError(f"gzip: more than {max_size} bytes")
-        if not inflate.eof:
-            raise DecompressionError("gzip: the stream is truncated")
-        parts.append(part)
+        while not inflate.eof:
+            try:
+                # One more than allowed, so that exactly max_size ends regularly and 0 does not mean "no limit".
+                part = inflate.decompress(rest, min(left + 1, _GZIP_CHUNK))
+            except zlib.error as error:
+                raise DecompressionError(f"gzip: {error}") from None
+            left -= len(part)
+            if left < 0:
+                raise DecompressedSizeError(f"gzip: more than {max_size} bytes")
+            if not part and not inflate.eof:
+                raise DecompressionError("gzip: the stream is truncated")
+            parts.append(part)
+            rest = inflate.unconsumed_tail
         rest = inflate.unused_data
         if len(rest) < _GZIP_HEADER_SIZE or not rest.startswith(_GZIP_MAGIC):
-            return b"".join(parts) if len(parts) > 1 else part
+            return b"".join(parts)
     raise DecompressionError(f"gzip: more than {MAX_GZIP_MEMBERS} members")
 
 

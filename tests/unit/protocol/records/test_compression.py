@@ -170,6 +170,12 @@ def test_gzip_limit_counts_all_members() -> None:
         decompress(CompressionType.GZIP, gzip.compress(b"one ") + gzip.compress(b"two"), 6)
 
 
+@pytest.mark.parametrize("size", [0, 1, LIMIT - 1, LIMIT, LIMIT + 1, 2 * LIMIT])
+def test_gzip_is_opened_in_pieces(size: int) -> None:
+    packed = gzip.compress(bytes(size), 1)
+    assert decompress(CompressionType.GZIP, packed, size) == bytes(size)
+
+
 @pytest.mark.parametrize("rest", [b"rest", bytes(20), gzip.compress(b"")[:9]])
 def test_gzip_ignores_what_is_no_member_behind_the_last(rest: bytes) -> None:
     assert decompress(CompressionType.GZIP, gzip.compress(b"one") + rest) == b"one"
@@ -245,3 +251,13 @@ def test_zstd_stream_without_content_size() -> None:
     packer = cramjam.zstd.Compressor(level=3)
     packer.compress(b"some text " * 50_000)
     assert decompress(CompressionType.ZSTD, bytes(packer.finish())) == b"some text " * 50_000
+
+
+@pytest.mark.parametrize("window", ["88", "f8"], ids=["128 MiB", "2 TiB"])
+def test_zstd_window_sizes_reserve_no_memory(window: str) -> None:
+    """A frame may ask for a window far beyond its content."""
+    frame = bytes.fromhex("28b52ffd 00") + bytes.fromhex(window) + b"\x19\x00\x00abc"
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with suppress(DecompressionError):
+        assert decompress(CompressionType.ZSTD, frame, LIMIT) == b"abc"
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before <= 8 * 1024
