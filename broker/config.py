@@ -1,12 +1,12 @@
 """The configuration of a broker: texts from several sources, checked against the table, as typed attributes.
 
-A value comes from the first of: a dynamic value of this broker, a dynamic value for all brokers, the static settings, the
-defaults. Static settings come from the command line, the environment and the file (`config_sources.py`). A broker without
-ZooKeeper has its own defaults where Kafka's would leave a single node without groups and transactions; they are those of
-the server.properties that Apache Kafka ships, and count as static settings, as they would there.
+A value comes from the first of: a dynamic value of this broker, a dynamic value for all brokers, the static settings,
+the defaults. Static settings come from the command line, the environment and the file (`config_sources.py`). A broker
+without ZooKeeper has its own defaults where Kafka's would leave a single node without groups and transactions; they
+are those of the server.properties that Apache Kafka ships, and count as static settings, as they would there.
 
-Every part of the broker that holds the object reads the value that holds now: `apply_dynamic` changes the attributes in
-place, between two callbacks of the loop, and tells which keys have changed.
+Every part of the broker that holds the object reads the value that holds now: `apply_dynamic` changes the attributes
+in place, between two callbacks of the loop, and tells which keys have changed.
 
 Answers to KafkaConfig and, for the order of sources, DynamicBrokerConfig.
 """

@@ -1,7 +1,7 @@
 """What must hold between several settings, in Kafka's words.
 
-Answers to KafkaConfig.validateValues, for brokers in ZooKeeper mode; what Odradek cannot do is refused here too, because
-a setting that is silently ignored is worse than a broker that does not start.
+Answers to KafkaConfig.validateValues, for brokers in ZooKeeper mode; what Odradek cannot do is refused here too,
+because a setting that is silently ignored is worse than a broker that does not start.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def check_values(values: Mapping[str, ConfigValue]) -> None:
     idle, delay = number("connections.max.idle.ms"), number("connection.failed.authentication.delay.ms")
     _require(
         idle < 0 or delay < idle,
-        f"connection.failed.authentication.delay.ms={delay} should always be less than connections.max.idle.ms={idle} to "
-        "prevent failed authentication responses from timing out",
+        f"connection.failed.authentication.delay.ms={delay} should always be less than connections.max.idle.ms={idle} "
+        "to prevent failed authentication responses from timing out",
     )
 
 
@@ -90,11 +90,13 @@ def _check_unserved(config: BrokerConfig) -> None:
     _require(not config.value("zookeeper.metadata.migration.enable"), "The migration to KRaft is not supported.")
     _require(
         not config.value("controller.listener.names"),
-        f"controller.listener.names must be empty when not running in KRaft mode: {config.value('controller.listener.names')}",
+        "controller.listener.names must be empty when not running in KRaft mode: "
+        f"{config.value('controller.listener.names')}",
     )
     _require(
         not config.value("authorizer.class.name"),
-        "authorizer.class.name is set, but authorizers are not supported yet: without one every client may do anything.",
+        "authorizer.class.name is set, but authorizers are not supported yet: without one every client "
+        "may do anything.",
     )
     protocols = cast("list[str]", config.value("group.coordinator.rebalance.protocols"))
     _require("classic" in protocols, "Disabling the 'CLASSIC' protocol is not supported.")
@@ -117,8 +119,8 @@ def _check_listeners(config: BrokerConfig) -> None:
     advertised = [end_point.listener_name for end_point in config.advertised_listeners]
     _require(
         config.inter_broker_listener_name in advertised,
-        "inter.broker.listener.name must be a listener name defined in advertised.listeners. The valid options based on "
-        f"currently configured listeners are {','.join(advertised)}",
+        "inter.broker.listener.name must be a listener name defined in advertised.listeners. The valid options based "
+        f"on currently configured listeners are {','.join(advertised)}",
     )
     _require(
         set(advertised) <= set(names),
@@ -134,16 +136,17 @@ def _check_listeners(config: BrokerConfig) -> None:
     if control_plane is not None:
         _require(
             control_plane.upper() in advertised,
-            "control.plane.listener.name must be a listener name defined in advertised.listeners. The valid options based "
-            f"on currently configured listeners are {','.join(advertised)}",
+            "control.plane.listener.name must be a listener name defined in advertised.listeners. The valid options "
+            f"based on currently configured listeners are {','.join(advertised)}",
         )
         _require(
             control_plane.upper() != config.inter_broker_listener_name,
-            "control.plane.listener.name, when defined, should have a different value from the inter broker listener name. "
-            f"Currently they both have the value {control_plane}",
+            "control.plane.listener.name, when defined, should have a different value from the inter broker listener "
+            f"name. Currently they both have the value {control_plane}",
         )
     for end_point in config.listeners:
         _require(
             end_point.security_protocol is SecurityProtocol.PLAINTEXT,
-            f"Listener {end_point} uses {end_point.security_protocol.name}, which is not supported yet; only PLAINTEXT is.",
+            f"Listener {end_point} uses {end_point.security_protocol.name}, which is not supported yet; "
+            "only PLAINTEXT is.",
         )

@@ -1,7 +1,7 @@
 """The values of the broker's configuration as typed attributes: `log.segment.bytes` is `log_segment_bytes`.
 
-Declarations only; `BrokerConfig` fills them from the table, and a test holds the two together. Keys whose value is more
-than one parsed text (listeners, directories) are attributes of `BrokerConfig` itself.
+Declarations only; `BrokerConfig` fills them from the table, and a test holds the two together. Keys whose value is
+more than one parsed text (listeners, directories) are attributes of `BrokerConfig` itself.
 """
 
 from __future__ import annotations

@@ -113,8 +113,8 @@ def _check_ports(end_points: tuple[EndPoint, ...], text: str) -> None:
             raise ConfigError(f"Each listener must have a different port, listeners: {text}")
         if len(versions) > 2:
             raise ConfigError(
-                "Each listener must have a different port unless exactly one listener has an IPv4 address and the other "
-                f"IPv6 address, listeners: {text}, port: {port}"
+                "Each listener must have a different port unless exactly one listener has an IPv4 address and the "
+                f"other IPv6 address, listeners: {text}, port: {port}"
             )
         if versions != [4, 6]:
             raise ConfigError(

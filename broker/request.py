@@ -1,11 +1,13 @@
 """One request between its arrival and its answer: what a handler is told, and how it answers.
 
-A handler calls `reply` exactly once, at once or later, in any order relative to other requests: the connection sends the
-answers in the order of the requests. Until then the connection is held, no later request of it is even decoded, unless
-the handler has set `may_pipeline` (only Produce does, once its append is done; `network/connection.py` says why).
+A handler calls `reply` exactly once, at once or later, in any order relative to other requests: the connection sends
+the answers in the order of the requests. Until then the connection is held, no later request of it is even decoded,
+unless the handler has set `may_pipeline` (only Produce does, once its append is done; `network/connection.py` says
+why).
 
-The records of a decoded request are views into the frame it came in. The frame belongs to whoever still refers to it: it
-is never reused and never written to again, so a handler may keep views as long as it likes, at the price of the memory.
+The records of a decoded request are views into the frame it came in. The frame belongs to whoever still refers to it:
+it is never reused and never written to again, so a handler may keep views as long as it likes, at the price of the
+memory.
 
 Answers to RequestChannel.Request and RequestContext.
 """
@@ -15,6 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from odradek.protocol.codec import Part
     from odradek.protocol.headers import RequestHeader
     from odradek.protocol.schema import Response
 
@@ -66,8 +69,8 @@ class RequestContext:
         self.may_pipeline = False
         """What is left of this request is waiting: the next one of its kind may be applied meanwhile."""
         self.is_answered = False
-        self.answer: Response | None = None
-        """Set by the connection while earlier answers are outstanding."""
+        self.answer: list[Part] | None = None
+        """The encoded answer, while the connection waits for earlier ones."""
 
     def reply(self, response: Response | None) -> None:
         """Answer the request; None where the protocol has no answer (Produce with acks=0)."""

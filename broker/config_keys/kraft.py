@@ -1,5 +1,5 @@
-"""KRaft mode and the migration to it. Known to the table, so that an operator's file is understood; Odradek has no KRaft
-mode."""
+"""KRaft mode and the migration to it. Known to the table, so that an operator's file is understood; Odradek has no
+KRaft mode."""
 
 from __future__ import annotations
 

@@ -20,8 +20,9 @@ ODRADEK_KEYS: Final = (
         ConfigType.STRING,
         "when-needed",
         Importance.MEDIUM,
-        "When the single records of a produced batch are looked at: when something depends on them (compaction, timestamp "
-        "limits, conversion), or always, as Apache Kafka does. The header and checksum of a batch are always verified.",
+        "When the single records of a produced batch are looked at: when something depends on them (compaction, "
+        "timestamp limits, conversion), or always, as Apache Kafka does. "
+        "The header and checksum of a batch are always verified.",
         ValidString(("when-needed", "always")),
     ),
 )

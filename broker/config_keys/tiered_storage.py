@@ -1,4 +1,5 @@
-"""Tiered storage (KIP-405). Known to the table, so that an operator's file is understood; Odradek keeps no remote logs."""
+"""Tiered storage (KIP-405). Known to the table, so that an operator's file is understood; Odradek keeps no remote
+logs."""
 
 from __future__ import annotations
 

@@ -1,0 +1,133 @@
+"""From a frame to its handler.
+
+Header, API table, body, handler; and what happens when one of them refuses:
+
+- bytes that are no request, an API that is not served, a version that is not served: no answer can be made that the
+  client would understand, so the connection is closed with one line in the log. ApiVersions alone is answered in its
+  version 0, with the versions that are served, because a new client begins with it (KIP-511).
+- a KafkaError raised by the handler is an *answer*: the error response of that API.
+- any other exception is a *bug*: logged with its traceback, answered with UNKNOWN_SERVER_ERROR. It is caught here and
+  nowhere else on the way of a request.
+
+Handlers are imported when their API is first asked for, so that a broker starts with what its clients use.
+
+Answers to KafkaApis.handle and RequestContext.parseRequest.
+"""
+
+from __future__ import annotations
+
+import logging
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from odradek.broker.apis import HANDLERS
+from odradek.broker.error_responses import error_response
+from odradek.broker.network.close_reason import CloseReason
+from odradek.broker.request import RequestContext
+from odradek.protocol.api import API, ApiKey, ApiSpec
+from odradek.protocol.codec import decode
+from odradek.protocol.decode_error import DecodeError
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.headers import RequestHeader, UnsupportedVersionError, decode_request_header
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from odradek.broker.network.connection import Connection
+    from odradek.broker.services import Services
+    from odradek.protocol.schema import Request, Response
+
+logger = logging.getLogger(__name__)
+
+BEFORE_AUTHENTICATION: Final = frozenset({ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
+"""All that a client may ask on a connection that is not authenticated."""
+
+
+class Route:
+    """What is needed to serve one API."""
+
+    __slots__ = ("error_response", "handle", "request_type", "spec")
+
+    def __init__(self, spec: ApiSpec, module: Any) -> None:  # noqa: ANN401 - a module has no better type
+        self.spec = spec
+        self.request_type: type[Request] = spec.request_type()
+        self.handle: Callable[[Services, RequestContext, Request], None] = module.handle
+        self.error_response: Callable[[Request, int, ErrorCode], Response | None] | None = getattr(
+            module, "error_response", None
+        )
+
+    def refuse(self, ctx: RequestContext, request: Request, error: KafkaError) -> None:
+        """Answer with an error; where the API has no answer, close."""
+        version = ctx.header.api_version
+        if self.error_response is None:
+            key, response_type = self.spec.key, self.spec.response_type()
+            ctx.reply(error_response(key, response_type, request, version, error.code, error.message))
+            return
+        response = self.error_response(request, version, error.code)
+        if response is None:
+            ctx.close_connection()
+        else:
+            ctx.reply(response)
+
+
+class Dispatcher:
+    """Gives each request to the handler of its API."""
+
+    __slots__ = ("_handlers", "_routes", "_services")
+
+    def __init__(self, services: Services, handlers: Mapping[ApiKey, str] = HANDLERS) -> None:
+        self._services = services
+        self._handlers = handlers
+        self._routes: dict[int, Route] = {}
+
+    def dispatch(self, connection: Connection, frame: memoryview, received_ms: int) -> None:
+        """Have one request handled. Never raises; refusals close the connection."""
+        try:
+            header, position = decode_request_header(frame)
+            route = self._routes.get(header.api_key) or self._load(header)
+            if not connection.is_authenticated and header.api_key not in BEFORE_AUTHENTICATION:
+                connection.abort(CloseReason.NOT_AUTHENTICATED, f"{header} before authentication")
+                return
+            request = decode(route.request_type, frame, header.api_version, None, position)
+        except UnsupportedVersionError as error:
+            self._refuse_version(connection, error, received_ms, len(frame))
+            return
+        except DecodeError as error:
+            connection.abort(CloseReason.INVALID_REQUEST, str(error))
+            return
+        ctx = RequestContext(header, connection, received_ms, len(frame))
+        connection.begin(ctx)
+        try:
+            route.handle(self._services, ctx, request)
+        except KafkaError as error:
+            if ctx.is_answered:
+                logger.exception("Refused after it was answered: %r", header)
+            else:
+                route.refuse(ctx, request, error)
+        except Exception:
+            logger.exception("Error when handling request %r from %s", header, connection.client_host)
+            if not ctx.is_answered:
+                route.refuse(ctx, request, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
+
+    def _load(self, header: RequestHeader) -> Route:
+        key = ApiKey(header.api_key)
+        module = self._handlers.get(key)
+        if module is None:
+            raise DecodeError(f"Received request for disabled API {API[key].name}")
+        route = Route(API[key], import_module(module))
+        self._routes[key] = route
+        return route
+
+    def _refuse_version(
+        self, connection: Connection, error: UnsupportedVersionError, received_ms: int, size: int
+    ) -> None:
+        if not error.is_api_versions:
+            connection.abort(CloseReason.INVALID_REQUEST, str(error))
+            return
+        from odradek.broker.apis.api_versions import unsupported_version_response
+
+        header = error.header
+        header.api_version = 0
+        ctx = RequestContext(header, connection, received_ms, size)
+        connection.begin(ctx)
+        ctx.reply(unsupported_version_response())

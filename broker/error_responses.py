@@ -1,0 +1,202 @@
+"""The error answer of any API: the same code for everything that was asked.
+
+Where a response has one error code, that is it; where it answers entity by entity, every entity of the request
+appears in it with the code. Which array of the request corresponds to which of the response is the table below; an
+API that needs more (Produce with acks=0, the sentinels of offsets) has its own `error_response` beside its handler.
+
+Answers to `getErrorResponse` of Kafka's request classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, cast
+
+from odradek.protocol.api import ApiKey
+
+if TYPE_CHECKING:
+    from odradek.protocol.errors import ErrorCode
+    from odradek.protocol.schema import Request, Response, Struct
+
+ITSELF: Final = ""
+"""Stands for an element that is a plain value: an id, an index."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entities:
+    """The elements of the request's array `of` reappear in the response's array `into`, with the fields `named`."""
+
+    of: str
+    into: str
+    named: Mapping[str, str] = field(default_factory=dict)
+    """Response field -> request field."""
+    parts: Entities | None = None
+    """The array inside, whose elements carry the code; without one the element itself carries it."""
+
+
+def _named(*names: str, **renamed: str) -> dict[str, str]:
+    return {**{name: name for name in names}, **renamed}
+
+
+_INDEXES = _named(partition_index=ITSELF)
+_TOPICS_OF_NAMES = Entities("topics", "results", _named("name"))
+_RESOURCES = _named("resource_type", "resource_name")
+
+_WITHOUT_MESSAGE: Final = frozenset({ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE})
+"""They have a field for it, which Kafka leaves null when it refuses the whole request."""
+
+ENTITIES: Final[Mapping[ApiKey, tuple[Entities, ...]]] = {
+    ApiKey.OFFSET_COMMIT: (
+        Entities("topics", "topics", _named("name"), Entities("partitions", "partitions", _named("partition_index"))),
+    ),
+    ApiKey.OFFSET_FETCH: (Entities("groups", "groups", _named("group_id")),),
+    ApiKey.FIND_COORDINATOR: (Entities("coordinator_keys", "coordinators", _named(key=ITSELF)),),
+    ApiKey.DESCRIBE_GROUPS: (Entities("groups", "groups", _named(group_id=ITSELF)),),
+    ApiKey.CREATE_TOPICS: (Entities("topics", "topics", _named("name")),),
+    ApiKey.DELETE_TOPICS: (
+        Entities("topics", "responses", _named("name", "topic_id")),
+        Entities("topic_names", "responses", _named(name=ITSELF)),
+    ),
+    ApiKey.DELETE_RECORDS: (
+        Entities("topics", "topics", _named("name"), Entities("partitions", "partitions", _named("partition_index"))),
+    ),
+    ApiKey.ADD_PARTITIONS_TO_TXN: (
+        Entities(
+            "v3_and_below_topics",
+            "results_by_topic_v3_and_below",
+            _named("name"),
+            Entities("partitions", "results_by_partition", _INDEXES),
+        ),
+    ),
+    ApiKey.TXN_OFFSET_COMMIT: (
+        Entities("topics", "topics", _named("name"), Entities("partitions", "partitions", _named("partition_index"))),
+    ),
+    ApiKey.WRITE_TXN_MARKERS: (
+        Entities(
+            "markers",
+            "markers",
+            _named("producer_id"),
+            Entities("topics", "topics", _named("name"), Entities("partition_indexes", "partitions", _INDEXES)),
+        ),
+    ),
+    ApiKey.CREATE_ACLS: (Entities("creations", "results"),),
+    ApiKey.DELETE_ACLS: (Entities("filters", "filter_results"),),
+    ApiKey.DESCRIBE_CONFIGS: (Entities("resources", "results", _RESOURCES),),
+    ApiKey.ALTER_CONFIGS: (Entities("resources", "responses", _RESOURCES),),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: (Entities("resources", "responses", _RESOURCES),),
+    ApiKey.CREATE_PARTITIONS: (_TOPICS_OF_NAMES,),
+    ApiKey.DELETE_GROUPS: (Entities("groups_names", "results", _named(group_id=ITSELF)),),
+    ApiKey.ELECT_LEADERS: (
+        Entities(
+            "topic_partitions",
+            "replica_election_results",
+            _named("topic"),
+            Entities("partitions", "partition_result", _named(partition_id=ITSELF)),
+        ),
+    ),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: (
+        Entities(
+            "topics", "responses", _named("name"), Entities("partitions", "partitions", _named("partition_index"))
+        ),
+    ),
+    ApiKey.ALTER_CLIENT_QUOTAS: (Entities("entries", "entries"),),
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: (
+        Entities("deletions", "results", _named(user="name")),
+        Entities("upsertions", "results", _named(user="name")),
+    ),
+    ApiKey.DESCRIBE_PRODUCERS: (
+        Entities("topics", "topics", _named("name"), Entities("partition_indexes", "partitions", _INDEXES)),
+    ),
+    ApiKey.DESCRIBE_TRANSACTIONS: (
+        Entities("transactional_ids", "transaction_states", _named(transactional_id=ITSELF)),
+    ),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: (Entities("group_ids", "groups", _named(group_id=ITSELF)),),
+}
+
+
+def error_response(
+    key: ApiKey, response_type: type[Response], request: Request, version: int, code: ErrorCode, message: str | None
+) -> Response:
+    """The response to `request` in which nothing succeeded."""
+    response = response_type()
+    if key in _WITHOUT_MESSAGE:
+        message = None
+    _set_error(response, version, code, message)
+    for entities in ENTITIES.get(key, ()):
+        _fail_entities(request, response, entities, version, code, message)
+    _SENTINELS.get(key, _no_sentinels)(request, response, version)
+    return response
+
+
+def _set_error(target: Struct, version: int, code: ErrorCode, message: str | None) -> bool:
+    has_code = False
+    for declared in target.FIELDS:
+        if declared.name == "error_code" and declared.versions.covers(version):
+            target.error_code = code  # type: ignore[attr-defined]  # the schema has just said so
+            has_code = True
+        elif declared.name == "error_message" and declared.versions.covers(version):
+            target.error_message = message  # type: ignore[attr-defined]
+    return has_code
+
+
+def _fail_entities(
+    source: Struct, target: Struct, entities: Entities, version: int, code: ErrorCode, message: str | None
+) -> None:
+    declared = next(candidate for candidate in target.FIELDS if candidate.name == entities.into)
+    if not declared.versions.covers(version):
+        return
+    element_type = cast("type[Struct]", declared.element)
+    results = getattr(target, entities.into)
+    for item in getattr(source, entities.of) or ():
+        result = element_type()
+        for into, of in entities.named.items():
+            setattr(result, into, item if of == ITSELF else getattr(item, of))
+        if entities.parts is None:
+            _set_error(result, version, code, message)
+        else:
+            _fail_entities(item, result, entities.parts, version, code, message)
+        results.append(result)
+
+
+def _no_sentinels(request: Request, response: Response, version: int) -> None:
+    pass
+
+
+def _join_group(request: Request, response: Response, version: int) -> None:
+    response.generation_id = -1  # type: ignore[attr-defined]
+    response.protocol_name = None if version >= 7 else ""  # type: ignore[attr-defined]
+
+
+def _find_coordinator(request: Request, response: Response, version: int) -> None:
+    for node in (response, *response.coordinators):  # type: ignore[attr-defined]
+        if node is not response or version < 4:
+            node.node_id = node.port = -1
+            node.host = ""
+
+
+def _init_producer_id(request: Request, response: Response, version: int) -> None:
+    response.producer_id = response.producer_epoch = -1  # type: ignore[attr-defined]
+
+
+def _describe_client_quotas(request: Request, response: Response, version: int) -> None:
+    response.entries = None  # type: ignore[attr-defined]
+
+
+def _alter_client_quotas(request: Request, response: Response, version: int) -> None:
+    from odradek.protocol.messages.alter_client_quotas import EntityData
+
+    for entry, result in zip(request.entries, response.entries, strict=True):  # type: ignore[attr-defined]
+        result.entity = [
+            EntityData(entity_type=entity.entity_type, entity_name=entity.entity_name) for entity in entry.entity
+        ]
+
+
+_SENTINELS: Final = {
+    ApiKey.JOIN_GROUP: _join_group,
+    ApiKey.FIND_COORDINATOR: _find_coordinator,
+    ApiKey.INIT_PRODUCER_ID: _init_producer_id,
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: _describe_client_quotas,
+    ApiKey.ALTER_CLIENT_QUOTAS: _alter_client_quotas,
+}
+"""What Kafka answers beside the code where the schema's default is another value."""

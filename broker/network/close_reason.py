@@ -1,0 +1,21 @@
+"""Why connections end. Counted, so that an operator can tell a scanner from a broken client."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class CloseReason(Enum):
+    CLIENT_CLOSED = "closed by the client"
+    CONNECTION_FAILED = "connection failed"
+    IDLE = "idle for too long"
+    TOO_MANY_CONNECTIONS = "too many connections"
+    INVALID_FRAME = "invalid frame"
+    INVALID_REQUEST = "invalid request"
+    NOT_AUTHENTICATED = "not authenticated"
+    REQUEST_REFUSED = "request refused"
+    """How Produce with acks=0, which has no answer, tells of an error."""
+    RECORDS_UNREADABLE = "records cannot be read"
+    """A file was truncated or failed while it was being sent."""
+    BROKEN_RESPONSE = "response cannot be encoded"
+    SHUTDOWN = "the broker is shutting down"

@@ -1,0 +1,408 @@
+"""One client connection: frames in, requests in order, answers in order.
+
+Apache Kafka mutes a connection from the moment it hands out a request until the response is sent. So do we, with one
+exception: a Produce whose append is done and which merely waits for replicas (`ctx.may_pipeline`) may be followed by
+another Produce, which is applied and then waits too. Requests are therefore always *applied* in order, and answered in
+order because an answer waits in its context until the answers before it have gone. Everything else that waits (Fetch,
+JoinGroup, commit, auto-creation, authentication) holds the connection: nothing behind it is even decoded.
+
+Back-pressure, both ways. A held connection buffers at most one whole frame, `READ_AHEAD_BYTES` and one chunk before
+reading is paused. What is parsed and unanswered is bounded in number and bytes (`MAX_PIPELINED_*`). While the peer
+does not take its answers no request is dispatched, so what is queued for it is bounded too (`response_sender.py`).
+
+Fairness: a connection that has used `MAX_TURN_MS` lets the others go on first.
+
+TLS and SASL plug in here: a listener may give the connection a transport that must not be bypassed, and
+`is_authenticated` stays False until its authenticator says otherwise; until then frames are small and the dispatcher
+serves only what leads to authentication.
+
+Answers to KafkaChannel and the muting of Selector and Processor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from typing import TYPE_CHECKING, Final, Protocol, cast
+
+from odradek.broker.network.close_reason import CloseReason
+from odradek.broker.network.direct_socket import DuplicatedSocket
+from odradek.broker.network.frame_assembler import FrameAssembler, FrameSizeError
+from odradek.broker.network.garbage import describe_garbage
+from odradek.broker.network.response_sender import ResponseSender
+from odradek.protocol.codec import EncodeError
+from odradek.protocol.framing import frame
+from odradek.protocol.headers import encode_response_parts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.broker.network.direct_socket import DirectSocket
+    from odradek.broker.request import RequestContext
+    from odradek.protocol.codec import Part
+    from odradek.protocol.schema import Response
+    from odradek.storage.ports import IoPool
+    from odradek.timer.clock import Clock
+    from odradek.timer.task import TimerTask
+
+logger = logging.getLogger(__name__)
+
+ANONYMOUS: Final = "User:ANONYMOUS"
+
+READ_AHEAD_BYTES: Final = 64 * 1024
+"""What a connection that is held may buffer before its reading is paused."""
+
+MAX_PIPELINED_REQUESTS: Final = 128
+"""Produce requests of one connection waiting for replicas at the same time."""
+
+MAX_PIPELINED_BYTES: Final = 32 * 1024 * 1024
+"""Bytes of their frames, which may be referred to until they are answered."""
+
+MAX_TURN_MS: Final = 10
+"""After this time the connection lets the event loop go round once."""
+
+_PRODUCE_KEY: Final = b"\x00\x00"
+
+
+class ConnectionOwner(Protocol):
+    """What a connection needs of the server. `SocketServer` is the real one."""
+
+    clock: Clock
+    io_pool: IoPool
+
+    def dispatch(self, connection: Connection, request: memoryview, received_ms: int) -> None:
+        """Decode the request, `begin` it and have it handled."""
+
+    def call_soon(self, callback: Callable[[], None]) -> object: ...
+
+    def watch_idle(self, connection: Connection) -> TimerTask | None:
+        """Have `close_if_idle` called from time to time."""
+
+    def connection_closed(self, connection: Connection, reason: CloseReason, detail: str) -> None:
+        """Count it, free its place, log what an operator should know."""
+
+
+class Connection(asyncio.Protocol):
+    """The protocol object of one accepted socket. Implements `broker.request.ClientConnection`."""
+
+    __slots__ = (
+        "_close_detail",
+        "_close_reason",
+        "_deferred_flush",
+        "_frames",
+        "_idle_task",
+        "_in_flight",
+        "_in_flight_bytes",
+        "_is_processing",
+        "_is_reading_paused",
+        "_last_active_ms",
+        "_next_frame",
+        "_owner",
+        "_receiver",
+        "_sender",
+        "_transport",
+        "client_host",
+        "client_port",
+        "client_software_name",
+        "client_software_version",
+        "is_authenticated",
+        "listener_name",
+        "local_host",
+        "local_port",
+        "principal",
+    )
+
+    def __init__(self, owner: ConnectionOwner, listener_name: str, max_frame_bytes: int) -> None:
+        self._owner = owner
+        self._frames = FrameAssembler(max_frame_bytes)
+        self._next_frame: memoryview | None = None
+        """A whole frame that may not be dispatched yet."""
+        self._in_flight: deque[RequestContext] = deque()
+        """Dispatched and not answered on the wire, oldest first."""
+        self._in_flight_bytes = 0
+        self._is_processing = False
+        self._is_reading_paused = False
+        self._deferred_flush = False
+        self._last_active_ms = 0
+        self._idle_task: TimerTask | None = None
+        self._close_reason: CloseReason | None = None
+        self._close_detail = ""
+        self._receiver = _LargeFrameReceiver(self)
+        self._transport: asyncio.Transport | None = None
+        self._sender: ResponseSender | None = None
+        self.listener_name = listener_name
+        self.client_host = self.local_host = ""
+        self.client_port = self.local_port = 0
+        self.client_software_name = self.client_software_version = "unknown"
+        self.principal = ANONYMOUS
+        self.is_authenticated = True
+
+    # -- what the event loop calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        transport = cast("asyncio.Transport", transport)
+        self._transport = transport
+        self.client_host, self.client_port = _address(transport.get_extra_info("peername"))
+        self.local_host, self.local_port = _address(transport.get_extra_info("sockname"))
+        transport.set_write_buffer_limits(high=0)
+        bypass = transport.get_extra_info("sslcontext") is None and transport.get_extra_info("socket") is not None
+        open_direct = self._open_direct if bypass else None
+        self._sender = ResponseSender(transport, self, open_direct, self._owner.io_pool, self._owner.call_soon)
+        self._last_active_ms = self._owner.clock.monotonic_ms()
+        self._idle_task = self._owner.watch_idle(self)
+
+    def data_received(self, data: bytes) -> None:
+        self._frames.feed(data)
+        self._process()
+
+    def eof_received(self) -> None:
+        self.abort(CloseReason.CLIENT_CLOSED)
+
+    def pause_writing(self) -> None:
+        if self._sender is not None:
+            self._sender.pause()
+
+    def resume_writing(self) -> None:
+        if self._sender is not None:
+            self._sender.resume()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._close_reason is None:
+            self._close_reason = CloseReason.CLIENT_CLOSED if exc is None else CloseReason.CONNECTION_FAILED
+            self._close_detail = "" if exc is None else str(exc)
+        if self._sender is not None:
+            self._sender.discard()
+        if self._idle_task is not None:
+            self._idle_task.cancel()
+        self._in_flight.clear()
+        self._next_frame = None
+        self._frames = FrameAssembler(0)
+        self._owner.connection_closed(self, self._close_reason, self._close_detail)
+
+    # -- what handlers and the dispatcher call
+
+    def begin(self, ctx: RequestContext) -> None:
+        """From here on the request is in flight."""
+        self._in_flight.append(ctx)
+        self._in_flight_bytes += ctx.size
+
+    def complete(self, ctx: RequestContext, response: Response | None) -> None:
+        """Send the answer as soon as those before it have gone."""
+        sender = self._sender
+        if self._close_reason is not None or sender is None:
+            return
+        if response is not None:
+            try:
+                header = ctx.header
+                parts = frame(
+                    encode_response_parts(header.api_key, header.api_version, header.correlation_id, response)
+                )
+            except EncodeError as error:
+                logger.exception("Cannot encode the response to %s", ctx.header)
+                self.abort(CloseReason.BROKEN_RESPONSE, str(error))
+                return
+            ctx.answer = parts
+        in_flight = self._in_flight
+        if ctx is not in_flight[0]:
+            return
+        urgent = False
+        while in_flight and in_flight[0].is_answered:
+            answered = in_flight.popleft()
+            self._in_flight_bytes -= answered.size
+            if answered.answer is not None:
+                urgent = self._push(sender, answered.answer) or urgent
+                answered.answer = None
+        if self._is_processing:
+            if urgent and not sender.is_blocked:
+                sender.flush()
+        elif in_flight:
+            # What completed this request often completes the next ones too: one write for all of them.
+            self._flush_soon()
+        else:
+            self._process()
+
+    def close(self, reason: str) -> None:
+        self.abort(CloseReason.REQUEST_REFUSED, reason)
+
+    def abort(self, reason: CloseReason, detail: str = "") -> None:
+        """Drop the connection with whatever was not sent yet."""
+        if self._close_reason is not None:
+            return
+        self._close_reason = reason
+        self._close_detail = detail
+        if self._transport is not None:
+            self._transport.abort()
+
+    @property
+    def is_closing(self) -> bool:
+        return self._close_reason is not None
+
+    def allow_frames(self, max_frame_bytes: int) -> None:
+        """Lift the small limit that holds before authentication."""
+        self._frames.max_size = max_frame_bytes
+
+    def close_if_idle(self, max_idle_ms: int) -> int:
+        """Close if nothing was received or sent for `max_idle_ms`; else answer in how many ms to ask again."""
+        idle_ms = self._owner.clock.monotonic_ms() - self._last_active_ms
+        if idle_ms < max_idle_ms:
+            return max_idle_ms - idle_ms
+        self.abort(CloseReason.IDLE)
+        return 0
+
+    # -- what the sender reports
+
+    def sender_ready(self) -> None:
+        self._process()
+
+    def sender_broken(self, reason: CloseReason, detail: str) -> None:
+        self.abort(reason, detail)
+
+    # -- the receiver of large frames
+
+    def large_frame_space(self) -> memoryview:
+        return self._frames.free_space()
+
+    def large_frame_received(self, count: int) -> None:
+        self._frames.received(count)
+        request = self._frames.finish_direct_receive()
+        if request is None:
+            if self._is_held() and self._frames.buffered >= READ_AHEAD_BYTES:
+                self._pause_reading()
+            return
+        if self._transport is not None:
+            self._transport.set_protocol(self)
+        if self._next_frame is None:
+            self._next_frame = request
+        self._process()
+
+    # -- private
+
+    def _process(self) -> None:
+        """Dispatch what may be dispatched, then send what was answered."""
+        sender = self._sender
+        if self._is_processing or self._close_reason is not None or sender is None:
+            return
+        self._is_processing = True
+        clock = self._owner.clock
+        started_ms = now_ms = self._last_active_ms = clock.monotonic_ms()
+        try:
+            while not sender.is_blocked:
+                request = self._next_frame
+                if request is None:
+                    request = self._frames.next_frame()
+                    if request is None:
+                        break
+                if self._in_flight and not self._may_follow(request):
+                    self._next_frame = request
+                    break
+                if now_ms - started_ms >= MAX_TURN_MS:
+                    self._next_frame = request
+                    self._owner.call_soon(self._process)
+                    break
+                self._next_frame = None
+                self._owner.dispatch(self, request, now_ms)
+                if self._close_reason is not None:
+                    return
+                now_ms = clock.monotonic_ms()
+        except FrameSizeError as error:
+            self.abort(CloseReason.INVALID_FRAME, describe_garbage(error, self._frames.leading_bytes()))
+            return
+        finally:
+            self._is_processing = False
+        if not sender.is_blocked:
+            sender.flush()
+        self._regulate_reading()
+
+    def _may_follow(self, request: memoryview) -> bool:
+        """Whether a request may be applied while others are in flight."""
+        return (
+            self._in_flight[-1].may_pipeline
+            and bytes(request[:2]) == _PRODUCE_KEY
+            and len(self._in_flight) < MAX_PIPELINED_REQUESTS
+            and self._in_flight_bytes + len(request) <= MAX_PIPELINED_BYTES
+        )
+
+    def _is_held(self) -> bool:
+        """Whether the next frame would have to wait."""
+        if self._next_frame is not None:
+            return True
+        if self._sender is not None and self._sender.is_blocked:
+            return True
+        in_flight = self._in_flight
+        return bool(in_flight) and not (in_flight[-1].may_pipeline and len(in_flight) < MAX_PIPELINED_REQUESTS)
+
+    def _regulate_reading(self) -> None:
+        transport = self._transport
+        if transport is None or self._close_reason is not None:
+            return
+        if self._is_held():
+            waiting = self._frames.buffered + (0 if self._next_frame is None else len(self._next_frame))
+            if waiting >= READ_AHEAD_BYTES:
+                self._pause_reading()
+            return
+        if self._is_reading_paused:
+            self._is_reading_paused = False
+            transport.resume_reading()
+        if self._frames.wants_direct_receive and transport.get_protocol() is self:
+            transport.set_protocol(self._receiver)
+
+    def _pause_reading(self) -> None:
+        if not self._is_reading_paused and self._transport is not None:
+            self._is_reading_paused = True
+            self._transport.pause_reading()
+
+    def _push(self, sender: ResponseSender, parts: list[Part]) -> bool:
+        try:
+            return sender.push(parts)
+        except OSError as error:  # a segment file that cannot be opened
+            self.abort(CloseReason.RECORDS_UNREADABLE, str(error))
+            return False
+
+    def _flush_soon(self) -> None:
+        if not self._deferred_flush:
+            self._deferred_flush = True
+            self._owner.call_soon(self._deferred_process)
+
+    def _deferred_process(self) -> None:
+        self._deferred_flush = False
+        self._process()
+
+    def _open_direct(self) -> DirectSocket:
+        assert self._transport is not None
+        return DuplicatedSocket(asyncio.get_running_loop(), self._transport)
+
+
+class _LargeFrameReceiver(asyncio.BufferedProtocol):
+    """Stands in for a connection while a large frame comes in: the loop receives straight into the frame's buffer."""
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._connection.large_frame_space()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._connection.large_frame_received(nbytes)
+
+    def eof_received(self) -> None:
+        self._connection.eof_received()
+
+    def pause_writing(self) -> None:
+        self._connection.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._connection.resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._connection.connection_lost(exc)
+
+
+def _address(name: object) -> tuple[str, int]:
+    """Host and port of a socket address; an IPv4 address mapped into IPv6 is shown as IPv4, as Java does."""
+    if not isinstance(name, tuple):
+        return "unknown", 0
+    host, port = cast("tuple[str, int]", name[:2])
+    return host.removeprefix("::ffff:"), port

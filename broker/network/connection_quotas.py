@@ -1,0 +1,56 @@
+"""How many connections there may be: in all, and from one address.
+
+An address that has too many is told by closing the new connection. When the broker has too many, nobody is accepted
+until one goes away; except on the inter-broker listener, if it is not the only one: clients must not be able to lock
+the other brokers out.
+
+Answers to ConnectionQuotas.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from odradek.broker.config import BrokerConfig
+
+
+class ConnectionQuotas:
+    """Counts the open connections. Reads the limits anew each time: they can change while the broker runs."""
+
+    __slots__ = ("_by_host", "_config", "total")
+
+    def __init__(self, config: BrokerConfig) -> None:
+        self._config = config
+        self._by_host: dict[str, int] = {}
+        self.total = 0
+
+    def may_accept(self, listener_name: str) -> bool:
+        """Whether one more connection may be taken from the listener's queue."""
+        if self.total < self._config.max_connections:
+            return True
+        return len(self._config.listeners) > 1 and listener_name == self._config.inter_broker_listener_name
+
+    def limit_of(self, host: str) -> int:
+        config = self._config
+        return config.max_connections_per_ip_overrides.get(host, config.max_connections_per_ip)
+
+    def acquire(self, host: str) -> bool:
+        """Count a connection in; False, and not counted, if its address has too many already."""
+        count = self._by_host.get(host, 0)
+        if count >= self.limit_of(host):
+            return False
+        self._by_host[host] = count + 1
+        self.total += 1
+        return True
+
+    def release(self, host: str) -> None:
+        count = self._by_host[host] - 1
+        if count:
+            self._by_host[host] = count
+        else:
+            del self._by_host[host]
+        self.total -= 1
+
+    def connections_of(self, host: str) -> int:
+        return self._by_host.get(host, 0)

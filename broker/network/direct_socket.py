@@ -1,0 +1,67 @@
+"""A second descriptor of a transport's socket, for what no transport offers: `sendfile` from a given offset, on every
+event loop, and `send` with MSG_MORE.
+
+The two share one socket, so they must never write at the same time: `ResponseSender` uses this one only while the
+transport's buffer is empty, and gives the transport nothing while this one waits. Closing must first stop the waiting
+and then close the descriptor: a poller that still knows a closed number would wake up for another file.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
+
+class DirectSocket(Protocol):
+    """What the sender needs of it. Both calls raise BlockingIOError when the socket takes nothing more now."""
+
+    def send(self, data: bytes | memoryview, *, more: bool) -> int: ...
+
+    def sendfile(self, fd: int, position: int, count: int) -> int:
+        """How many bytes went; 0 at the end of the file."""
+
+    def wait_writable(self, callback: Callable[[], None]) -> None:
+        """Call back once, when the socket takes more."""
+
+    def close(self) -> None: ...
+
+
+class DuplicatedSocket:
+    """The real one."""
+
+    __slots__ = ("_fd", "_loop", "_socket", "_waiting")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, transport: asyncio.BaseTransport) -> None:
+        original = transport.get_extra_info("socket")
+        self._loop = loop
+        self._fd = os.dup(original.fileno())
+        self._socket = socket.socket(original.family, original.type, original.proto, fileno=self._fd)
+        self._waiting = False
+
+    def send(self, data: bytes | memoryview, *, more: bool) -> int:
+        return self._socket.send(data, socket.MSG_DONTWAIT | (socket.MSG_MORE if more else 0))
+
+    def sendfile(self, fd: int, position: int, count: int) -> int:
+        return os.sendfile(self._fd, fd, position, count)
+
+    def wait_writable(self, callback: Callable[[], None]) -> None:
+        def writable() -> None:
+            self._stop_waiting()
+            callback()
+
+        self._waiting = True
+        self._loop.add_writer(self._fd, writable)
+
+    def close(self) -> None:
+        self._stop_waiting()
+        self._socket.close()
+
+    def _stop_waiting(self) -> None:
+        if self._waiting:
+            self._waiting = False
+            self._loop.remove_writer(self._fd)

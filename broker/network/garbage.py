@@ -1,0 +1,25 @@
+"""Recognises what reaches a Kafka port by mistake, so that the one line in the log names it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_FIRST_WORDS: Final = {
+    b"GET ": "an HTTP request",
+    b"POST": "an HTTP request",
+    b"HEAD": "an HTTP request",
+    b"PUT ": "an HTTP request",
+    b"OPTI": "an HTTP request",
+    b"PRI ": "an HTTP/2 request",
+    b"CONN": "an HTTP request",
+    b"SSH-": "an SSH client",
+}
+_TLS_HANDSHAKE: Final = b"\x16\x03"
+
+
+def describe_garbage(error: Exception, leading: bytes) -> str:
+    """The error, and what the first bytes of the frame look like."""
+    if leading[:2] == _TLS_HANDSHAKE:
+        return f"{error}; the client speaks TLS, but this listener is PLAINTEXT"
+    guess = _FIRST_WORDS.get(leading[:4])
+    return str(error) if guess is None else f"{error}; it looks like {guess}"

@@ -1,0 +1,365 @@
+"""Puts responses on the wire: bytes through the transport, records straight from the file by `os.sendfile`.
+
+Parts go out strictly in the order in which they were pushed. The transport is told to report every byte it cannot
+pass on at once (high water 0); so as long as it has not paused us its buffer is empty, the socket is ours, and what
+is written directly cannot overtake anything. The bytes before a region are sent with MSG_MORE, so that header and
+records share a packet. Small regions, and all regions of a transport that cannot be bypassed (TLS), are read and
+written instead.
+
+What waits to be sent waits as regions, not as bytes: a client that does not read costs its responses' headers and one
+batch of at most `COPY_BATCH_BYTES`.
+
+`os.sendfile` blocks on pages that are not in memory. Pages are probed without waiting, and missing ones are first
+read ahead in the I/O pool. A region is retained from `push` until it is sent or discarded: its descriptor must stay
+the same file. A region that turns out shorter than announced (the log was truncated) breaks the connection; there is
+no other way to tell the client that the promised bytes will not come.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections import deque
+from enum import Enum
+from typing import TYPE_CHECKING, Final, Protocol, cast
+
+from odradek.broker.network.close_reason import CloseReason
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from odradek.broker.network.direct_socket import DirectSocket
+    from odradek.protocol.codec import Part
+    from odradek.storage.ports import IoPool
+
+COPY_REGION_BYTES: Final = 16 * 1024
+"""Up to this size reading and writing a region costs less than sendfile (tests/benchmarks/bench_network.py)."""
+
+COPY_BATCH_BYTES: Final = 64 * 1024
+"""Bytes handed to the transport at once."""
+
+WINDOW_BYTES: Final = 1024 * 1024
+"""At most this much in one call of sendfile, and probed or read ahead at once."""
+
+TURN_BYTES: Final = 4 * WINDOW_BYTES
+"""After this much of one connection the others have their turn."""
+
+PROBE_STEP: Final = 256 * 1024
+_NOT_PROBEABLE: Final = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
+
+
+class FileRegion(Protocol):
+    """`storage.file_records.FileRegion`: a run of bytes of a file."""
+
+    @property
+    def size_in_bytes(self) -> int: ...
+
+    @property
+    def position(self) -> int: ...
+
+    def fileno(self) -> int: ...
+
+    def retain(self) -> None: ...
+
+    def release(self) -> None: ...
+
+
+class Output(Protocol):
+    """What is used of an `asyncio.Transport`."""
+
+    def write(self, data: bytes | memoryview) -> None: ...
+
+
+class SenderEvents(Protocol):
+    """Where the sender reports."""
+
+    def sender_ready(self) -> None:
+        """Everything has been passed on: the next request may be dispatched."""
+
+    def sender_broken(self, reason: CloseReason, detail: str) -> None:
+        """Nothing more can be sent."""
+
+
+class _Waiting(Enum):
+    """What must happen before anything more can be sent."""
+
+    NOTHING = 0
+    TRANSPORT = 1
+    SOCKET = 2
+    DISK = 3
+    TURN = 4
+
+
+class ResponseSender:
+    """The sending half of one connection."""
+
+    __slots__ = (
+        "_call_soon",
+        "_direct",
+        "_events",
+        "_io_pool",
+        "_is_discarded",
+        "_open_direct",
+        "_output",
+        "_queue",
+        "_read_ahead_to",
+        "_sent_of_first",
+        "_waiting",
+        "queued_bytes",
+    )
+
+    def __init__(
+        self,
+        output: Output,
+        events: SenderEvents,
+        open_direct: Callable[[], DirectSocket] | None,
+        io_pool: IoPool,
+        call_soon: Callable[[Callable[[], None]], object],
+    ) -> None:
+        """`open_direct` is None for a transport that must not be bypassed."""
+        self._output = output
+        self._events = events
+        self._open_direct = open_direct
+        self._direct: DirectSocket | None = None
+        self._io_pool = io_pool
+        self._call_soon = call_soon
+        self._queue: deque[bytes | memoryview | FileRegion] = deque()
+        self._waiting = _Waiting.NOTHING
+        self._sent_of_first = 0
+        """Bytes of the region at the head of the queue that are gone."""
+        self._read_ahead_to = 0
+        """Up to here, the region at the head of the queue is known to be in memory."""
+        self._is_discarded = False
+        self.queued_bytes = 0
+        """Bytes in memory waiting for `flush`; regions do not count."""
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether the peer, a disk or the turn of others keeps responses from leaving."""
+        return self._waiting is not _Waiting.NOTHING
+
+    def push(self, parts: Sequence[Part]) -> bool:
+        """Queue a response; True if it should be flushed before anything else is done. Raises OSError (EMFILE)."""
+        urgent = False
+        for part in parts:
+            if isinstance(part, bytes | memoryview | bytearray):
+                self.queued_bytes += len(part)
+                self._queue.append(cast("bytes | memoryview", part))
+            elif part.size_in_bytes:
+                region = cast("FileRegion", part)
+                region.retain()
+                self._queue.append(region)
+                urgent = True
+        return urgent or self.queued_bytes >= COPY_BATCH_BYTES
+
+    def flush(self) -> None:
+        """Send as much as goes without waiting."""
+        queue = self._queue
+        budget = TURN_BYTES
+        try:
+            while queue and self._waiting is _Waiting.NOTHING:
+                if budget <= 0:
+                    self._waiting = _Waiting.TURN
+                    self._call_soon(self._resume)
+                    return
+                batch = self._next_batch()
+                if batch:
+                    budget -= self._write(batch)
+                elif self._open_direct is None:
+                    budget -= self._copy_window(cast("FileRegion", queue[0]))
+                else:
+                    budget -= self._send_window(cast("FileRegion", queue[0]))
+        except OSError as error:
+            self._fail(CloseReason.CONNECTION_FAILED, str(error))
+
+    def pause(self) -> None:
+        """The transport could not pass on everything."""
+        if self._waiting is _Waiting.NOTHING:
+            self._waiting = _Waiting.TRANSPORT
+
+    def resume(self) -> None:
+        """The transport's buffer is empty again."""
+        if self._waiting is _Waiting.TRANSPORT:
+            self._resume()
+
+    def discard(self) -> None:
+        """The connection is gone: let go of everything."""
+        self._is_discarded = True
+        while self._queue:
+            part = self._queue.popleft()
+            if not isinstance(part, bytes | memoryview):
+                part.release()
+        self.queued_bytes = 0
+        if self._direct is not None:
+            self._direct.close()
+            self._direct = None
+
+    def _resume(self) -> None:
+        if self._is_discarded:
+            return
+        self._waiting = _Waiting.NOTHING
+        self.flush()
+        if self._waiting is _Waiting.NOTHING and not self._is_discarded:
+            self._events.sender_ready()
+
+    def _next_batch(self) -> list[bytes | memoryview]:
+        """Bytes from the head of the queue, small regions among them read; empty at a region for sendfile."""
+        queue = self._queue
+        batch: list[bytes | memoryview] = []
+        size = 0
+        while queue and size < COPY_BATCH_BYTES:
+            part = queue[0]
+            if isinstance(part, bytes | memoryview):
+                data: bytes | memoryview | None = part
+                self.queued_bytes -= len(part)
+            elif self._sent_of_first or part.size_in_bytes > COPY_REGION_BYTES:
+                break
+            else:
+                data = _read_hot(part)
+                if data is None:
+                    break
+                part.release()
+            queue.popleft()
+            if data:
+                batch.append(data)
+                size += len(data)
+        return batch
+
+    def _write(self, batch: list[bytes | memoryview]) -> int:
+        data = batch[0] if len(batch) == 1 else b"".join(batch)
+        size = len(data)
+        if self._queue and self._open_direct is not None and not isinstance(self._queue[0], bytes | memoryview):
+            sent = self._send_direct(data)
+            if sent < size:
+                self._queue.appendleft(memoryview(data)[sent:])
+                self.queued_bytes += size - sent
+        else:
+            self._output.write(data)
+        return size
+
+    def _send_direct(self, data: bytes | memoryview) -> int:
+        direct = self._direct_socket()
+        try:
+            sent = direct.send(data, more=True)
+        except BlockingIOError:
+            sent = 0
+        if sent < len(data):
+            self._wait_for_socket(direct)
+        return sent
+
+    def _send_window(self, region: FileRegion) -> int:
+        """Pass on a window of the region at the head of the queue; answers the bytes that went."""
+        fd = region.fileno()
+        start = region.position + self._sent_of_first
+        count = min(region.size_in_bytes - self._sent_of_first, WINDOW_BYTES)
+        if start + count > self._read_ahead_to:
+            if not _is_in_memory(fd, start, count):
+                self._read_ahead(region, start, count)
+                return 0
+            self._read_ahead_to = start + count
+        direct = self._direct_socket()
+        try:
+            sent = direct.sendfile(fd, start, count)
+        except BlockingIOError:
+            self._wait_for_socket(direct)
+            return 0
+        if not sent:
+            self._fail(CloseReason.RECORDS_UNREADABLE, "the log was truncated while it was being sent")
+            return 0
+        self._advance(region, sent)
+        return sent
+
+    def _copy_window(self, region: FileRegion) -> int:
+        """As `_send_window`, through the transport."""
+        fd = region.fileno()
+        start = region.position + self._sent_of_first
+        count = min(region.size_in_bytes - self._sent_of_first, COPY_BATCH_BYTES)
+        if start + count > self._read_ahead_to and not _is_in_memory(fd, start, count):
+            self._read_ahead(region, start, count)
+            return 0
+        data = os.pread(fd, count, start)
+        if not data:
+            self._fail(CloseReason.RECORDS_UNREADABLE, "the log was truncated while it was being sent")
+            return 0
+        self._output.write(data)
+        self._advance(region, len(data))
+        return len(data)
+
+    def _advance(self, region: FileRegion, sent: int) -> None:
+        self._sent_of_first += sent
+        if self._sent_of_first == region.size_in_bytes:
+            self._queue.popleft()
+            self._sent_of_first = self._read_ahead_to = 0
+            region.release()
+
+    def _direct_socket(self) -> DirectSocket:
+        if self._direct is None:
+            assert self._open_direct is not None
+            self._direct = self._open_direct()
+        return self._direct
+
+    def _wait_for_socket(self, direct: DirectSocket) -> None:
+        self._waiting = _Waiting.SOCKET
+        direct.wait_writable(self._resume)
+
+    def _read_ahead(self, region: FileRegion, start: int, count: int) -> None:
+        """Have a thread wait for the pages."""
+        region.retain()
+        fd = region.fileno()
+        self._waiting = _Waiting.DISK
+
+        def work() -> None:
+            left, position = count, start
+            scratch = bytearray(PROBE_STEP)
+            while left > 0:
+                size = os.preadv(fd, [memoryview(scratch)[:left]], position)
+                if not size:
+                    return
+                left -= size
+                position += size
+
+        def done(result: OSError | None) -> None:
+            region.release()
+            if self._is_discarded:
+                return
+            if result is not None:
+                self._fail(CloseReason.RECORDS_UNREADABLE, str(result))
+                return
+            self._read_ahead_to = start + count
+            self._resume()
+
+        self._io_pool.submit(work, done)
+
+    def _fail(self, reason: CloseReason, detail: str) -> None:
+        self._waiting = _Waiting.DISK  # for good: nothing may be sent any more
+        self._events.sender_broken(reason, detail)
+
+
+def _read_hot(region: FileRegion) -> bytes | None:
+    """The bytes of the region if they are in memory, all of them."""
+    buffer = bytearray(region.size_in_bytes)
+    fd = region.fileno()
+    try:
+        count = os.preadv(fd, [buffer], region.position, os.RWF_NOWAIT)
+    except BlockingIOError:
+        return None
+    except OSError as error:
+        if error.errno not in _NOT_PROBEABLE:
+            raise
+        count = os.preadv(fd, [buffer], region.position)
+    return bytes(buffer) if count == region.size_in_bytes else None
+
+
+def _is_in_memory(fd: int, position: int, count: int) -> bool:
+    """Whether sendfile of these bytes would not wait for a disk, as far as samples can tell."""
+    byte = [bytearray(1)]
+    try:
+        for offset in (*range(position, position + count, PROBE_STEP), position + count - 1):
+            if not os.preadv(fd, byte, offset, os.RWF_NOWAIT):
+                return True  # beyond the end: sendfile will find out
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno not in _NOT_PROBEABLE:
+            raise
+    return True

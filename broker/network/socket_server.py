@@ -1,0 +1,246 @@
+"""The broker's sockets: listens, accepts, limits, and owns the connections.
+
+Opening and accepting are two steps: the ports are known, and refused if taken, before anything else is started;
+clients are accepted when there is somebody to answer them, and wait in the kernel's queue until then.
+
+`queued.max.requests` bounds, in Apache Kafka, the queue between network threads and request handlers. Here a request
+is handled where it is read, so there is no such queue; what may wait per connection is bounded in `connection.py`.
+
+Answers to SocketServer and Acceptor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from odradek.broker.endpoint import EndPoint
+from odradek.broker.network.close_reason import CloseReason
+from odradek.broker.network.connection import Connection
+from odradek.broker.network.connection_quotas import ConnectionQuotas
+from odradek.broker.network.listening_socket import USE_OS_DEFAULT, bound_port, open_listening_socket
+from odradek.broker.network.rate_limited_log import RateLimitedLog
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.broker.config import BrokerConfig
+    from odradek.storage.ports import IoPool
+    from odradek.timer.clock import Clock
+    from odradek.timer.system_timer import SystemTimer
+    from odradek.timer.task import TimerTask
+
+logger = logging.getLogger(__name__)
+
+ACCEPTS_PER_TURN: Final = 64
+"""Connections taken from one queue before the others have their turn."""
+
+RETRY_ACCEPT_MS: Final = 1000
+"""After running out of descriptors or memory."""
+
+_EXHAUSTED: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_EXPECTED: Final = frozenset({CloseReason.CLIENT_CLOSED, CloseReason.CONNECTION_FAILED, CloseReason.SHUTDOWN})
+
+
+class SocketServer:
+    """All listeners of a broker and the connections they accepted."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        clock: Clock,
+        timer: SystemTimer,
+        io_pool: IoPool,
+        dispatch: Callable[[Connection, memoryview, int], None],
+    ) -> None:
+        self.clock = clock
+        self.io_pool = io_pool
+        self.dispatch = dispatch
+        self.end_points: tuple[EndPoint, ...] = ()
+        """The listeners with the ports they really have, once `open` was called."""
+        self.connections: dict[Connection, str] = {}
+        """With the address each was counted under."""
+        self.closed_by_reason: Counter[CloseReason] = Counter()
+        self._config = config
+        self._timer = timer
+        self._quotas = ConnectionQuotas(config)
+        self._log = RateLimitedLog(logger, clock)
+        self._acceptors: list[_Acceptor] = []
+        self._handshakes: set[asyncio.Task[None]] = set()
+        self._all_closed: asyncio.Future[None] | None = None
+
+    def open(self) -> tuple[EndPoint, ...]:
+        """Bind and listen on every listener, or none. Raises StartupError."""
+        config = self._config
+        end_points = []
+        try:
+            for end_point in config.listeners:
+                listening = open_listening_socket(
+                    end_point,
+                    receive_buffer_bytes=config.socket_receive_buffer_bytes,
+                    backlog=config.socket_listen_backlog_size,
+                )
+                self._acceptors.append(_Acceptor(self, listening, end_point.listener_name))
+                end_points.append(end_point._replace(port=bound_port(listening)))
+        except BaseException:
+            self.stop_accepting()
+            raise
+        self.end_points = tuple(end_points)
+        return self.end_points
+
+    def start_accepting(self) -> None:
+        for acceptor in self._acceptors:
+            acceptor.resume()
+
+    def stop_accepting(self) -> None:
+        """Close the listening sockets; connections stay."""
+        for acceptor in self._acceptors:
+            acceptor.close()
+        self._acceptors.clear()
+
+    async def close(self) -> None:
+        """Stop accepting and drop all connections."""
+        self.stop_accepting()
+        for connection in list(self.connections):
+            connection.abort(CloseReason.SHUTDOWN)
+        if self._handshakes:
+            await asyncio.wait(self._handshakes)
+        if self.connections:  # connection_lost comes with the next turns of the loop
+            self._all_closed = asyncio.get_running_loop().create_future()
+            await self._all_closed
+
+    # -- for the acceptors
+
+    def may_accept(self, listener_name: str) -> bool:
+        return self._quotas.may_accept(listener_name)
+
+    def accepted(self, accepted: socket.socket, listener_name: str, host: str) -> None:
+        """Make a connection of an accepted socket, unless its address has too many."""
+        if not self._quotas.acquire(host):
+            accepted.close()
+            self.closed_by_reason[CloseReason.TOO_MANY_CONNECTIONS] += 1
+            self._log.warning(
+                CloseReason.TOO_MANY_CONNECTIONS,
+                "Rejected connection from /%s, address already has the configured maximum of %d connections.",
+                host,
+                self._quotas.limit_of(host),
+            )
+            return
+        task = asyncio.get_running_loop().create_task(self._connect(accepted, listener_name, host))
+        self._handshakes.add(task)
+        task.add_done_callback(self._handshakes.discard)
+
+    def exhausted(self, acceptor: _Acceptor, error: OSError) -> None:
+        self._log.warning(error.errno, "Cannot accept connections: %s", error.strerror)
+        self._timer.schedule(RETRY_ACCEPT_MS, acceptor.resume)
+
+    # -- for the connections
+
+    def call_soon(self, callback: Callable[[], None]) -> object:
+        return asyncio.get_running_loop().call_soon(callback)
+
+    def watch_idle(self, connection: Connection) -> TimerTask | None:
+        """Close the connection when it has been idle for `connections.max.idle.ms`; negative means never."""
+        max_idle_ms = self._config.connections_max_idle_ms
+        if max_idle_ms < 0:
+            return None
+
+        def check() -> None:
+            again_ms = connection.close_if_idle(max_idle_ms)
+            if again_ms:
+                task.delay_ms = again_ms
+                self._timer.add(task)
+
+        task = self._timer.schedule(max_idle_ms, check)
+        return task
+
+    def connection_closed(self, connection: Connection, reason: CloseReason, detail: str) -> None:
+        self.closed_by_reason[reason] += 1
+        if reason not in _EXPECTED:
+            text = f"{reason.value}: {detail}" if detail else reason.value
+            if reason is CloseReason.IDLE:
+                logger.debug("Closed connection from %s:%d: %s", connection.client_host, connection.client_port, text)
+            else:
+                self._log.warning(
+                    reason, "Closed connection from %s:%d: %s", connection.client_host, connection.client_port, text
+                )
+        host = self.connections.pop(connection, None)
+        if host is not None:
+            self._quotas.release(host)
+            for acceptor in self._acceptors:
+                acceptor.resume_if_limited()
+            if self._all_closed is not None and not self.connections:
+                self._all_closed.set_result(None)
+
+    async def _connect(self, accepted: socket.socket, listener_name: str, host: str) -> None:
+        connection = Connection(self, listener_name, self._config.socket_request_max_bytes)
+        connection.client_host = host
+        self.connections[connection] = host
+        try:
+            _prepare(accepted, self._config.socket_send_buffer_bytes)
+            await asyncio.get_running_loop().connect_accepted_socket(lambda: connection, accepted)
+        except OSError as error:  # the client was gone already
+            accepted.close()
+            self.connection_closed(connection, CloseReason.CONNECTION_FAILED, str(error))
+
+
+class _Acceptor:
+    """Takes connections out of one listening socket's queue."""
+
+    __slots__ = ("_is_accepting", "_is_limited", "_listener_name", "_listening", "_server")
+
+    def __init__(self, server: SocketServer, listening: socket.socket, listener_name: str) -> None:
+        self._server = server
+        self._listening = listening
+        self._listener_name = listener_name
+        self._is_accepting = False
+        self._is_limited = False
+
+    def resume(self) -> None:
+        if not self._is_accepting and self._listening.fileno() >= 0:
+            self._is_accepting = True
+            asyncio.get_running_loop().add_reader(self._listening.fileno(), self._accept)
+
+    def resume_if_limited(self) -> None:
+        if self._is_limited and self._server.may_accept(self._listener_name):
+            self._is_limited = False
+            self.resume()
+
+    def close(self) -> None:
+        self._pause()
+        self._listening.close()
+
+    def _pause(self) -> None:
+        if self._is_accepting:
+            self._is_accepting = False
+            asyncio.get_running_loop().remove_reader(self._listening.fileno())
+
+    def _accept(self) -> None:
+        for _ in range(ACCEPTS_PER_TURN):
+            if not self._server.may_accept(self._listener_name):
+                self._is_limited = True
+                self._pause()
+                return
+            try:
+                accepted, address = self._listening.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:
+                if error.errno in _EXHAUSTED:
+                    self._pause()
+                    self._server.exhausted(self, error)
+                    return
+                continue  # the client gave up while it waited
+            accepted.setblocking(False)
+            self._server.accepted(accepted, self._listener_name, str(address[0]).removeprefix("::ffff:"))
+
+
+def _prepare(accepted: socket.socket, send_buffer_bytes: int) -> None:
+    accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if send_buffer_bytes != USE_OS_DEFAULT:
+        accepted.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
