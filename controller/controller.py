@@ -252,7 +252,7 @@ class Controller:
         except SessionExpired:
             # Expire is about to come, and starts everything anew.
             ev.preempt(event)
-        except Exception as error:  # noqa: BLE001 - the loop outlives its handlers, as Kafka's event thread does
+        except Exception as error:
             logger.error("Error processing event %s", event, exc_info=error)
             _fail(event, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
             if self._term is not None and not self._term.batch.is_empty:
@@ -389,7 +389,7 @@ class Controller:
             await failover.on_controller_failover(self._term, self._new_topic_id)
         except (ControllerMoved, SessionExpired, ConnectionLoss):
             raise
-        except Exception as error:  # noqa: BLE001 - there must be a controller that serves; another broker may do better
+        except Exception as error:
             logger.error("Error while becoming controller. Trigger controller movement", exc_info=error)
             await self._trigger_controller_move()
             return

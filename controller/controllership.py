@@ -7,7 +7,7 @@ Nothing in it outlives a resignation, so a controller cannot act on what it knew
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from odradek.controller import znodes
@@ -43,7 +43,7 @@ CREATION = frozenset({WatchEventType.CREATED})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerConfig:
-    """The settings the controller reads. `broker_settings` is a live view of the broker's settings by their names."""
+    """What the controller is configured with. `broker_settings` answers the broker's settings of the moment, by name."""
 
     broker_id: int
     inter_broker_listener_name: str = "PLAINTEXT"
@@ -53,7 +53,7 @@ class ControllerConfig:
     leader_imbalance_check_interval_seconds: int = 300
     num_partitions: int = 1
     default_replication_factor: int = 1
-    broker_settings: Mapping[str, str] = field(default_factory=dict)
+    broker_settings: Callable[[], Mapping[str, str]] = dict
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ leader overwrites what it has not seen. Answers to the topic partition state met
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from odradek.controller import znodes
@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 class PartitionStateNodes:
     """Implements PartitionStateStore for one controller: the context carries its epoch and fencing token."""
 
-    def __init__(self, client: MetadataClient, context: ControllerContext, broker_settings: Mapping[str, str]) -> None:
+    def __init__(
+        self, client: MetadataClient, context: ControllerContext, broker_settings: Callable[[], Mapping[str, str]]
+    ) -> None:
         self._client = client
         self._context = context
         self._broker_settings = broker_settings
@@ -100,10 +102,11 @@ class PartitionStateNodes:
 
     async def unclean_leader_election_topics(self, topics: Iterable[str]) -> set[str]:
         configs = await self._client.entity_configs("topics", sorted(topics))
+        broker_settings = self._broker_settings()
         unclean: set[str] = set()
         for topic, overrides in configs.items():
             try:
-                if LogConfig.from_props(self._broker_settings, overrides).unclean_leader_election_enable:
+                if LogConfig.from_props(broker_settings, overrides).unclean_leader_election_enable:
                     unclean.add(topic)
             except (ConfigError, KafkaError):
                 # A config nobody can read allows nothing.

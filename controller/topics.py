@@ -177,7 +177,7 @@ class AdminManager:
                     f"Topic '{topic}' collides with existing topics: {', '.join(colliding)}",
                 )
         _validate_assignment(assignment)
-        validate_topic_configs(overrides, self._config.broker_settings)
+        validate_topic_configs(overrides, self._config.broker_settings())
 
     async def create_topic_with_assignment(
         self, topic: str, assignment: Mapping[int, Sequence[int]], overrides: Mapping[str, str]

@@ -1,0 +1,127 @@
+"""Listening for changed configs: every broker applies every change of topic, broker, client, user and address configs.
+
+Whoever changes a config leaves a numbered node under `/config/changes` that names the entity, and nothing of the
+value: the listener reads the entity's *current* config, so late and repeated notifications do no harm. Numbers
+already seen are skipped; nodes older than 15 minutes are deleted by whichever broker comes across them. At the start,
+every config there is gets applied once.
+
+Answers to ZkConfigManager and ZkNodeChangeNotificationListener.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from odradek.controller import znodes
+from odradek.controller.metadata_tree import Delete, TreeError, WatchEvent
+from odradek.controller.znodes import BadZnode
+
+if TYPE_CHECKING:
+    from odradek.controller.metadata_client import MetadataClient
+    from odradek.timer.clock import Clock
+
+logger = logging.getLogger("odradek.controller")
+
+CHANGE_EXPIRATION_MS: Final = 15 * 60 * 1000
+
+OnConfigChange: TypeAlias = Callable[[str, str, dict[str, str]], None]
+"""Entity type, entity name as in the path (`alice/clients/app`, `<default>`), and the whole config."""
+
+_ENTITY_TYPES: Final = ("topics", "clients", "users", "brokers", "ips")
+
+
+class ConfigChangeListener:
+    """See the module. `on_config_change` is called on the loop, one change at a time."""
+
+    def __init__(self, client: MetadataClient, clock: Clock, on_config_change: OnConfigChange) -> None:
+        self._client = client
+        self._clock = clock
+        self._on_config_change = on_config_change
+        self._last_executed_change = -1
+        self._changed = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        client.tree.add_session_listener(self)
+
+    async def start(self) -> None:
+        """Apply what there is, then begin to listen."""
+        await self._process_notifications()
+        for entity_type in _ENTITY_TYPES:
+            await self._apply_all(entity_type)
+        self._task = asyncio.get_running_loop().create_task(self._listen(), name="config-changes")
+
+    async def shutdown(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+            self._task = None
+
+    async def session_lost(self) -> None:
+        """Implements SessionListener: nothing to give up."""
+
+    def session_started(self) -> None:
+        """Implements SessionListener: the watch is gone, so look again."""
+        self._changed.set()
+
+    def _on_watch(self, _: WatchEvent) -> None:
+        self._changed.set()
+
+    async def _listen(self) -> None:
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            try:
+                await self._process_notifications()
+            except TreeError as error:
+                logger.error("Error while processing notifications of %s: %r", znodes.CONFIG_CHANGES, error)
+
+    async def _process_notifications(self) -> None:
+        names = await self._client.numbered_children(znodes.CONFIG_CHANGES, self._on_watch)
+        for name in names:
+            number = znodes.sequence_number(name, znodes.CONFIG_CHANGE_PREFIX)
+            if number > self._last_executed_change:
+                await self._process(f"{znodes.CONFIG_CHANGES}/{name}")
+                self._last_executed_change = number
+        await self._purge_obsolete(names)
+
+    async def _process(self, path: str) -> None:
+        node = await self._client.get(path)
+        if node is None:
+            return
+        try:
+            entity_path = znodes.decode_config_change(node.data)
+            config = await self._client.entity_config(entity_path)
+        except BadZnode as error:
+            logger.error("Error processing the change notification %s: %s", path, error)
+            return
+        entity_type, _, entity_name = entity_path.partition("/")
+        logger.info("Processing override for entity path %s with keys %s", entity_path, sorted(config))
+        self._on_config_change(entity_type, entity_name, config)
+
+    async def _purge_obsolete(self, names: list[str]) -> None:
+        now_ms = self._clock.time_ms()
+        for name in names:
+            path = f"{znodes.CONFIG_CHANGES}/{name}"
+            node = await self._client.get(path)
+            if node is None:
+                continue
+            if now_ms - node.stat.ctime_ms <= CHANGE_EXPIRATION_MS:
+                return
+            logger.debug("Purging change notification %s", path)
+            await self._client.tree.submit([Delete(path)])
+
+    async def _apply_all(self, entity_type: str) -> None:
+        names = list(await self._client.children(f"/config/{entity_type}"))
+        if entity_type == "users":
+            for user in tuple(names):
+                clients = await self._client.children(f"/config/users/{user}/clients")
+                names += [f"{user}/clients/{client}" for client in clients]
+        try:
+            configs = await self._client.entity_configs(entity_type, names)
+        except BadZnode as error:
+            logger.error("Error reading the configs of %s: %s", entity_type, error)
+            return
+        for name, config in configs.items():
+            self._on_config_change(entity_type, name, config)
