@@ -16,8 +16,9 @@ from struct import Struct as Layout
 from struct import pack
 from typing import cast
 
+from odradek.protocol.constructor_source import default_source
 from odradek.protocol.limits import MAX_STRING_BYTES
-from odradek.protocol.schema import ABSENT, Field, Kind, Message, Primitive, RawTaggedField, Struct, default_source
+from odradek.protocol.schema import FRESH, Field, Kind, Message, Primitive, RawTaggedField, Struct
 from odradek.protocol.source_writer import FORMATS, SourceWriter, fields_at
 from odradek.protocol.varint import ONE_BYTE, write_uvarint
 
@@ -291,7 +292,7 @@ class EncoderSource(SourceWriter):
 
 def non_default(field: Field, value: str) -> str:
     """Source of the condition that `value` is not the default of the field."""
-    if field.kind is Kind.STRUCT and field.default is ABSENT:
+    if field.kind is Kind.STRUCT and field.default is FRESH:
         struct = cast("type[Struct]", field.element)
         conditions = [non_default(part, f"{value}.{part.name}") for part in struct.FIELDS]
         return f"({' or '.join([*conditions, f'{value}.unknown_tagged_fields'])})"

@@ -12,7 +12,8 @@ A message is one class for all its versions, as in Apache Kafka's message defini
 The metaclass collects the field declarations, in wire order, into `FIELDS` and turns them into slots; instances are
 mutable, built from keywords, compare by value, and every field starts with Kafka's default. The declaration functions
 claim to return the value type, so that a type checker sees an ordinary dataclass. Nothing is compiled when a class is
-created (start-up imports many of them): the constructor is generated on first use, and so are the codecs (`codec.py`).
+created (start-up imports many of them): the constructor is generated on first use (`constructor_source.py`), and so are
+the codecs (`codec.py`).
 
 Rules that the codec enforces: a field exists on the wire only in its `versions`; a value other than the default in any
 other version is refused unless the field is `ignorable`; None is allowed in `nullable` versions only; a field with a
@@ -24,151 +25,79 @@ Answers to Kafka's generated message classes (`org.apache.kafka.common.message`)
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import IntEnum
-from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar, cast, dataclass_transform, overload
+from typing import ClassVar, TypeVar, cast, dataclass_transform, overload
 
+from odradek.protocol.constructor_source import compile_constructor
+from odradek.protocol.field import (
+    BOOL,
+    BYTES,
+    FLOAT64,
+    FRESH,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    MAX_VERSION,
+    RECORDS,
+    STRING,
+    UINT16,
+    UINT32,
+    UUID,
+    Field,
+    Fresh,
+    Kind,
+    Primitive,
+    RawTaggedField,
+    Records,
+    RecordsRegion,
+    VersionRange,
+)
 from odradek.protocol.limits import MAX_DECODED_VALUES
 from odradek.protocol.primitives import ZERO_UUID
 
+__all__ = [
+    "BOOL",
+    "BYTES",
+    "FLOAT64",
+    "FRESH",
+    "INT8",
+    "INT16",
+    "INT32",
+    "INT64",
+    "MAX_VERSION",
+    "RECORDS",
+    "STRING",
+    "UINT16",
+    "UINT32",
+    "UUID",
+    "Field",
+    "Kind",
+    "Message",
+    "Primitive",
+    "RawTaggedField",
+    "Records",
+    "RecordsRegion",
+    "Request",
+    "Response",
+    "Struct",
+    "VersionRange",
+    "array",
+    "boolean",
+    "byte_string",
+    "float64",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "record_set",
+    "string",
+    "struct",
+    "uint16",
+    "uint32",
+    "uuid",
+]
+
 T = TypeVar("T")
-MAX_VERSION = 32767
-
-
-class RecordsRegion(Protocol):
-    """Records that are not in memory: a region of a file, which the connection hands to the kernel."""
-
-    @property
-    def size_in_bytes(self) -> int: ...
-
-
-Records = memoryview | bytes | bytearray | RecordsRegion
-"""What a field of records may hold. The decoder always leaves a memoryview into the buffer it was given."""
-
-
-class VersionRange(NamedTuple):
-    """Versions `first` to `last`, both included; empty when last < first."""
-
-    first: int
-    last: int
-
-    @staticmethod
-    def parse(text: str) -> VersionRange:
-        """Read Kafka's notation: "3", "0-12", "5+" or "none"."""
-        if text == "none":
-            return NO_VERSIONS
-        if text.endswith("+"):
-            return VersionRange(int(text[:-1]), MAX_VERSION)
-        first, dash, last = text.partition("-")
-        return VersionRange(int(first), int(last if dash else first))
-
-    def covers(self, version: int) -> bool:
-        return self.first <= version <= self.last
-
-    def __str__(self) -> str:
-        if self.last < self.first:
-            return "none"
-        if self.last == MAX_VERSION:
-            return f"{self.first}+"
-        return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
-
-
-NO_VERSIONS = VersionRange(0, -1)
-
-
-class Kind(IntEnum):
-    """The wire types. Their encodings are in `codec.py`."""
-
-    BOOL = 0
-    INT8 = 1
-    INT16 = 2
-    UINT16 = 3
-    INT32 = 4
-    UINT32 = 5
-    INT64 = 6
-    FLOAT64 = 7
-    UUID = 8
-    STRING = 9
-    BYTES = 10
-    RECORDS = 11
-    STRUCT = 12
-    ARRAY = 13
-
-
-class Primitive(Generic[T]):
-    """A wire type without parts, usable as the element of an array."""
-
-    __slots__ = ("default", "kind", "name")
-
-    def __init__(self, kind: Kind, name: str, default: T) -> None:
-        self.kind = kind
-        self.name = name
-        self.default = default
-
-    def __repr__(self) -> str:
-        return self.name
-
-
-BOOL = Primitive(Kind.BOOL, "bool", False)
-INT8 = Primitive(Kind.INT8, "int8", 0)
-INT16 = Primitive(Kind.INT16, "int16", 0)
-UINT16 = Primitive(Kind.UINT16, "uint16", 0)
-INT32 = Primitive(Kind.INT32, "int32", 0)
-UINT32 = Primitive(Kind.UINT32, "uint32", 0)
-INT64 = Primitive(Kind.INT64, "int64", 0)
-FLOAT64 = Primitive(Kind.FLOAT64, "float64", 0.0)
-UUID = Primitive(Kind.UUID, "uuid", ZERO_UUID)
-STRING = Primitive(Kind.STRING, "string", "")
-BYTES = Primitive(Kind.BYTES, "bytes", b"")
-RECORDS = Primitive(Kind.RECORDS, "records", None)
-
-
-class RawTaggedField(NamedTuple):
-    """A tagged field this schema does not know, kept as it came so that it can be sent on."""
-
-    tag: int
-    data: bytes
-
-
-class Field:
-    """One declared field. `element` is the struct class or the primitive of a STRUCT or ARRAY field."""
-
-    __slots__ = ("default", "element", "flexible", "ignorable", "kind", "name", "nullable", "tag", "tagged", "versions")
-
-    def __init__(
-        self,
-        kind: Kind,
-        versions: str,
-        default: object,
-        *,
-        element: Primitive[object] | type[Struct] | None = None,
-        nullable: str | None = None,
-        ignorable: bool = False,
-        tag: int | None = None,
-        tagged: str | None = None,
-        flexible: bool = True,
-    ) -> None:
-        self.name = ""  # set by StructMeta
-        self.kind = kind
-        self.versions = VersionRange.parse(versions)
-        self.default = default
-        self.element = element
-        self.nullable = NO_VERSIONS if nullable is None else VersionRange.parse(nullable)
-        self.ignorable = ignorable
-        self.tag = tag
-        self.tagged = NO_VERSIONS if tagged is None else VersionRange.parse(tagged)
-        self.flexible = flexible  # False: keeps the classic encoding in flexible versions
-
-    @property
-    def wire_type(self) -> str:
-        """The type in the notation of Kafka's message definitions: `int32`, `[]string`, `[]TopicData`."""
-        if self.kind is Kind.ARRAY or self.kind is Kind.STRUCT:
-            element = cast("Primitive[object] | type[Struct]", self.element)
-            name = element.name if isinstance(element, Primitive) else element.__name__
-            return f"[]{name}" if self.kind is Kind.ARRAY else name
-        return self.kind.name.lower()
-
-    def __repr__(self) -> str:
-        return f"<{self.name}: {self.wire_type} {self.versions}>"
 
 
 @dataclass_transform(kw_only_default=True)
@@ -229,10 +158,19 @@ class Struct(metaclass=StructMeta):
     __hash__ = None  # type: ignore[assignment]  # mutable
 
     def __repr__(self) -> str:
-        values = [f"{field.name}={getattr(self, field.name)!r}" for field in self.FIELDS]
+        values = [f"{field.name}={_shown(field, getattr(self, field.name))}" for field in self.FIELDS]
         if self.unknown_tagged_fields:
             values.append(f"unknown_tagged_fields={self.unknown_tagged_fields!r}")
         return f"{type(self).__name__}({', '.join(values)})"
+
+
+def _shown(field: Field, value: object) -> str:
+    """Records and bytes by their size only: they can be large, and some are secrets."""
+    if value is None or field.kind not in (Kind.BYTES, Kind.RECORDS):
+        return repr(value)
+    records = cast("Records", value)
+    size = len(records) if isinstance(records, bytes | bytearray | memoryview) else records.size_in_bytes
+    return f"<{size} bytes>"
 
 
 class Message(Struct):
@@ -259,68 +197,6 @@ class Response(Message):
     __slots__ = ()
 
     API_KEY: ClassVar[int]
-
-
-def constructor_lines(fields: tuple[Field, ...], target: str, names: dict[str, object]) -> list[str]:
-    """Statements that give `target` the default of every field; objects they need are put into `names`."""
-    lines = [f"{target}.unknown_tagged_fields = None"]
-    for field in fields:
-        if field.kind is Kind.STRUCT and field.default is ABSENT:
-            struct = cast("type[Struct]", field.element)
-            names[struct.__name__] = struct
-            nested = f"{target.rpartition('.')[2]}_{field.name}"
-            lines.append(f"{nested} = new({struct.__name__})")
-            lines += constructor_lines(struct.FIELDS, nested, names)
-            lines.append(f"{target}.{field.name} = {nested}")
-        else:
-            lines.append(f"{target}.{field.name} = {default_source(field)}")
-    return lines
-
-
-def default_source(field: Field) -> str:
-    """Source text of the default of a field that is not a struct with defaults of its own."""
-    if field.default is ABSENT:
-        return "[]"
-    return repr(field.default)
-
-
-def compile_constructor(struct: type[Struct]) -> None:
-    """Give a class an `__init__` that takes its fields as keywords; about six times faster than a loop over FIELDS."""
-    names: dict[str, object] = {"new": object.__new__, "absent": ABSENT}
-    parameters, body = [], ["self.unknown_tagged_fields = None"]
-    for field in struct.FIELDS:
-        name = field.name
-        if field.default is ABSENT:
-            parameters.append(f"{name}=absent")
-            body.append(f"if {name} is absent:")
-            if field.kind is Kind.ARRAY:
-                body.append(f"    {name} = []")
-            else:
-                nested = cast("type[Struct]", field.element)
-                names[nested.__name__] = nested
-                body.append(f"    {name} = new({nested.__name__})")
-                body += ["    " + line for line in constructor_lines(nested.FIELDS, name, names)]
-        else:
-            parameters.append(f"{name}={default_source(field)}")
-        body.append(f"self.{name} = {name}")
-    signature = f"self, *, {', '.join(parameters)}" if parameters else "self"
-    source = f"def __init__({signature}):\n    " + "\n    ".join(body) + "\n"
-    exec(compile(source, f"<constructor of {struct.__name__}>", "exec"), names)
-    constructor = cast("Callable[..., None]", names["__init__"])
-    constructor.__qualname__ = f"{struct.__qualname__}.__init__"
-    type.__setattr__(struct, "__init__", constructor)
-
-
-class _Absent:
-    """The default of parameters whose real default is a new object each time."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return "..."
-
-
-ABSENT = _Absent()
 
 
 S = TypeVar("S", bound=Struct)
@@ -475,7 +351,7 @@ def struct(
     versions: str,
     *,
     nullable: str | None = None,
-    default: _Absent | None = ABSENT,
+    default: Fresh | None = FRESH,
     ignorable: bool = False,
     tag: int | None = None,
     tagged: str | None = None,
@@ -502,7 +378,7 @@ def array(
     versions: str,
     *,
     nullable: str,
-    default: _Absent | None = ...,
+    default: Fresh | None = ...,
     ignorable: bool = ...,
     tag: int | None = ...,
     tagged: str | None = ...,
@@ -512,7 +388,7 @@ def array(
     versions: str,
     *,
     nullable: str | None = None,
-    default: _Absent | None = ABSENT,
+    default: Fresh | None = FRESH,
     ignorable: bool = False,
     tag: int | None = None,
     tagged: str | None = None,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from odradek.protocol.api import API, ApiKey
-from odradek.protocol.schema import ABSENT, Field, Kind, Message, Primitive, Struct, VersionRange
+from odradek.protocol.schema import FRESH, Field, Kind, Message, Primitive, Struct, VersionRange
 from tests.support.message_definitions import Definition, definitions
 from tests.support.messages import every_message
 
@@ -64,7 +64,7 @@ def their_default(definition: Definition) -> object:
 
 
 def our_default(field: Field) -> object:
-    if field.default is ABSENT:
+    if field.default is FRESH:
         return [] if field.kind is Kind.ARRAY else "its own defaults"
     return field.default
 
