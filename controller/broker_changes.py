@@ -164,7 +164,7 @@ async def process_log_dir_event(c: Controllership) -> None:
 
 
 async def process_leader_and_isr_response(c: Controllership, broker_id: int, response: LeaderAndIsrResponse) -> None:
-    """Learn which replicas sit on failed log directories. All other errors of partitions are for the broker to solve."""
+    """Learn which replicas sit on failed log directories. Other errors of partitions are the broker's affair."""
     if response.error_code != ErrorCode.NONE:
         logger.error("Received error %d in LeaderAndIsr response from broker %d", response.error_code, broker_id)
         return

@@ -292,20 +292,6 @@ class Controller:
 
     async def _process_active(self, c: Controllership, event: ev.ControllerEvent) -> None:
         match event:
-            case ev.BrokerChange():
-                await broker_changes.process_broker_change(c)
-            case ev.BrokerModifications(broker_id):
-                await broker_changes.process_broker_modification(c, broker_id)
-            case ev.TopicChange():
-                await topic_changes.process_topic_change(c, self._new_topic_id)
-            case ev.PartitionModifications(topic):
-                await topic_changes.process_partition_modifications(c, topic)
-            case ev.TopicDeletion():
-                await topic_changes.process_topic_deletion(c)
-            case ev.IsrChangeNotification():
-                await failover.process_isr_change_notification(c)
-            case ev.LogDirEventNotification():
-                await broker_changes.process_log_dir_event(c)
             case ev.LeaderAndIsrResponseReceived(broker_id, response):
                 await broker_changes.process_leader_and_isr_response(c, broker_id, response)
             case ev.UpdateMetadataResponseReceived(broker_id, metadata_response):
@@ -320,8 +306,6 @@ class Controller:
                 await c.partition_states.trigger_online_state_change(topic)
             case ev.AutoPreferredReplicaLeaderElection():
                 await self._balance_leaders(c)
-            case ev.ZkPartitionReassignment():
-                await partition_reassignment.process_zk_reassignment(c)
             case (
                 ev.ReplicaLeaderElection()
                 | ev.ControlledShutdown()
@@ -331,6 +315,27 @@ class Controller:
                 | ev.ListPartitionReassignments()
             ):
                 await self._process_request(c, event)
+            case _:
+                await self._process_change_in_tree(c, event)
+
+    async def _process_change_in_tree(self, c: Controllership, event: ev.ControllerEvent) -> None:
+        match event:
+            case ev.BrokerChange():
+                await broker_changes.process_broker_change(c)
+            case ev.BrokerModifications(broker_id):
+                await broker_changes.process_broker_modification(c, broker_id)
+            case ev.TopicChange():
+                await topic_changes.process_topic_change(c, self._new_topic_id)
+            case ev.PartitionModifications(topic):
+                await topic_changes.process_partition_modifications(c, topic)
+            case ev.TopicDeletion():
+                await topic_changes.process_topic_deletion(c)
+            case ev.IsrChangeNotification():
+                await failover.process_isr_change_notification(c)
+            case ev.LogDirEventNotification():
+                await broker_changes.process_log_dir_event(c)
+            case ev.ZkPartitionReassignment():
+                await partition_reassignment.process_zk_reassignment(c)
             case _:
                 raise ValueError(f"{event} is not an event of an active controller")
 

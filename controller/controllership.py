@@ -43,7 +43,7 @@ CREATION = frozenset({WatchEventType.CREATED})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerConfig:
-    """What the controller is configured with. `broker_settings` answers the broker's settings of the moment, by name."""
+    """What the controller is configured with. `broker_settings` answers the broker's settings of the moment."""
 
     broker_id: int
     inter_broker_listener_name: str = "PLAINTEXT"

@@ -83,5 +83,5 @@ async def _confirm(client: MetadataClient, broker_id: int, epoch: int) -> Electe
 
 
 async def delete_controller(client: MetadataClient, epoch_zk_version: int) -> None:
-    """Resign for everybody to see: the other brokers elect anew. Raises ControllerMoved if that has happened already."""
+    """Resign for everybody to see: the other brokers elect anew. Raises ControllerMoved if they did already."""
     await client.write(epoch_zk_version, Delete(znodes.CONTROLLER))

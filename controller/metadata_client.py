@@ -1,4 +1,4 @@
-"""The controller's dealings with the metadata tree: Kafka's nodes as values, and writes that only the controller may make.
+"""The controller's dealings with the metadata tree: Kafka's nodes as values, and writes only a controller may make.
 
 Every write of an active controller goes out together with a check of `/controller_epoch`. The version of that node is
 the controller's fencing token: it changes with each election, so the write of a controller that was replaced without
@@ -49,7 +49,7 @@ ResultT = TypeVar("ResultT")
 async def write_fenced(
     tree: MetadataTree, epoch_zk_version: int, operations: Iterable[WriteOperation]
 ) -> list[WriteResult | TreeError]:
-    """Write in the controller's name, each operation by itself; raises ControllerMoved when the fencing token is stale."""
+    """Write in the controller's name, each operation by itself; ControllerMoved when the fencing token is stale."""
     check = Check(znodes.CONTROLLER_EPOCH, epoch_zk_version)
     results: list[WriteResult | TreeError] = []
     for answer in await tree.submit([Multi((check, operation)) for operation in operations]):
@@ -81,6 +81,17 @@ class MetadataClient:
         except NoNode:
             await self.create_recursive(parent_path(path))
             await self.create_recursive(path, data)
+
+    async def create_all(self, paths: Iterable[str]) -> None:
+        """Create persistent nodes and what is missing above them, in one batch."""
+        needed: dict[str, None] = {}
+        for path in paths:
+            names = path[1:].split("/")
+            for depth in range(1, len(names) + 1):
+                needed["/" + "/".join(names[:depth])] = None
+        for result in await self.tree.submit([Create(path) for path in needed]):
+            if isinstance(result, TreeError) and not isinstance(result, NodeExists):
+                raise result
 
     async def delete_recursive(self, path: str, epoch_zk_version: int) -> None:
         """Delete a node and everything under it, fenced; what is gone already is fine."""
@@ -209,7 +220,7 @@ class MetadataClient:
         await self._delete_all([znodes.delete_topic_path(topic) for topic in sorted(topics)], epoch_zk_version)
 
     async def delete_topic(self, topic: str, epoch_zk_version: int) -> None:
-        """The end of a topic: its node with everything under it, its config, and the request to delete it, in this order."""
+        """The end of a topic: everything under its node, its config, and the request to delete it, in this order."""
         await self.delete_recursive(znodes.topic_path(topic), epoch_zk_version)
         await self._delete_all([znodes.entity_config_path(f"topics/{topic}")], epoch_zk_version)
         await self._delete_all([znodes.delete_topic_path(topic)], epoch_zk_version)

@@ -65,7 +65,7 @@ class StateChangeFailed(Exception):
 
 
 class ControllerMoved(Exception):
-    """Another broker is the controller now: a write was fenced. Ends the event at hand and makes this controller resign."""
+    """Another broker is the controller now: a write was fenced. It ends the event at hand; this controller resigns."""
 
 
 StateOrError: TypeAlias = LeaderIsrAndControllerEpoch | StateChangeFailed
@@ -74,14 +74,14 @@ LeadershipOrError: TypeAlias = LeaderAndIsr | StateChangeFailed
 
 @dataclass(frozen=True, slots=True)
 class StateUpdates:
-    """The outcome of conditional writes: what was written (with its new partition epoch) or failed, and who lost a race."""
+    """The outcome of conditional writes: what was written, under its new partition epoch, or failed; and what lost."""
 
     finished: Mapping[TopicPartition, LeadershipOrError]
     to_retry: Sequence[TopicPartition]
 
 
 class PartitionStateStore(Protocol):
-    """The partitions' state nodes. Writes are fenced by the controller epoch and raise ControllerMoved when that is stale."""
+    """The partitions' state nodes. Writes are fenced by the controller epoch; a stale one raises ControllerMoved."""
 
     async def read_partition_states(
         self, partitions: Sequence[TopicPartition]

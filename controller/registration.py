@@ -41,8 +41,7 @@ class RegistrationRefused(Exception):
 
 async def create_base_nodes(client: MetadataClient) -> None:
     """The nodes that every broker makes sure of when it starts."""
-    for path in znodes.PERSISTENT_PATHS:
-        await client.create_recursive(path)
+    await client.create_all(znodes.PERSISTENT_PATHS)
 
 
 async def create_or_get_cluster_id(client: MetadataClient, new_cluster_id: Callable[[], str]) -> str:
@@ -55,7 +54,7 @@ async def create_or_get_cluster_id(client: MetadataClient, new_cluster_id: Calla
 
 
 async def generate_broker_id(client: MetadataClient, reserved_max_id: int = RESERVED_BROKER_MAX_ID) -> int:
-    """An id that no broker was ever given: every write of the node's data raises its version, and the version is the id."""
+    """An id that no broker was ever given: every write of the node raises its version, and the version is the id."""
     while True:
         try:
             stat = await client.tree.run(SetData(znodes.BROKER_SEQUENCE_ID, b""))
@@ -82,8 +81,8 @@ async def register_broker(
 ) -> int:
     """Register and answer the broker epoch.
 
-    A node left by this client's previous session, which the server has not cleaned up yet (KAFKA-7165), is replaced; one that
-    belongs to anybody else means that the id is taken.
+    A node left by this client's previous session, which the server has not cleaned up yet (KAFKA-7165), is replaced;
+    one that belongs to anybody else means that the id is taken.
     """
     path = znodes.broker_id_path(info.broker.id)
     data = znodes.encode_broker(info, clock.time_ms())
@@ -105,8 +104,8 @@ async def register_broker(
             return existing.stat.czxid
         if owner != previous_session_id:
             raise RegistrationRefused(
-                f"A broker is already registered on the path {path}. This probably indicates that either another broker "
-                f"with the id {info.broker.id} is running, or that its session has not timed out yet"
+                f"A broker is already registered on the path {path}. Either another broker with the id "
+                f"{info.broker.id} is running, or the session of its last run has not timed out yet"
             )
         await _delete_if_there(client, path)
 

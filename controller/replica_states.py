@@ -217,7 +217,7 @@ class ReplicaStateMachine:
     async def _remove_from_isr(
         self, broker_id: int, partitions: Sequence[TopicPartition]
     ) -> dict[TopicPartition, LeaderIsrAndControllerEpoch]:
-        """Take a broker out of the ISRs; the current leadership of every partition that could be read, changed or not."""
+        """Take a broker out of the ISRs; the leadership of every partition that could be read, changed or not."""
         context = self._context
         results: dict[TopicPartition, LeaderIsrAndControllerEpoch] = {}
         remaining = partitions

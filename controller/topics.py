@@ -182,7 +182,7 @@ class AdminManager:
     async def create_topic_with_assignment(
         self, topic: str, assignment: Mapping[int, Sequence[int]], overrides: Mapping[str, str]
     ) -> bytes:
-        """Write a topic that was validated; its id. The config comes first: the controller may act on the topic at once."""
+        """Write a validated topic; its id. The config comes first, for the controller may act on the topic at once."""
         await write_entity_config(self._client, f"topics/{topic}", overrides)
         topic_id = self._new_topic_id()
         full = {partition: ReplicaAssignment(tuple(replicas)) for partition, replicas in assignment.items()}
@@ -193,7 +193,7 @@ class AdminManager:
         return topic_id
 
     async def auto_create_topics(self, topics: Iterable[CreatableTopic]) -> dict[str, ErrorCode]:
-        """Create topics on behalf of a client that asked for metadata; what to answer for each, now, without waiting."""
+        """Create topics for a client that asked for their metadata; what to answer for each, without waiting."""
         results = await self.create_topics(list(topics), timeout_ms=0)
         started = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.TOPIC_ALREADY_EXISTS)
         return {
@@ -375,6 +375,6 @@ def _validate_manual_assignment(
     uneven = {p: len(r) for p, r in enumerate(assignments, start_id) if len(r) != replication_factor}
     if uneven:
         raise invalid(
-            f"Inconsistent replication factor between partitions, partition 0 has {replication_factor} while partitions "
-            f"[{listed(uneven)}] have replication factors [{listed(uneven.values())}], respectively."
+            f"Inconsistent replication factor between partitions, partition 0 has {replication_factor} while "
+            f"partitions [{listed(uneven)}] have replication factors [{listed(uneven.values())}], respectively."
         )
