@@ -82,6 +82,12 @@ def check_static(config: BrokerConfig) -> None:
 
 
 def _check_unserved(config: BrokerConfig) -> None:
+    for end_point in config.listeners:
+        _require(
+            end_point.security_protocol is SecurityProtocol.PLAINTEXT,
+            f"Listener {end_point} uses {end_point.security_protocol.name}, which is not supported yet; "
+            "only PLAINTEXT is.",
+        )
     _require(
         not config.value("process.roles"),
         "process.roles is set, but this broker has no KRaft mode: it joins a ZooKeeper cluster (zookeeper.connect) or "
@@ -143,10 +149,4 @@ def _check_listeners(config: BrokerConfig) -> None:
             control_plane.upper() != config.inter_broker_listener_name,
             "control.plane.listener.name, when defined, should have a different value from the inter broker listener "
             f"name. Currently they both have the value {control_plane}",
-        )
-    for end_point in config.listeners:
-        _require(
-            end_point.security_protocol is SecurityProtocol.PLAINTEXT,
-            f"Listener {end_point} uses {end_point.security_protocol.name}, which is not supported yet; "
-            "only PLAINTEXT is.",
         )

@@ -1,0 +1,148 @@
+"""The command `odradek`.
+
+`odradek serve` runs a broker until SIGTERM or SIGINT, stops it in an orderly way and exits with status 0; a second
+signal ends it at once. What it refuses to start with is said in one line on stderr, with exit status 1.
+
+Imports are made where they are needed: `odradek --help` loads neither an event loop nor a broker.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING, Final
+
+import odradek
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from odradek.broker.config import BrokerConfig
+    from odradek.broker.config_sources import Settings
+
+EXIT_REFUSED: Final = 1
+EXIT_USAGE: Final = 2
+
+_SERVE_HELP: Final = """\
+Without arguments: one node on 127.0.0.1:9092 that keeps its metadata itself, data in ./odradek-data.
+
+A configuration file is a server.properties as Apache Kafka 3.9 knows it. Settings are taken from --override, then from
+environment variables (KAFKA_LOG_DIRS for log.dirs), then from the file, then from the defaults. With zookeeper.connect
+the broker joins that cluster.
+"""
+
+_SERVE_EXAMPLES: Final = """\
+examples:
+  odradek serve
+  odradek serve --port 0 --data /tmp/kafka           a free port; the address is printed
+  odradek serve server.properties --override log.dirs=/data
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point; answers the exit status."""
+    parsed = _parser().parse_args(arguments)
+    if parsed.command == "serve":
+        return _serve(parsed)
+    _parser().print_help()
+    return EXIT_USAGE
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="odradek", description="A Kafka broker in pure Python, compatible with Apache Kafka 3.9 (ZooKeeper mode)."
+    )
+    parser.add_argument("--version", action="version", version=f"odradek {odradek.__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="command")
+    serve = commands.add_parser(
+        "serve",
+        help="run a broker",
+        description=_SERVE_HELP,
+        epilog=_SERVE_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    serve.add_argument("file", nargs="?", metavar="server.properties", help="configuration file")
+    serve.add_argument("--override", action="append", default=[], metavar="KEY=VALUE", help="set one configuration")
+    serve.add_argument("--port", type=_port, metavar="N", help="listen on this port; 0 takes a free one")
+    serve.add_argument("--host", metavar="H", help="listen on this address (127.0.0.1 if only the port is given)")
+    serve.add_argument("--data", metavar="DIR", help="keep the data here: the same as --override log.dirs=DIR")
+    serve.add_argument("--log-level", default="INFO", choices=("DEBUG", "INFO", "WARNING", "ERROR"))
+    serve.add_argument(
+        "--event-loop",
+        default="auto",
+        choices=("auto", "uvloop", "asyncio"),
+        help="auto takes uvloop where it is installed",
+    )
+    return parser
+
+
+def _port(text: str) -> int:
+    port = int(text)
+    if not 0 <= port <= 65535:
+        raise argparse.ArgumentTypeError(f"{text} is not a port")
+    return port
+
+
+def _serve(parsed: argparse.Namespace) -> int:
+    from odradek.broker.log_setup import configure_logging
+    from odradek.broker.startup_error import StartupError
+    from odradek.storage.config_def import ConfigError
+
+    configure_logging(parsed.log_level)
+    try:
+        config = _configure(parsed)
+    except (StartupError, ConfigError) as error:
+        return refuse(error)
+    from odradek.broker.daemon import run
+
+    return run(config, parsed.event_loop)
+
+
+def _configure(parsed: argparse.Namespace) -> BrokerConfig:
+    """The configuration the arguments, the environment and the file make together."""
+    from odradek.broker.config import BrokerConfig
+    from odradek.broker.config_sources import gather_settings
+
+    settings = gather_settings(
+        file=parsed.file, overrides=[*parsed.override, *_shortcuts(parsed)], environment=os.environ
+    )
+    config = BrokerConfig(settings.texts, origins=settings.origins)
+    _warn(settings, config)
+    return config
+
+
+def _shortcuts(parsed: argparse.Namespace) -> list[str]:
+    """What --port, --host and --data stand for."""
+    from odradek.broker.startup_error import StartupError
+
+    given = {override.partition("=")[0].strip() for override in parsed.override}
+    shortcuts = []
+    if parsed.port is not None or parsed.host is not None:
+        if "listeners" in given:
+            raise StartupError("--port and --host contradict --override listeners=...")
+        host = parsed.host or "127.0.0.1"
+        port = 9092 if parsed.port is None else parsed.port
+        shortcuts.append(f"listeners=PLAINTEXT://{f'[{host}]' if ':' in host else host}:{port}")
+    if parsed.data is not None:
+        if given & {"log.dirs", "log.dir"}:
+            raise StartupError("--data contradicts --override log.dirs=...")
+        shortcuts.append(f"log.dirs={parsed.data}")
+    return shortcuts
+
+
+def _warn(settings: Settings, config: BrokerConfig) -> None:
+    import logging
+
+    logger = logging.getLogger("odradek.broker")
+    for warning in settings.warnings:
+        logger.warning(warning)
+    for name in config.unknown_keys:
+        logger.warning("The configuration '%s' (from %s) is not known; ignored.", name, settings.origins[name])
+
+
+def refuse(error: BaseException) -> int:
+    """Say in one line why the broker does not start."""
+    line = " ".join(str(error).split()) or type(error).__name__
+    sys.stderr.write(f"odradek: {line}\n")
+    return EXIT_REFUSED

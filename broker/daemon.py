@@ -1,0 +1,127 @@
+"""The life of a broker process: event loop, signals, start, stop.
+
+Answers to kafka.Kafka and its shutdown hook.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import resource
+import signal
+import sys
+from typing import TYPE_CHECKING, Final
+
+import odradek
+from odradek.broker.startup_error import StartupError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.broker.config import BrokerConfig
+    from odradek.broker.server import KafkaServer
+
+logger = logging.getLogger(__name__)
+
+STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+
+GC_THRESHOLDS: Final = (50_000, 20, 50)
+"""The broker makes few cycles; looking for them every 700 objects costs more than it finds."""
+
+
+def run(config: BrokerConfig, event_loop: str) -> int:
+    """Run a broker until it is told to stop; answers the exit status."""
+    from odradek.broker.cli import refuse
+    from odradek.controller.registration import RegistrationRefused
+    from odradek.storage.config_def import ConfigError
+    from odradek.storage.log_dir import LogDirError
+
+    raise_descriptor_limit()
+    try:
+        with asyncio.Runner(loop_factory=_loop_factory(event_loop)) as runner:
+            return runner.run(_serve(config))
+    except (StartupError, ConfigError, LogDirError, RegistrationRefused, OSError) as error:
+        return refuse(error)
+
+
+async def _serve(config: BrokerConfig) -> int:
+    from odradek.broker.server import KafkaServer
+
+    stop = asyncio.Event()
+    _handle_signals(stop)
+    server = KafkaServer(config)
+    starting = asyncio.ensure_future(server.start())
+    stopping = asyncio.ensure_future(stop.wait())
+    await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    if not starting.done():
+        starting.cancel()
+        await asyncio.wait({starting})
+    if starting.cancelled():
+        await server.stop()
+        return 0
+    starting.result()
+    _announce(server, config)
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
+    await asyncio.wait({stopping, server.failed}, return_when=asyncio.FIRST_COMPLETED)
+    failure = server.failed.exception() if server.failed.done() else None
+    if failure is not None:
+        logger.critical("The broker cannot go on: %s", failure)
+    await server.stop()
+    return 0 if failure is None else 1
+
+
+def _handle_signals(stop: asyncio.Event) -> None:
+    """The first signal stops the broker in order, the second ends the process."""
+    loop = asyncio.get_running_loop()
+
+    def received(number: int) -> None:
+        if stop.is_set():
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+        logger.info("Terminating process due to signal %s", signal.Signals(number).name)
+        stop.set()
+
+    for number in STOP_SIGNALS:
+        loop.add_signal_handler(number, received, number)
+
+
+def _announce(server: KafkaServer, config: BrokerConfig) -> None:
+    """The banner on stdout, and the log line that test kits wait for."""
+    addresses = ", ".join(str(address) for address in server.addresses)
+    data = ", ".join(os.path.abspath(path) for path in config.log_dirs)
+    sys.stdout.write(
+        f"Odradek {odradek.__version__}, Kafka 3.9 protocol\n"
+        f"  listening on  {addresses}\n"
+        f"  data in       {data}\n"
+        f"  node id       {server.broker_id}\n"
+        f"  cluster id    {server.cluster_id}\n"
+    )
+    sys.stdout.flush()
+    logger.info("[KafkaServer id=%d] started", server.broker_id)
+
+
+def _loop_factory(name: str) -> Callable[[], asyncio.AbstractEventLoop]:
+    if name != "asyncio":
+        try:
+            import uvloop
+        except ImportError:
+            if name == "uvloop":
+                raise StartupError("--event-loop uvloop: uvloop is not installed") from None
+        else:
+            factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+            return factory
+    return asyncio.new_event_loop
+
+
+def raise_descriptor_limit() -> None:
+    """A broker has a descriptor for each connection and for many files."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        except (OSError, ValueError) as error:  # an unlimited hard limit is refused by some kernels
+            logger.warning("The limit of open files stays at %d: %s", soft, error)

@@ -1,0 +1,84 @@
+"""A small thread pool for calls that wait for a disk and release the GIL: fsync, unlink, reads of cold pages.
+
+Work that computes does not belong here: a computing thread takes the GIL from the event loop for milliseconds at a
+time. Results come back through `call_soon_threadsafe`, so `done` runs on the loop like everything else that touches
+state.
+
+Implements `storage.ports.IoPool`.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from typing import TYPE_CHECKING, Final, TypeVar
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+THREADS: Final = 4
+"""Enough to keep a disk busy; the work itself takes no processor time."""
+
+
+class ThreadIoPool:
+    """Threads are started when there is work for them, so that a start-up without cold reads starts none."""
+
+    __slots__ = ("_loop", "_queue", "_threads", "pending")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._queue: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self.pending = 0
+        """Submitted and not done."""
+
+    def submit(self, work: Callable[[], T], done: Callable[[T | OSError], None]) -> None:
+        """Run `work` in a thread, then `done` with its result, or the OSError it raised, on the loop."""
+
+        def run() -> None:
+            result: T | OSError
+            try:
+                result = work()
+            except OSError as error:
+                result = error
+            except BaseException as error:  # noqa: BLE001 - a bug, which belongs to the loop's handler and not to a thread
+                self._loop.call_soon_threadsafe(self._report, error)
+                return
+            self._loop.call_soon_threadsafe(finish, result)
+
+        def finish(result: T | OSError) -> None:
+            self.pending -= 1
+            done(result)
+
+        self.pending += 1
+        self._queue.put(run)
+        if len(self._threads) < min(THREADS, self.pending):
+            thread = threading.Thread(target=self._work, name=f"io-{len(self._threads)}", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def close(self) -> None:
+        """Let the threads finish what was submitted and wait for them. Results that come after this are dropped."""
+        for _ in self._threads:
+            self._queue.put(None)
+        for thread in self._threads:
+            thread.join()
+        self._threads.clear()
+
+    def _work(self) -> None:
+        while (job := self._queue.get()) is not None:
+            try:
+                job()
+            except RuntimeError:
+                # The loop was closed meanwhile: nobody is left who waits for the result.
+                logger.debug("The result of an I/O job came after the event loop was closed")
+
+    def _report(self, error: BaseException) -> None:
+        self.pending -= 1
+        self._loop.call_exception_handler({"message": "Error in an I/O job", "exception": error})
