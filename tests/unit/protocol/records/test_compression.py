@@ -232,7 +232,21 @@ def test_snappy_block_that_lies_about_its_size_allocates_nothing() -> None:
         decompress(CompressionType.SNAPPY, b"\xff\xff\xff\x07" + b"\x00" * 10, 2**40)
 
 
+@pytest.mark.parametrize("declared", [1, 7, 9])
+def test_snappy_block_that_declares_another_size_is_refused(declared: int) -> None:
+    block = bytearray(cramjam.snappy.compress_raw(b"12345678"))
+    block[0] = declared
+    with pytest.raises(DecompressionError):
+        decompress(CompressionType.SNAPPY, block)
+
+
 # zstd
+
+
+def test_zstd_content_checksum_is_verified() -> None:
+    block = b"\x19\x00\x00abc"
+    with pytest.raises(DecompressionError, match="checksum"):
+        decompress(CompressionType.ZSTD, bytes.fromhex("28b52ffd 04 58") + block + bytes(4))
 
 
 def test_zstd_frames_follow_each_other_and_skippable_ones_are_skipped() -> None:

@@ -118,3 +118,17 @@ def test_block_beyond_the_maximum_is_refused() -> None:
 
 def test_what_follows_the_end_mark_is_ignored() -> None:
     assert decompress(lz4_frame.compress(b"x", None) + b"rest") == b"x"
+
+
+def test_stored_block_behind_a_packed_one_is_limited() -> None:
+    packed = lz4_frame.compress(bytes(60_000), None)[:-4]
+    frame = packed + struct.pack("<I", 10 | 0x80000000) + b"0123456789" + END_MARK
+    assert decompress(frame, 60_010) == bytes(60_000) + b"0123456789"
+    with pytest.raises(DecompressedSizeError):
+        decompress(frame, 60_009)
+
+
+def test_content_checksum_must_be_there() -> None:
+    frame = native(TEXT, content_checksum=True, block_linked=False)
+    with pytest.raises(DecompressionError, match="prematurely"):
+        decompress(frame[:-1])

@@ -174,6 +174,27 @@ def test_contradictions_are_invalid_records(data: bytes) -> None:
         summarize(data, 1, T)
 
 
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        ONE_BYTES[:-1],
+        ONE_BYTES + b"?",
+        raw_record(ONE_BYTES[1:5]),
+        raw_record(b"\x00\x00\x00" + write_varint(5) + b"k"),
+    ],
+    ids=["no bytes", "truncated", "bytes behind the last record", "no value", "key beyond the record"],
+)
+def test_walk_over_keys_refuses_what_it_looks_at(data: bytes) -> None:
+    with pytest.raises(InvalidRecordError):
+        list(read_keys(data, 1))
+
+
+def test_key_that_reaches_into_the_next_record_is_refused() -> None:
+    with pytest.raises(InvalidRecordError, match="Invalid record size"):
+        list(read_keys(raw_record(b"\x00\x00\x00" + write_varint(5) + b"k") + ONE_BYTES, 2))
+
+
 def test_the_last_record_comes_only_when_nothing_follows_it() -> None:
     two = encoded(ONE, ONE._replace(offset=1))
     walk = read_records(two + b"?", 2, 0, T, -1, None)
