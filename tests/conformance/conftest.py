@@ -17,8 +17,10 @@ from tests.support.apache import ApacheBroker, ZooKeeper
 from tests.support.broker import Broker
 from tests.support.odradek_process import OdradekBroker
 from tests.support.tools import Tools
+from tests.support.transcript import Transcript
 
 NewBroker = Callable[..., Broker]
+GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "transcripts"
 
 
 @pytest.fixture(scope="session")
@@ -88,3 +90,17 @@ def unique() -> Callable[[str], str]:
     session = secrets.token_hex(3)
     counter = itertools.count(1)
     return lambda stem: f"{stem}-{session}-{next(counter)}"
+
+
+@pytest.fixture
+def transcript(
+    broker: Broker, unique: Callable[[str], str], request: pytest.FixtureRequest, target: str
+) -> Iterator[Transcript]:
+    """Requests whose answers are compared with those of Apache Kafka in `tests/golden/transcripts`."""
+    record = bool(request.config.getoption("--record"))
+    if record and target != "apache":
+        pytest.fail("--record needs --target apache: golden answers come from Apache Kafka alone")
+    name = request.node.name.removeprefix("test_")
+    written = Transcript(broker, unique, GOLDEN / request.path.stem.removeprefix("test_transcripts_") / f"{name}.json")
+    yield written.with_internal_topics()
+    written.finish(record=record)

@@ -21,6 +21,7 @@ FAST_SETTINGS: Mapping[str, str] = {
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
     "zookeeper.session.timeout.ms": "6000",
     "log.cleaner.dedupe.buffer.size": "16777216",
+    "log.retention.ms": "-1",  # tests write records of long ago
 }
 
 

@@ -83,6 +83,10 @@ class InMemoryCoordinatorLog:
             released += 1
         return released
 
+    def forget_waiting(self) -> None:
+        """Whoever waits for these appends is gone; the records are in the log."""
+        self._waiting.clear()
+
     @property
     def held_count(self) -> int:
         return len(self._waiting)

@@ -1,0 +1,194 @@
+"""Transcripts: a list of requests with the answers Apache Kafka gave to them, recorded once and compared ever after.
+
+A test writes down requests; `Transcript` sends them, writes the answers as plain JSON with everything that differs from
+run to run replaced by a name (topics, members, ids, addresses, times), and compares with the golden file of the test.
+`pytest tests/conformance --target apache --record` writes those files; without `--record` Apache Kafka is held against
+them too, so that an answer which is not stable is found at once.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Self
+
+from odradek.protocol.api import ApiKey
+from odradek.protocol.primitives import ZERO_UUID
+from odradek.protocol.schema import Kind, Request, Response, Struct
+from tests.support.broker import Broker
+from tests.support.raw_client import ConnectionClosedError, RawClient
+from tests.support.requests import build
+from tests.support.waiting import eventually
+
+Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
+
+CLOSED = "connection closed"
+NO_ANSWER = "no answer"
+UUID_TEXT = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+NOW_TEXT = re.compile(r"-?\b(?!16000000)\d{13,}\b")  # a time of today, or one computed from it
+# Fields that say where, when and under which random id; their presence is compared, their value is not.
+VOLATILE = {
+    "port": "<port>",
+    "cluster_id": "<cluster>",
+    "session_id": "<session>",
+    "producer_id": "<producer>",
+    "log_append_time_ms": "<time>",
+    "usable_bytes": "<bytes>",
+    "total_bytes": "<bytes>",
+    "broker_epoch": "<epoch>",
+    "last_timestamp": "<time>",
+}
+
+
+class Transcript:
+    """The requests of one test and their answers, in order. Labels are unique within a transcript."""
+
+    def __init__(self, broker: Broker, unique: Callable[[str], str], golden: Path) -> None:
+        self.broker = broker
+        self._unique = unique
+        self._golden = golden
+        self._names: dict[str, str] = {}
+        self._members: dict[str, str] = {}
+        self._client: RawClient | None = None
+        self._others: list[RawClient] = []
+        self.answers: dict[str, Plain] = {}
+
+    @property
+    def client(self) -> RawClient:
+        """The connection in use; a new one after the broker closed the last."""
+        if self._client is None:
+            self._client = RawClient(self.broker.host, self.broker.port)
+        return self._client
+
+    def name(self, stem: str) -> str:
+        """A topic or group name that is new in this run and appears as `<stem>` in the transcript."""
+        name = self._unique(stem)
+        self._names[name] = f"<{stem}>"
+        return name
+
+    def hide(self, value: str, name: str) -> str:
+        """Write `value` as `<name>` from now on."""
+        self._names[value] = f"<{name}>"
+        return value
+
+    def call(self, label: str, request: Request, version: int) -> Response | None:
+        """Send, note the answer under `label`, and return it; None when the connection was closed instead."""
+        try:
+            response = self.client.call(request, version)
+        except ConnectionClosedError:
+            self.disconnect()
+            self.note(label, CLOSED)
+            return None
+        except TimeoutError:
+            self.disconnect()
+            self.note(label, NO_ANSWER)
+            return None
+        self.note(label, self.plain(response, version))
+        return response
+
+    def sweep(self, label: str, versions: Iterable[int], request: Callable[[int], Request]) -> None:
+        """The same request in each of `versions`."""
+        for version in versions:
+            self.call(f"{label} v{version}", request(version), version)
+
+    def quietly(self, request: Request, version: int) -> Response:
+        """Send a request whose answer is no part of the transcript."""
+        return self.client.call(request, version)
+
+    def until_accepted(self, request: Request, version: int) -> Response:
+        """Send a request until its answer is not "loading" or "no coordinator": some things are set up on first use."""
+        return eventually(
+            lambda: self.quietly(request, version),
+            accept=lambda answer: getattr(answer, "error_code", 0) not in (14, 15),
+        )
+
+    def with_internal_topics(self) -> Self:
+        """See to it that the internal topics exist, which otherwise depends on the tests before."""
+        for key_type in (0, 1):
+            self.until_accepted(build(ApiKey.FIND_COORDINATOR, key="any", key_type=key_type), 2)
+        return self
+
+    def member(self, client_id: str = "raw") -> RawClient:
+        """A connection of its own, for requests that wait while others go on."""
+        connection = RawClient(self.broker.host, self.broker.port, client_id)
+        self._others.append(connection)
+        return connection
+
+    def receive(self, label: str, connection: RawClient, api_key: int, version: int) -> Response:
+        """Note the answer to the last request of `connection`."""
+        response = connection.receive(api_key, version)
+        self.note(label, self.plain(response, version))
+        return response
+
+    def note(self, label: str, answer: Plain) -> None:
+        assert label not in self.answers, f"two answers called {label!r}"
+        self.answers[label] = answer
+
+    def disconnect(self) -> None:
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    def finish(self, *, record: bool) -> None:
+        """Compare with the golden file, or write it."""
+        for connection in self._others:
+            connection.close()
+        self.disconnect()
+        if record:
+            self._golden.parent.mkdir(parents=True, exist_ok=True)
+            lines = (f"{json.dumps(label)}: {json.dumps(answer)}" for label, answer in self.answers.items())
+            self._golden.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+            return
+        expected: dict[str, Plain] = json.loads(self._golden.read_text())
+        assert list(self.answers) == list(expected), "the transcript was not recorded with these requests: --record"
+        differences = [
+            f"{label}\n    golden: {json.dumps(expected[label])}\n    answer: {json.dumps(answer)}"
+            for label, answer in self.answers.items()
+            if answer != expected[label]
+        ]
+        assert not differences, f"{len(differences)} of {len(expected)} answers differ:\n" + "\n".join(differences)
+
+    def plain(self, struct: Struct, version: int) -> dict[str, Plain]:
+        """The fields that exist in `version`, without their bulk: what a reader of the golden file wants to see."""
+        result: dict[str, Plain] = {}
+        for field in struct.FIELDS:
+            if not field.versions.covers(version) and not field.tagged.covers(version):
+                continue
+            value = getattr(struct, field.name)
+            if field.name in VOLATILE and value not in (None, -1, 0):
+                result[field.name] = VOLATILE[field.name]
+            elif field.kind is Kind.UUID:
+                result[field.name] = None if value == ZERO_UUID else "<uuid>"
+            else:
+                result[field.name] = self._plain_value(value, version)
+        return result
+
+    def _plain_value(self, value: object, version: int) -> Plain:
+        match value:
+            case Struct():
+                return self.plain(value, version)
+            case list():
+                ordered = sorted(value, key=_member_order) if value and hasattr(value[0], "member_id") else value
+                return [self._plain_value(item, version) for item in ordered]
+            case bytes() | bytearray() | memoryview():
+                return "<uuid>" if isinstance(value, bytes) and len(value) == 16 else bytes(value).hex()
+            case str():
+                return self._text(value)
+            case None | bool() | int() | float():
+                return value
+        raise TypeError(f"a field of type {type(value)}")
+
+    def _text(self, text: str) -> str:
+        for value, name in sorted(self._names.items(), key=lambda item: -len(item[0])):
+            text = text.replace(value, name)
+        text = text.replace(self.broker.bootstrap, "<address>").replace(str(self.broker.log_dir), "<log dir>")
+        text = NOW_TEXT.sub("<time>", text)
+        return UUID_TEXT.sub(lambda found: self._members.setdefault(found[0], f"<id {len(self._members) + 1}>"), text)
+
+
+def _member_order(member: Struct) -> tuple[bytes, str]:
+    """Members come in the order of a hash map; in a transcript by what they told of themselves."""
+    metadata = getattr(member, "metadata", None) or getattr(member, "member_metadata", b"")
+    return bytes(metadata), getattr(member, "client_id", "")
