@@ -13,6 +13,7 @@ What is wrong is said in one line, as a `SetupError`.
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import re
 import shutil
@@ -191,6 +192,8 @@ def spark_session(
             builder = builder.config(key, value)
     for key, value in (conf or {}).items():
         builder = builder.config(key, value)
+    if log_level == DEFAULT_LOG_LEVEL:  # PySpark's own account of a failed analysis, JSON with a stack trace in it
+        logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
     try:
         with children_ignoring_sigterm():
             return builder.getOrCreate()

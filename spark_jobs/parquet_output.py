@@ -1,0 +1,116 @@
+"""The folder a streaming query writes Parquet to, together with its checkpoint: do they fit, and what was left behind.
+
+Spark's file sink writes the files of a batch under names of their own and then, in one step, the list of them into
+`_spark_metadata`. Whoever reads the folder through Spark sees what is listed only, so each record once. A run that was
+killed within a batch leaves files that are in no list: only a reader that ignores `_spark_metadata` (DuckDB, pandas, a
+copy) sees them, and for its sake they are removed here, so that it too sees each record once.
+
+When they may go: a batch is listed once, by whoever is first. Files that were there before the checkpoint's latest
+batch was looked up belong to it or to earlier ones, and once that batch is listed, none of them can enter a list any
+more, not even by a run that was thought dead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject
+    from pyspark.sql import SparkSession
+
+SINK_LOG = "_spark_metadata"
+BATCH_FILE = re.compile(r"(\d+)(?:\.compact)?")
+NO_BATCH = -1
+
+
+class OutputError(Exception):
+    """The output cannot be used with this checkpoint; the message is one line."""
+
+
+def check_pair(*, output: str, checkpoint: str, listed: int, planned: int, has_sink_log: bool, has_data: bool) -> None:
+    """Refuse an output and a checkpoint of different jobs: Spark would take it, and skip batches it believes done.
+
+    `listed` is the last batch in the output's list, `planned` the last one that the checkpoint has offsets for.
+    A batch is planned, then listed, then the next one is planned.
+    """
+    if has_data and not has_sink_log:
+        raise OutputError(f"the output {output} holds files that no such job wrote: choose an empty folder")
+    if listed in (planned, planned - 1):
+        return
+    if planned == NO_BATCH:
+        raise OutputError(f"the output {output} was written with another checkpoint than {checkpoint}, which is empty")
+    raise OutputError(
+        f"the output {output} ends with batch {listed} and the checkpoint {checkpoint} with batch {planned}: "
+        "they are not of the same job"
+    )
+
+
+def last_batch(names: Iterable[str]) -> int:
+    """The highest batch number among the file names of a Spark log folder (`12`, or `9.compact`)."""
+    return max((int(found[1]) for name in names if (found := BATCH_FILE.fullmatch(name))), default=NO_BATCH)
+
+
+class ParquetOutput:
+    """An output folder and its checkpoint, on any file system that Spark knows."""
+
+    def __init__(self, spark: SparkSession, output: str, checkpoint: str) -> None:
+        self._spark = spark
+        self._output = output
+        self._checkpoint = checkpoint
+        self._planned = NO_BATCH
+        self._suspects: dict[str, str] = {}  # name -> path
+
+    def open(self) -> None:
+        """Look at both before the query starts: do they fit, and what is there that may have been left behind?"""
+        self._suspects = self._files()  # before the checkpoint is looked at: see above
+        names = self._names(self._output)
+        self._planned = last_batch(self._names(f"{self._checkpoint}/offsets"))
+        listed = last_batch(self._names(f"{self._output}/{SINK_LOG}"))
+        check_pair(
+            output=self._output,
+            checkpoint=self._checkpoint,
+            listed=listed,
+            planned=self._planned,
+            has_sink_log=SINK_LOG in names,
+            has_data=any(not name.startswith(("_", ".")) for name in names),
+        )
+        self.batch_listed(listed)
+
+    def batch_listed(self, number: int) -> None:
+        """A batch is in the output's list: remove, once, what earlier runs left behind up to the batch they died in."""
+        if not self._suspects or number < self._planned:
+            return
+        for name in self._suspects.keys() - self._listed_files():
+            self._file_system(self._output).delete(self._path(self._suspects[name]), False)
+        self._suspects = {}
+
+    def _listed_files(self) -> set[str]:
+        """The names of the files in the output's list; Spark makes them unique."""
+        frame = self._spark.read.schema("value BINARY").parquet(self._output)
+        return {path.rpartition("/")[2] for path in frame.inputFiles()}
+
+    def _files(self) -> dict[str, str]:
+        """The Parquet files in the folder, whoever wrote them."""
+        files: dict[str, str] = {}
+        if self._names(self._output):
+            found = self._file_system(self._output).listFiles(self._path(self._output), True)
+            while found.hasNext():
+                path = found.next().getPath()
+                if path.getName().endswith(".parquet"):
+                    files[path.getName()] = path.toString()
+        return files
+
+    def _names(self, folder: str) -> list[str]:
+        """The names in a folder; none if it is not there."""
+        path, file_system = self._path(folder), self._file_system(folder)
+        if not file_system.exists(path):
+            return []
+        return [status.getPath().getName() for status in file_system.listStatus(path)]
+
+    def _path(self, text: str) -> JavaObject:
+        return self._spark._jvm.org.apache.hadoop.fs.Path(text)
+
+    def _file_system(self, text: str) -> JavaObject:
+        return self._path(text).getFileSystem(self._spark._jsc.hadoopConfiguration())
