@@ -68,12 +68,15 @@ class SlicedWork:
         deadline_ms = self._clock.monotonic_ms() + SLICE_MS
         steps = 0
         while self._queue:
-            for _ in self._queue[0]:
+            work = self._queue.popleft()
+            if self._queue:
+                self._schedule()  # the rest must not depend on this one going well
+            for _ in work:
                 steps += 1
                 if steps % CLOCK_CHECK_INTERVAL == 0 and self._clock.monotonic_ms() >= deadline_ms:
+                    self._queue.appendleft(work)
                     self._schedule()
                     return
-            self._queue.popleft()
 
 
 class PartitionOwnership:
@@ -93,7 +96,8 @@ class PartitionOwnership:
         self._load = load
         self._on_unload = on_unload
         self._owned: set[int] = set()
-        self._loading: set[int] = set()
+        # Each load has a token of its own, so that one that was abandoned does not mistake a later one for itself.
+        self._loading: dict[int, object] = {}
         self._epochs: dict[int, int] = {}
 
     def is_owned(self, partition: int) -> bool:
@@ -114,8 +118,8 @@ class PartitionOwnership:
         if partition in self._owned or partition in self._loading:
             return
         _log.info("Loading %s-%d for epoch %d", self._name, partition, epoch)
-        self._loading.add(partition)
-        self._work.submit(self._loading_steps(partition, self._epochs[partition]))
+        token = self._loading[partition] = object()
+        self._work.submit(self._loading_steps(partition, token))
 
     def resign(self, partition: int, epoch: int | None) -> None:
         """This broker does not lead the partition any more; without an epoch (the replica is deleted)
@@ -126,11 +130,11 @@ class PartitionOwnership:
             return
         _log.info("Unloading %s-%d", self._name, partition)
         self._owned.discard(partition)
-        self._loading.discard(partition)
+        self._loading.pop(partition, None)
         self._on_unload(partition)
 
     def resign_all(self) -> None:
-        for partition in sorted(self._owned | self._loading):
+        for partition in sorted(self._owned | self._loading.keys()):
             self.resign(partition, None)
 
     def _accept_epoch(self, partition: int, epoch: int) -> bool:
@@ -140,21 +144,17 @@ class PartitionOwnership:
         self._epochs[partition] = epoch
         return True
 
-    def _loading_steps(self, partition: int, token: int) -> Steps:
-        steps = self._load(partition)
-        while True:
-            if partition not in self._loading:
-                steps.close()
-                return
-            try:
-                next(steps)
-            except StopIteration:
-                break
-            except (KafkaError, CorruptRecordError, OSError) as error:
-                # As Kafka does: better a coordinator without this partition's past than none at all.
-                _log.error("Error loading %s-%d: %s", self._name, partition, error)
-                break
-            yield
-        self._loading.discard(partition)
-        self._owned.add(partition)
-        _log.info("Finished loading %s-%d", self._name, partition)
+    def _loading_steps(self, partition: int, token: object) -> Steps:
+        try:
+            for _ in self._load(partition):
+                yield
+                if self._loading.get(partition) is not token:
+                    return
+        except (KafkaError, CorruptRecordError, OSError) as error:
+            _log.error("Error loading %s-%d: %s", self._name, partition, error)
+        finally:
+            # Whatever went wrong: better a coordinator without this partition's past than none at all (as in Kafka).
+            if self._loading.get(partition) is token:
+                del self._loading[partition]
+                self._owned.add(partition)
+                _log.info("Finished loading %s-%d", self._name, partition)
