@@ -97,6 +97,16 @@ class BrokerConfig(BrokerConfigValues):
         return self._settings
 
     @property
+    def dynamic_defaults(self) -> Mapping[str, str]:
+        """The dynamic values that hold for all brokers."""
+        return self._dynamic_default
+
+    @property
+    def dynamic_values(self) -> Mapping[str, str]:
+        """The dynamic values of this broker alone."""
+        return self._dynamic_broker
+
+    @property
     def uses_zookeeper(self) -> bool:
         return self.zookeeper_connect is not None
 

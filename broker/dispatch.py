@@ -16,6 +16,7 @@ Answers to KafkaApis.handle and RequestContext.parseRequest.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -31,7 +32,7 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.headers import RequestHeader, UnsupportedVersionError, decode_request_header
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Coroutine, Mapping
 
     from odradek.broker.network.connection import Connection
     from odradek.broker.services import Services
@@ -73,12 +74,13 @@ class Route:
 class Dispatcher:
     """Gives each request to the handler of its API."""
 
-    __slots__ = ("_handlers", "_routes", "_services")
+    __slots__ = ("_handlers", "_routes", "_services", "_tasks")
 
     def __init__(self, services: Services, handlers: Mapping[ApiKey, str] = HANDLERS) -> None:
         self._services = services
         self._handlers = handlers
         self._routes: dict[int, Route] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
 
     def dispatch(self, connection: Connection, frame: memoryview, received_ms: int) -> None:
         """Have one request handled. Never raises; refusals close the connection."""
@@ -99,15 +101,31 @@ class Dispatcher:
         connection.begin(ctx)
         try:
             route.handle(self._services, ctx, request)
-        except KafkaError as error:
-            if ctx.is_answered:
-                logger.exception("Refused after it was answered: %r", header)
-            else:
-                route.refuse(ctx, request, error)
-        except Exception:
-            logger.exception("Error when handling request %r from %s", header, connection.client_host)
-            if not ctx.is_answered:
-                route.refuse(ctx, request, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
+        except Exception as error:  # noqa: BLE001 - told apart, and logged if it is a bug
+            self._refuse(route, ctx, request, error)
+
+    def spawn(self, ctx: RequestContext, request: Request, work: Coroutine[object, object, None]) -> None:
+        """Go on with a request in a task, for handlers that wait for the controller. Implements `services.Spawn`."""
+        task = asyncio.get_running_loop().create_task(self._run(ctx, request, work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _run(self, ctx: RequestContext, request: Request, work: Coroutine[object, object, None]) -> None:
+        try:
+            await work
+        except Exception as error:  # noqa: BLE001 - as above
+            self._refuse(self._routes[ctx.header.api_key], ctx, request, error)
+
+    def _refuse(self, route: Route, ctx: RequestContext, request: Request, error: Exception) -> None:
+        if not isinstance(error, KafkaError):
+            logger.error(
+                "Error when handling request %r from %s", ctx.header, ctx.connection.client_host, exc_info=error
+            )
+            error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+        if ctx.is_answered:
+            logger.error("Refused after it was answered: %r", ctx.header, exc_info=error)
+        else:
+            route.refuse(ctx, request, error)
 
     def _load(self, header: RequestHeader) -> Route:
         key = ApiKey(header.api_key)

@@ -24,16 +24,22 @@ STOP_REPLICA_VERSION = 4
 class OwnBroker:
     """The controller's way to the broker it lives in."""
 
-    def __init__(self, broker: Services) -> None:
+    def __init__(self) -> None:
+        self._broker: Services | None = None
+
+    def serve(self, broker: Services) -> None:
+        """From here on requests are handled by `broker`; the controller is built before it is."""
         self._broker = broker
 
     async def handle(self, request: ControlRequest) -> ControlResponse:
         """Apply a control request; the answer comes when what it changed is durable."""
+        broker = self._broker
+        assert broker is not None, "the controller sent a request before the broker was wired"
         answered: asyncio.Future[ControlResponse] = asyncio.get_running_loop().create_future()
         if isinstance(request, LeaderAndIsrRequest):
-            leader_and_isr.apply(self._broker, request, LEADER_AND_ISR_VERSION, answered.set_result)
+            leader_and_isr.apply(broker, request, LEADER_AND_ISR_VERSION, answered.set_result)
         elif isinstance(request, StopReplicaRequest):
-            stop_replica.apply(self._broker, request, STOP_REPLICA_VERSION, answered.set_result)
+            stop_replica.apply(broker, request, STOP_REPLICA_VERSION, answered.set_result)
         else:
-            update_metadata.apply(self._broker, request, UPDATE_METADATA_VERSION, answered.set_result)
+            update_metadata.apply(broker, request, UPDATE_METADATA_VERSION, answered.set_result)
         return await answered

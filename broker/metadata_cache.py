@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from odradek.controller.topic_names import INTERNAL_TOPICS
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
 from odradek.protocol.messages.update_metadata import UpdateMetadataPartitionState, UpdateMetadataRequest
@@ -21,10 +22,6 @@ from odradek.protocol.topic_partition import TopicPartition
 
 NO_LEADER = -1
 LEADER_DURING_DELETE = -2
-
-GROUP_METADATA_TOPIC = "__consumer_offsets"
-TRANSACTION_STATE_TOPIC = "__transaction_state"
-INTERNAL_TOPICS = frozenset((GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.broker.isr import Replica, effective_min_isr, high_watermark_candidate
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.storage.legacy_offsets import legacy_offsets_before
 from odradek.storage.offsets import LogOffsetMetadata, TimestampAndOffset
 
 if TYPE_CHECKING:
@@ -334,7 +335,7 @@ class Partition:
             log.log_start_offset,
             log.log_end_offset_metadata,
             log.high_watermark_metadata,
-            log.last_stable_offset_metadata,
+            log.watermarks.last_stable_metadata,
         )
 
     def fetch_offset_for_timestamp(
@@ -377,7 +378,7 @@ class Partition:
     ) -> list[int]:
         """ListOffsets v0: segment start offsets in descending order; a consumer's are capped by the high watermark."""
         log = self.log_for(-1, leader_only)
-        offsets = log.legacy_offsets_before(timestamp, max_offsets)
+        offsets = legacy_offsets_before(log, timestamp, max_offsets, self._clock.time_ms())
         high_watermark = log.high_watermark
         if is_consumer and any(offset > high_watermark for offset in offsets):
             return [high_watermark, *(offset for offset in offsets if offset <= high_watermark)]

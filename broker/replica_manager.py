@@ -12,13 +12,14 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING
 
 from odradek.broker.delayed_delete_records import DelayedDeleteRecords
 from odradek.broker.delayed_fetch import DelayedFetch
 from odradek.broker.delayed_produce import DelayedProduce
-from odradek.broker.metadata_cache import INTERNAL_TOPICS
 from odradek.broker.partition import EPOCH_DURING_DELETE, NO_LEADER_EPOCH, Partition
+from odradek.controller.topic_names import INTERNAL_TOPICS
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.topic_partition import TopicPartition
@@ -61,7 +62,8 @@ class Hosted(Enum):
 class AppendResult:
     """One partition's part of a Produce answer. Offsets and times are -1 where unknown.
 
-    `required_offset`: what the high watermark must reach before acks=-1 is answered.
+    `required_offset`: what the high watermark must reach before acks=-1 is answered. `flush_required`: the topic's
+    flush policy wants the records on the disk before any answer.
     """
 
     error: ErrorCode = ErrorCode.NONE
@@ -71,6 +73,7 @@ class AppendResult:
     log_append_time_ms: int = -1
     log_start_offset: int = -1
     required_offset: int = 0
+    flush_required: bool = False
     record_errors: Sequence[tuple[int, str | None]] = ()
 
 
@@ -216,11 +219,37 @@ class ReplicaManager:
         for topic_partition, result in results.items():
             if result.error == ErrorCode.NONE:
                 self.complete_delayed(topic_partition)
-        if required_acks == -1 and pending and not self._all_reached(results):
-            operation = DelayedProduce(timeout_ms, results, self, respond)
-            self.produce_purgatory.try_complete_else_watch(operation, list(results))
+
+        def answer() -> None:
+            if required_acks == -1 and pending and not self._all_reached(results):
+                operation = DelayedProduce(timeout_ms, results, self, respond)
+                self.produce_purgatory.try_complete_else_watch(operation, list(results))
+            else:
+                respond(results)
+
+        if pending and any(result.flush_required for result in results.values()):
+            self._when_flushed(results, answer)
         else:
-            respond(results)
+            answer()
+
+    def _when_flushed(self, results: Mapping[TopicPartition, AppendResult], answer: Callable[[], None]) -> None:
+        """Call `answer` once every append that asks for it is on the disk; many appends share one fsync."""
+        waiting = 1
+
+        def flushed(result: AppendResult | None, error: OSError | None) -> None:
+            nonlocal waiting
+            if result is not None and error is not None:
+                result.error = ErrorCode.KAFKA_STORAGE_ERROR
+            waiting -= 1
+            if not waiting:
+                answer()
+
+        for topic_partition, result in results.items():
+            hosted = self.hosted(topic_partition)
+            if result.flush_required and hosted is not None and hosted.log is not None:
+                waiting += 1
+                hosted.log.when_flushed(result.required_offset, partial(flushed, result))
+        flushed(None, None)
 
     def _all_reached(self, results: Mapping[TopicPartition, AppendResult]) -> bool:
         """Whether acks=-1 can be answered at once, as it can be on every partition without followers."""
@@ -265,6 +294,7 @@ class ReplicaManager:
             log_append_time_ms=info.log_append_time,
             log_start_offset=info.log_start_offset,
             required_offset=info.last_offset + 1,
+            flush_required=info.flush_required,
         )
 
     def _log_start_offset(self, topic_partition: TopicPartition) -> int:
@@ -388,6 +418,20 @@ class ReplicaManager:
         except KafkaError as error:
             return DeleteRecordsResult(error=error.code)
         return DeleteRecordsResult(requested_offset=requested, low_watermark=low_watermark)
+
+    # Failed directories
+
+    def is_offline(self, topic_partition: TopicPartition) -> bool:
+        return self._partitions.get(topic_partition) is Hosted.OFFLINE
+
+    def handle_log_dir_failure(self, topic_partitions: Sequence[TopicPartition]) -> None:
+        """A log directory failed: its partitions are answered KAFKA_STORAGE_ERROR from now on."""
+        for topic_partition in topic_partitions:
+            hosted = self._partitions.get(topic_partition)
+            if isinstance(hosted, Partition):
+                hosted.close()
+            self._partitions[topic_partition] = Hosted.OFFLINE
+            self.complete_delayed(topic_partition)
 
     # What the controller asks
 
@@ -521,13 +565,7 @@ class ReplicaManager:
 
     def checkpoint_high_watermarks(self) -> None:
         """Write each hosted log's high watermark to its directory's ``replication-offset-checkpoint``."""
-        self._log_manager.checkpoint_high_watermarks(
-            {
-                partition.topic_partition: partition.log.high_watermark
-                for partition in self.online_partitions()
-                if partition.log is not None
-            }
-        )
+        self._log_manager.checkpoint_high_watermarks()
 
     def _schedule_high_watermark_checkpoint(self) -> None:
         if not self._stopped:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from odradek.broker.config import BrokerConfig
@@ -13,12 +13,24 @@ if TYPE_CHECKING:
     from odradek.broker.metadata_cache import MetadataCache
     from odradek.broker.producer_ids import ProducerIdManager
     from odradek.broker.replica_manager import ReplicaManager
+    from odradek.broker.request import RequestContext
+    from odradek.broker.topic_waits import TopicWaits
+    from odradek.controller.configs import ConfigAdmin
     from odradek.controller.controller import Controller
+    from odradek.controller.topics import AdminManager
     from odradek.coordinator.group.coordinator import GroupCoordinator
+    from odradek.protocol.schema import Request
     from odradek.storage.log_manager import LogManager
     from odradek.storage.ports import IoPool
     from odradek.timer.clock import Clock
     from odradek.timer.system_timer import SystemTimer
+
+
+class Spawn(Protocol):
+    """Runs a coroutine in the server's task group, for handlers that wait for the controller."""
+
+    def __call__(self, ctx: RequestContext, request: Request, work: Coroutine[object, object, None], /) -> None:
+        """Run `work`; what it raises is answered as if the handler of `request` had raised it."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -35,7 +47,10 @@ class Services:
     fetch_sessions: FetchSessionCache
     group_coordinator: GroupCoordinator
     controller: Controller
+    admin: AdminManager
+    config_admin: ConfigAdmin
     topic_creator: TopicCreator
+    topic_waits: TopicWaits
     producer_ids: ProducerIdManager
-    spawn: Callable[[Coroutine[Any, Any, None]], None]
-    """Runs a coroutine in the server's task group: for handlers that wait for the controller."""
+    spawn: Spawn = field(init=False)
+    """Set by the dispatcher, which knows how each API is refused."""

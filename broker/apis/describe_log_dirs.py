@@ -21,7 +21,7 @@ from odradek.protocol.topic_partition import TopicPartition
 if TYPE_CHECKING:
     from odradek.broker.request import RequestContext
     from odradek.broker.services import Services
-    from odradek.storage.unified_log import UnifiedLog
+    from odradek.storage.log_dir import LogDir
 
 UNKNOWN_BYTES = -1
 
@@ -30,37 +30,29 @@ def handle(broker: Services, ctx: RequestContext, request: DescribeLogDirsReques
     wanted: set[TopicPartition] | None = None
     if request.topics is not None:
         wanted = {TopicPartition(topic.topic, index) for topic in request.topics for index in topic.partitions}
-    by_dir: dict[str, list[UnifiedLog]] = {}
-    for log in broker.log_manager.all_logs():
-        if wanted is None or log.topic_partition in wanted:
-            by_dir.setdefault(os.path.dirname(log.dir), []).append(log)
-    offline = set(broker.log_manager.offline_log_dirs())
     ctx.reply(
-        DescribeLogDirsResponse(
-            results=[
-                DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=path)
-                if path in offline
-                else _describe(path, by_dir.get(path, []))
-                for path in broker.log_manager.log_dir_paths()
-            ]
-        )
+        DescribeLogDirsResponse(results=[_describe(broker, log_dir, wanted) for log_dir in broker.log_manager.log_dirs])
     )
 
 
-def _describe(path: str, logs: list[UnifiedLog]) -> DescribeLogDirsResult:
+def _describe(broker: Services, log_dir: LogDir, wanted: set[TopicPartition] | None) -> DescribeLogDirsResult:
+    if not log_dir.is_online:
+        return DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=log_dir.path)
     topics: dict[str, list[DescribeLogDirsPartition]] = {}
-    for log in logs:
+    for log in broker.log_manager.logs_in(log_dir):
+        if wanted is not None and log.topic_partition not in wanted:
+            continue
         topics.setdefault(log.topic_partition.topic, []).append(
             DescribeLogDirsPartition(
                 partition_index=log.topic_partition.partition,
                 partition_size=log.size,
                 offset_lag=max(log.high_watermark - log.log_end_offset, 0),
-                is_future_key=False,
+                is_future_key=log.is_future,
             )
         )
-    total, usable = _space(path)
+    total, usable = _space(log_dir.path)
     return DescribeLogDirsResult(
-        log_dir=path,
+        log_dir=log_dir.path,
         topics=[DescribeLogDirsTopic(name=name, partitions=partitions) for name, partitions in topics.items()],
         total_bytes=total,
         usable_bytes=usable,

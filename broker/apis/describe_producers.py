@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.internal_topics import is_valid_topic_name
+from odradek.controller.topic_names import is_valid_topic_name
 from odradek.protocol.errors import DEFAULT_MESSAGES, ErrorCode
 from odradek.protocol.messages.describe_producers import (
     DescribeProducersRequest,
@@ -54,13 +54,13 @@ def _partition(broker: Services, topic_partition: TopicPartition) -> PartitionRe
         partition_index=topic_partition.partition,
         active_producers=[
             ProducerState(
-                producer_id=producer.producer_id,
+                producer_id=producer_id,
                 producer_epoch=producer.producer_epoch,
-                last_sequence=producer.last_sequence,
+                last_sequence=producer.last_seq,
                 last_timestamp=producer.last_timestamp,
                 coordinator_epoch=producer.coordinator_epoch,
-                current_txn_start_offset=producer.current_txn_start_offset,
+                current_txn_start_offset=producer.current_txn_first_offset,
             )
-            for producer in hosted.log.active_producers()
+            for producer_id, producer in hosted.log.active_producers().items()
         ],
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.leaders import reachable_node
-from odradek.broker.metadata_cache import GROUP_METADATA_TOPIC
+from odradek.controller.topic_names import GROUP_METADATA_TOPIC
 from odradek.protocol.errors import DEFAULT_MESSAGES, ErrorCode, KafkaError
 from odradek.protocol.messages.find_coordinator import (
     Coordinator,

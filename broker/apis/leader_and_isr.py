@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.broker_epoch import is_stale
-from odradek.broker.metadata_cache import GROUP_METADATA_TOPIC
+from odradek.controller.topic_names import GROUP_METADATA_TOPIC
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.leader_and_isr import (
     LeaderAndIsrPartitionError,
@@ -54,8 +54,13 @@ def apply(
     except KafkaError as error:
         respond(error_response(request, version, error.code))
         return
-    response = _response(request, version, errors)
-    broker.log_manager.when_durable(lambda: respond(response))
+
+    def durable(failure: OSError | None) -> None:
+        if failure is not None:
+            errors.update((tp, ErrorCode.KAFKA_STORAGE_ERROR) for tp in errors if broker.replica_manager.is_offline(tp))
+        respond(_response(request, version, errors))
+
+    broker.log_manager.when_durable(durable)
 
 
 def _move_coordinators(broker: Services, leaders: Sequence[Partition], followers: Sequence[Partition]) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.apis.authorized_operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
 from odradek.broker.apis.leaders import reachable_nodes
-from odradek.broker.internal_topics import INTERNAL_TOPICS, is_valid_topic_name
+from odradek.controller.topic_names import INTERNAL_TOPICS, is_valid_topic_name
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.metadata import (
     MetadataRequest,
@@ -77,7 +77,7 @@ def handle(broker: Services, ctx: RequestContext, request: MetadataRequest) -> N
                 answers.extend(await broker.topic_creator.create_automatically(missing))
                 ctx.reply(_response(broker, ctx, request, answers))
 
-            broker.spawn(create())
+            broker.spawn(ctx, request, create())
             return
         answers += [_unknown(name) for name in missing]
     ctx.reply(_response(broker, ctx, request, answers))

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.broker_epoch import is_stale
-from odradek.broker.metadata_cache import GROUP_METADATA_TOPIC
 from odradek.broker.partition import NO_LEADER_EPOCH
+from odradek.controller.topic_names import GROUP_METADATA_TOPIC
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.stop_replica import (
     StopReplicaPartitionError,
@@ -59,7 +59,7 @@ def apply(
             for tp, error in errors.items()
         ]
     )
-    broker.log_manager.when_durable(lambda: respond(response))
+    broker.log_manager.when_durable(lambda failure: respond(response))
 
 
 def _states(request: StopReplicaRequest) -> dict[TopicPartition, StopReplicaPartitionState]:

@@ -41,7 +41,7 @@ def apply(
     deleted = broker.metadata_cache.update(request)
     if deleted:
         broker.group_coordinator.on_partitions_deleted(deleted)
-    broker.topic_creator.metadata_changed(
+    broker.topic_waits.metadata_changed(
         [topic.topic_name for topic in request.topic_states]
         + [state.topic_name for state in request.ungrouped_partition_states]
     )

@@ -24,10 +24,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from odradek.broker.network.close_reason import CloseReason
-from odradek.broker.network.direct_socket import DuplicatedSocket
 from odradek.broker.network.frame_assembler import FrameAssembler, FrameSizeError
 from odradek.broker.network.garbage import describe_garbage
 from odradek.broker.network.response_sender import ResponseSender
@@ -75,6 +75,9 @@ class ConnectionOwner(Protocol):
         """Decode the request, `begin` it and have it handled."""
 
     def call_soon(self, callback: Callable[[], None]) -> object: ...
+
+    def open_direct(self, transport: asyncio.Transport) -> DirectSocket:
+        """A second way to the transport's socket."""
 
     def watch_idle(self, connection: Connection) -> TimerTask | None:
         """Have `close_if_idle` called from time to time."""
@@ -147,7 +150,7 @@ class Connection(asyncio.Protocol):
         self.local_host, self.local_port = _address(transport.get_extra_info("sockname"))
         transport.set_write_buffer_limits(high=0)
         bypass = transport.get_extra_info("sslcontext") is None and transport.get_extra_info("socket") is not None
-        open_direct = self._open_direct if bypass else None
+        open_direct = partial(self._owner.open_direct, transport) if bypass else None
         self._sender = ResponseSender(transport, self, open_direct, self._owner.io_pool, self._owner.call_soon)
         self._last_active_ms = self._owner.clock.monotonic_ms()
         self._idle_task = self._owner.watch_idle(self)
@@ -367,10 +370,6 @@ class Connection(asyncio.Protocol):
     def _deferred_process(self) -> None:
         self._deferred_flush = False
         self._process()
-
-    def _open_direct(self) -> DirectSocket:
-        assert self._transport is not None
-        return DuplicatedSocket(asyncio.get_running_loop(), self._transport)
 
 
 class _LargeFrameReceiver(asyncio.BufferedProtocol):

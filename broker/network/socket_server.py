@@ -22,6 +22,7 @@ from odradek.broker.endpoint import EndPoint
 from odradek.broker.network.close_reason import CloseReason
 from odradek.broker.network.connection import Connection
 from odradek.broker.network.connection_quotas import ConnectionQuotas
+from odradek.broker.network.direct_socket import DirectSocket, DuplicatedSocket
 from odradek.broker.network.listening_socket import USE_OS_DEFAULT, bound_port, open_listening_socket
 from odradek.broker.network.rate_limited_log import RateLimitedLog
 
@@ -142,6 +143,9 @@ class SocketServer:
 
     def call_soon(self, callback: Callable[[], None]) -> object:
         return asyncio.get_running_loop().call_soon(callback)
+
+    def open_direct(self, transport: asyncio.Transport) -> DirectSocket:
+        return DuplicatedSocket(asyncio.get_running_loop(), transport)
 
     def watch_idle(self, connection: Connection) -> TimerTask | None:
         """Close the connection when it has been idle for `connections.max.idle.ms`; negative means never."""

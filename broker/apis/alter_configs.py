@@ -1,0 +1,47 @@
+"""AlterConfigs (key 33), served: 0-2. Replaces everything a resource has; v2: flexible encoding."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.controller.configs import ConfigChange, ResourceChanges
+from odradek.protocol.messages.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsResourceResponse,
+    AlterConfigsResponse,
+)
+
+if TYPE_CHECKING:
+    from odradek.broker.request import RequestContext
+    from odradek.broker.services import Services
+
+
+def handle(broker: Services, ctx: RequestContext, request: AlterConfigsRequest) -> None:
+    broker.spawn(ctx, request, _alter(broker, ctx, request))
+
+
+async def _alter(broker: Services, ctx: RequestContext, request: AlterConfigsRequest) -> None:
+    errors = await broker.config_admin.alter_configs(
+        [
+            ResourceChanges(
+                resource.resource_type,
+                resource.resource_name,
+                [ConfigChange(config.name, config.value) for config in resource.configs],
+            )
+            for resource in request.resources
+        ],
+        validate_only=request.validate_only,
+    )
+    ctx.reply(
+        AlterConfigsResponse(
+            responses=[
+                AlterConfigsResourceResponse(
+                    resource_type=resource.resource_type,
+                    resource_name=resource.resource_name,
+                    error_code=0 if error is None else error.code,
+                    error_message=None if error is None else error.message,
+                )
+                for resource, error in zip(request.resources, errors, strict=True)
+            ]
+        )
+    )

@@ -1,0 +1,44 @@
+"""AlterPartitionReassignments (key 45), served:
+
+0. Null replicas cancel. Only the active controller answers (KIP-455).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
+from odradek.protocol.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from odradek.broker.request import RequestContext
+    from odradek.broker.services import Services
+
+
+def handle(broker: Services, ctx: RequestContext, request: AlterPartitionReassignmentsRequest) -> None:
+    broker.spawn(ctx, request, _alter(broker, ctx, request))
+
+
+async def _alter(broker: Services, ctx: RequestContext, request: AlterPartitionReassignmentsRequest) -> None:
+    targets = {
+        TopicPartition(topic.name, part.partition_index): None if part.replicas is None else tuple(part.replicas)
+        for topic in request.topics
+        for part in topic.partitions
+    }
+    topics: dict[str, list[ReassignablePartitionResponse]] = {}
+    for tp, error in (await broker.controller.alter_partition_reassignments(targets)).items():
+        result = ReassignablePartitionResponse(partition_index=tp.partition, error_message=None)
+        if error is not None:
+            result.error_code, result.error_message = error.code, error.message
+        topics.setdefault(tp.topic, []).append(result)
+    ctx.reply(
+        AlterPartitionReassignmentsResponse(
+            error_message=None,
+            responses=[ReassignableTopicResponse(name=name, partitions=found) for name, found in topics.items()],
+        )
+    )

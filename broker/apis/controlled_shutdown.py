@@ -1,0 +1,30 @@
+"""ControlledShutdown (key 7), served: 0-3. A broker asks the controller to take its leaderships; v2: with its epoch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.protocol.messages.controlled_shutdown import (
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+    RemainingPartition,
+)
+
+if TYPE_CHECKING:
+    from odradek.broker.request import RequestContext
+    from odradek.broker.services import Services
+
+
+def handle(broker: Services, ctx: RequestContext, request: ControlledShutdownRequest) -> None:
+    broker.spawn(ctx, request, _shut_down(broker, ctx, request))
+
+
+async def _shut_down(broker: Services, ctx: RequestContext, request: ControlledShutdownRequest) -> None:
+    remaining = await broker.controller.controlled_shutdown(request.broker_id, request.broker_epoch)
+    ctx.reply(
+        ControlledShutdownResponse(
+            remaining_partitions=[
+                RemainingPartition(topic_name=tp.topic, partition_index=tp.partition) for tp in remaining
+            ]
+        )
+    )

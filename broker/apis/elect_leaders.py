@@ -1,0 +1,72 @@
+"""ElectLeaders (key 43), served: 0-2.
+
+Null partitions mean all, of which those that need no election are left out of the answer. v1: the election type,
+preferred (0) or unclean (1). Only the active controller answers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.controller.events import ElectionType
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+)
+from odradek.protocol.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from odradek.broker.request import RequestContext
+    from odradek.broker.services import Services
+
+
+def handle(broker: Services, ctx: RequestContext, request: ElectLeadersRequest) -> None:
+    broker.spawn(ctx, request, _elect(broker, ctx, request))
+
+
+async def _elect(broker: Services, ctx: RequestContext, request: ElectLeadersRequest) -> None:
+    try:
+        election_type = ElectionType(request.election_type)
+    except ValueError:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}") from None
+    if request.topic_partitions is None:
+        states = broker.metadata_cache.snapshot.partitions
+        partitions = frozenset(TopicPartition(topic, index) for topic, found in states.items() for index in found)
+    else:
+        partitions = frozenset(
+            TopicPartition(topic.topic, index) for topic in request.topic_partitions for index in topic.partitions
+        )
+    topics: dict[str, list[PartitionResult]] = {}
+    for tp, outcome in (await broker.controller.elect_leaders(partitions, election_type)).items():
+        result = PartitionResult(partition_id=tp.partition, error_message=None)
+        if isinstance(outcome, KafkaError):
+            if request.topic_partitions is None and outcome.code == ErrorCode.ELECTION_NOT_NEEDED:
+                continue
+            result.error_code, result.error_message = outcome.code, outcome.message
+        topics.setdefault(tp.topic, []).append(result)
+    ctx.reply(
+        ElectLeadersResponse(
+            replica_election_results=[
+                ReplicaElectionResult(topic=topic, partition_result=results) for topic, results in topics.items()
+            ]
+        )
+    )
+
+
+def error_response(request: ElectLeadersRequest, version: int, code: ErrorCode) -> ElectLeadersResponse:
+    return ElectLeadersResponse(
+        error_code=code,
+        replica_election_results=[
+            ReplicaElectionResult(
+                topic=topic.topic,
+                partition_result=[
+                    PartitionResult(partition_id=index, error_code=code, error_message=None)
+                    for index in topic.partitions
+                ],
+            )
+            for topic in request.topic_partitions or ()
+        ],
+    )

@@ -1,0 +1,59 @@
+"""The broker's own configs as DescribeConfigs shows them: value, where it comes from, what it would fall back to.
+
+Secrets have no value here. Answers to the broker part of Kafka's ``ConfigHelper``; topics are described by
+`odradek.controller.configs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from odradek.broker.config_keys import BROKER_CONFIG_KEYS, UpdateMode
+from odradek.protocol.messages.describe_configs import DescribeConfigsResourceResult, DescribeConfigsSynonym
+
+if TYPE_CHECKING:
+    from odradek.broker.config import BrokerConfig, SynonymValue
+
+DYNAMIC_DEFAULT_BROKER_CONFIG = 3
+DEFAULT_CONFIG = 5
+UNKNOWN_TYPE = 0
+
+
+def broker_configs(config: BrokerConfig) -> list[DescribeConfigsResourceResult]:
+    """Every config of this broker."""
+    return [_entry(config, name, config.text(name), config.synonyms(name)) for name in BROKER_CONFIG_KEYS]
+
+
+def cluster_default_configs(config: BrokerConfig, defaults: Mapping[str, str]) -> list[DescribeConfigsResourceResult]:
+    """The dynamic configs that hold for all brokers."""
+    return [
+        _entry(
+            config,
+            name,
+            None if config.is_sensitive(name) else value,
+            [found for found in config.synonyms(name) if found.source == DYNAMIC_DEFAULT_BROKER_CONFIG],
+        )
+        for name, value in defaults.items()
+    ]
+
+
+def _entry(
+    config: BrokerConfig, name: str, value: str | None, synonyms: Sequence[SynonymValue]
+) -> DescribeConfigsResourceResult:
+    key = BROKER_CONFIG_KEYS.get(name)
+    source = int(synonyms[0].source) if synonyms else DEFAULT_CONFIG
+    return DescribeConfigsResourceResult(
+        name=name,
+        value=value,
+        read_only=key is None or key.update_mode is UpdateMode.READ_ONLY,
+        is_default=source == DEFAULT_CONFIG,
+        config_source=source,
+        is_sensitive=config.is_sensitive(name),
+        synonyms=[
+            DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=int(synonym.source))
+            for synonym in synonyms
+        ],
+        config_type=UNKNOWN_TYPE if key is None else int(key.type),
+        documentation=None if key is None else key.doc,
+    )

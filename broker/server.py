@@ -1,0 +1,358 @@
+"""A broker: everything wired together, started in order and stopped in reverse. Wiring only.
+
+The order is Apache Kafka's: directories are locked before anything in them is touched, the metadata tree tells the
+cluster id, the logs are loaded, ports are bound (so that a port that is taken refuses the start), the broker
+registers, its controller stands for election, and last clients are accepted. Answers to KafkaServer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import random
+import uuid
+from typing import TYPE_CHECKING
+
+from odradek.broker.config import BrokerConfig
+from odradek.broker.coordinator_log import InternalTopicLog
+from odradek.broker.dispatch import Dispatcher
+from odradek.broker.dynamic_config import DynamicBrokerConfig
+from odradek.broker.fetch_session import FetchSessionCache
+from odradek.broker.inter_broker import OwnBroker
+from odradek.broker.internal_topics import TopicCreator
+from odradek.broker.io_pool import ThreadIoPool
+from odradek.broker.metadata_cache import MetadataCache
+from odradek.broker.network.socket_server import SocketServer
+from odradek.broker.producer_ids import ProducerIdManager
+from odradek.broker.replica_manager import ReplicaManager
+from odradek.broker.services import Services
+from odradek.broker.startup_error import StartupError
+from odradek.broker.ticker import Ticker
+from odradek.broker.topic_waits import TopicWaits
+from odradek.controller.broker_info import Broker, BrokerInfo, EndPoint, SecurityProtocol
+from odradek.controller.channels import ControllerChannels, InProcessTransport
+from odradek.controller.config_changes import ConfigChangeListener
+from odradek.controller.configs import ConfigAdmin
+from odradek.controller.controller import Controller
+from odradek.controller.controllership import ControllerConfig
+from odradek.controller.embedded_tree import TreeDatabase
+from odradek.controller.metadata_client import MetadataClient
+from odradek.controller.metadata_tree import TreeError
+from odradek.controller.registration import RegistrationRefused, create_base_nodes, create_or_get_cluster_id
+from odradek.controller.topic_names import GROUP_METADATA_TOPIC
+from odradek.controller.topics import AdminManager
+from odradek.coordinator.group.coordinator import GroupConfig, GroupCoordinator
+from odradek.protocol.primitives import uuid_to_text
+from odradek.storage.environment import Environment
+from odradek.storage.log_dir import LogDir, LogDirError, check_meta_properties
+from odradek.storage.log_manager import LogManager, LogManagerSettings
+from odradek.timer.clock import SystemClock
+from odradek.timer.system_timer import SystemTimer
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from odradek.broker.endpoint import EndPoint as ListenerEndPoint
+    from odradek.protocol.topic_partition import TopicPartition
+    from odradek.timer.task import TimerTask
+
+log = logging.getLogger(__name__)
+
+METADATA_FILE = "odradek-metadata.db"
+
+
+class KafkaServer:
+    """One broker. `failed` raises the error that makes it impossible to go on."""
+
+    def __init__(self, config: BrokerConfig) -> None:
+        self.config = config
+        self.clock = SystemClock()
+        self.timer = SystemTimer(self.clock, on_error=_log_timer_error)
+        self.addresses: tuple[ListenerEndPoint, ...] = ()
+        self.cluster_id = ""
+        self.broker_id = config.broker_id
+        self._loop = asyncio.get_running_loop()
+        self.failed: asyncio.Future[None] = self._loop.create_future()
+        self._ticker = Ticker(self._loop, self.clock, self.timer)
+        self._io_pool = ThreadIoPool(self._loop)
+        self._log_manager = self._make_log_manager()
+        self._database: TreeDatabase | None = None
+        self._services: Services | None = None
+        self._sockets: SocketServer | None = None
+        self._config_changes: ConfigChangeListener | None = None
+        self._background: set[asyncio.Task[None]] = set()
+
+    # Start
+
+    async def start(self) -> None:
+        """Start; when it returns, clients are served.
+
+        Raises: StartupError with one line for an operator, after which nothing is left running or locked.
+        """
+        try:
+            await self._start()
+        except (LogDirError, RegistrationRefused, TreeError) as error:
+            await self.stop()
+            raise StartupError(str(error)) from error
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def _start(self) -> None:
+        self._log_manager.lock_dirs()
+        os.makedirs(self.config.metadata_dir, exist_ok=True)
+        path = os.path.join(self.config.metadata_dir, METADATA_FILE)
+        self._database = await TreeDatabase.open(path, self.clock, self._fail)
+        tree = await self._database.connect()
+        client = MetadataClient(tree)
+        await create_base_nodes(client)
+        self.cluster_id = await create_or_get_cluster_id(client, self._new_cluster_id)
+        self._format_log_dirs()
+        self._ticker.start()
+        overrides = await client.entity_configs("topics", sorted(await client.topics()))
+        self._log_manager.startup(overrides)
+
+        self._sockets = sockets = SocketServer(
+            self.config, self.clock, self.timer, self._io_pool, lambda *request: dispatcher.dispatch(*request)
+        )
+        self.addresses = sockets.open()
+        own_broker = OwnBroker()
+        self._services = services = self._make_services(client, own_broker)
+        own_broker.serve(services)
+        dispatcher = Dispatcher(services)
+        services.spawn = dispatcher.spawn
+        dynamic = DynamicBrokerConfig(self.config, self._log_manager)
+        self._config_changes = ConfigChangeListener(
+            client, self.clock, lambda kind, name, values: self._apply_config(dynamic, kind, name, values)
+        )
+        await self._config_changes.start()
+        services.group_coordinator.startup()
+        await services.controller.register()
+        await services.controller.start()
+        self._log_manager.start_background_tasks()
+        sockets.start_accepting()
+        log.info("[KafkaServer id=%d] started", self.broker_id)
+
+    def _make_log_manager(self) -> LogManager:
+        config = self.config
+        environment = Environment(
+            clock=self.clock,
+            timer=self.timer,
+            io_pool=self._io_pool,
+            random_below=random.randrange,
+            new_uuid_hex=lambda: uuid.uuid4().hex,
+            validate_all_records=config.value("odradek.validate.records") == "always",
+            producer_id_expiration_ms=config.producer_id_expiration_ms,
+            transaction_verification=config.transaction_partition_verification_enable,
+        )
+        settings = LogManagerSettings(
+            initial_task_delay_ms=config.log_initial_task_delay_ms,
+            flush_check_ms=config.log_flush_scheduler_interval_ms,
+            recovery_point_checkpoint_ms=config.log_flush_offset_checkpoint_interval_ms,
+            log_start_offset_checkpoint_ms=config.log_flush_start_offset_checkpoint_interval_ms,
+            retention_check_ms=config.log_retention_check_interval_ms,
+            producer_id_expiration_check_ms=config.producer_id_expiration_check_interval_ms,
+        )
+        manager = LogManager(config.log_dirs, config.settings, environment, settings)
+        manager.on_log_dir_failure = self._on_log_dir_failure
+        return manager
+
+    def _new_cluster_id(self) -> str:
+        """A directory that was formatted before keeps its cluster; else a fresh id."""
+        for log_dir in self._log_manager.live_log_dirs:
+            stored = (log_dir.read_meta_properties() or {}).get("cluster.id")
+            if stored:
+                return stored
+        return uuid_to_text(_random_id())
+
+    def _format_log_dirs(self) -> None:
+        for log_dir in self._log_manager.live_log_dirs:
+            found = log_dir.read_meta_properties()
+            check_meta_properties(found, path=log_dir.path, broker_id=self.broker_id, cluster_id=self.cluster_id)
+            properties = {"version": "0", "broker.id": str(self.broker_id), "cluster.id": self.cluster_id}
+            if found and "directory.id" in found:
+                properties["directory.id"] = found["directory.id"]
+            log_dir.write_meta_properties(properties)
+
+    def _make_services(self, client: MetadataClient, own_broker: OwnBroker) -> Services:
+        config = self.config
+        cache = MetadataCache(self.broker_id)
+        replicas = ReplicaManager(
+            broker_id=self.broker_id,
+            log_manager=self._log_manager,
+            metadata_cache=cache,
+            clock=self.clock,
+            timer=self.timer,
+            replica_lag_time_max_ms=config.replica_lag_time_max_ms,
+            high_watermark_checkpoint_interval_ms=config.replica_high_watermark_checkpoint_interval_ms,
+        )
+        topic_waits = TopicWaits(cache, self.timer)
+        controller_config = self._controller_config()
+        admin = AdminManager(
+            client=client,
+            config=controller_config,
+            ready=topic_waits,
+            random_below=random.randrange,
+            new_topic_id=_random_id,
+        )
+        controller = Controller(
+            tree=client.tree,
+            broker_info=self._broker_info(),
+            config=controller_config,
+            clock=self.clock,
+            timer=self.timer,
+            channel=ControllerChannels(lambda broker: InProcessTransport(own_broker.handle), self.timer),
+            new_topic_id=_random_id,
+        )
+        return Services(
+            config=config,
+            broker_id=self.broker_id,
+            cluster_id=self.cluster_id,
+            clock=self.clock,
+            timer=self.timer,
+            io_pool=self._io_pool,
+            log_manager=self._log_manager,
+            replica_manager=replicas,
+            metadata_cache=cache,
+            fetch_sessions=FetchSessionCache(config.max_incremental_fetch_session_cache_slots, random.randint),
+            group_coordinator=self._group_coordinator(replicas, cache, client),
+            controller=controller,
+            admin=admin,
+            config_admin=ConfigAdmin(
+                client=client,
+                broker_id=self.broker_id,
+                broker_configs=DynamicBrokerConfig(config, self._log_manager),
+                broker_settings=lambda: config.settings,
+            ),
+            topic_creator=TopicCreator(config, admin, self._in_background),
+            topic_waits=topic_waits,
+            producer_ids=ProducerIdManager(lambda: self._producer_ids_block(controller), self._in_background),
+        )
+
+    def _controller_config(self) -> ControllerConfig:
+        config = self.config
+        return ControllerConfig(
+            broker_id=self.broker_id,
+            inter_broker_listener_name=config.inter_broker_listener_name,
+            delete_topic_enable=config.delete_topic_enable,
+            auto_leader_rebalance_enable=config.auto_leader_rebalance_enable,
+            leader_imbalance_per_broker_percentage=config.leader_imbalance_per_broker_percentage,
+            leader_imbalance_check_interval_seconds=config.leader_imbalance_check_interval_seconds,
+            num_partitions=config.num_partitions,
+            default_replication_factor=config.default_replication_factor,
+            broker_settings=lambda: config.settings,
+        )
+
+    def _group_coordinator(
+        self, replicas: ReplicaManager, cache: MetadataCache, client: MetadataClient
+    ) -> GroupCoordinator:
+        config = self.config
+        return GroupCoordinator(
+            config=GroupConfig(
+                group_min_session_timeout_ms=config.group_min_session_timeout_ms,
+                group_max_session_timeout_ms=config.group_max_session_timeout_ms,
+                group_initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
+                group_max_size=config.group_max_size,
+                offset_metadata_max_bytes=config.offset_metadata_max_bytes,
+                offsets_retention_ms=config.offsets_retention_minutes * 60_000,
+                offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
+            ),
+            log=InternalTopicLog(
+                GROUP_METADATA_TOPIC,
+                configured_partition_count=config.offsets_topic_num_partitions,
+                required_acks=config.offsets_commit_required_acks,
+                timeout_ms=config.offsets_commit_timeout_ms,
+                load_buffer_bytes=config.offsets_load_buffer_size,
+                compression_type=config.offsets_topic_compression_codec,
+                replica_manager=replicas,
+                metadata_cache=cache,
+            ),
+            clock=self.clock,
+            timer=self.timer,
+            new_uuid=lambda: str(uuid.uuid4()),
+        )
+
+    def _broker_info(self) -> BrokerInfo:
+        """What is registered: the advertised listeners, with the ports that were really bound."""
+        bound = {end_point.listener_name: end_point for end_point in self.addresses}
+        end_points = []
+        for advertised in self.config.advertised_listeners:
+            port = advertised.port or bound[advertised.listener_name].port
+            end_points.append(
+                EndPoint(
+                    advertised.host or "localhost",
+                    port,
+                    advertised.listener_name,
+                    SecurityProtocol(advertised.security_protocol),
+                )
+            )
+        return BrokerInfo(broker=Broker(self.broker_id, tuple(end_points), self.config.broker_rack))
+
+    async def _producer_ids_block(self, controller: Controller) -> tuple[int, int]:
+        block = await controller.allocate_producer_ids(self.broker_id, controller.broker_epoch)
+        return block.block_start, block.size
+
+    # While it runs
+
+    def _apply_config(self, dynamic: DynamicBrokerConfig, kind: str, name: str, values: dict[str, str]) -> None:
+        services = self._services
+        if kind == "topics":
+            self._log_manager.update_topic_config(name, values)
+            if services is not None and values.get("unclean.leader.election.enable") == "true":
+                services.controller.enable_topic_unclean_leader_election(name)
+        elif kind == "brokers":
+            dynamic.apply(name, values, None if services is None else services.controller)
+
+    def _on_log_dir_failure(self, log_dir: LogDir, partitions: list[TopicPartition]) -> None:
+        if self._services is not None:
+            self._services.replica_manager.handle_log_dir_failure(partitions)
+        if not self._log_manager.live_log_dirs:
+            self._fail(log_dir.failure or OSError(f"log directory {log_dir.path} failed"))
+
+    def _fail(self, error: BaseException) -> None:
+        if not self.failed.done():
+            self.failed.set_exception(error)
+
+    def _in_background(self, work: Coroutine[object, object, None]) -> None:
+        task = self._loop.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    # Stop
+
+    async def stop(self) -> None:
+        """Stop serving, write what a clean stop leaves on the disk, and let go of every directory and port."""
+        services, sockets = self._services, self._sockets
+        if sockets is not None:
+            sockets.stop_accepting()
+        if self._config_changes is not None:
+            await self._config_changes.shutdown()
+        if services is not None and services.controller.is_active:
+            await services.controller.controlled_shutdown(self.broker_id, services.controller.broker_epoch)
+        if sockets is not None:
+            await sockets.close()
+        for task in list(self._background):
+            task.cancel()
+        if services is not None:
+            services.group_coordinator.shutdown()
+            services.replica_manager.shutdown()
+        self._ticker.stop()
+        self._log_manager.shutdown()
+        if services is not None:
+            await services.controller.shutdown()
+        if self._database is not None:
+            await self._database.close()
+        self._io_pool.close()
+
+
+def _random_id() -> bytes:
+    """A topic or cluster id: 16 random bytes whose text does not begin with a dash, nor reserved."""
+    while True:
+        candidate = uuid.uuid4().bytes
+        if not uuid_to_text(candidate).startswith("-"):
+            return candidate
+
+
+def _log_timer_error(task: TimerTask, error: Exception) -> None:
+    log.error("Error in timer task %r", task, exc_info=error)
