@@ -216,10 +216,11 @@ class Connection(asyncio.Protocol):
             if answered.answer is not None:
                 urgent = self._push(sender, answered.answer) or urgent
                 answered.answer = None
+        if urgent and not sender.is_blocked:
+            sender.flush()
         if self._is_processing:
-            if urgent and not sender.is_blocked:
-                sender.flush()
-        elif in_flight:
+            return
+        if in_flight:
             # What completed this request often completes the next ones too: one write for all of them.
             self._flush_soon()
         else:

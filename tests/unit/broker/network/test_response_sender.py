@@ -1,0 +1,332 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from odradek.broker.network import response_sender
+from odradek.broker.network.close_reason import CloseReason
+from odradek.broker.network.response_sender import COPY_BATCH_BYTES, COPY_REGION_BYTES, TURN_BYTES, WINDOW_BYTES
+from tests.support.network import LaterIoPool, MemoryRegion, Sent
+
+
+@pytest.fixture
+def regions() -> Iterator[list[MemoryRegion]]:
+    made: list[MemoryRegion] = []
+    yield made
+    for region in made:
+        region.close()
+
+
+def pattern(size: int, seed: int = 0) -> bytes:
+    return bytes((seed + i * 7) % 251 for i in range(997)) * (size // 997 + 1)
+
+
+def make(regions: list[MemoryRegion], size: int, *, position: int = 0, seed: int = 0) -> tuple[MemoryRegion, bytes]:
+    content = pattern(size, seed)[:size]
+    region = MemoryRegion(content, position=position)
+    regions.append(region)
+    return region, content
+
+
+def test_bytes_go_through_the_transport_in_one_write() -> None:
+    sent = Sent()
+    assert not sent.sender.push([b"one", memoryview(b"two")])
+    assert not sent.sender.push([b"three"])
+    sent.sender.flush()
+    assert sent.wire.data == b"onetwothree"
+    assert sent.wire.writers == ["transport"]
+    assert not sent.sender.is_blocked
+
+
+def test_large_region_goes_by_sendfile_behind_its_header(regions: list[MemoryRegion]) -> None:
+    region, content = make(regions, 100_000, position=37)
+    sent = Sent()
+    assert sent.sender.push([b"header", region, b"trailer"])
+    assert region.pins == 1
+    sent.sender.flush()
+    assert sent.wire.data == b"header" + content + b"trailer"
+    assert sent.wire.writers == ["send", "sendfile", "transport"]
+    assert sent.direct.sent_with_more == [True]
+    assert region.pins == 0
+
+
+def test_small_regions_are_copied_with_what_surrounds_them(regions: list[MemoryRegion]) -> None:
+    parts: list[object] = []
+    expected = b""
+    for number in range(3):
+        region, content = make(regions, 100, position=number, seed=number)
+        parts += [b"part%d" % number, region]
+        expected += b"part%d" % number + content
+    sent = Sent()
+    sent.sender.push(parts)  # type: ignore[arg-type]
+    sent.sender.flush()
+    assert sent.wire.data == expected
+    assert sent.wire.writers == ["transport"]
+    assert [region.pins for region in regions] == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("size", "writers"), [(COPY_REGION_BYTES, ["transport"]), (COPY_REGION_BYTES + 1, ["send", "sendfile"])]
+)
+def test_threshold_between_copying_and_sendfile(regions: list[MemoryRegion], size: int, writers: list[str]) -> None:
+    region, content = make(regions, size)
+    sent = Sent()
+    sent.sender.push([b"h", region])
+    sent.sender.flush()
+    assert sent.wire.data == b"h" + content
+    assert sent.wire.writers == writers
+
+
+def test_empty_region_is_nothing(regions: list[MemoryRegion]) -> None:
+    region, _ = make(regions, 0)
+    sent = Sent()
+    sent.sender.push([b"a", region, b"b"])
+    sent.sender.flush()
+    assert sent.wire.data == b"ab"
+    assert not region.was_retained
+
+
+def test_region_of_a_transport_that_cannot_be_bypassed_is_copied(regions: list[MemoryRegion]) -> None:
+    region, content = make(regions, 200_000, position=5)
+    sent = Sent(bypass=False)
+    sent.transport.take(1000)
+    sent.sender.push([b"header", region, b"trailer"])
+    sent.sender.flush()
+    assert sent.sender.is_blocked
+    assert len(sent.transport.pending) < COPY_BATCH_BYTES  # the rest waits as a region
+    sent.transport.take(None)
+    assert sent.wire.data == b"header" + content + b"trailer"
+    assert set(sent.wire.writers) == {"transport"}
+    assert sent.ready == 1
+    assert region.pins == 0
+
+
+def test_full_socket_is_waited_for_and_nothing_overtakes(regions: list[MemoryRegion]) -> None:
+    region, content = make(regions, 100_000)
+    sent = Sent()
+    sent.direct.room = 40_000
+    sent.sender.push([b"header", region])
+    sent.sender.flush()
+    assert sent.sender.is_blocked
+    assert sent.direct.writable is not None
+    sent.sender.push([b"second"])
+    sent.sender.flush()  # must not write past the region
+    assert sent.wire.data == b"header" + content[: 40_000 - 6]
+    sent.direct.make_room(50_000)
+    assert sent.sender.is_blocked
+    assert sent.ready == 0
+    sent.direct.make_room(10**6)
+    assert sent.wire.data == b"header" + content + b"second"
+    assert not sent.sender.is_blocked
+    assert sent.ready == 1
+
+
+def test_header_that_is_only_partly_taken_is_continued(regions: list[MemoryRegion]) -> None:
+    region, content = make(regions, 50_000)
+    sent = Sent()
+    sent.direct.room = 3
+    sent.sender.push([b"header", region])
+    sent.sender.flush()
+    assert sent.wire.data == b"hea"
+    sent.direct.make_room(0)
+    assert sent.sender.is_blocked
+    sent.direct.make_room(10**6)
+    assert sent.wire.data == b"header" + content
+    assert sent.sender.queued_bytes == 0
+
+
+def test_transport_that_is_full_stops_everything_until_it_is_empty(regions: list[MemoryRegion]) -> None:
+    region, content = make(regions, 100_000)
+    sent = Sent()
+    sent.transport.take(4)
+    sent.sender.push([b"first response"])
+    sent.sender.flush()
+    sent.sender.push([b"second", region])
+    sent.sender.flush()
+    assert sent.sender.is_blocked
+    assert sent.wire.data == b"firs"
+    assert sent.direct.sent_with_more == []  # the direct socket is not touched while the transport holds bytes
+    sent.transport.take(3)
+    assert sent.sender.is_blocked
+    sent.transport.take(None)
+    assert sent.wire.data == b"first responsesecond" + content
+    assert sent.ready == 1
+
+
+def test_slow_reader_costs_one_batch_of_memory_however_much_waits(regions: list[MemoryRegion]) -> None:
+    sent = Sent()
+    sent.transport.take(0)
+    parts: list[object] = []
+    for number in range(200):
+        region, _ = make(regions, COPY_REGION_BYTES, seed=number)
+        parts += [b"h" * 50, region]
+    sent.sender.push(parts)  # type: ignore[arg-type]
+    sent.sender.flush()
+    assert len(sent.transport.pending) <= COPY_BATCH_BYTES + COPY_REGION_BYTES
+    assert sent.sender.queued_bytes <= 200 * 50
+
+
+def test_truncated_file_breaks_the_connection(regions: list[MemoryRegion]) -> None:
+    region, _ = make(regions, 100_000)
+    region.truncate(60_000)
+    sent = Sent()
+    sent.sender.push([b"h", region])
+    sent.sender.flush()
+    assert [reason for reason, _ in sent.broken] == [CloseReason.RECORDS_UNREADABLE]
+    assert sent.sender.is_blocked
+    sent.sender.discard()
+    assert region.pins == 0
+
+
+def test_truncated_small_region_breaks_the_connection(regions: list[MemoryRegion]) -> None:
+    region, _ = make(regions, 1000)
+    region.truncate(0)
+    sent = Sent()
+    sent.sender.push([b"h", region])
+    sent.sender.flush()
+    assert [reason for reason, _ in sent.broken] == [CloseReason.RECORDS_UNREADABLE]
+
+
+def test_socket_error_breaks_the_connection(regions: list[MemoryRegion], monkeypatch: pytest.MonkeyPatch) -> None:
+    region, _ = make(regions, 100_000)
+    sent = Sent()
+
+    def broken_pipe(fd: int, position: int, count: int) -> int:
+        raise BrokenPipeError("Broken pipe")
+
+    monkeypatch.setattr(sent.direct, "sendfile", broken_pipe)
+    sent.sender.push([region])
+    sent.sender.flush()
+    assert sent.broken == [(CloseReason.CONNECTION_FAILED, "Broken pipe")]
+
+
+def test_discard_releases_every_region_and_closes_the_direct_socket(regions: list[MemoryRegion]) -> None:
+    first, _ = make(regions, 100_000)
+    second, _ = make(regions, 50_000)
+    sent = Sent()
+    sent.direct.room = 10
+    sent.sender.push([b"h", first, second])
+    sent.sender.flush()
+    assert [first.pins, second.pins] == [1, 1]
+    sent.sender.discard()
+    assert [first.pins, second.pins] == [0, 0]
+    assert sent.direct.is_closed
+
+
+def test_large_response_gives_others_their_turn(regions: list[MemoryRegion]) -> None:
+    region, content = make(regions, TURN_BYTES + WINDOW_BYTES)
+    sent = Sent()
+    sent.sender.push([region])
+    sent.sender.flush()
+    assert len(sent.wire.data) == TURN_BYTES
+    assert sent.sender.is_blocked
+    (resume,) = sent.soon
+    resume()
+    assert bytes(sent.wire.data) == content
+    assert sent.ready == 1
+
+
+class ColdPages:
+    """Stands in for a page cache in which nothing is yet."""
+
+    def __init__(self) -> None:
+        self.is_cold = True
+
+    def is_in_memory(self, fd: int, position: int, count: int) -> bool:
+        return not self.is_cold
+
+    def read_hot(self, region: MemoryRegion) -> bytes | None:
+        return None if self.is_cold else b"?"
+
+
+@pytest.fixture
+def cold(monkeypatch: pytest.MonkeyPatch) -> ColdPages:
+    pages = ColdPages()
+    monkeypatch.setattr(response_sender, "_is_in_memory", pages.is_in_memory)
+    monkeypatch.setattr(response_sender, "_read_hot", pages.read_hot)
+    return pages
+
+
+@pytest.mark.parametrize("size", [500, 100_000])
+def test_cold_pages_are_read_ahead_in_the_pool(regions: list[MemoryRegion], cold: ColdPages, size: int) -> None:
+    region, content = make(regions, size)
+    pool = LaterIoPool()
+    sent = Sent(io_pool=pool)
+    sent.sender.push([b"h", region])
+    sent.sender.flush()
+    assert sent.sender.is_blocked
+    assert region.pins == 2  # for the response and for the thread
+    pool.run()
+    assert sent.wire.data == b"h" + content
+    assert sent.ready == 1
+    assert region.pins == 0
+
+
+def test_connection_lost_while_the_disk_is_read(regions: list[MemoryRegion], cold: ColdPages) -> None:
+    region, _ = make(regions, 100_000)
+    pool = LaterIoPool()
+    sent = Sent(io_pool=pool)
+    sent.sender.push([region])
+    sent.sender.flush()
+    sent.sender.discard()
+    assert region.pins == 1  # the thread still reads from the descriptor
+    pool.run()
+    assert region.pins == 0
+    assert sent.wire.data == b""
+
+
+def test_disk_error_breaks_the_connection(
+    regions: list[MemoryRegion], cold: ColdPages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    region, _ = make(regions, 100_000)
+    pool = LaterIoPool()
+    sent = Sent(io_pool=pool)
+    sent.sender.push([region])
+    sent.sender.flush()
+
+    def failing(*_: object) -> int:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(response_sender.os, "preadv", failing)
+    pool.run()
+    assert [reason for reason, _ in sent.broken] == [CloseReason.RECORDS_UNREADABLE]
+
+
+PARTS = st.lists(
+    st.one_of(st.binary(min_size=1, max_size=200), st.integers(0, 3 * COPY_REGION_BYTES)), min_size=1, max_size=12
+)
+
+
+@settings(max_examples=60)
+@given(PARTS, st.booleans(), st.lists(st.integers(0, 40_000), max_size=10))
+def test_whatever_the_socket_takes_the_peer_receives_everything_in_order(
+    parts: list[bytes | int], bypass: bool, rooms: list[int]
+) -> None:
+    made: list[MemoryRegion] = []
+    sent = Sent(bypass=bypass)
+    expected = b""
+    sent.transport.take(rooms[0] if rooms else None)
+    sent.direct.room = rooms[0] if rooms else 10**9
+    for part in parts:
+        if isinstance(part, bytes):
+            expected += part
+            sent.sender.push([part])
+        else:
+            region, content = make(made, part, position=part % 5, seed=part)
+            expected += content
+            sent.sender.push([region])
+        sent.sender.flush()
+    for room in [*rooms, 10**9, 10**9]:
+        sent.transport.take(room)
+        if sent.direct.writable is not None:
+            sent.direct.make_room(room)
+        while sent.soon:
+            sent.soon.pop()()
+    assert bytes(sent.wire.data) == expected
+    assert not sent.sender.is_blocked
+    assert all(region.pins == 0 for region in made)
+    for region in made:
+        region.close()
