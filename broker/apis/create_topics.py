@@ -70,6 +70,7 @@ def _result(broker: Services, ctx: RequestContext, result: TopicResult) -> Creat
     answer = CreatableTopicResult(
         name=result.name,
         topic_id=result.topic_id,
+        error_message=None,
         num_partitions=result.num_partitions,
         replication_factor=result.replication_factor,
     )
