@@ -72,7 +72,7 @@ class Disk:
             timer=self.timer,
             fs=fs or OsFileSystem(),
             io_pool=io_pool or InlineIoPool(),
-            open_files=open_files or OpenFiles(),
+            open_files=OpenFiles() if open_files is None else open_files,
             new_uuid_hex=lambda: f"{next(names):032x}",
             validate_all_records=validate_all,
             transaction_verification=verification,
