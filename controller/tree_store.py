@@ -58,7 +58,7 @@ DATA_BYTES_MAX: Final = 4 * 1024 * 1024
 
 _APPLICATION_ID: Final = 0x4F647261
 _SCHEMA_VERSION: Final = 1
-_LOCK_TIMEOUT_S: Final = 1.0
+_LOCK_TIMEOUT_S: Final = 0.2
 
 _SCHEMA: Final = """
 CREATE TABLE node (
