@@ -10,6 +10,9 @@ Two commits of a partition may be under way at once, one of them transactional; 
 to win, because that is the one the next coordinator will load after compaction. So each offset is kept with the base
 offset of the batch it was written in, and an older one never replaces a newer one.
 
+Kafka keeps the latest pending commit of a partition only, so that one which is acknowledged after a later one has failed
+does not show until the group is loaded again. Here each commit is pending for itself.
+
 Kafka: the offsets half of GroupMetadata, OffsetAndMetadata and CommitRecordMetadataAndOffset.
 """
 
@@ -57,7 +60,7 @@ class GroupOffsets:
 
     def __init__(self) -> None:
         self._committed: dict[TopicPartition, CommittedOffset] = {}
-        self._pending: dict[TopicPartition, OffsetAndMetadata] = {}
+        self._pending: dict[TopicPartition, list[OffsetAndMetadata]] = {}
         self._pending_transactional: dict[int, dict[TopicPartition, CommittedOffset]] = {}
         self._received_plain = False
         self._received_transactional = False
@@ -96,21 +99,26 @@ class GroupOffsets:
 
     def prepare_commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         self._received_plain = True
-        self._pending.update(offsets)
+        for topic_partition, offset in offsets.items():
+            self._pending.setdefault(topic_partition, []).append(offset)
 
     def commit_appended(self, topic_partition: TopicPartition, appended: CommittedOffset) -> None:
-        """The append is committed. A partition no longer pending was deleted meanwhile, and stays deleted."""
-        if topic_partition not in self._pending:
+        """The append is committed. A commit that is not pending any more was deleted meanwhile, and stays deleted."""
+        if not self.commit_failed(topic_partition, appended.value):
             return
         current = self._committed.get(topic_partition)
         if current is None or current.is_older_than(appended):
             self._committed[topic_partition] = appended
-        self.commit_failed(topic_partition, appended.value)
 
-    def commit_failed(self, topic_partition: TopicPartition, offset: OffsetAndMetadata) -> None:
-        """Not pending any more, unless a later commit of the same partition has taken the place."""
-        if self._pending.get(topic_partition) == offset:
+    def commit_failed(self, topic_partition: TopicPartition, offset: OffsetAndMetadata) -> bool:
+        """Take the commit back; whether it was pending."""
+        pending = self._pending.get(topic_partition, [])
+        if offset not in pending:
+            return False
+        pending.remove(offset)
+        if not pending:
             del self._pending[topic_partition]
+        return True
 
     # -- transactional commits -------------------------------------------------------------------------------
 
