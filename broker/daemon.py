@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+EXIT_FAILED: Final = 1
+
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 GC_THRESHOLDS: Final = (50_000, 20, 50)
@@ -49,48 +51,55 @@ def run(config: BrokerConfig, event_loop: str) -> int:
 async def _serve(config: BrokerConfig) -> int:
     from odradek.broker.server import KafkaServer
 
-    stop = asyncio.Event()
-    _handle_signals(stop)
+    stop = _stop_signal()
     server = KafkaServer(config)
+    server.failed.add_done_callback(_look_at)
     starting = asyncio.ensure_future(server.start())
-    stopping = asyncio.ensure_future(stop.wait())
-    await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait({starting, stop}, return_when=asyncio.FIRST_COMPLETED)
     if not starting.done():
         starting.cancel()
         await asyncio.wait({starting})
     if starting.cancelled():
-        await server.stop()
         return 0
     starting.result()
     _announce(server, config)
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
-    await asyncio.wait({stopping, server.failed}, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait({stop, server.failed}, return_when=asyncio.FIRST_COMPLETED)
     failure = server.failed.exception() if server.failed.done() else None
     if failure is not None:
         logger.critical("The broker cannot go on: %s", failure)
     await server.stop()
-    return 0 if failure is None else 1
+    return 0 if failure is None else EXIT_FAILED
 
 
-def _handle_signals(stop: asyncio.Event) -> None:
-    """The first signal stops the broker in order, the second ends the process."""
+def _look_at(future: asyncio.Future[None]) -> None:
+    """Take note of a failure, which asyncio otherwise reports if the start fails first and nobody asks."""
+    if not future.cancelled():
+        future.exception()
+
+
+def _stop_signal() -> asyncio.Future[None]:
+    """Done with the first signal, which stops the broker in order; the second one ends the process."""
     loop = asyncio.get_running_loop()
+    stop: asyncio.Future[None] = loop.create_future()
 
-    def received(number: int) -> None:
-        if stop.is_set():
+    def received(number: signal.Signals) -> None:
+        if stop.done():
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
-        logger.info("Terminating process due to signal %s", signal.Signals(number).name)
-        stop.set()
+            return
+        logger.info("Terminating process due to signal %s", number.name)
+        stop.set_result(None)
 
     for number in STOP_SIGNALS:
         loop.add_signal_handler(number, received, number)
+    return stop
 
 
 def _announce(server: KafkaServer, config: BrokerConfig) -> None:
-    """The banner on stdout, and the log line that test kits wait for."""
+    """The banner on stdout. The log line that test kits wait for is the server's own."""
     addresses = ", ".join(str(address) for address in server.addresses)
     data = ", ".join(os.path.abspath(path) for path in config.log_dirs)
     sys.stdout.write(
@@ -101,7 +110,6 @@ def _announce(server: KafkaServer, config: BrokerConfig) -> None:
         f"  cluster id    {server.cluster_id}\n"
     )
     sys.stdout.flush()
-    logger.info("[KafkaServer id=%d] started", server.broker_id)
 
 
 def _loop_factory(name: str) -> Callable[[], asyncio.AbstractEventLoop]:
