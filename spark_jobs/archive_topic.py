@@ -99,9 +99,8 @@ def archive(spark: SparkSession, options: ArchiveOptions, stop: StopRequest) -> 
     source = options.subscribe_pattern or ", ".join(options.topics)
     say(f"archiving {source} of {options.bootstrap_servers} to {options.output}")
     follow(writer.start(options.output), stop, on_batch)
-    say(
-        f"{'stopped' if stop.requested else 'done'}: {records} records, {batches} {'batch' if batches == 1 else 'batches'}"
-    )
+    how = "stopped" if stop.requested else "done"
+    say(f"{how}: {records} records in {batches} {'batch' if batches == 1 else 'batches'}")
 
 
 def schema_of(text: str | None) -> StructType | str | None:
