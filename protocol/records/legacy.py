@@ -216,7 +216,7 @@ class LegacyBatch:
             timestamp = message.max_timestamp
             if is_append_time and message.magic == MAGIC_V1:
                 timestamp = self.max_timestamp
-            records.append(Record(base + message.last_offset, timestamp, key, value))
+            records.append(Record(_wrapped(base + message.last_offset), timestamp, key, value))
         return records
 
     def _key_and_value(self) -> tuple[bytes | None, bytes | None]:
@@ -240,6 +240,11 @@ class LegacyBatch:
     def with_last_offset(self, offset: int) -> bytes:
         """The first 8 bytes with another offset, which lies outside the CRC."""
         return _LONG.pack(offset)
+
+
+def _wrapped(offset: int) -> int:
+    """An offset within 64 bits. A wrapper may hold any inner offsets, which Kafka adds up without looking."""
+    return (offset + 2**63) % 2**64 - 2**63
 
 
 def build_message(

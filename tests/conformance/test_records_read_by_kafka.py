@@ -220,6 +220,8 @@ ODD_MESSAGES = {
     "wrapper-offset-0": wrapper(0, PLAIN + build_message(1, 1, T, b"k", b"v")),
     "wrapper-offset-too-small": wrapper(1, build_message(1, 2, T, b"k", b"v")),
     "gaps": wrapper(104, build_message(1, 1, T, b"a", b"") + build_message(1, 4, T, b"b", b"")),
+    "descending": wrapper(9, build_message(1, 3, T, b"a", b"") + build_message(1, -4, T, b"b", b"")),
+    "beyond-64-bits": wrapper(5, build_message(1, 0, T, b"a", b"") + build_message(1, -(2**63) + 2, T, b"b", b"")),
     "older-magic-inside": wrapper(7, build_message(0, 0, T, b"k", b"v")),
     "nothing-inside": wrapper(0, b""),
     "partial-inside": wrapper(0, PLAIN + PLAIN[:20]),
