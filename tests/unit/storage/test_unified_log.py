@@ -47,7 +47,7 @@ def refusal(error: pytest.ExceptionInfo[KafkaError]) -> ErrorCode:
     return error.value.code
 
 
-# -- appending --------------------------------------------------------------------------------------------------------
+# -- appending -----------------------------------------------------------
 
 
 def test_append_assigns_offsets_and_leader_epoch(disk: Disk) -> None:
@@ -103,7 +103,7 @@ def test_flush_messages_asks_for_a_flush_and_says_so(tmp_path: Path) -> None:
     assert log.recovery_point == 2
 
 
-# -- the follower -----------------------------------------------------------------------------------------------------
+# -- the follower -----------------------------------------------------------
 
 
 def test_follower_keeps_offsets_and_epochs_of_the_leader(disk: Disk) -> None:
@@ -149,7 +149,7 @@ def test_each_replicated_batch_is_indexed_by_itself(disk: Disk) -> None:
     assert [tuple(index.entry(slot)) for slot in range(index.entries)] == [(n, n * size) for n in range(1, 5)]
 
 
-# -- reading ----------------------------------------------------------------------------------------------------------
+# -- reading -----------------------------------------------------------
 
 
 def test_read_starts_at_the_batch_that_holds_the_offset(disk: Disk) -> None:
@@ -219,7 +219,7 @@ def test_region_stays_readable_after_its_segment_was_removed(disk: Disk) -> None
     region.release()  # type: ignore[union-attr]
 
 
-# -- transactions -----------------------------------------------------------------------------------------------------
+# -- transactions -----------------------------------------------------------
 
 
 def append_txn(log: object, producer_id: int, sequence: int, *values: bytes) -> int:
@@ -322,7 +322,7 @@ def test_refused_append_leaves_no_trace(disk: Disk) -> None:
     assert (log.size, log.log_end_offset, log.active_producers()[9].last_seq) == before
 
 
-# -- rolling ----------------------------------------------------------------------------------------------------------
+# -- rolling -----------------------------------------------------------
 
 
 def test_log_rolls_when_a_segment_is_full(disk: Disk) -> None:
@@ -370,7 +370,7 @@ def test_log_rolls_before_offsets_leave_31_bits(disk: Disk) -> None:
     assert log.segments.base_offsets == [0, 2**31]
 
 
-# -- retention --------------------------------------------------------------------------------------------------------
+# -- retention -----------------------------------------------------------
 
 
 def test_old_segments_are_renamed_at_once_and_unlinked_later(disk: Disk) -> None:
@@ -430,7 +430,7 @@ def test_delete_records_of_a_compacted_topic_is_refused(disk: Disk) -> None:
     assert refusal(error) is ErrorCode.POLICY_VIOLATION
 
 
-# -- truncation -------------------------------------------------------------------------------------------------------
+# -- truncation -----------------------------------------------------------
 
 
 def test_truncation_inside_a_batch_removes_the_batch_but_not_the_offsets_before(disk: Disk) -> None:
@@ -477,7 +477,7 @@ def test_full_truncation_keeps_a_given_log_start(disk: Disk) -> None:
     assert (log.log_start_offset, log.high_watermark, log.log_end_offset, log.size) == (10, 10, 10, 0)
 
 
-# -- offsets by time --------------------------------------------------------------------------------------------------
+# -- offsets by time -----------------------------------------------------------
 
 
 def test_special_timestamps(disk: Disk) -> None:
@@ -512,7 +512,7 @@ def test_offset_by_time_on_an_empty_log(disk: Disk) -> None:
     assert log.fetch_offset_by_timestamp(-3) is None
 
 
-# -- failure ----------------------------------------------------------------------------------------------------------
+# -- failure -----------------------------------------------------------
 
 
 def test_io_error_takes_the_directory_offline(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -544,7 +544,7 @@ def test_topic_id_is_assigned_once(disk: Disk) -> None:
     assert Path(log.dir, "partition.metadata").read_bytes() == b"version: 0\ntopic_id: AQEBAQEBAQEBAQEBAQEBAQ"
 
 
-# -- against a model --------------------------------------------------------------------------------------------------
+# -- against a model -----------------------------------------------------------
 
 
 class LogAgainstModel(RuleBasedStateMachine):
