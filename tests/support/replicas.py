@@ -1,0 +1,202 @@
+"""A replica manager over real logs, with a clock that is moved by hand, for tests of produce, fetch and control requests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from odradek.broker.fetch_session import PartitionFetch
+from odradek.broker.metadata_cache import MetadataCache
+from odradek.broker.replica_manager import AppendResult, FetchParams, ReadResult, ReplicaManager
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.leader_and_isr import (
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    LeaderAndIsrTopicState,
+)
+from odradek.protocol.messages.update_metadata import (
+    UpdateMetadataBroker,
+    UpdateMetadataEndpoint,
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataTopicState,
+)
+from odradek.protocol.primitives import ZERO_UUID
+from odradek.protocol.records.batch import batches
+from odradek.protocol.topic_partition import TopicPartition
+from odradek.storage.append_info import AppendOrigin
+from odradek.storage.fetch_data import FetchIsolation
+from odradek.storage.file_records import FileRegion
+from odradek.storage.log_manager import LogManager
+from tests.support.logs import Disk
+
+OWN_ID = 0
+TOPIC_ID = bytes(range(16))
+TP = TopicPartition("t", 0)
+
+
+class Replicas:
+    """One broker's replicas. `lead` and `follow` are what the controller would say."""
+
+    def __init__(self, path: Path, overrides: Mapping[str, str] | None = None) -> None:
+        self.disk = Disk(path)
+        self.log_manager = LogManager([str(path)], {}, self.disk.environment)
+        self.log_manager.startup({"t": dict(overrides or {})})
+        self.cache = MetadataCache(OWN_ID)
+        self.manager = ReplicaManager(
+            broker_id=OWN_ID,
+            log_manager=self.log_manager,
+            metadata_cache=self.cache,
+            clock=self.disk.clock,
+            timer=self.disk.timer,
+            replica_lag_time_max_ms=30_000,
+            high_watermark_checkpoint_interval_ms=5_000,
+        )
+        self.leaders: list[TopicPartition] = []
+        self.followers: list[TopicPartition] = []
+
+    def advance(self, ms: int) -> None:
+        self.disk.advance(ms)
+
+    def lead(self, tp: TopicPartition = TP, **state: object) -> ErrorCode:
+        return self.state(tp, leader=OWN_ID, **state)
+
+    def follow(self, tp: TopicPartition = TP, *, leader: int = 1, **state: object) -> ErrorCode:
+        return self.state(tp, leader=leader, replicas=[leader, OWN_ID], **state)
+
+    def state(
+        self,
+        tp: TopicPartition = TP,
+        *,
+        leader: int,
+        epoch: int = 0,
+        partition_epoch: int = 0,
+        replicas: Sequence[int] = (OWN_ID,),
+        isr: Sequence[int] | None = None,
+        topic_id: bytes = TOPIC_ID,
+        controller_epoch: int = 1,
+    ) -> ErrorCode:
+        """One LeaderAndIsr for one partition; the metadata cache is told as well."""
+        self.know(tp, leader=leader, replicas=replicas)
+        request = LeaderAndIsrRequest(
+            controller_id=0,
+            controller_epoch=controller_epoch,
+            topic_states=[
+                LeaderAndIsrTopicState(
+                    topic_name=tp.topic,
+                    topic_id=topic_id,
+                    partition_states=[
+                        LeaderAndIsrPartitionState(
+                            partition_index=tp.partition,
+                            controller_epoch=controller_epoch,
+                            leader=leader,
+                            leader_epoch=epoch,
+                            isr=list(replicas if isr is None else isr),
+                            partition_epoch=partition_epoch,
+                            replicas=list(replicas),
+                            is_new=True,
+                        )
+                    ],
+                )
+            ],
+        )
+
+        def moved(leaders: Sequence[object], followers: Sequence[object]) -> None:
+            self.leaders += [partition.topic_partition for partition in leaders]  # type: ignore[attr-defined]
+            self.followers += [partition.topic_partition for partition in followers]  # type: ignore[attr-defined]
+
+        return self.manager.become_leader_or_follower(request, moved)[tp]
+
+    def know(self, tp: TopicPartition, *, leader: int = OWN_ID, replicas: Sequence[int] = (OWN_ID,)) -> None:
+        """What an UpdateMetadata says about the partition; every replica is alive."""
+        self.cache.update(
+            UpdateMetadataRequest(
+                controller_id=0,
+                topic_states=[
+                    UpdateMetadataTopicState(
+                        topic_name=tp.topic,
+                        topic_id=TOPIC_ID,
+                        partition_states=[
+                            UpdateMetadataPartitionState(
+                                partition_index=tp.partition, leader=leader, replicas=list(replicas), isr=list(replicas)
+                            )
+                        ],
+                    )
+                ],
+                live_brokers=[
+                    UpdateMetadataBroker(
+                        id=broker_id,
+                        endpoints=[UpdateMetadataEndpoint(port=9092, host=f"h{broker_id}", listener="PLAINTEXT")],
+                    )
+                    for broker_id in replicas
+                ],
+            )
+        )
+
+    def append(
+        self,
+        records: memoryview,
+        tp: TopicPartition = TP,
+        *,
+        acks: int = 1,
+        timeout_ms: int = 1_000,
+        internal: bool = False,
+    ) -> list[AppendResult]:
+        """The answer, as a list that stays empty while there is none."""
+        answers: list[AppendResult] = []
+        self.manager.append(
+            timeout_ms=timeout_ms,
+            required_acks=acks,
+            internal_topics_allowed=internal,
+            origin=AppendOrigin.CLIENT,
+            records={tp: records},
+            respond=lambda results: answers.append(results[tp]),
+        )
+        return answers
+
+    def fetch(
+        self,
+        offset: int,
+        tp: TopicPartition = TP,
+        *,
+        max_wait_ms: int = 0,
+        min_bytes: int = 1,
+        max_bytes: int = 1 << 20,
+        partition_bytes: int = 1 << 20,
+        replica_id: int = -1,
+        isolation: FetchIsolation = FetchIsolation.HIGH_WATERMARK,
+        epoch: int = -1,
+        last_fetched_epoch: int = -1,
+        topic_id: bytes = ZERO_UUID,
+        hard_max_bytes: bool = False,
+    ) -> list[ReadResult]:
+        """The answer, as a list that stays empty while there is none."""
+        answers: list[ReadResult] = []
+        params = FetchParams(
+            replica_id=replica_id,
+            max_wait_ms=max_wait_ms,
+            min_bytes=min_bytes,
+            max_bytes=max_bytes,
+            isolation=FetchIsolation.LOG_END if replica_id >= 0 else isolation,
+            leader_only=True,
+            hard_max_bytes=hard_max_bytes,
+        )
+        fetch = PartitionFetch(
+            tp.topic,
+            topic_id,
+            tp.partition,
+            fetch_offset=offset,
+            max_bytes=partition_bytes,
+            current_leader_epoch=epoch,
+            last_fetched_epoch=last_fetched_epoch,
+        )
+        self.manager.fetch(params, [fetch], answers.extend)
+        return answers
+
+
+def offsets_of(result: ReadResult) -> list[int]:
+    """The base offsets of the batches read."""
+    assert result.fetched is not None
+    records = result.fetched.records
+    data = records.read() if isinstance(records, FileRegion) else bytes(records)
+    return [batch.base_offset for batch in batches(memoryview(data))]

@@ -1,0 +1,336 @@
+"""Appends, reads and control requests, over real logs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.stop_replica import StopReplicaPartitionState
+from odradek.protocol.topic_partition import TopicPartition
+from odradek.storage.checkpoints import HIGH_WATERMARK_FILE
+from odradek.storage.offsets import LogOffsetMetadata
+from tests.support.logs import batch
+from tests.support.replicas import TOPIC_ID, TP, Replicas, offsets_of
+
+OTHER = TopicPartition("t", 1)
+NONE = ErrorCode.NONE
+
+
+@pytest.fixture
+def replicas(tmp_path: Path) -> Replicas:
+    return Replicas(tmp_path)
+
+
+def stop(replicas: Replicas, *, delete: bool = True, epoch: int = -2, controller_epoch: int = 1) -> ErrorCode:
+    state = StopReplicaPartitionState(partition_index=0, leader_epoch=epoch, delete_partition=delete)
+    return replicas.manager.stop_replicas(controller_epoch, {TP: state}, lambda tp, deleted: None)[TP]
+
+
+# Produce
+
+
+def test_alone_in_the_isr_an_append_is_committed_at_once(replicas: Replicas) -> None:
+    replicas.lead()
+    (answer,) = replicas.append(batch(b"a", b"b"), acks=-1)
+    assert (answer.error, answer.base_offset, answer.last_offset) == (NONE, 0, 1)
+    assert replicas.manager.produce_purgatory.num_delayed == 0
+
+
+def test_acks_all_waits_for_the_follower(replicas: Replicas) -> None:
+    replicas.lead(replicas=[0, 1])
+    answers = replicas.append(batch(b"a"), acks=-1)
+    assert answers == []
+    replicas.fetch(1, replica_id=1)
+    assert [answer.error for answer in answers] == [NONE]
+    assert replicas.manager.produce_purgatory.num_delayed == 0
+
+
+def test_acks_one_does_not_wait(replicas: Replicas) -> None:
+    replicas.lead(replicas=[0, 1])
+    assert [answer.error for answer in replicas.append(batch(b"a"), acks=1)] == [NONE]
+
+
+def test_acks_all_times_out(replicas: Replicas) -> None:
+    replicas.lead(replicas=[0, 1])
+    answers = replicas.append(batch(b"a"), acks=-1, timeout_ms=100)
+    replicas.advance(99)
+    assert answers == []
+    replicas.advance(2)
+    assert [answer.error for answer in answers] == [ErrorCode.REQUEST_TIMED_OUT]
+
+
+def test_waiting_produce_is_answered_when_leadership_moves(replicas: Replicas) -> None:
+    replicas.lead(replicas=[0, 1])
+    answers = replicas.append(batch(b"a"), acks=-1)
+    replicas.follow(epoch=1, partition_epoch=1)
+    assert [answer.error for answer in answers] == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+
+
+def test_too_small_an_isr_refuses_acks_all_before_the_append(tmp_path: Path) -> None:
+    replicas = Replicas(tmp_path, {"min.insync.replicas": "2"})
+    replicas.lead(replicas=[0, 1], isr=[0])
+    assert [answer.error for answer in replicas.append(batch(b"a"), acks=-1)] == [ErrorCode.NOT_ENOUGH_REPLICAS]
+    assert [answer.error for answer in replicas.append(batch(b"a"), acks=1)] == [NONE]
+    assert replicas.manager.partition(TP).log.log_end_offset == 1  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("acks", [-2, 2, 7])
+def test_acks_other_than_the_three_are_refused(replicas: Replicas, acks: int) -> None:
+    replicas.lead()
+    assert [answer.error for answer in replicas.append(batch(b"a"), acks=acks)] == [ErrorCode.INVALID_REQUIRED_ACKS]
+
+
+def test_internal_topics_are_refused_to_clients(replicas: Replicas) -> None:
+    internal = TopicPartition("__consumer_offsets", 0)
+    replicas.lead(internal)
+    assert replicas.append(batch(b"a"), internal)[0].error == ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert replicas.append(batch(b"a"), internal, internal=True)[0].error == NONE
+
+
+def test_unknown_partition_and_one_that_lives_elsewhere_differ(replicas: Replicas) -> None:
+    assert replicas.append(batch(b"a"))[0].error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    replicas.know(TP, leader=1, replicas=[1])
+    assert replicas.append(batch(b"a"))[0].error == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_follower_refuses_appends(replicas: Replicas) -> None:
+    replicas.follow()
+    assert replicas.append(batch(b"a"))[0].error == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_refused_records_name_each_record(tmp_path: Path) -> None:
+    replicas = Replicas(tmp_path, {"cleanup.policy": "compact"})
+    replicas.lead()
+    (answer,) = replicas.append(batch(b"a", b"b", key=None))
+    assert answer.error == ErrorCode.INVALID_RECORD
+    assert [index for index, _ in answer.record_errors] == [0, 1]
+    assert answer.log_start_offset == 0
+
+
+# Fetch
+
+
+def test_fetch_returns_what_is_committed(replicas: Replicas) -> None:
+    replicas.lead(replicas=[0, 1])
+    replicas.append(batch(b"a"))
+    (answer,) = replicas.fetch(0)
+    assert (answer.size_in_bytes, answer.high_watermark) == (0, 0)
+    replicas.fetch(1, replica_id=1)
+    (answer,) = replicas.fetch(0)
+    assert offsets_of(answer) == [0]
+
+
+def test_waiting_fetch_is_answered_by_an_append(replicas: Replicas) -> None:
+    replicas.lead()
+    answers = replicas.fetch(0, max_wait_ms=500)
+    assert answers == []
+    replicas.append(batch(b"a"))
+    assert offsets_of(answers[0]) == [0]
+    assert replicas.manager.fetch_purgatory.num_delayed == 0
+
+
+def test_waiting_fetch_counts_bytes_over_several_appends(replicas: Replicas) -> None:
+    replicas.lead()
+    size = len(batch(b"a"))
+    answers = replicas.fetch(0, max_wait_ms=500, min_bytes=2 * size)
+    replicas.append(batch(b"a"))
+    assert answers == []
+    replicas.append(batch(b"a"))
+    assert offsets_of(answers[0]) == [0, 1]
+
+
+def test_waiting_fetch_is_answered_empty_when_time_is_up(replicas: Replicas) -> None:
+    replicas.lead()
+    answers = replicas.fetch(0, max_wait_ms=500)
+    replicas.advance(501)
+    assert [(answer.error, answer.size_in_bytes) for answer in answers] == [(NONE, 0)]
+
+
+def test_waiting_fetch_is_answered_when_the_partition_is_deleted(replicas: Replicas) -> None:
+    replicas.lead()
+    answers = replicas.fetch(0, max_wait_ms=500)
+    assert stop(replicas) == NONE
+    assert [answer.error for answer in answers] == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+
+
+def test_waiting_fetch_is_answered_when_a_segment_was_rolled(tmp_path: Path) -> None:
+    replicas = Replicas(tmp_path, {"segment.bytes": "200"})
+    replicas.lead()
+    replicas.append(batch(b"x" * 80))
+    answers = replicas.fetch(0, max_wait_ms=500, min_bytes=1 << 20)
+    assert answers == []
+    replicas.append(batch(b"x" * 80))
+    assert len(answers) == 1
+
+
+@pytest.mark.parametrize(
+    ("epoch", "error"), [(4, ErrorCode.FENCED_LEADER_EPOCH), (5, NONE), (6, ErrorCode.UNKNOWN_LEADER_EPOCH)]
+)
+def test_leader_epoch_of_the_reader_has_to_be_ours(replicas: Replicas, epoch: int, error: ErrorCode) -> None:
+    replicas.lead(epoch=5)
+    assert [answer.error for answer in replicas.fetch(0, epoch=epoch)] == [error]
+
+
+def test_topic_id_of_another_topic_is_refused(replicas: Replicas) -> None:
+    replicas.lead()
+    assert [answer.error for answer in replicas.fetch(0, topic_id=b"\x09" * 16)] == [ErrorCode.INCONSISTENT_TOPIC_ID]
+    assert [answer.error for answer in replicas.fetch(0, topic_id=TOPIC_ID)] == [NONE]
+
+
+def test_offset_out_of_range(replicas: Replicas) -> None:
+    replicas.lead()
+    assert [answer.error for answer in replicas.fetch(1)] == [ErrorCode.OFFSET_OUT_OF_RANGE]
+
+
+def test_first_partition_with_data_returns_a_whole_batch_whatever_the_limit(replicas: Replicas) -> None:
+    replicas.lead()
+    replicas.append(batch(b"x" * 500))
+    assert offsets_of(replicas.fetch(0, max_bytes=1, partition_bytes=1)[0]) == [0]
+
+
+def test_oldest_clients_get_no_oversize_batch(replicas: Replicas) -> None:
+    replicas.lead()
+    replicas.append(batch(b"x" * 500))
+    (answer,) = replicas.fetch(0, max_bytes=1 << 20, partition_bytes=100, hard_max_bytes=True)
+    assert answer.size_in_bytes <= 100
+
+
+def test_forged_follower_moves_nothing(replicas: Replicas) -> None:
+    replicas.lead(replicas=[0, 1])
+    replicas.append(batch(b"a"))
+    assert [answer.error for answer in replicas.fetch(1, replica_id=9)] == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+    assert [answer.error for answer in replicas.fetch(1, replica_id=9, epoch=0)] == [ErrorCode.UNKNOWN_LEADER_EPOCH]
+    assert replicas.manager.partition(TP).log.high_watermark == 0  # type: ignore[union-attr]
+
+
+def test_reader_of_another_history_is_told_where_it_diverges(replicas: Replicas) -> None:
+    replicas.lead(epoch=1)
+    replicas.append(batch(b"a", b"b"))
+    replicas.lead(epoch=3, partition_epoch=1)
+    replicas.append(batch(b"c"))
+    (answer,) = replicas.fetch(3, last_fetched_epoch=2)
+    assert (answer.error, answer.diverging_epoch, answer.size_in_bytes) == (NONE, (1, 2), 0)
+
+
+# DeleteRecords
+
+
+def test_delete_records_waits_for_the_followers_log_start(replicas: Replicas) -> None:
+    replicas.lead(replicas=[0, 1])
+    replicas.append(batch(b"a", b"b"))
+    replicas.fetch(2, replica_id=1)
+    answers: list[tuple[ErrorCode, int]] = []
+    replicas.manager.delete_records(
+        1_000, {TP: -1}, lambda results: answers.append((results[TP].error, results[TP].low_watermark))
+    )
+    assert answers == []
+    partition = replicas.manager.partition(TP)
+    partition.record_follower_fetch(1, LogOffsetMetadata(2), 2)
+    replicas.manager.complete_delayed(TP)
+    assert answers == [(NONE, 2)]
+
+
+@pytest.mark.parametrize(
+    ("offset", "error"), [(2, NONE), (3, ErrorCode.OFFSET_OUT_OF_RANGE), (-2, ErrorCode.OFFSET_OUT_OF_RANGE)]
+)
+def test_records_are_deleted_up_to_the_high_watermark_at_most(
+    replicas: Replicas, offset: int, error: ErrorCode
+) -> None:
+    replicas.lead()
+    replicas.append(batch(b"a", b"b"))
+    answers: list[ErrorCode] = []
+    replicas.manager.delete_records(1_000, {TP: offset}, lambda results: answers.append(results[TP].error))
+    assert answers == [error]
+
+
+def test_records_of_a_compacted_log_are_not_deleted(tmp_path: Path) -> None:
+    replicas = Replicas(tmp_path, {"cleanup.policy": "compact"})
+    replicas.lead()
+    answers: list[ErrorCode] = []
+    replicas.manager.delete_records(1_000, {TP: 0}, lambda results: answers.append(results[TP].error))
+    assert answers == [ErrorCode.POLICY_VIOLATION]
+
+
+# The controller
+
+
+def test_newer_leader_epochs_are_applied_and_others_refused(replicas: Replicas) -> None:
+    assert replicas.lead(epoch=3) == NONE
+    assert replicas.lead(epoch=3) == ErrorCode.STALE_CONTROLLER_EPOCH
+    assert replicas.lead(epoch=2) == ErrorCode.STALE_CONTROLLER_EPOCH
+    assert replicas.follow(epoch=4, partition_epoch=1) == NONE
+    assert (replicas.leaders, replicas.followers) == ([TP], [TP])
+
+
+def test_state_that_does_not_name_this_broker_is_refused(replicas: Replicas) -> None:
+    assert replicas.state(leader=1, replicas=[1]) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_topic_id_may_not_change(replicas: Replicas) -> None:
+    replicas.lead()
+    assert replicas.lead(epoch=1, topic_id=b"\x09" * 16) == ErrorCode.INCONSISTENT_TOPIC_ID
+
+
+def test_older_controllers_are_refused_whatever_they_ask(replicas: Replicas) -> None:
+    replicas.lead(controller_epoch=5)
+    with pytest.raises(KafkaError) as refused:
+        replicas.lead(epoch=1, controller_epoch=4)
+    assert refused.value.code == ErrorCode.STALE_CONTROLLER_EPOCH
+    with pytest.raises(KafkaError):
+        stop(replicas, controller_epoch=4)
+    with pytest.raises(KafkaError):
+        replicas.manager.check_metadata_epoch(4)
+    replicas.manager.check_metadata_epoch(6)
+    assert replicas.manager.controller_epoch == 6
+
+
+def test_leading_again_starts_an_epoch_at_the_log_end(replicas: Replicas) -> None:
+    replicas.lead(epoch=0)
+    replicas.append(batch(b"a", b"b"))
+    replicas.lead(epoch=7, partition_epoch=1)
+    assert replicas.manager.partition(TP).last_offset_for_leader_epoch(-1, 0, leader_only=True) == (0, 2)
+    assert replicas.manager.partition(TP).leader_epoch_start_offset == 2
+
+
+def test_stopping_with_an_older_epoch_is_fenced(replicas: Replicas) -> None:
+    replicas.lead(epoch=5)
+    assert stop(replicas, epoch=4) == ErrorCode.FENCED_LEADER_EPOCH
+    assert stop(replicas, epoch=5, delete=False) == NONE
+    assert replicas.manager.hosted(TP) is not None
+    assert stop(replicas, epoch=-1) == NONE
+    assert replicas.manager.hosted(TP) is None
+    assert replicas.log_manager.get_log(TP) is None
+
+
+def test_stopping_what_is_not_hosted_succeeds(replicas: Replicas) -> None:
+    assert stop(replicas) == NONE
+
+
+def test_high_watermarks_are_checkpointed_only_after_the_first_leader_and_isr(replicas: Replicas) -> None:
+    path = replicas.disk.path / HIGH_WATERMARK_FILE
+    replicas.advance(60_000)
+    assert not path.exists()
+    replicas.lead()
+    replicas.append(batch(b"a", b"b"))
+    replicas.advance(5_001)
+    assert path.read_text() == "0\n1\nt 0 2\n"
+
+
+def test_partitions_of_a_failed_directory_are_storage_errors(replicas: Replicas) -> None:
+    replicas.lead()
+    answers = replicas.fetch(0, max_wait_ms=500)
+    replicas.manager.handle_log_dir_failure([TP])
+    assert [answer.error for answer in answers] == [ErrorCode.KAFKA_STORAGE_ERROR]
+    assert replicas.append(batch(b"a"))[0].error == ErrorCode.KAFKA_STORAGE_ERROR
+    assert replicas.lead(epoch=9) == ErrorCode.KAFKA_STORAGE_ERROR
+    assert stop(replicas) == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_flush_policy_makes_the_answer_wait_for_the_disk(tmp_path: Path) -> None:
+    replicas = Replicas(tmp_path, {"flush.messages": "1"})
+    replicas.lead()
+    (answer,) = replicas.append(batch(b"a"))
+    assert (answer.error, answer.flush_required) == (NONE, True)
+    assert replicas.manager.partition(TP).log.recovery_point == 1  # type: ignore[union-attr]
