@@ -13,7 +13,7 @@ MAX_STRING_BYTES = 0x7FFF
 
 MAX_DECODED_VALUES = 1_000_000
 """Values one message may hold in its arrays: an element counts one, a struct one more for each field. That is a Fetch
-of 125,000 partitions. At worst it makes 50 MB of objects."""
+of 125,000 partitions. At worst it makes 60 MB of objects."""
 
 MAX_CLUSTER_VALUES = 10_000_000
 """The same for what a controller sends about every partition of the cluster: a full UpdateMetadata counts about 20 for

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from odradek.protocol.limits import MAX_VARINT_BYTES, MAX_VARLONG_BYTES
 
+_MAX_UINT32 = (1 << 32) - 1
+_MAX_UINT64 = (1 << 64) - 1
 ONE_BYTE = tuple(bytes((value,)) for value in range(128))
 
 
@@ -28,6 +30,8 @@ def uvarint_tail(data: bytes | memoryview, position: int, first: int) -> tuple[i
         position += 1
         value |= (byte & 127) << shift
         if byte < 128:
+            if value > _MAX_UINT32:
+                raise ValueError("varint does not fit into 32 bits")
             return value, position
     raise ValueError(f"varint is longer than {MAX_VARINT_BYTES} bytes")
 
@@ -36,19 +40,19 @@ def write_uvarint(value: int) -> bytes:
     """The shortest unsigned varint of a value below 2**32."""
     if 0 <= value < 128:
         return ONE_BYTE[value]
-    if not 0 <= value <= 0xFFFFFFFF:
+    if not 0 <= value <= _MAX_UINT32:
         raise ValueError(f"{value} is outside the range of an unsigned varint")
     return _write(value)
 
 
 def read_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
     """A zig-zag varint of 32 bits."""
-    return _read_zigzag(data, position, MAX_VARINT_BYTES)
+    return _read_zigzag(data, position, MAX_VARINT_BYTES, _MAX_UINT32)
 
 
 def read_varlong(data: bytes | memoryview, position: int) -> tuple[int, int]:
     """A zig-zag varint of 64 bits."""
-    return _read_zigzag(data, position, MAX_VARLONG_BYTES)
+    return _read_zigzag(data, position, MAX_VARLONG_BYTES, _MAX_UINT64)
 
 
 def write_varint(value: int) -> bytes:
@@ -72,12 +76,14 @@ def _write(value: int) -> bytes:
     return bytes(encoded)
 
 
-def _read_zigzag(data: bytes | memoryview, position: int, max_bytes: int) -> tuple[int, int]:
+def _read_zigzag(data: bytes | memoryview, position: int, max_bytes: int, max_value: int) -> tuple[int, int]:
     value = 0
     for shift in range(0, 7 * max_bytes, 7):
         byte = data[position]
         position += 1
         value |= (byte & 127) << shift
         if byte < 128:
+            if value > max_value:
+                raise ValueError(f"varint does not fit into {max_value.bit_length()} bits")
             return (value >> 1) ^ -(value & 1), position
     raise ValueError(f"varint is longer than {max_bytes} bytes")

@@ -194,6 +194,11 @@ def test_a_varint_without_end() -> None:
         decode(Required, b"\xff" * 5 + b"\x01", 1)
 
 
+def test_a_varint_of_more_than_32_bits() -> None:
+    with pytest.raises(DecodeError, match="32 bits"):
+        decode(Required, b"\x01\x01" + b"\xff\xff\xff\xff\x7f" + b"\0" * 10, 1)
+
+
 def test_the_budget_bounds_primitive_elements_too() -> None:
     data = sample_v1(maybe_numbers=write_uvarint(51) + bytes(50))
     assert decode(Sample, data, 1, DecodeBudget(values=50)).maybe_numbers == [0] * 50

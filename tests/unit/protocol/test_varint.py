@@ -64,6 +64,16 @@ def test_five_bytes_are_the_limit_of_32_bits_and_ten_of_64() -> None:
         read_varlong(b"\x80" * 10 + b"\x01", 0)
 
 
+def test_bits_beyond_the_type_are_refused() -> None:
+    assert read_uvarint(b"\xff\xff\xff\xff\x0f", 0) == (0xFFFFFFFF, 5)
+    for read in (read_uvarint, read_varint):
+        with pytest.raises(ValueError, match="32 bits"):
+            read(b"\xff\xff\xff\xff\x1f", 0)
+    assert read_varlong(b"\xff" * 9 + b"\x01", 0) == (-(1 << 63), 10)
+    with pytest.raises(ValueError, match="64 bits"):
+        read_varlong(b"\xff" * 9 + b"\x03", 0)
+
+
 @pytest.mark.parametrize("read", [read_uvarint, read_varint, read_varlong])
 def test_a_buffer_that_ends_is_an_index_error(read: object) -> None:
     assert callable(read)
