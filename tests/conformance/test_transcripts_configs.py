@@ -40,23 +40,15 @@ def incremental(resource_type: int, name: str, *changes: tuple[str, int, str | N
     return build(ApiKey.INCREMENTAL_ALTER_CONFIGS, resources=[resource], **fields)
 
 
-def by_name(t: Transcript, label: str, request: Request, version: int) -> None:
-    """Note one answer with its configs sorted: Apache lists them in the order of a hash map."""
-    answer = t.quietly(request, version)
-    for result in answer.results:
-        result.configs.sort(key=lambda config: config.name)
-    t.note(label, t.plain(answer, version))
-
-
 def test_describe_a_topic(transcript: Transcript) -> None:
     t = transcript
     topic = create(t, "described", retention_ms="1000", cleanup_policy="compact,delete")
-    by_name(t, "everything v4", describe(TOPIC, topic, include_synonyms=True, include_documentation=True), 4)
+    t.call("everything v4", describe(TOPIC, topic, include_synonyms=True, include_documentation=True), 4)
     for version in range(4):
-        by_name(t, f"everything v{version}", describe(TOPIC, topic), version)
+        t.call(f"everything v{version}", describe(TOPIC, topic), version)
     keys = ["retention.ms", "segment.bytes", "no.such.key"]
-    by_name(t, "some", describe(TOPIC, topic, keys, include_synonyms=True), 2)
-    by_name(t, "no keys", describe(TOPIC, topic, []), 4)
+    t.call("some", describe(TOPIC, topic, keys, include_synonyms=True), 2)
+    t.call("no keys", describe(TOPIC, topic, []), 4)
     t.call("unknown topic", describe(TOPIC, t.name("missing")), 4)
     t.call("empty topic", describe(TOPIC, ""), 4)
     t.call("bad name", describe(TOPIC, "a b"), 4)

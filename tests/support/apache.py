@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import socket
 import struct
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from tests.support.process import ManagedProcess, free_port
 from tests.support.waiting import eventually
 
 METADATA = 3
+SESSION_TIMEOUT_S = int(FAST_SETTINGS["zookeeper.session.timeout.ms"]) / 1000
 
 START_TIMEOUT_S = 60
 STOP_TIMEOUT_S = 60
@@ -128,6 +130,8 @@ class ApacheBroker:
 
     def kill(self) -> None:
         self._process.kill()
+        # Its ephemeral nodes outlive it; a broker that starts while they are there refuses to.
+        time.sleep(SESSION_TIMEOUT_S)
 
     def close(self) -> None:
         """End the process if it still runs, without ceremony: its data is thrown away."""

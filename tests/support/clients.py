@@ -157,6 +157,7 @@ class Confluent:
                 "acks": acks,
                 "enable.idempotence": idempotent,
                 "linger.ms": 5,
+                "log_level": 0,
             }
         )
         offsets: list[int] = []

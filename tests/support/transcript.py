@@ -170,8 +170,7 @@ class Transcript:
             case Struct():
                 return self.plain(value, version)
             case list():
-                ordered = sorted(value, key=_member_order) if value and hasattr(value[0], "member_id") else value
-                return [self._plain_value(item, version) for item in ordered]
+                return [self._plain_value(item, version) for item in _ordered(value)]
             case bytes() | bytearray() | memoryview():
                 return "<uuid>" if isinstance(value, bytes) and len(value) == 16 else bytes(value).hex()
             case str():
@@ -186,6 +185,15 @@ class Transcript:
         text = text.replace(self.broker.bootstrap, "<address>").replace(str(self.broker.log_dir), "<log dir>")
         text = NOW_TEXT.sub("<time>", text)
         return UUID_TEXT.sub(lambda found: self._members.setdefault(found[0], f"<id {len(self._members) + 1}>"), text)
+
+
+def _ordered(items: list[object]) -> list[object]:
+    """Members and configs come in the order of a hash map; in a transcript they are sorted."""
+    if items and hasattr(items[0], "member_id"):
+        return sorted(items, key=_member_order)
+    if items and hasattr(items[0], "config_source"):
+        return sorted(items, key=lambda config: config.name)
+    return items
 
 
 def _member_order(member: Struct) -> tuple[bytes, str]:
