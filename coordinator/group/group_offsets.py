@@ -10,8 +10,8 @@ Two commits of a partition may be under way at once, one of them transactional; 
 to win, because that is the one the next coordinator will load after compaction. So each offset is kept with the base
 offset of the batch it was written in, and an older one never replaces a newer one.
 
-Kafka keeps the latest pending commit of a partition only, so that one which is acknowledged after a later one has failed
-does not show until the group is loaded again. Here each commit is pending for itself.
+Kafka keeps the latest pending commit of a partition only, so that one which is acknowledged after a later one has
+failed does not show until the group is loaded again. Here each commit is pending for itself.
 
 Kafka: the offsets half of GroupMetadata, OffsetAndMetadata and CommitRecordMetadataAndOffset.
 """

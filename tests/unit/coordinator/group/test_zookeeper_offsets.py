@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from odradek.coordinator.group.group_offsets import OffsetAndMetadata
+from odradek.coordinator.group.zookeeper_offsets import commit_to_tree, fetch_from_tree
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.offset_commit import OffsetCommitResponse
+from odradek.protocol.messages.offset_fetch import (
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+)
+from odradek.protocol.topic_partition import TopicPartition
+from tests.support.coordinator_log import InMemoryConsumerOffsetTree
+
+T0 = TopicPartition("t", 0)
+T1 = TopicPartition("t", 1)
+
+
+def at(offset: int) -> OffsetAndMetadata:
+    return OffsetAndMetadata(offset=offset, commit_timestamp_ms=0)
+
+
+def request(*indexes: int) -> OffsetFetchRequestGroup:
+    return OffsetFetchRequestGroup(
+        group_id="g", topics=[OffsetFetchRequestTopics(name="t", partition_indexes=list(indexes))] if indexes else []
+    )
+
+
+def errors(response: OffsetCommitResponse) -> list[int]:
+    return [one.error_code for topic in response.topics for one in topic.partitions]
+
+
+def test_a_commit_is_answered_when_all_its_offsets_are_written() -> None:
+    tree = InMemoryConsumerOffsetTree()
+    tree.hold = True
+    answers: list[OffsetCommitResponse] = []
+    commit_to_tree(tree, "g", {T0: at(5), T1: at(6)}, {}, answers.append)
+    assert answers == []
+    tree.release()
+    assert errors(answers[0]) == [ErrorCode.NONE, ErrorCode.NONE]
+    assert tree.offsets == {("g", T0): 5, ("g", T1): 6}
+    assert len(answers) == 1
+
+
+def test_refused_offsets_are_not_written() -> None:
+    tree = InMemoryConsumerOffsetTree()
+    answers: list[OffsetCommitResponse] = []
+    refused = {T0: ErrorCode.OFFSET_METADATA_TOO_LARGE}
+    commit_to_tree(tree, "g", {T0: at(5), T1: at(6)}, refused, answers.append)
+    assert errors(answers[0]) == [ErrorCode.OFFSET_METADATA_TOO_LARGE, ErrorCode.NONE]
+    assert tree.offsets == {("g", T1): 6}
+
+
+def test_a_commit_of_nothing_is_answered_once() -> None:
+    answers: list[OffsetCommitResponse] = []
+    commit_to_tree(InMemoryConsumerOffsetTree(), "g", {}, {}, answers.append)
+    assert [answer.topics for answer in answers] == [[]]
+
+
+def test_a_fetch_is_answered_when_all_its_offsets_are_read() -> None:
+    tree = InMemoryConsumerOffsetTree()
+    tree.offsets["g", T1] = 6
+    tree.hold = True
+    answers: list[OffsetFetchResponse] = []
+    fetch_from_tree(tree, request(1, 0), answers.append)
+    assert answers == []
+    tree.release()
+    (topic,) = answers[0].topics
+    assert [(one.partition_index, one.committed_offset, one.error_code) for one in topic.partitions] == [
+        (1, 6, ErrorCode.NONE),
+        (0, -1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    ]
+
+
+def test_a_fetch_of_nothing_is_answered_once() -> None:
+    answers: list[OffsetFetchResponse] = []
+    fetch_from_tree(InMemoryConsumerOffsetTree(), request(), answers.append)
+    assert [answer.topics for answer in answers] == [[]]
