@@ -144,6 +144,14 @@ class ErrorCode(IntEnum):
     DUPLICATE_VOTER = 126
     VOTER_NOT_FOUND = 127
 
+    @classmethod
+    def for_code(cls, code: int) -> ErrorCode:
+        """The member for a code off the wire; one that is not known here is UNKNOWN_SERVER_ERROR, as in Kafka."""
+        try:
+            return cls(code)
+        except ValueError:
+            return cls.UNKNOWN_SERVER_ERROR
+
 
 class KafkaError(Exception):
     """A refusal with a code of the protocol; the message defaults to Kafka's for that code."""

@@ -11,9 +11,10 @@ import random
 import pytest
 
 from odradek.protocol.codec import decode_from, encode
+from odradek.protocol.errors import DEFAULT_MESSAGES, REFRESHES_METADATA, RETRIABLE, ErrorCode
 from odradek.protocol.schema import Message
 from tests.support.messages import every_version, random_struct
-from tests.support.wire_oracle import encode_lines, kafka_encodes, read_golden
+from tests.support.wire_oracle import encode_lines, kafka_encodes, kafka_errors, read_golden
 
 SEED = 39_01
 SAMPLES_PER_VERSION = 8
@@ -51,3 +52,13 @@ def test_the_golden_bytes_are_kafkas() -> None:
     golden = list(read_golden())
     answers = encode_lines([f"{name}\t{version}\t{value}" for name, version, value, _ in golden])
     assert answers == [encoded for *_, encoded in golden]
+
+
+def test_error_codes_are_kafkas() -> None:
+    theirs = kafka_errors()
+    assert [(error.code, error.name) for error in theirs] == [(code.value, code.name) for code in ErrorCode]
+    for error in theirs:
+        code = ErrorCode(error.code)
+        assert DEFAULT_MESSAGES.get(code, "") == error.message
+        assert (code in RETRIABLE) == error.retriable, error
+        assert (code in REFRESHES_METADATA) == error.refreshes_metadata, error

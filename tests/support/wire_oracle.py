@@ -10,6 +10,7 @@ import random
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from odradek.protocol.codec import encode
 from odradek.protocol.schema import Message
@@ -30,15 +31,37 @@ def kafka_encodes(values: Sequence[Value]) -> list[bytes]:
 
 def encode_lines(lines: Sequence[str]) -> list[bytes]:
     """The same for lines of `Name <tab> version <tab> JSON`."""
-    command = [java_executable(), *QUICK_START, "-cp", f"{libs_dir()}/*", str(PROGRAM)]
-    text = "".join(f"{line}\n" for line in lines)
-    finished = subprocess.run(command, input=text.encode(), capture_output=True, timeout=120, check=False)
-    assert finished.returncode == 0, finished.stderr.decode()
-    answers = finished.stdout.decode().splitlines()
-    assert len(answers) == len(lines), finished.stderr.decode()
+    answers = _run("".join(f"{line}\n" for line in lines))
+    assert len(answers) == len(lines)
     refused = [f"{answer}\n{line}" for line, answer in zip(lines, answers, strict=True) if answer.startswith("ERROR")]
     assert not refused, f"{len(refused)} of {len(lines)}: {refused[0]}"
     return [bytes.fromhex(answer) for answer in answers]
+
+
+class KafkaErrorCode(NamedTuple):
+    """One of Kafka's `Errors`."""
+
+    code: int
+    name: str
+    retriable: bool
+    refreshes_metadata: bool
+    message: str
+
+
+def kafka_errors() -> list[KafkaErrorCode]:
+    """Kafka's error codes, with their default messages."""
+    found = []
+    for line in _run("", "errors"):
+        code, name, retriable, refreshes, message = line.split("\t", 4)
+        found.append(KafkaErrorCode(int(code), name, retriable == "true", refreshes == "true", message))
+    return found
+
+
+def _run(text: str, *arguments: str) -> list[str]:
+    command = [java_executable(), *QUICK_START, "-cp", f"{libs_dir()}/*", str(PROGRAM), *arguments]
+    finished = subprocess.run(command, input=text.encode(), capture_output=True, timeout=120, check=False)
+    assert finished.returncode == 0, finished.stderr.decode()
+    return finished.stdout.decode().splitlines()
 
 
 def read_golden() -> Iterator[tuple[str, int, str, bytes]]:

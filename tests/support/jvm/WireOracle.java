@@ -10,11 +10,18 @@ import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.Map;
+import org.apache.kafka.common.errors.InvalidMetadataException;
+import org.apache.kafka.common.errors.RetriableException;
+import org.apache.kafka.common.protocol.ByteBufferAccessor;
+import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.protocol.Message;
 import org.apache.kafka.common.protocol.MessageUtil;
 
 /**
- * Encodes messages with Apache Kafka's own generated classes.
+ * What Apache Kafka's own classes say about the wire.
+ *
+ * With the argument `errors` it lists the error codes: code, name, whether retriable, whether the client refreshes its
+ * metadata, and the default message. Without, it encodes messages with the generated classes.
  *
  * Each line of the input is `Name <tab> version <tab> JSON`, in the JSON form of Kafka's message converters; the answer
  * is one line of hex, or `ERROR` and the reason. After decoding what it has just encoded, the program checks that Kafka
@@ -32,6 +39,10 @@ public final class WireOracle {
     private static final Map<String, Method> READERS = new HashMap<>();
 
     public static void main(String[] arguments) throws Exception {
+        if (arguments.length == 1 && arguments[0].equals("errors")) {
+            listErrors();
+            return;
+        }
         ObjectMapper json = new ObjectMapper();
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         BufferedWriter out = new BufferedWriter(new OutputStreamWriter(System.out, StandardCharsets.US_ASCII));
@@ -43,6 +54,16 @@ public final class WireOracle {
         out.flush();
     }
 
+    private static void listErrors() {
+        for (Errors error : Errors.values()) {
+            boolean retriable = error.exception() instanceof RetriableException;
+            boolean refreshes = error.exception() instanceof InvalidMetadataException;
+            String message = error.exception() == null ? "" : error.exception().getMessage();
+            System.out.println(
+                error.code() + "\t" + error.name() + "\t" + retriable + "\t" + refreshes + "\t" + message);
+        }
+    }
+
     private static String encode(String name, short version, JsonNode value) {
         try {
             Message message = (Message) reader(name).invoke(null, value, version);
@@ -50,7 +71,7 @@ public final class WireOracle {
             byte[] bytes = new byte[buffer.remaining()];
             buffer.get(bytes);
             Message again = (Message) message(name).getConstructor().newInstance();
-            again.read(new org.apache.kafka.common.protocol.ByteBufferAccessor(ByteBuffer.wrap(bytes)), version);
+            again.read(new ByteBufferAccessor(ByteBuffer.wrap(bytes)), version);
             if (!again.equals(message)) {
                 return "ERROR Kafka reads back " + again + " for " + message;
             }

@@ -30,3 +30,9 @@ def test_retriable_errors_are_known() -> None:
 
 def test_repr_names_the_code() -> None:
     assert repr(KafkaError(ErrorCode.INVALID_CONFIG, "x")) == "KafkaError(INVALID_CONFIG, 'x')"
+
+
+def test_unknown_codes_are_unknown_server_errors() -> None:
+    assert ErrorCode.for_code(3) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert ErrorCode.for_code(128) is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert ErrorCode.for_code(-2) is ErrorCode.UNKNOWN_SERVER_ERROR
