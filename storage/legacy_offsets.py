@@ -16,9 +16,7 @@ EARLIEST_TIMESTAMP: Final = -2
 
 def legacy_offsets_before(log: UnifiedLog, timestamp: int, max_offsets: int, now_ms: int) -> list[int]:
     """At most `max_offsets` offsets in descending order, the newest from a segment changed at or before `timestamp`."""
-    points = [
-        (max(segment.base_offset, log.log_start_offset), segment.modified_ms) for segment in log.segments
-    ]
+    points = [(max(segment.base_offset, log.log_start_offset), segment.modified_ms) for segment in log.segments]
     if log.segments.active.size > 0:
         points.append((log.log_end_offset, now_ms))
     if timestamp == LATEST_TIMESTAMP:

@@ -92,16 +92,14 @@ class LogDir:
 
     def lock(self) -> None:
         """Take the directory for this broker, or raise LogDirError."""
-        fd = os.open(self.file(LOCK_FILE), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        status = os.fstat(fd)
-        identity = (status.st_dev, status.st_ino)
         refusal = (
             f"Failed to acquire lock on file .lock in {self.path}. A Kafka instance in another process or thread is "
             "using this directory."
         )
-        if identity in _locked_in_this_process:
-            # Closing this descriptor would release the other broker's lock (POSIX); it stays open instead.
+        # Looked up before it is opened: closing a second descriptor would release the other broker's lock (POSIX).
+        if self._lock_identity() in _locked_in_this_process:
             raise LogDirError(refusal)
+        fd = os.open(self.file(LOCK_FILE), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -109,8 +107,16 @@ class LogDir:
             if error.errno not in (errno.EACCES, errno.EAGAIN):
                 raise
             raise LogDirError(refusal) from error
-        self._lock_fd, self._identity = fd, identity
-        _locked_in_this_process.add(identity)
+        self._lock_fd, self._identity = fd, self._lock_identity()
+        _locked_in_this_process.add(self._identity)
+
+    def _lock_identity(self) -> tuple[int, int]:
+        """Device and inode of the lock file; (0, 0) while there is none."""
+        try:
+            status = os.stat(self.file(LOCK_FILE))
+        except FileNotFoundError:
+            return 0, 0
+        return status.st_dev, status.st_ino
 
     def unlock(self) -> None:
         if self._lock_fd >= 0:

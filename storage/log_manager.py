@@ -128,28 +128,36 @@ class LogManager:
         """Load what is in the directories, after locking them. Raises LogDirError when none is usable."""
         for topic, overrides in (topic_overrides or {}).items():
             self._topic_overrides[topic] = dict(overrides)
-        self.lock_dirs()
-        for log_dir in self.live_log_dirs:
-            try:
-                self._load_dir(log_dir)
-            except OSError as error:
-                log_dir.fail("Error while loading logs", error)
-        self._require_a_live_dir()
+        is_started = False
+        try:
+            self._lock_dirs()
+            for log_dir in self.live_log_dirs:
+                try:
+                    self._load_dir(log_dir)
+                except OSError as error:
+                    log_dir.fail("Error while loading logs", error)
+            self._require_a_live_dir()
+            is_started = True
+        finally:
+            if not is_started:
+                self._abandon()
 
-    def lock_dirs(self) -> None:
-        """Take the directories for this broker, before anything in them is touched; once is enough.
-
-        Raises LogDirError when one belongs to another broker or none is usable.
-        """
-        for log_dir in self.live_log_dirs:
-            if log_dir.is_locked:
-                continue
+    def _lock_dirs(self) -> None:
+        for log_dir in self.log_dirs:
             try:
                 log_dir.create()
                 log_dir.lock()
             except OSError as error:
                 log_dir.fail("Error while opening the log directory", error)
         self._require_a_live_dir()
+
+    def _abandon(self) -> None:
+        """A start that failed leaves no lock and no descriptor behind."""
+        self._stopped = True
+        for log in self.all_logs():
+            log.discard()
+        for log_dir in self.log_dirs:
+            log_dir.unlock()
 
     def _require_a_live_dir(self) -> None:
         if not self.live_log_dirs:

@@ -1,0 +1,116 @@
+"""The recovery point moves only with fsyncs that covered it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from odradek.storage.file_system import OsFileSystem
+from tests.support.logs import DeferredIoPool, Disk, append
+
+
+class SyncCounter(OsFileSystem):
+    """Counts fsyncs, and fails them on demand."""
+
+    def __init__(self) -> None:
+        self.syncs = 0
+        self.broken = False
+
+    def sync(self, fd: int) -> None:
+        self.syncs += 1
+        if self.broken:
+            raise OSError(5, "Input/output error")
+        super().sync(fd)
+
+
+def setup(path: Path) -> tuple[Disk, DeferredIoPool, SyncCounter]:
+    pool, fs = DeferredIoPool(), SyncCounter()
+    return Disk(path, fs=fs, io_pool=pool), pool, fs
+
+
+def test_flush_does_not_wait(tmp_path: Path) -> None:
+    disk, pool, fs = setup(tmp_path)
+    log = disk.log()
+    pool.run_all()
+    fs.syncs = 0
+    append(log, b"a")
+    log.flush()
+    assert (log.recovery_point, fs.syncs) == (0, 0)
+    pool.run_all()
+    assert log.recovery_point == 1
+    assert fs.syncs >= 3
+    log.close()
+
+
+def test_flushes_asked_for_meanwhile_are_served_together(tmp_path: Path) -> None:
+    disk, pool, _ = setup(tmp_path)
+    log = disk.log({"flush.messages": "1"})
+    append(log, b"first")
+    pool.run_all()
+    done: list[int] = []
+    for offset in range(1, 11):
+        append(log, b"a")
+        log.when_flushed(offset + 1, lambda error, offset=offset: done.append(offset))  # type: ignore[misc]
+    pool.run_one()
+    assert done == [1]
+    pool.run_one()
+    assert done == list(range(1, 11))
+    assert (log.recovery_point, len(pool.pending)) == (11, 0)
+    log.close()
+
+
+def test_records_appended_after_the_fsync_began_are_not_counted(tmp_path: Path) -> None:
+    disk, pool, _ = setup(tmp_path)
+    log = disk.log()
+    pool.run_all()
+    append(log, b"a")
+    log.flush()
+    append(log, b"b")
+    pool.run_all()
+    assert log.recovery_point == 1
+    log.close()
+
+
+def test_truncation_voids_the_flush_under_way(tmp_path: Path) -> None:
+    disk, pool, _ = setup(tmp_path)
+    log = disk.log()
+    pool.run_all()
+    append(log, b"a")
+    append(log, b"b")
+    answers: list[OSError | None] = []
+    log.when_flushed(2, answers.append)
+    log.truncate_to(1)
+    append(log, b"other")
+    assert answers == [None], "whoever waited is let go; the record is gone"
+    pool.run_all()
+    assert log.recovery_point <= 1, "the new record at offset 1 was not part of that fsync"
+    log.close()
+
+
+def test_failed_fsync_takes_the_directory_offline_and_is_not_retried(tmp_path: Path) -> None:
+    disk, pool, fs = setup(tmp_path)
+    log = disk.log()
+    pool.run_all()
+    append(log, b"a")
+    fs.broken = True
+    answers: list[OSError | None] = []
+    log.when_flushed(1, answers.append)
+    pool.run_all()
+    assert len(answers) == 1
+    assert isinstance(answers[0], OSError)
+    assert not disk.log_dir.is_online
+    assert log.recovery_point == 0
+    syncs = fs.syncs
+    pool.run_all()
+    assert fs.syncs == syncs
+    log.discard()
+
+
+def test_flush_now_waits(tmp_path: Path) -> None:
+    disk, pool, _ = setup(tmp_path)
+    log = disk.log()
+    append(log, b"a")
+    pool.pending.clear()
+    log.flush_now()
+    assert log.recovery_point == 1
+    log.flush_now()
+    log.close()

@@ -1,0 +1,108 @@
+"""A log directory: its lock, its identity, its clean-shutdown marker."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from odradek.storage.log_dir import LogDir, LogDirError, check_meta_properties, parse_properties
+from tests.support.logs import Disk
+
+
+@pytest.fixture
+def log_dir(tmp_path: Path) -> LogDir:
+    return Disk(tmp_path).log_dir
+
+
+LOCK_FROM_ANOTHER_PROCESS = """
+import fcntl, os, sys
+fd = os.open(sys.argv[1], os.O_RDWR)
+try:
+    fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+except OSError:
+    sys.exit(7)
+"""
+
+
+def locked_for_others(path: Path) -> bool:
+    return subprocess.run([sys.executable, "-c", LOCK_FROM_ANOTHER_PROCESS, str(path)], check=False).returncode == 7
+
+
+def test_lock_excludes_other_processes_and_other_brokers_of_this_one(tmp_path: Path, log_dir: LogDir) -> None:
+    log_dir.lock()
+    assert locked_for_others(tmp_path / ".lock")
+    with pytest.raises(LogDirError, match=r"Failed to acquire lock on file \.lock"):
+        Disk(tmp_path).log_dir.lock()
+    assert locked_for_others(tmp_path / ".lock"), "the refused attempt must not have released the lock"
+    log_dir.unlock()
+    assert not locked_for_others(tmp_path / ".lock")
+    again = Disk(tmp_path).log_dir
+    again.lock()
+    again.unlock()
+    again.unlock()
+
+
+def test_clean_shutdown_marker_speaks_for_one_start(tmp_path: Path, log_dir: LogDir) -> None:
+    assert not log_dir.take_clean_shutdown()
+    log_dir.mark_clean_shutdown()
+    assert (tmp_path / ".kafka_cleanshutdown").read_bytes() == b'{"version":0,"brokerEpoch":-1}'
+    assert log_dir.take_clean_shutdown()
+    assert not log_dir.take_clean_shutdown()
+
+
+def test_empty_marker_of_an_older_release_counts(tmp_path: Path, log_dir: LogDir) -> None:
+    (tmp_path / ".kafka_cleanshutdown").touch()
+    assert log_dir.take_clean_shutdown()
+
+
+def test_meta_properties_round_trip_and_are_rewritten_only_when_changed(tmp_path: Path, log_dir: LogDir) -> None:
+    assert log_dir.read_meta_properties() is None
+    properties = {"version": "0", "broker.id": "1", "cluster.id": "abc"}
+    log_dir.write_meta_properties(properties)
+    assert log_dir.read_meta_properties() == properties
+    path = tmp_path / "meta.properties"
+    path.write_text("#\n#Sat Nov 21 2026\nversion = 0\nbroker.id=1\ncluster.id=abc\n")
+    log_dir.write_meta_properties(properties)
+    assert path.read_text().startswith("#\n#Sat")
+
+
+def test_properties_with_comments_and_spaces() -> None:
+    assert parse_properties("# c\n! d\n\n a = b=c \n") == {"a": "b=c"}
+
+
+@pytest.mark.parametrize(
+    ("found", "message"),
+    [
+        ({"version": "1"}, "formatted for KRaft"),
+        ({"broker.id": "2"}, "Configured broker.id 1 doesn't match stored broker.id 2"),
+        ({"cluster.id": "other"}, "The Cluster ID mine doesn't match stored clusterId other"),
+    ],
+)
+def test_foreign_directories_are_refused(found: dict[str, str], message: str) -> None:
+    with pytest.raises(LogDirError, match=message):
+        check_meta_properties(found, path="/data", broker_id=1, cluster_id="mine")
+
+
+@pytest.mark.parametrize("found", [None, {}, {"broker.id": "1", "cluster.id": "mine"}])
+def test_own_and_new_directories_are_accepted(found: dict[str, str] | None) -> None:
+    check_meta_properties(found, path="/data", broker_id=1, cluster_id="mine")
+
+
+def test_failure_is_told_once(log_dir: LogDir) -> None:
+    told: list[LogDir] = []
+    log_dir.on_failure = told.append
+    log_dir.fail("x", OSError(5, "first"))
+    log_dir.fail("x", OSError(5, "second"))
+    assert told == [log_dir]
+    assert not log_dir.is_online
+    assert log_dir.failure is not None
+    assert log_dir.failure.strerror == "first"
+
+
+def test_a_file_in_the_way_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(LogDirError, match="is not a directory"):
+        Disk(tmp_path / "file").log_dir.create()

@@ -1,0 +1,299 @@
+"""All logs of a broker: start, creation, deletion, checkpoints, failure, shutdown."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.topic_partition import TopicPartition
+from odradek.storage import checkpoints
+from odradek.storage.log_dir import LogDirError
+from odradek.storage.log_manager import LogManager, LogManagerSettings
+from tests.support.logs import NOW, DeferredIoPool, Disk, append, read_all, values_of
+
+A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
+
+
+class Broker:
+    """A log manager with its clock; stopped at the end of the test so that the lock is released."""
+
+    def __init__(self, *paths: Path, io_pool: DeferredIoPool | None = None, **settings: int) -> None:
+        self.disk = Disk(paths[0], io_pool=io_pool)
+        self.manager = LogManager(
+            [str(path) for path in paths], {}, self.disk.environment, LogManagerSettings(**settings)
+        )
+
+    def start(self, overrides: dict[str, dict[str, str]] | None = None) -> LogManager:
+        self.manager.startup(overrides)
+        return self.manager
+
+    def kill(self) -> None:
+        """What the kernel does for a killed process."""
+        for log_dir in self.manager.log_dirs:
+            log_dir.unlock()
+
+
+def create(manager: LogManager, *partitions: TopicPartition) -> None:
+    for partition in partitions:
+        manager.get_or_create_log(partition, b"\x07" * 16, is_new=True)
+
+
+def test_logs_come_back_after_a_clean_stop_without_recovery(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    broker = Broker(tmp_path)
+    manager = broker.start()
+    create(manager, A0, B0)
+    log = manager.get_log(A0)
+    assert log is not None
+    append(log, b"x", b"y")
+    log.update_high_watermark(2)
+    manager.checkpoint_high_watermarks()
+    manager.shutdown()
+    assert (tmp_path / ".kafka_cleanshutdown").exists()
+    assert (tmp_path / "recovery-point-offset-checkpoint").read_text() == "0\n2\na 0 2\nb 0 0\n"
+    again = Broker(tmp_path).start()
+    log = again.get_log(A0)
+    assert log is not None
+    assert values_of(read_all(log)) == [b"x", b"y"]
+    assert (log.recovery_point, log.topic_id, again.checkpointed_high_watermark(A0)) == (2, b"\x07" * 16, 2)
+    assert not (tmp_path / ".kafka_cleanshutdown").exists()
+    assert not caplog.records
+    again.shutdown()
+
+
+def test_logs_are_recovered_after_a_kill(tmp_path: Path) -> None:
+    broker = Broker(tmp_path)
+    manager = broker.start()
+    create(manager, A0)
+    log = manager.get_log(A0)
+    assert log is not None
+    append(log, b"x")
+    with open(os.path.join(log.dir, "00000000000000000000.log"), "ab") as file:
+        file.write(b"torn")
+    broker.kill()
+    again = Broker(tmp_path).start()
+    log = again.get_log(A0)
+    assert log is not None
+    assert values_of(read_all(log)) == [b"x"]
+    assert log.recovery_point == 0
+    assert os.path.getsize(os.path.join(log.dir, "00000000000000000000.log")) == log.size
+    again.shutdown()
+
+
+def test_new_logs_go_to_the_directory_with_the_fewest(tmp_path: Path) -> None:
+    manager = Broker(tmp_path / "1", tmp_path / "2").start()
+    partitions = [TopicPartition("t", n) for n in range(6)]
+    create(manager, *partitions)
+    counts = [len(manager.logs_in(log_dir)) for log_dir in manager.log_dirs]
+    assert counts == [3, 3]
+    manager.set_preferred_dir(A0, str(tmp_path / "2"))
+    create(manager, A0)
+    log = manager.get_log(A0)
+    assert log is not None
+    assert log.dir == str(tmp_path / "2" / "a-0")
+    manager.shutdown()
+
+
+def test_deleted_log_is_renamed_at_once_and_removed_later(tmp_path: Path) -> None:
+    broker = Broker(tmp_path)
+    manager = broker.start({"a": {"file.delete.delay.ms": "1000"}})
+    create(manager, A0)
+    log = manager.get_log(A0)
+    assert log is not None
+    append(log, b"x")
+    manager.async_delete(A0)
+    assert manager.get_log(A0) is None
+    (renamed,) = [name for name in os.listdir(tmp_path) if name.endswith("-delete")]
+    assert renamed.startswith("a-0.")
+    create(manager, A0)
+    fresh = manager.get_log(A0)
+    assert fresh is not None
+    assert fresh.log_end_offset == 0
+    broker.disk.advance(1000)
+    assert renamed not in os.listdir(tmp_path)
+    assert "a-0" in os.listdir(tmp_path)
+    manager.shutdown()
+
+
+def test_deletion_interrupted_by_a_stop_goes_on_at_the_next_start(tmp_path: Path) -> None:
+    broker = Broker(tmp_path)
+    manager = broker.start()
+    create(manager, A0)
+    manager.async_delete(A0)
+    manager.shutdown()
+    broker.disk.advance(100_000)
+    assert [name for name in os.listdir(tmp_path) if name.endswith("-delete")]
+    again = Broker(tmp_path)
+    again.start()
+    assert again.manager.get_log(A0) is None
+    again.disk.advance(60_000)
+    assert not [name for name in os.listdir(tmp_path) if name.endswith("-delete")]
+    again.manager.shutdown()
+
+
+def test_stray_logs_are_set_aside_for_good(tmp_path: Path) -> None:
+    broker = Broker(tmp_path)
+    manager = broker.start()
+    create(manager, A0)
+    manager.set_stray(A0)
+    manager.shutdown()
+    again = Broker(tmp_path)
+    again.start()
+    again.disk.advance(10**9)
+    (stray,) = [name for name in os.listdir(tmp_path) if name.endswith("-stray")]
+    assert again.manager.all_logs() == []
+    assert stray.startswith("a-0.")
+    again.manager.shutdown()
+
+
+def test_directory_that_is_no_log_stops_the_start(tmp_path: Path) -> None:
+    (tmp_path / "lost+found").mkdir()
+    broker = Broker(tmp_path)
+    with pytest.raises(LogDirError, match=r"lost\+found.*not in the form of topic-partition"):
+        broker.start()
+    (tmp_path / "lost+found").rmdir()
+    Broker(tmp_path).start().shutdown()  # the failed start has released the lock
+
+
+def test_files_and_known_directories_are_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "remote-log-index-cache").mkdir()
+    (tmp_path / "some-file-0").touch()
+    manager = Broker(tmp_path).start()
+    assert manager.all_logs() == []
+    manager.shutdown()
+
+
+def test_the_same_partition_in_two_directories_stops_the_start(tmp_path: Path) -> None:
+    for directory in ("1", "2"):
+        manager = Broker(tmp_path / directory).start()
+        create(manager, A0)
+        manager.shutdown()
+    broker = Broker(tmp_path / "1", tmp_path / "2")
+    with pytest.raises(LogDirError, match="Duplicate log directories found"):
+        broker.start()
+
+
+def test_damaged_checkpoints_only_mean_more_recovery(tmp_path: Path) -> None:
+    manager = Broker(tmp_path).start()
+    create(manager, A0)
+    manager.shutdown()
+    (tmp_path / checkpoints.RECOVERY_POINT_FILE).write_text("rubbish")
+    (tmp_path / checkpoints.LOG_START_OFFSET_FILE).write_text("0\n9\n")
+    again = Broker(tmp_path).start()
+    assert again.get_log(A0) is not None
+    again.shutdown()
+
+
+def test_log_start_is_checkpointed_where_it_lies_inside_a_segment(tmp_path: Path) -> None:
+    manager = Broker(tmp_path).start()
+    create(manager, A0, B0)
+    log = manager.get_log(A0)
+    assert log is not None
+    append(log, b"x", b"y", b"z")
+    log.update_high_watermark(3)
+    log.delete_records(2)
+    manager.checkpoint_log_start_offsets()
+    assert (tmp_path / "log-start-offset-checkpoint").read_text() == "0\n1\na 0 2\n"
+    manager.shutdown()
+    again = Broker(tmp_path).start()
+    log = again.get_log(A0)
+    assert log is not None
+    assert log.log_start_offset == 2
+    again.shutdown()
+
+
+def test_recurring_work(tmp_path: Path) -> None:
+    broker = Broker(tmp_path, flush_check_ms=1000)
+    manager = broker.start({"a": {"retention.ms": "1000", "flush.ms": "2000"}})
+    create(manager, A0)
+    log = manager.get_log(A0)
+    assert log is not None
+    append(log, b"x", timestamp=NOW, producer_id=1, producer_epoch=0, base_sequence=0)
+    log.update_high_watermark(1)
+    manager.start_background_tasks()
+    broker.disk.advance(29_999)
+    assert (log.recovery_point, log.log_start_offset) == (0, 0)
+    broker.disk.advance(1)
+    assert (log.recovery_point, log.log_start_offset) == (1, 1)
+    assert (tmp_path / checkpoints.RECOVERY_POINT_FILE).read_text() == "0\n1\na 0 1\n"
+    for _ in range(24 * 6):
+        broker.disk.advance(600_000)
+    assert not log.active_producers()
+    manager.shutdown()
+
+
+def test_config_changes_reach_the_logs(tmp_path: Path) -> None:
+    manager = Broker(tmp_path).start({"a": {"retention.ms": "5"}})
+    create(manager, A0, B0)
+    log = manager.get_log(A0)
+    assert log is not None
+    assert log.config.retention_ms == 5
+    manager.update_topic_config("a", {"max.message.bytes": "10"})
+    assert log.config.retention_ms == 604_800_000
+    with pytest.raises(KafkaError) as error:
+        append(log, b"x")
+    assert error.value.code is ErrorCode.MESSAGE_TOO_LARGE
+    manager.update_broker_settings({"log.retention.ms": "9"})
+    other = manager.get_log(B0)
+    assert other is not None
+    assert (other.config.retention_ms, log.config.max_message_bytes) == (9, 10)
+    manager.shutdown()
+
+
+def test_failed_directory_takes_its_logs_along_and_no_others(tmp_path: Path) -> None:
+    manager = Broker(tmp_path / "1", tmp_path / "2").start()
+    create(manager, A0, A1)
+    told: list[list[TopicPartition]] = []
+    manager.on_log_dir_failure = lambda _, partitions: told.append(partitions)
+    first, second = manager.log_dirs
+    (gone,) = [log.topic_partition for log in manager.logs_in(first)]
+    first.fail("test", OSError(5, "Input/output error"))
+    assert told == [[gone]]
+    assert manager.get_log(gone) is None
+    assert [log.log_dir for log in manager.all_logs()] == [second]
+    with pytest.raises(KafkaError) as error:
+        manager.get_or_create_log(gone)
+    assert error.value.code is ErrorCode.KAFKA_STORAGE_ERROR, "it may lie in the directory that is offline"
+    create(manager, B0)
+    manager.shutdown()
+    assert not (tmp_path / "1" / ".kafka_cleanshutdown").exists()
+    assert (tmp_path / "2" / ".kafka_cleanshutdown").exists()
+
+
+def test_broker_without_a_usable_directory_does_not_start(tmp_path: Path) -> None:
+    first = Broker(tmp_path)
+    first.start()
+    with pytest.raises(LogDirError, match="Failed to acquire lock"):
+        Broker(tmp_path).start()
+    first.manager.shutdown()
+
+
+def test_when_durable_waits_for_new_logs(tmp_path: Path) -> None:
+    pool = DeferredIoPool()
+    manager = Broker(tmp_path / "1", tmp_path / "2", io_pool=pool).start()
+    create(manager, A0, A1)
+    answers: list[OSError | None] = []
+    manager.when_durable(answers.append)
+    pool.run_one()
+    assert not answers
+    pool.run_all()
+    assert answers == [None]
+    assert (tmp_path / "1" / "a-0" / "partition.metadata").exists()
+    manager.shutdown()
+
+
+def test_truncation_checkpoints_the_recovery_point(tmp_path: Path) -> None:
+    manager = Broker(tmp_path).start()
+    create(manager, A0)
+    log = manager.get_log(A0)
+    assert log is not None
+    append(log, b"x")
+    append(log, b"y")
+    log.flush()
+    manager.truncate_to({A0: 1, B0: 5})
+    assert (tmp_path / checkpoints.RECOVERY_POINT_FILE).read_text() == "0\n1\na 0 1\n"
+    manager.truncate_fully_and_start_at(A0, 10)
+    assert (tmp_path / checkpoints.RECOVERY_POINT_FILE).read_text() == "0\n1\na 0 10\n"
+    manager.shutdown()

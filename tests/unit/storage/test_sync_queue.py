@@ -1,0 +1,130 @@
+"""Small files reach the disk in batches; callbacks come after, in order, once."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from odradek.storage.file_system import OsFileSystem
+from odradek.storage.sync_queue import SyncQueue
+from tests.support.logs import DeferredIoPool
+
+
+class FailingFs(OsFileSystem):
+    """Fails every fsync."""
+
+    __slots__ = ()
+
+    def write_file(self, path: str, content: bytes, *, sync: bool = False) -> None:
+        raise OSError(5, "Input/output error")
+
+
+class Setup:
+    def __init__(self, path: Path, fs: OsFileSystem | None = None) -> None:
+        self.path = path
+        self.pool = DeferredIoPool()
+        self.failures: list[OSError] = []
+        self.queue = SyncQueue(fs or OsFileSystem(), self.pool, self.failures.append)
+        self.events: list[object] = []
+
+    def file(self, name: str) -> str:
+        return str(self.path / name)
+
+    def when_durable(self, name: str) -> None:
+        self.queue.when_durable(lambda error: self.events.append((name, error)))
+
+
+@pytest.fixture
+def setup(tmp_path: Path) -> Setup:
+    return Setup(tmp_path)
+
+
+def test_idle_queue_answers_at_once(setup: Setup) -> None:
+    setup.when_durable("a")
+    assert setup.events == [("a", None)]
+    assert setup.queue.is_idle
+
+
+def test_callback_waits_for_what_was_queued_before_it(setup: Setup) -> None:
+    setup.queue.write(setup.file("a"), b"1")
+    setup.queue.write(setup.file("b"), b"1")  # the first batch is on its way already
+    setup.when_durable("both")
+    setup.pool.run_one()
+    assert not setup.events
+    assert (setup.path / "a").read_bytes() == b"1"
+    assert not (setup.path / "b").exists()
+    setup.pool.run_all()
+    assert setup.events == [("both", None)]
+    assert (setup.path / "b").read_bytes() == b"1"
+    assert not list(setup.path.glob("*.tmp"))
+
+
+def test_callback_for_the_batch_under_way_alone_waits_for_it(setup: Setup) -> None:
+    setup.queue.write(setup.file("a"), b"1")
+    setup.when_durable("a")
+    setup.pool.run_one()
+    assert setup.events == [("a", None)]
+
+
+def test_a_file_queued_often_is_written_once_with_its_last_content(setup: Setup) -> None:
+    setup.queue.write(setup.file("other"), b"")
+    for value in range(50):
+        setup.queue.write(setup.file("a"), b"%d" % value)
+    assert setup.pool.run_all() == 2
+    assert (setup.path / "a").read_bytes() == b"49"
+
+
+def test_forgotten_directory_is_not_written(setup: Setup) -> None:
+    (setup.path / "log").mkdir()
+    setup.queue.write(setup.file("other"), b"")
+    setup.queue.write(setup.file("log/epochs"), b"x")
+    setup.queue.sync_dir(setup.file("log"))
+    assert setup.queue.forget_dir(setup.file("log")) == ["epochs"]
+    setup.when_durable("done")
+    setup.pool.run_all()
+    assert not (setup.path / "log" / "epochs").exists()
+    assert setup.events == [("done", None)]
+
+
+def test_directory_renamed_while_its_file_is_on_the_way_is_no_failure(setup: Setup) -> None:
+    (setup.path / "log").mkdir()
+    setup.queue.write(setup.file("log/epochs"), b"x")
+    os.rename(setup.file("log"), setup.file("renamed"))
+    setup.when_durable("done")
+    setup.pool.run_all()
+    assert setup.events == [("done", None)]
+    assert not setup.failures
+
+
+def test_failure_is_final_and_told_to_everybody(tmp_path: Path) -> None:
+    setup = Setup(tmp_path, FailingFs())
+    setup.queue.write(setup.file("a"), b"1")
+    setup.when_durable("first")
+    setup.queue.write(setup.file("b"), b"1")
+    setup.when_durable("second")
+    setup.pool.run_all()
+    (failure,) = setup.failures
+    assert setup.events == [("first", failure), ("second", failure)]
+    setup.queue.write(setup.file("c"), b"1")
+    setup.when_durable("third")
+    assert setup.events[-1] == ("third", failure)
+    assert not setup.pool.pending, "nothing is tried again on a disk that lost a write"
+
+
+def test_descriptors_given_are_closed(setup: Setup) -> None:
+    fd = os.open(setup.file("a"), os.O_RDWR | os.O_CREAT)
+    setup.queue.sync_fd(fd)
+    setup.pool.run_all()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(fd)
+
+
+def test_drain_stores_what_is_queued(setup: Setup) -> None:
+    setup.queue.write(setup.file("a"), b"1")
+    setup.queue.write(setup.file("b"), b"2")
+    setup.when_durable("done")
+    setup.queue.drain()
+    assert (setup.path / "b").read_bytes() == b"2"
+    assert setup.events == [("done", None)]
