@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.broker.network.direct_socket import DirectSocket
+    from odradek.broker.network.frame_buffers import FrameBuffers
     from odradek.broker.request import RequestContext
     from odradek.protocol.codec import Part
     from odradek.protocol.schema import Response
@@ -70,6 +71,7 @@ class ConnectionOwner(Protocol):
 
     clock: Clock
     io_pool: IoPool
+    frame_buffers: FrameBuffers
 
     def dispatch(self, connection: Connection, request: memoryview, received_ms: int) -> None:
         """Decode the request, `begin` it and have it handled."""
@@ -118,7 +120,7 @@ class Connection(asyncio.Protocol):
 
     def __init__(self, owner: ConnectionOwner, listener_name: str, max_frame_bytes: int) -> None:
         self._owner = owner
-        self._frames = FrameAssembler(max_frame_bytes)
+        self._frames = FrameAssembler(max_frame_bytes, owner.frame_buffers)
         self._next_frame: memoryview | None = None
         """A whole frame that may not be dispatched yet."""
         self._in_flight: deque[RequestContext] = deque()

@@ -5,7 +5,7 @@ buffer of its own, which grows as bytes arrive and never because the sender anno
 costs a few times what has come of it so far. Every byte is copied a bounded number of times, however it trickles in.
 
 Ownership: a returned frame is a view of an immutable chunk or of a buffer that this class lets go of in the same
-moment. Nothing writes to it again; it lives as long as somebody refers to it.
+moment. It lives as long as somebody refers to it, and nothing writes to it before (`frame_buffers.py`).
 
 Answers to NetworkReceive.
 """
@@ -16,6 +16,7 @@ from collections import deque
 from struct import Struct
 from typing import Final
 
+from odradek.broker.network.frame_buffers import FrameBuffers
 from odradek.protocol.framing import SIZE_BYTES, FrameSizeError, read_frame_size
 
 __all__ = ["FrameAssembler", "FrameSizeError"]
@@ -29,15 +30,30 @@ GROWTH: Final = 4
 DIRECT_RECEIVE_BYTES: Final = 64 * 1024
 """When more than this is missing from a frame, it is worth receiving straight into its buffer."""
 
+POOLED_BYTES: Final = 128 * 1024
+"""Buffers of frames from this size on are used again."""
+
 _SIZE = Struct(">i")
 
 
 class FrameAssembler:
     """The receiving half of one connection."""
 
-    __slots__ = ("_chunk", "_chunks", "_filled", "_head", "_partial", "_position", "_size", "buffered", "max_size")
+    __slots__ = (
+        "_buffers",
+        "_chunk",
+        "_chunks",
+        "_filled",
+        "_head",
+        "_partial",
+        "_position",
+        "_size",
+        "buffered",
+        "max_size",
+    )
 
-    def __init__(self, max_size: int) -> None:
+    def __init__(self, max_size: int, buffers: FrameBuffers | None = None) -> None:
+        self._buffers = buffers or FrameBuffers()
         self.max_size = max_size
         self.buffered = 0
         """Bytes received and not yet returned as part of a frame."""
@@ -100,7 +116,7 @@ class FrameAssembler:
         assert self._partial is not None
         if self._filled == len(self._partial):
             self._grow(self._partial)
-        return memoryview(self._partial)[self._filled :]
+        return memoryview(self._partial)[self._filled : self._size]
 
     def received(self, count: int) -> None:
         """`count` bytes were written to `free_space`."""
@@ -120,7 +136,8 @@ class FrameAssembler:
             self._head = b""
             self._size = size
             self._filled = 0
-            self._partial = bytearray(min(size, max(FIRST_CAPACITY, left - taken)))
+            pooled = self._buffers.take(size) if size >= POOLED_BYTES else None
+            self._partial = pooled or bytearray(min(size, max(FIRST_CAPACITY, left - taken)))
             return size == 0
         taken = min(self._size - self._filled, left)
         while self._filled + taken > len(partial):
@@ -136,7 +153,10 @@ class FrameAssembler:
         self.buffered -= SIZE_BYTES + self._size
         if self._position == len(self._chunk):
             self._drop_chunk()
-        return memoryview(frame)
+        view = memoryview(frame)[: self._size]
+        if self._size >= POOLED_BYTES:
+            self._buffers.keep(frame)
+        return view
 
     def finish_direct_receive(self) -> memoryview | None:
         """The large frame if `received` has completed it."""

@@ -23,6 +23,7 @@ from odradek.broker.network.close_reason import CloseReason
 from odradek.broker.network.connection import Connection
 from odradek.broker.network.connection_quotas import ConnectionQuotas
 from odradek.broker.network.direct_socket import DirectSocket, DuplicatedSocket
+from odradek.broker.network.frame_buffers import FrameBuffers
 from odradek.broker.network.listening_socket import USE_OS_DEFAULT, bound_port, open_listening_socket
 from odradek.broker.network.rate_limited_log import RateLimitedLog
 
@@ -60,6 +61,7 @@ class SocketServer:
     ) -> None:
         self.clock = clock
         self.io_pool = io_pool
+        self.frame_buffers = FrameBuffers()
         self.dispatch = dispatch
         self.end_points: tuple[EndPoint, ...] = ()
         """The listeners with the ports they really have, once `open` was called."""

@@ -8,6 +8,7 @@ from typing import cast
 
 from odradek.broker.network.close_reason import CloseReason
 from odradek.broker.network.connection import Connection
+from odradek.broker.network.frame_buffers import FrameBuffers
 from odradek.broker.network.response_sender import ResponseSender
 from odradek.storage.ports import InlineIoPool
 from odradek.timer.clock import ManualClock
@@ -189,6 +190,7 @@ class FakeOwner:
     def __init__(self) -> None:
         self.clock = ManualClock(1_000_000)
         self.io_pool = InlineIoPool()
+        self.frame_buffers = FrameBuffers()
         self.soon: list[Callable[[], None]] = []
         self.direct_sockets: dict[object, FakeDirectSocket] = {}
         self.closed: list[tuple[CloseReason, str]] = []

@@ -164,3 +164,26 @@ def test_idle_assembler_keeps_no_chunk() -> None:
     frames_of(assembler)
     assert assembler._chunk == b""
     assert not assembler._chunks
+
+
+def test_large_frame_is_not_overwritten_while_it_is_referred_to() -> None:
+    assembler = FrameAssembler(10**6)
+    first, second, third = (bytes([number]) * 200_000 for number in (1, 2, 3))
+    frames = []
+    for body in (first, second):
+        stream = framed(body)
+        assembler.feed(stream[:100_000])
+        assert assembler.next_frame() is None
+        assembler.feed(stream[100_000:])
+        frames.append(assembler.next_frame())
+    assert frames == [first, second]
+    buffer = frames[0].obj  # type: ignore[union-attr]
+    frames.pop(0)
+    stream = framed(third)
+    assembler.feed(stream[:100_000])
+    assert assembler.next_frame() is None
+    assembler.feed(stream[100_000:])
+    frame = assembler.next_frame()
+    assert frame == third
+    assert frame.obj is buffer
+    assert frames == [second]
