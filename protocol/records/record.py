@@ -19,7 +19,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from odradek.protocol.records.errors import InvalidRecordError
 from odradek.protocol.records.layout import COMPRESSION_MASK, MAX_INT32, MAX_INT64, NO_SEQUENCE, NO_TIMESTAMP
-from odradek.protocol.varint import read_varint, read_varlong, uvarint_tail, write_varint
+from odradek.protocol.varint import read_varlong, write_varint
 
 Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
 
@@ -377,9 +377,19 @@ _NO_DELTA: Final = (1 << 64, -1 << 64)
 
 
 def _long_varint(data: bytes, position: int, first: int) -> tuple[int, int]:
-    """The zig-zag bits of a varint whose first byte has been read and is not the last."""
-    value, position = uvarint_tail(data, position, first)
-    return value & 0xFFFFFFFF, position  # as in Kafka, the fifth byte's bits above the 32nd are dropped
+    """The zig-zag bits of a varint whose first byte has been read and is not the last.
+
+    Not the reader of `varint`, which refuses what does not fit into 32 bits: in records Kafka drops those bits, and
+    what it has accepted must stay readable.
+    """
+    value = first & 0x7F
+    for shift in (7, 14, 21, 28):
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value & 0xFFFFFFFF, position
+    raise ValueError("varint is longer than 5 bytes")
 
 
 def _long_varlong(data: bytes, position: int) -> tuple[int, int]:
@@ -388,7 +398,11 @@ def _long_varlong(data: bytes, position: int) -> tuple[int, int]:
 
 
 def _header_count(data: bytes, position: int, end: int) -> tuple[int, int]:
-    count, position = read_varint(data, position)
+    count = data[position]
+    position += 1
+    if count >= 0x80:
+        count, position = _long_varint(data, position, count)
+    count = (count >> 1) ^ -(count & 1)
     if count < 0 or count > end - position or count > MAX_HEADERS:
         raise InvalidRecordError(f"Found invalid number of record headers {count}")
     return count, position

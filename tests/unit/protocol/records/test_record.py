@@ -208,6 +208,13 @@ def test_any_negative_length_is_null() -> None:
     assert read(data, 1) == [Record(0, T, None, None)]
 
 
+def test_bits_beyond_the_32nd_are_dropped_as_in_kafka() -> None:
+    data = raw_record(b"\x00\x00" + b"\xfe\xff\xff\xff\x7f" + b"\x01\x01\x00")
+    assert [record.offset for record in read(data, 1)] == [2**31 - 1]
+    assert [span.offset_delta for span in read_keys(data, 1)] == [2**31 - 1]
+    assert summarize(data, 1, T).offset_delta_of_max_timestamp == 2**31 - 1
+
+
 def test_empty_is_not_null() -> None:
     record = Record(0, T, b"", b"", (("", b""), ("n", None)))
     assert read(encoded(record), 1) == [record]
