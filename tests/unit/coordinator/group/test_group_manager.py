@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+import pytest
+
+from odradek.coordinator.group.config import GroupConfig
+from odradek.coordinator.group.group_manager import GroupManager
+from odradek.coordinator.group.group_metadata import GroupMetadata
+from odradek.coordinator.group.group_offsets import OffsetAndMetadata
+from odradek.coordinator.group.states import GroupState
+from odradek.coordinator.ports import TransactionalProducer
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.topic_partition import TopicPartition
+from odradek.timer.clock import ManualClock
+from odradek.timer.system_timer import SystemTimer
+from tests.support.coordinator_log import InMemoryCoordinatorLog
+
+T0 = TopicPartition("t", 0)
+T1 = TopicPartition("t", 1)
+E = ErrorCode
+
+
+class World:
+    def __init__(self, config: GroupConfig | None = None) -> None:
+        self.clock = ManualClock()
+        self.timer = SystemTimer(self.clock)
+        self.log = InMemoryCoordinatorLog(partition_count=1)
+        self.gone: list[str] = []
+        self.loaded: list[str] = []
+        self.groups = GroupManager(
+            config=config or GroupConfig(),
+            log=self.log,
+            clock=self.clock,
+            timer=self.timer,
+            on_loaded=lambda group: self.loaded.append(group.group_id),
+            on_gone=lambda group: self.gone.append(group.group_id),
+        )
+        self.groups.startup()
+        self.groups.ownership.elect(0, 0)
+
+    def commit(self, group: GroupMetadata, key: TopicPartition = T0, offset: int = 5, metadata: str = "") -> ErrorCode:
+        outcome: dict[TopicPartition, ErrorCode] = {}
+        value = OffsetAndMetadata(offset=offset, metadata=metadata, commit_timestamp_ms=self.clock.time_ms())
+        self.groups.store_offsets(group, {key: value}, outcome.update)
+        return outcome[key]
+
+
+@pytest.mark.parametrize(
+    ("append_error", "told"),
+    [
+        (E.NETWORK_EXCEPTION, E.COORDINATOR_LOAD_IN_PROGRESS),
+        (E.UNKNOWN_TOPIC_OR_PARTITION, E.COORDINATOR_NOT_AVAILABLE),
+        (E.NOT_ENOUGH_REPLICAS, E.COORDINATOR_NOT_AVAILABLE),
+        (E.NOT_ENOUGH_REPLICAS_AFTER_APPEND, E.COORDINATOR_NOT_AVAILABLE),
+        (E.NOT_LEADER_OR_FOLLOWER, E.NOT_COORDINATOR),
+        (E.KAFKA_STORAGE_ERROR, E.NOT_COORDINATOR),
+        (E.MESSAGE_TOO_LARGE, E.INVALID_COMMIT_OFFSET_SIZE),
+        (E.RECORD_LIST_TOO_LARGE, E.INVALID_COMMIT_OFFSET_SIZE),
+        (E.INVALID_FETCH_SIZE, E.INVALID_COMMIT_OFFSET_SIZE),
+        (E.REQUEST_TIMED_OUT, E.REQUEST_TIMED_OUT),
+        (E.INVALID_TXN_STATE, E.INVALID_TXN_STATE),
+    ],
+)
+def test_errors_of_offset_appends_are_told_as_kafka_tells_them(append_error: ErrorCode, told: ErrorCode) -> None:
+    world = World()
+    group = world.groups.get_or_create("g")
+    world.log.error = append_error
+    assert world.commit(group) == told
+    assert not group.offsets
+
+
+@pytest.mark.parametrize(
+    ("append_error", "told"),
+    [
+        (E.UNKNOWN_TOPIC_OR_PARTITION, E.COORDINATOR_NOT_AVAILABLE),
+        (E.NOT_ENOUGH_REPLICAS, E.COORDINATOR_NOT_AVAILABLE),
+        (E.NOT_ENOUGH_REPLICAS_AFTER_APPEND, E.COORDINATOR_NOT_AVAILABLE),
+        (E.NOT_LEADER_OR_FOLLOWER, E.NOT_COORDINATOR),
+        (E.KAFKA_STORAGE_ERROR, E.NOT_COORDINATOR),
+        (E.REQUEST_TIMED_OUT, E.REBALANCE_IN_PROGRESS),
+        (E.MESSAGE_TOO_LARGE, E.UNKNOWN_SERVER_ERROR),
+        (E.RECORD_LIST_TOO_LARGE, E.UNKNOWN_SERVER_ERROR),
+        (E.INVALID_FETCH_SIZE, E.UNKNOWN_SERVER_ERROR),
+        (E.CORRUPT_MESSAGE, E.CORRUPT_MESSAGE),
+    ],
+)
+def test_errors_of_group_appends_are_told_as_kafka_tells_them(append_error: ErrorCode, told: ErrorCode) -> None:
+    world = World()
+    world.log.error = append_error
+    errors: list[ErrorCode] = []
+    world.groups.store_group(world.groups.get_or_create("g"), {}, errors.append)
+    assert errors == [told]
+
+
+def test_without_a_log_nobody_coordinates() -> None:
+    world = World()
+    world.log.missing.add(0)
+    group = world.groups.get_or_create("g")
+    errors: list[ErrorCode] = []
+    world.groups.store_group(group, {}, errors.append)
+    assert errors == [E.NOT_COORDINATOR]
+    assert world.commit(group) == E.NOT_COORDINATOR
+    assert world.commit(group, metadata="x" * 4097) == E.OFFSET_METADATA_TOO_LARGE
+
+
+def test_metadata_is_counted_in_utf16_units() -> None:
+    groups = World(GroupConfig(offset_metadata_max_bytes=4)).groups
+    assert groups.fits("äöüß")
+    assert not groups.fits("äöüß!")
+    assert groups.fits("\U0001f600\U0001f600")
+    assert not groups.fits("\U0001f600\U0001f600!")
+
+
+def test_the_outcome_of_a_commit_after_the_group_died_does_not_revive_it() -> None:
+    world = World()
+    group = world.groups.get_or_create("g")
+    world.log.hold = True
+    outcome: dict[TopicPartition, ErrorCode] = {}
+    value = OffsetAndMetadata(offset=5, commit_timestamp_ms=0)
+    world.groups.store_offsets(group, {T0: value}, outcome.update)
+    world.groups.ownership.resign(0, 1)
+    assert world.gone == ["g"]
+    world.log.release()
+    assert outcome == {T0: E.NONE}
+    assert len(group.offsets) == 0
+
+
+def test_deleting_writes_a_tombstone_for_each_offset_and_one_for_a_group_that_was_written() -> None:
+    world = World()
+    group = world.groups.get_or_create("g")
+    world.commit(group)
+    world.commit(group, T1)
+    group.generation_id = 1
+    world.groups.delete(group)
+    (tombstones,) = list(world.log.read_all(0))[2:]
+    assert [record.value for record in tombstones.records()] == [None, None, None]
+    assert world.groups.get("g") is None
+    assert world.gone == ["g"]
+    world.groups.ownership.resign(0, 1)
+    world.groups.ownership.elect(0, 2)
+    assert not list(world.groups.groups)
+
+
+def test_tombstones_do_not_wait_for_replicas_and_may_fail() -> None:
+    world = World()
+    group = world.groups.get_or_create("g")
+    world.commit(group)
+    world.log.hold = True
+    world.log.error = E.NOT_ENOUGH_REPLICAS
+    world.groups.delete(group)
+    assert world.groups.get("g") is None
+    assert world.log.held_count == 0
+
+
+def test_a_sweep_looks_at_every_group_however_many() -> None:
+    world = World(GroupConfig(offsets_retention_ms=100))
+    for index in range(500):
+        world.commit(world.groups.get_or_create(f"g{index}"))
+    world.clock.advance(100)
+    world.groups.expire_offsets()
+    assert len(list(world.groups.groups)) > 0
+    world.timer.advance()
+    assert not list(world.groups.groups)
+
+
+def test_a_sweep_leaves_groups_alone_that_have_moved_away_meanwhile() -> None:
+    world = World(GroupConfig(offsets_retention_ms=100))
+    for index in range(500):
+        world.commit(world.groups.get_or_create(f"g{index}"))
+    appended = sum(len(list(batch.records())) for batch in world.log.read_all(0))
+    world.clock.advance(100)
+    world.groups.expire_offsets()
+    world.groups.ownership.resign(0, 1)
+    swept = sum(len(list(batch.records())) for batch in world.log.read_all(0)) - appended
+    world.timer.advance()
+    assert sum(len(list(batch.records())) for batch in world.log.read_all(0)) == appended + swept
+
+
+def test_a_marker_reaches_the_groups_of_its_producer_in_its_partition() -> None:
+    world = World()
+    producer = TransactionalProducer(7, 0)
+    groups = [world.groups.get_or_create(name) for name in ("g", "h")]
+    value = OffsetAndMetadata(offset=5, commit_timestamp_ms=0)
+    for group in groups:
+        world.groups.store_offsets(group, {T0: value}, lambda outcome: None, producer)
+    world.groups.complete_transaction(7, [3], committed=True)
+    assert [group.offsets.get(T0) for group in groups] == [None, None]
+    world.groups.complete_transaction(7, [0], committed=True)
+    assert [group.offsets.get(T0) for group in groups] == [value, value]
+    world.groups.complete_transaction(7, [0], committed=False)
+    assert [group.offsets.get(T0) for group in groups] == [value, value]
+
+
+def test_an_open_transaction_survives_a_move_of_the_partition() -> None:
+    world = World()
+    producer = TransactionalProducer(7, 0)
+    value = OffsetAndMetadata(offset=5, commit_timestamp_ms=0)
+    group = world.groups.get_or_create("g")
+    world.groups.store_offsets(group, {T0: value}, lambda outcome: None, producer)
+    world.groups.ownership.resign(0, 1)
+    world.groups.ownership.elect(0, 2)
+    assert world.loaded == ["g"]
+    reloaded = world.groups.get("g")
+    assert reloaded is not None
+    assert reloaded is not group
+    assert reloaded.offsets.is_unstable(T0)
+    world.groups.complete_transaction(7, [0], committed=True)
+    assert reloaded.offsets.get(T0) == value
+    assert reloaded.state is GroupState.EMPTY

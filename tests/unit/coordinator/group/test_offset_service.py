@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.support.group_transcript import Transcript
+
+
+@pytest.mark.parametrize("version", range(1, 10))
+def test_offsets_are_committed_in_every_version(version: int) -> None:
+    transcript = Transcript()
+    assert transcript.run(f"commit c t-0:5 v={version}")[0] == "c <- OffsetCommit t-0:NONE"
+    assert transcript.run("fetch g t-0") == ["OffsetFetch g NONE t-0:5"]
+
+
+def test_version_0_is_another_place() -> None:
+    transcript = Transcript()
+    assert transcript.run("commit c t-0:5 v=0") == ["c <- OffsetCommit t-0:NONE"]
+    assert transcript.run("fetch g t-0") == ["OffsetFetch g NONE t-0:-1"]
+    assert transcript.run("fetch g t-0 v=0") == ["OffsetFetch NONE t-0:5"]
+    assert not list(transcript.coordinator.groups)
+
+
+@pytest.mark.parametrize("version", range(1, 10))
+def test_stability_can_be_required_from_version_7_on(version: int) -> None:
+    transcript = Transcript()
+    transcript.run("hold")
+    transcript.run("commit c t-0:5")
+    (answer,) = transcript.run(f"fetch g t-0 v={version} stable=1")
+    assert answer.endswith("UNSTABLE_OFFSET_COMMIT") is (version >= 7)
+
+
+def test_a_commit_of_nothing_is_answered() -> None:
+    transcript = Transcript()
+    assert transcript.run("commit c")[0] == "c <- OffsetCommit "
+
+
+def test_a_commit_keeps_its_member_alive() -> None:
+    transcript = Transcript()
+    for command in ("join m v=3 session=6s", "wait 1ms", "sync m"):
+        transcript.run(command)
+    for offset in range(5):
+        transcript.run("wait 5s")
+        assert transcript.run(f"commit m t-0:{offset}") == ["m <- OffsetCommit t-0:NONE"]
+    assert transcript.run("wait 6s") == ["g: Empty gen 2"]
+
+
+def test_a_refused_commit_does_not_keep_its_member_alive() -> None:
+    transcript = Transcript()
+    for command in ("join m v=3 session=6s", "wait 1ms", "sync m", "wait 5s"):
+        transcript.run(command)
+    assert transcript.run("commit m t-0:1 gen=0") == ["m <- OffsetCommit t-0:ILLEGAL_GENERATION"]
+    assert transcript.run("wait 1s") == ["g: Empty gen 2"]
+
+
+def test_a_commit_under_way_when_its_partition_is_deleted_does_not_come_back() -> None:
+    transcript = Transcript()
+    transcript.run("commit c t-1:1")
+    transcript.run("hold")
+    transcript.run("commit c t-0:5")
+    transcript.run("topic-deleted t-0")
+    assert transcript.run("release") == ["c <- OffsetCommit t-0:NONE"]
+    assert transcript.run("fetch g all") == ["OffsetFetch g NONE t-1:1"]
