@@ -20,8 +20,8 @@ from odradek.coordinator.group.group_administration import (
     matches_filters,
     not_described,
 )
-from odradek.coordinator.group.group_manager import GroupManager
 from odradek.coordinator.group.group_metadata import GroupMetadata
+from odradek.coordinator.group.group_metadata_manager import GroupMetadataManager
 from odradek.coordinator.group.joining import GroupJoiner, Join
 from odradek.coordinator.group.membership import Membership
 from odradek.coordinator.group.offset_service import OffsetService
@@ -83,7 +83,7 @@ class GroupCoordinator:
     ) -> None:
         self._config = config
         self._timer = timer
-        self._groups = GroupManager(
+        self._groups = GroupMetadataManager(
             config=config,
             log=log,
             clock=clock,

@@ -9,8 +9,8 @@ Kafka: the offset half of GroupCoordinator and GroupCoordinatorAdapter.
 from __future__ import annotations
 
 from odradek.coordinator.group.context import GroupRequestContext
-from odradek.coordinator.group.group_manager import GroupManager
 from odradek.coordinator.group.group_metadata import GroupMetadata
+from odradek.coordinator.group.group_metadata_manager import GroupMetadataManager
 from odradek.coordinator.group.group_offsets import OffsetAndMetadata
 from odradek.coordinator.group.offset_api import (
     fetched_offsets,
@@ -49,7 +49,7 @@ class OffsetService:
     __slots__ = ("_clock", "_groups", "_sessions", "_tree")
 
     def __init__(
-        self, groups: GroupManager, sessions: MemberSessions, clock: Clock, tree: ConsumerOffsetTree | None
+        self, groups: GroupMetadataManager, sessions: MemberSessions, clock: Clock, tree: ConsumerOffsetTree | None
     ) -> None:
         self._groups = groups
         self._sessions = sessions

@@ -1,7 +1,7 @@
 """Rebalancing: how a group gets from one generation to the next.
 
 Everything that can happen to a member ends here, and every transition between Empty, PreparingRebalance,
-CompletingRebalance and Stable is fired in this file (Dead comes from outside, see group_manager.py). Two barriers
+CompletingRebalance and Stable is fired in this file (Dead comes from outside, see group_metadata_manager.py). Two barriers
 hold requests back, each a delayed operation that completes when the last member has come and expires when the
 rebalance timeout is over:
 

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import logging
 
-from odradek.coordinator.group.group_manager import GroupManager
 from odradek.coordinator.group.group_metadata import GroupMetadata
+from odradek.coordinator.group.group_metadata_manager import GroupMetadataManager
 from odradek.coordinator.group.states import GroupState
 from odradek.protocol.errors import ErrorCode
 
 _log = logging.getLogger(__name__)
 
 
-def refusal_for(groups: GroupManager, group_id: str, *, empty_id_allowed: bool = False) -> ErrorCode:
+def refusal_for(groups: GroupMetadataManager, group_id: str, *, empty_id_allowed: bool = False) -> ErrorCode:
     """Why this broker cannot answer for the group; NONE if it can.
 
     The empty id is a group like any other where offsets are concerned, because old consumers used it, and for those

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from odradek.coordinator.group.config import GroupConfig
-from odradek.coordinator.group.group_manager import GroupManager
 from odradek.coordinator.group.group_metadata import GroupMetadata
+from odradek.coordinator.group.group_metadata_manager import GroupMetadataManager
 from odradek.coordinator.group.group_offsets import OffsetAndMetadata
 from odradek.coordinator.group.states import GroupState
 from odradek.coordinator.ports import TransactionalProducer
@@ -26,7 +26,7 @@ class World:
         self.log = InMemoryCoordinatorLog(partition_count=1)
         self.gone: list[str] = []
         self.loaded: list[str] = []
-        self.groups = GroupManager(
+        self.groups = GroupMetadataManager(
             config=config or GroupConfig(),
             log=self.log,
             clock=self.clock,

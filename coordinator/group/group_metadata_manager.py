@@ -71,7 +71,7 @@ GROUP_APPEND_ERRORS: Mapping[ErrorCode, ErrorCode] = {
 """The same for the group's metadata."""
 
 
-class GroupManager:
+class GroupMetadataManager:
     """Keeps groups and log in step. `on_loaded` hears of groups that come with a partition, `on_gone` of those that
     have died.
     """
