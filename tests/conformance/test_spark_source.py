@@ -130,9 +130,9 @@ def test_batch_reads_the_assigned_partitions_only(spark: SparkSession, broker: B
 
 
 def test_batch_splits_a_partition_among_tasks(spark: SparkSession, broker: Broker, topic: Topic) -> None:
-    frame = kafka_batch(spark, broker.bootstrap, subscribe=topic.name, minPartitions="7").load()
+    frame = kafka_batch(spark, broker.bootstrap, subscribe=topic.name, minPartitions="9").load()
 
-    assert frame.rdd.getNumPartitions() >= 7
+    assert frame.rdd.getNumPartitions() == 9
     assert received(frame) == topic.select(lambda record: True)
 
 

@@ -22,7 +22,16 @@ if TYPE_CHECKING:
 
 FLUSH_TIMEOUT_S = 30
 # PySpark leaves it to the garbage collector to close the socket that brought it rows.
-MARKS = [pytest.mark.oracle, pytest.mark.filterwarnings(r"ignore:unclosed <socket\.socket:ResourceWarning")]
+MARKS = [
+    pytest.mark.oracle,
+    pytest.mark.filterwarnings(r"ignore:unclosed <socket\.socket:ResourceWarning"),
+]  # For a JVM that lives a minute: the second compiler costs more than it gives.
+QUICK_CONF = {
+    "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.ui.enabled": "false",
+}
+
 Headers = tuple[tuple[str, bytes | None], ...]
 
 
@@ -162,6 +171,8 @@ class SparkJob:
 
     def __init__(self, module: str, arguments: Sequence[str], log_path: Path) -> None:
         command = [sys.executable, "-m", f"spark_jobs.{module}", *arguments]
+        for key, value in QUICK_CONF.items():
+            command += ["--conf", f"{key}={value}"]
         self.process = ManagedProcess(command, log_path, cwd=REPOSITORY)
 
     def kill_tree(self) -> None:

@@ -12,15 +12,22 @@ from typing import TYPE_CHECKING
 import pytest
 
 from spark_jobs.connector import spark_session
+from tests.support.broker import Broker
+from tests.support.spark import QUICK_CONF
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-CONF = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2"}
+JVM_STOP_TIMEOUT_S = 30
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    session = spark_session("tests", master="local[2]", conf=CONF)
+def spark(broker: Broker) -> Iterator[SparkSession]:
+    """It asks for the broker in order to end before it: Spark keeps its producers, which would look for it."""
+    session = spark_session("tests", master="local[2]", conf=QUICK_CONF)
+    gateway = session.sparkContext._gateway
     yield session
     session.stop()
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait(JVM_STOP_TIMEOUT_S)
