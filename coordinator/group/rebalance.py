@@ -1,9 +1,9 @@
 """Rebalancing: how a group gets from one generation to the next.
 
 Everything that can happen to a member ends here, and every transition between Empty, PreparingRebalance,
-CompletingRebalance and Stable is fired in this file (Dead comes from outside, see group_metadata_manager.py). Two barriers
-hold requests back, each a delayed operation that completes when the last member has come and expires when the
-rebalance timeout is over:
+CompletingRebalance and Stable is fired in this file (Dead comes from outside, see group_metadata_manager.py). Two
+barriers hold requests back, each a delayed operation that completes when the last member has come and expires when
+the rebalance timeout is over:
 
     DelayedJoin   watched under GroupJoinKey while PreparingRebalance. Completing means: members that did not rejoin
                   are dropped (static ones stay, they are expected back), a leader that did not is replaced, the
@@ -45,6 +45,10 @@ from odradek.timer.purgatory import DelayedOperationPurgatory
 from odradek.timer.system_timer import SystemTimer
 
 _log = logging.getLogger(__name__)
+
+MIN_IDLE_REBALANCE_MS = 100
+"""How long the join barrier stands at least when it is put up again because nobody came. Clients choose the rebalance
+timeout, and one of zero would have the broker do nothing else."""
 
 StoreGroup = Callable[[GroupMetadata, dict[str, bytes], Callable[[ErrorCode], None]], None]
 """Writes the group with an assignment to the log; the error is one to give to clients."""
@@ -243,7 +247,8 @@ class Rebalancer:
             return
         if len(group) and not group.elect_joined_leader():
             _log.error("Group %s could not complete rebalance because no members rejoined", group.group_id)
-            self._watch_join(DelayedJoin(self, group, group.rebalance_timeout_ms), group)
+            delay_ms = max(group.rebalance_timeout_ms, MIN_IDLE_REBALANCE_MS)
+            self._watch_join(DelayedJoin(self, group, delay_ms), group)
             return
         group.init_next_generation()
         if group.state is GroupState.EMPTY:

@@ -172,3 +172,16 @@ def test_static_members_outlive_a_rebalance_they_miss(world: World) -> None:
         world.rebalancer.sessions.renew(world.group, world.group["s-1"])
     assert [(one.member_id, one.leader) for one in world.joins] == [("d", "d")]
     assert set(world.group.member_ids) == {"s-1", "d"}
+
+
+def test_a_rebalance_timeout_of_zero_does_not_make_the_timer_spin(world: World) -> None:
+    static = world.join("s-1", instance="s")
+    world.wait(2)
+    static.rebalance_timeout_ms = 0
+    world.rebalancer.prepare(world.group, "test")
+    fired = 0
+    for _ in range(200):
+        world.clock.advance(1)
+        fired += world.timer.advance()
+    assert world.group.state is GroupState.PREPARING_REBALANCE
+    assert fired <= 4
