@@ -76,6 +76,7 @@ class LogManager:
         self._high_watermarks: dict[TopicPartition, int] = {}
         self._preferred_dirs: dict[TopicPartition, str] = {}
         self._stopped = False
+        self._are_dirs_taken = False
 
     # -- finding ----------------------------------------------------------------------------------------
 
@@ -130,7 +131,7 @@ class LogManager:
             self._topic_overrides[topic] = dict(overrides)
         is_started = False
         try:
-            self._lock_dirs()
+            self.lock_dirs()
             for log_dir in self.live_log_dirs:
                 try:
                     self._load_dir(log_dir)
@@ -142,7 +143,11 @@ class LogManager:
             if not is_started:
                 self._abandon()
 
-    def _lock_dirs(self) -> None:
+    def lock_dirs(self) -> None:
+        """Take the directories, once; to be called before anything in them is read. `startup` does it if need be."""
+        if self._are_dirs_taken:
+            return
+        self._are_dirs_taken = True
         for log_dir in self.log_dirs:
             try:
                 log_dir.create()
