@@ -117,8 +117,6 @@ async def process_topic_deletion(c: Controllership) -> None:
         await c.client.remove_topic_deletions(to_be_deleted, c.fence)
     elif to_be_deleted:
         logger.info("Starting topic deletion for topics %s", sorted(to_be_deleted))
-        reassigned = {partition.topic for partition in context.partitions_being_reassigned}
-        c.deletions.mark_ineligible(to_be_deleted & reassigned, "topic reassignment in progress")
         await c.deletions.enqueue(to_be_deleted)
 
 

@@ -67,8 +67,14 @@ class TopicDeletionManager:
             await self._resume_deletions()
 
     async def enqueue(self, topics: set[str]) -> None:
+        """Delete topics, or as soon as their reassignment is over.
+
+        Kafka means to wait for reassignments too, but marks topics ineligible before they are queued: without effect.
+        """
         if self._is_enabled:
             self._context.topics_to_be_deleted |= topics
+            reassigned = {partition.topic for partition in self._context.partitions_being_reassigned}
+            self.mark_ineligible(topics & reassigned, "topic reassignment in progress")
             await self._resume_deletions()
 
     async def resume_for(self, topics: Iterable[str]) -> None:

@@ -123,7 +123,7 @@ class AdminManager:
     async def _create(
         self, topic: CreatableTopic, brokers: Sequence[Broker], validate_only: bool, record_mutations: RecordMutations
     ) -> TopicResult:
-        if await self._client.exists(znodes.topic_path(topic.name)) and topic_names.is_valid_topic_name(topic.name):
+        if topic_names.is_valid_topic_name(topic.name) and await self._client.exists(znodes.topic_path(topic.name)):
             raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
         null_configs = [config.name for config in topic.configs if config.value is None]
         if null_configs:
