@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1
 NO_SEQUENCE = -1
+FIRST_SEQUENCE = 0
+"""Transactional offsets are not deduplicated: Kafka writes every batch of them with sequence 0."""
 
 
 class InternalTopicLog:
@@ -50,11 +52,13 @@ class InternalTopicLog:
         self._compression_type = compression_type
         self._replica_manager = replica_manager
         self._metadata_cache = metadata_cache
+        self._partition_count: int | None = None
 
     @property
     def partition_count(self) -> int:
-        count = self._metadata_cache.partition_count(self._topic)
-        return self._configured_partition_count if count is None else count
+        if self._partition_count is None:
+            self._partition_count = self._metadata_cache.partition_count(self._topic)
+        return self._configured_partition_count if self._partition_count is None else self._partition_count
 
     def has_log(self, partition: int) -> bool:
         hosted = self._replica_manager.hosted(TopicPartition(self._topic, partition))
@@ -75,7 +79,7 @@ class InternalTopicLog:
             compression_type=self._compression_type,
             producer_id=NO_PRODUCER_ID if producer is None else producer.producer_id,
             producer_epoch=NO_PRODUCER_EPOCH if producer is None else producer.producer_epoch,
-            base_sequence=NO_SEQUENCE,
+            base_sequence=NO_SEQUENCE if producer is None else FIRST_SEQUENCE,
             is_transactional=producer is not None,
         )
 

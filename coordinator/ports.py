@@ -42,7 +42,11 @@ class CoordinatorLog(Protocol):
 
     @property
     def partition_count(self) -> int:
-        """Partitions of the internal topic if it exists, else the number it would be created with."""
+        """Partitions of the internal topic if it exists, else the number it would be created with.
+
+        Does not change any more once the topic is known to exist, whatever is done to the topic: groups and
+        transactions would be looked for where they are not.
+        """
         ...
 
     def has_log(self, partition: int) -> bool:

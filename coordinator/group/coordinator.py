@@ -100,8 +100,8 @@ class GroupCoordinator:
     # -- life ------------------------------------------------------------------------------------------------
 
     def startup(self) -> None:
-        """Begin to serve. The number of partitions groups are mapped to is fixed from here on."""
-        self._groups.startup()
+        """Begin to serve."""
+        self._groups.is_active = True
         self._sweep_expired_offsets()
 
     def shutdown(self) -> None:

@@ -93,7 +93,6 @@ class GroupMetadataManager:
         self._on_loaded = on_loaded
         self._on_gone = on_gone
         self.is_active = False
-        self._partition_count: int | None = None
         self._groups: dict[str, GroupMetadata] = {}
         # Which groups an open transaction has touched: its marker names the producer only.
         self._groups_of_producer: dict[int, set[str]] = {}
@@ -101,14 +100,8 @@ class GroupMetadataManager:
 
     # -- partitions ------------------------------------------------------------------------------------------
 
-    def startup(self) -> None:
-        """Begin to serve. Groups are mapped with today's number of partitions, whatever happens to the topic later."""
-        self._partition_count = self._records.partition_count
-        self.is_active = True
-
     def partition_for(self, group_id: str) -> int:
-        count = self._records.partition_count if self._partition_count is None else self._partition_count
-        return partition_for(group_id, count)
+        return partition_for(group_id, self._records.partition_count)
 
     def is_local(self, group_id: str) -> bool:
         return self.ownership.is_owned(self.partition_for(group_id))

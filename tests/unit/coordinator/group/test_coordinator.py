@@ -27,11 +27,10 @@ def test_shutdown_answers_what_waits_and_leaves_no_timer() -> None:
     assert transcript.timer.size == 0
 
 
-def test_the_number_of_partitions_is_fixed_at_startup() -> None:
+def test_a_group_belongs_to_a_partition_of_the_topic() -> None:
     transcript = Transcript()
-    transcript.log.partition_count = 50
     assert transcript.coordinator.partition_for("my-group") == 0
-    transcript.run("restart")
+    transcript.log.partition_count = 50
     assert transcript.coordinator.partition_for("my-group") == 12
 
 

@@ -34,7 +34,7 @@ class World:
             on_loaded=lambda group: self.loaded.append(group.group_id),
             on_gone=lambda group: self.gone.append(group.group_id),
         )
-        self.groups.startup()
+        self.groups.is_active = True
         self.groups.ownership.elect(0, 0)
 
     def commit(self, group: GroupMetadata, key: TopicPartition = T0, offset: int = 5, metadata: str = "") -> ErrorCode:
