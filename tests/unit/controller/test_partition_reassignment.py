@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+import pytest
+
+from odradek.controller import znodes
+from odradek.controller.metadata_tree import Create
+from odradek.controller.reassignment import ReplicaAssignment
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.alter_partition import (
+    AlterPartitionRequest,
+    BrokerState,
+    RequestPartitionData,
+    RequestTopicData,
+)
+from odradek.protocol.topic_partition import TopicPartition
+from tests.support.async_test import async_test
+from tests.support.controller_cluster import ControllerCluster, controller_cluster
+from tests.support.controller_states import shown
+
+T0 = TopicPartition("t", 0)
+
+
+async def four_brokers(cluster: ControllerCluster) -> bytes:
+    for broker_id in range(4):
+        await cluster.start(broker_id)
+    topic_id = (await cluster.create("t", {0: [0, 1]})).topic_id
+    cluster.take_requests()
+    return topic_id
+
+
+async def assignment(cluster: ControllerCluster) -> ReplicaAssignment:
+    (topic,) = await cluster.client.topic_assignments(["t"])
+    return topic.assignment[0]
+
+
+async def alter_isr(cluster: ControllerCluster, topic_id: bytes, isr: list[int]) -> None:
+    leader, _, leader_epoch, partition_epoch = await cluster.state("t")
+    partition = RequestPartitionData(
+        partition_index=0,
+        leader_epoch=leader_epoch,
+        partition_epoch=partition_epoch,
+        new_isr_with_epochs=[BrokerState(broker_id=replica) for replica in isr],
+    )
+    request = AlterPartitionRequest(
+        broker_id=leader,
+        broker_epoch=cluster.brokers[leader].controller.broker_epoch,
+        topics=[RequestTopicData(topic_id=topic_id, partitions=[partition])],
+    )
+    response = await cluster.controller.alter_partition(request, 3)
+    assert response.topics[0].partitions[0].error_code == 0
+    await cluster.settle()
+
+
+@async_test
+async def test_a_partition_moves_in_two_phases() -> None:
+    async with controller_cluster() as cluster:
+        topic_id = await four_brokers(cluster)
+        controller = cluster.controller
+        assert await controller.alter_partition_reassignments({T0: (2, 3)}) == {T0: None}
+        await cluster.settle()
+        moving = ReplicaAssignment((2, 3, 0, 1), (2, 3), (0, 1))
+        assert await assignment(cluster) == moving
+        assert await controller.list_partition_reassignments(None) == {T0: moving}
+        assert await cluster.state("t") == (0, (0, 1), 1, 1)
+        told = cluster.take_requests()
+        adding = " replicas 2,3,0,1 adding [2, 3] removing [0, 1]"
+        assert shown(told[0][0]) == f"t-0 leader 0 epoch 1 isr 0,1{adding}"
+        assert shown(told[2][0]) == f"t-0 leader 0 epoch 1 isr 0,1 new{adding}"
+
+        await alter_isr(cluster, topic_id, [0, 1, 2])
+        assert await assignment(cluster) == moving
+        cluster.take_requests()
+        await alter_isr(cluster, topic_id, [0, 1, 2, 3])
+        assert await assignment(cluster) == ReplicaAssignment((2, 3))
+        assert await controller.list_partition_reassignments(None) == {}
+        leader, isr, _, _ = await cluster.state("t")
+        assert (leader, isr) == (2, (2, 3))
+        told = cluster.take_requests()
+        stops = [shown(request) for request in told[1] if type(request).__name__ == "StopReplicaRequest"]
+        assert [stop.endswith("delete") for stop in stops] == [False, True]
+
+
+@async_test
+async def test_a_move_that_keeps_the_leader_keeps_it_leading() -> None:
+    async with controller_cluster() as cluster:
+        topic_id = await four_brokers(cluster)
+        await cluster.controller.alter_partition_reassignments({T0: (0, 3)})
+        await alter_isr(cluster, topic_id, [0, 1, 3])
+        assert await assignment(cluster) == ReplicaAssignment((0, 3))
+        leader, isr, _, _ = await cluster.state("t")
+        assert (leader, isr) == (0, (0, 3))
+
+
+@async_test
+async def test_cancelling_restores_the_original_replicas_and_deletes_the_added_ones() -> None:
+    async with controller_cluster() as cluster:
+        await four_brokers(cluster)
+        controller = cluster.controller
+        await controller.alter_partition_reassignments({T0: (2, 3)})
+        cluster.take_requests()
+        assert await controller.alter_partition_reassignments({T0: None}) == {T0: None}
+        await cluster.settle()
+        assert await assignment(cluster) == ReplicaAssignment((0, 1))
+        stops = [request for request in cluster.take_requests()[2] if type(request).__name__ == "StopReplicaRequest"]
+        assert shown(stops[-1]).endswith("delete")
+
+
+@async_test
+async def test_a_move_goes_on_under_the_next_controller() -> None:
+    async with controller_cluster() as cluster:
+        topic_id = await four_brokers(cluster)
+        await cluster.controller.alter_partition_reassignments({T0: (1, 3)})
+        await cluster.kill(0)
+        assert (await cluster.state("t"))[0] == 1
+        await alter_isr(cluster, topic_id, [1, 3])
+        assert await assignment(cluster) == ReplicaAssignment((1, 3))
+
+
+@pytest.mark.parametrize(
+    ("target", "code", "message"),
+    [
+        ((), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "Empty replica list specified in partition reassignment."),
+        (
+            (1, 1),
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "Duplicate replica ids in partition reassignment replica list: [1, 1]",
+        ),
+        ((-1,), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "Invalid broker id in replica list: [-1]"),
+        (
+            (9,),
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "Replica assignment has brokers that are not alive. Replica list: [9], live broker list: [0, 1, 2, 3]",
+        ),
+        (None, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, None),
+    ],
+)
+@async_test
+async def test_refused_targets(target: tuple[int, ...] | None, code: ErrorCode, message: str | None) -> None:
+    async with controller_cluster() as cluster:
+        await four_brokers(cluster)
+        error = (await cluster.controller.alter_partition_reassignments({T0: target}))[T0]
+        assert isinstance(error, KafkaError)
+        assert error.code is code
+        if message is not None:
+            assert error.message == message
+        assert await assignment(cluster) == ReplicaAssignment((0, 1))
+
+
+@async_test
+async def test_unknown_partitions_are_not_moved() -> None:
+    async with controller_cluster() as cluster:
+        await four_brokers(cluster)
+        unknown = TopicPartition("none", 0)
+        error = (await cluster.controller.alter_partition_reassignments({unknown: (1,)}))[unknown]
+        assert isinstance(error, KafkaError)
+        assert error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+@async_test
+async def test_a_legacy_reassignment_in_the_tree() -> None:
+    async with controller_cluster() as cluster:
+        topic_id = await four_brokers(cluster)
+        data = znodes.encode_reassignment({T0: (1, 2), TopicPartition("none", 0): (1,)})
+        await cluster.client.create_recursive(znodes.ADMIN)
+        await cluster.client.tree.run(Create(znodes.REASSIGN_PARTITIONS, data))
+        await cluster.settle()
+        assert (await assignment(cluster)).is_being_reassigned
+        assert await cluster.client.partition_reassignment() == {T0: (1, 2)}
+        await alter_isr(cluster, topic_id, [0, 1, 2])
+        assert await assignment(cluster) == ReplicaAssignment((1, 2))
+        assert not await cluster.client.exists(znodes.REASSIGN_PARTITIONS)
+        # The watch is set again.
+        await cluster.client.tree.run(Create(znodes.REASSIGN_PARTITIONS, znodes.encode_reassignment({T0: (1,)})))
+        await cluster.settle()
+        assert await assignment(cluster) == ReplicaAssignment((1,))
+
+
+@async_test
+async def test_a_legacy_reassignment_that_cannot_be_read_is_removed() -> None:
+    async with controller_cluster() as cluster:
+        await four_brokers(cluster)
+        await cluster.client.tree.run(Create(znodes.REASSIGN_PARTITIONS, b"junk"))
+        await cluster.settle()
+        assert not await cluster.client.exists(znodes.REASSIGN_PARTITIONS)
