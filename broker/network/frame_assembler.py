@@ -13,25 +13,23 @@ Answers to NetworkReceive.
 from __future__ import annotations
 
 from collections import deque
+from mmap import mmap
 from struct import Struct
 from typing import Final
 
-from odradek.broker.network.frame_buffers import FrameBuffers
+from odradek.broker.network.frame_buffers import GROWTH, FrameBuffers, grow
 from odradek.protocol.framing import SIZE_BYTES, FrameSizeError, read_frame_size
 
 __all__ = ["FrameAssembler", "FrameSizeError"]
 
 FIRST_CAPACITY: Final = 4096
-"""A buffer begins with this much, or with what has already come of its frame."""
-
-GROWTH: Final = 4
-"""A full buffer becomes this many times as large."""
+"""A small buffer begins with this much, or with what has already come of its frame."""
 
 DIRECT_RECEIVE_BYTES: Final = 64 * 1024
 """When more than this is missing from a frame, it is worth receiving straight into its buffer."""
 
-POOLED_BYTES: Final = 128 * 1024
-"""Buffers of frames from this size on are used again."""
+LARGE_FRAME_BYTES: Final = 128 * 1024
+"""Frames from this size on come into a buffer of `FrameBuffers`."""
 
 _SIZE = Struct(">i")
 
@@ -63,7 +61,7 @@ class FrameAssembler:
         """Chunks behind `_chunk`."""
         self._head = b""
         """The first bytes of a size that is split over chunks."""
-        self._partial: bytearray | None = None
+        self._partial: bytearray | mmap | None = None
         self._filled = 0
         self._size = 0
 
@@ -136,8 +134,10 @@ class FrameAssembler:
             self._head = b""
             self._size = size
             self._filled = 0
-            pooled = self._buffers.take(size) if size >= POOLED_BYTES else None
-            self._partial = pooled or bytearray(min(size, max(FIRST_CAPACITY, left - taken)))
+            if size >= LARGE_FRAME_BYTES:
+                self._partial = self._buffers.take(size)
+            else:
+                self._partial = bytearray(min(size, max(FIRST_CAPACITY, left - taken)))
             return size == 0
         taken = min(self._size - self._filled, left)
         while self._filled + taken > len(partial):
@@ -154,7 +154,7 @@ class FrameAssembler:
         if self._position == len(self._chunk):
             self._drop_chunk()
         view = memoryview(frame)[: self._size]
-        if self._size >= POOLED_BYTES:
+        if not isinstance(frame, bytearray):
             self._buffers.keep(frame)
         return view
 
@@ -162,9 +162,11 @@ class FrameAssembler:
         """The large frame if `received` has completed it."""
         return self._finish() if self._partial is not None and self._filled == self._size else None
 
-    def _grow(self, partial: bytearray) -> None:
-        # Reallocated in place or remapped by the allocator, as a rule not copied.
-        partial.extend(bytes(min(self._size, len(partial) * GROWTH) - len(partial)))
+    def _grow(self, partial: bytearray | mmap) -> None:
+        if isinstance(partial, bytearray):
+            partial.extend(bytes(min(self._size, GROWTH * len(partial)) - len(partial)))
+        else:
+            grow(partial, self._size)
 
     def _drop_chunk(self) -> bool:
         """Go on to the next chunk, if there is one; an idle connection holds no buffer."""

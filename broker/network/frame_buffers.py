@@ -1,58 +1,71 @@
-"""Buffers for large frames, used again once nobody refers to what was in them.
+"""Buffers for large frames: mapped memory, used again once nobody refers to what was in it.
 
-Fresh memory is dear: the kernel clears every page of it. A buffer that held a frame is kept here, and handed out for
-the next one *if no view of it exists any more*. That is not a matter of bookkeeping: a bytearray that is exported
-cannot be resized, so trying to tells whether anybody (a handler, a response, a thread that writes) still holds a
-view. A frame is thus never overwritten while somebody can see it, however long that is.
+Mapped, because the kernel gives a page only when something is written to it, and takes all of them back when the
+mapping goes: a frame costs what has come of it, it grows without being copied, and a burst of large frames leaves
+nothing behind in the allocator.
+
+Used again, because fresh pages are dear: the kernel clears each of them. A buffer that held a frame is kept here and
+handed out for the next one *if no view of it exists any more*. That is not a matter of bookkeeping: a mapping that is
+exported cannot be resized, so trying to tells whether anybody (a handler, a response, a thread that writes) still
+holds a view. A frame is thus never overwritten while somebody can see it, however long that is.
 """
 
 from __future__ import annotations
 
+import mmap
 from collections import deque
 from typing import Final
 
-MAX_BUFFER_BYTES: Final = 4 << 20
-"""Larger ones are given back to the system."""
+MAX_KEPT_BUFFER_BYTES: Final = 4 << 20
+"""Larger ones go back to the system."""
 
-MAX_POOLED_BYTES: Final = 16 << 20
+MAX_KEPT_BYTES: Final = 16 << 20
+
+FIRST_CAPACITY: Final = 1 << 20
+GROWTH: Final = 4
+"""A full buffer becomes this many times as large. What is not yet written to costs address space only."""
 
 
 class FrameBuffers:
     """Shared by the connections of a server."""
 
-    __slots__ = ("_buffers", "_bytes")
+    __slots__ = ("_kept", "_kept_bytes")
 
     def __init__(self) -> None:
-        self._buffers: deque[bytearray] = deque()
+        self._kept: deque[mmap.mmap] = deque()
         """Those that have been used, the last used at the right; some still referred to."""
-        self._bytes = 0
+        self._kept_bytes = 0
 
-    def take(self, size: int) -> bytearray | None:
-        """A buffer of at least `size` bytes that nobody refers to, if there is one."""
-        for index in range(len(self._buffers) - 1, -1, -1):
-            buffer = self._buffers[index]
-            if size <= len(buffer) <= 4 * size and not is_referred_to(buffer):
-                del self._buffers[index]
-                self._bytes -= len(buffer)
+    def take(self, size: int) -> mmap.mmap:
+        """A buffer that nobody refers to, for a frame of `size` bytes; `grow` makes it large enough."""
+        for index in range(len(self._kept) - 1, -1, -1):
+            buffer = self._kept[index]
+            if size <= len(buffer) <= GROWTH * size and not is_referred_to(buffer):
+                del self._kept[index]
+                self._kept_bytes -= len(buffer)
                 return buffer
-        return None
+        return mmap.mmap(-1, min(size, FIRST_CAPACITY), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 
-    def keep(self, buffer: bytearray) -> None:
+    def keep(self, buffer: mmap.mmap) -> None:
         """Remember a buffer whose frame has been handed out. The oldest ones make room."""
         size = len(buffer)
-        if size > MAX_BUFFER_BYTES:
+        if size > MAX_KEPT_BUFFER_BYTES:
             return
-        self._buffers.append(buffer)
-        self._bytes += size
-        while self._bytes > MAX_POOLED_BYTES:
-            self._bytes -= len(self._buffers.popleft())
+        self._kept.append(buffer)
+        self._kept_bytes += size
+        while self._kept_bytes > MAX_KEPT_BYTES:
+            self._kept_bytes -= len(self._kept.popleft())
 
 
-def is_referred_to(buffer: bytearray) -> bool:
-    """Whether a view of the buffer exists. Leaves it as it was; neither step moves the memory."""
+def grow(buffer: mmap.mmap, size: int) -> None:
+    """Make room for more of a frame of `size` bytes."""
+    buffer.resize(min(size, GROWTH * len(buffer)))
+
+
+def is_referred_to(buffer: mmap.mmap) -> bool:
+    """Whether a view of the buffer exists."""
     try:
-        last = buffer.pop()
+        buffer.resize(len(buffer))
     except BufferError:
         return True
-    buffer.append(last)
     return False

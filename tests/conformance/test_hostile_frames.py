@@ -10,6 +10,7 @@ import gc
 import random
 import socket
 import struct
+import time
 from collections.abc import Iterator
 
 import psutil
@@ -44,6 +45,14 @@ def header(key: int, version: int, *, flexible: bool = False) -> bytes:
     return struct.pack(">hhih", key, version, 1, 2) + b"me" + (b"\0" if flexible else b"")
 
 
+OF_THE_CONTROLLER = (
+    ApiKey.LEADER_AND_ISR,
+    ApiKey.STOP_REPLICA,
+    ApiKey.UPDATE_METADATA,
+    ApiKey.CONTROLLED_SHUTDOWN,
+)
+"""Without an authorizer anybody may send these, and a broker obeys them."""
+
 NO_FRAMES = {
     "largest size": struct.pack(">i", INT_MAX),
     "one byte more than allowed": struct.pack(">i", MAX_REQUEST_BYTES + 1),
@@ -65,7 +74,6 @@ NO_REQUESTS = {
     "client id longer than the frame": struct.pack(">hhih", 3, 1, 1, 30_000) + b"short",
     "client id that is no text": struct.pack(">hhih", 3, 1, 1, 4) + b"\xff\xfe\xfd\xfc" + struct.pack(">i", 0),
     "classic count larger than the frame": header(ApiKey.METADATA, 1) + struct.pack(">i", INT_MAX),
-    "classic count below null": header(ApiKey.METADATA, 1) + struct.pack(">i", -2),
     "compact count larger than the frame": header(ApiKey.METADATA, 9, flexible=True) + uvarint(2**32 - 1),
     "count without end": header(ApiKey.METADATA, 9, flexible=True) + b"\xff" * 100,
     "records longer than the frame": header(ApiKey.PRODUCE, 3)
@@ -122,6 +130,7 @@ def test_what_is_no_request_closes_the_connection(hostile_broker: OdradekBroker,
 
 
 def test_each_reason_has_one_line_and_a_flood_does_not_fill_the_log(hostile_broker: OdradekBroker) -> None:
+    time.sleep(1.1)  # the lines of the tests before count towards the same limit
     before = len(warnings(hostile_broker))
     for _ in range(300):
         assert is_closed_after(hostile_broker, NO_FRAMES["size -1"])
@@ -159,6 +168,8 @@ def test_announced_but_unsent_frames_cost_nothing(hostile_broker: OdradekBroker)
 def test_any_body_for_any_api_is_survived(hostile_broker: OdradekBroker) -> None:
     """Bodies of one repeated byte make every length and count zero, huge or negative. Whatever decodes is answered."""
     for spec in API.values():
+        if spec.key in OF_THE_CONTROLLER:
+            continue
         for version in (spec.min_version, spec.max_version):
             for filler in (b"\x00", b"\x01", b"\x7f", b"\x80", b"\xff"):
                 with RawClient(hostile_broker.host, hostile_broker.port) as client:

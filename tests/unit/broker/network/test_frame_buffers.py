@@ -1,44 +1,67 @@
 from __future__ import annotations
 
-from odradek.broker.network.frame_buffers import MAX_BUFFER_BYTES, MAX_POOLED_BYTES, FrameBuffers
+from odradek.broker.network.frame_buffers import (
+    FIRST_CAPACITY,
+    GROWTH,
+    MAX_KEPT_BUFFER_BYTES,
+    MAX_KEPT_BYTES,
+    FrameBuffers,
+    grow,
+)
 
 
 def test_buffer_is_used_again_when_nobody_refers_to_it() -> None:
     buffers = FrameBuffers()
-    buffer = bytearray(1000)
+    buffer = buffers.take(8192)
     buffers.keep(buffer)
-    assert buffers.take(900) is buffer
-    assert len(buffer) == 1000
-    assert buffers.take(900) is None
+    assert buffers.take(8000) is buffer
+    assert len(buffer) == 8192
+    assert buffers.take(8000) is not buffer
 
 
 def test_buffer_is_left_alone_while_any_view_of_it_exists() -> None:
     buffers = FrameBuffers()
-    buffer = bytearray(b"x" * 1000)
-    frame = memoryview(buffer)[:900]
+    buffer = buffers.take(8192)
+    buffer[:] = b"x" * 8192
+    frame = memoryview(buffer)[:8000]
     records = frame[100:200]
     buffers.keep(buffer)
-    assert buffers.take(900) is None
+    assert buffers.take(8000) is not buffer
     del frame
-    assert buffers.take(900) is None  # a slice counts as much as the whole
+    assert buffers.take(8000) is not buffer  # a slice counts as much as the whole
     del records
-    assert buffers.take(900) is buffer
-    assert buffer == b"x" * 1000
+    assert buffers.take(8000) is buffer
+    assert buffer[:] == b"x" * 8192
 
 
 def test_buffer_of_the_wrong_size_is_not_taken() -> None:
     buffers = FrameBuffers()
-    buffers.keep(bytearray(1000))
-    assert buffers.take(1001) is None
-    assert buffers.take(10) is None  # a hundred times too large
-    assert buffers.take(1000) is not None
+    buffer = buffers.take(100_000)
+    buffers.keep(buffer)
+    assert buffers.take(100_001) is not buffer
+    assert buffers.take(100_000 // GROWTH - 1) is not buffer
+    assert buffers.take(100_000 // GROWTH) is buffer
+
+
+def test_buffer_begins_small_and_grows_up_to_its_frame() -> None:
+    buffer = FrameBuffers().take(10 * FIRST_CAPACITY)
+    assert len(buffer) == FIRST_CAPACITY
+    buffer[:4] = b"kept"
+    grow(buffer, 10 * FIRST_CAPACITY)
+    assert len(buffer) == GROWTH * FIRST_CAPACITY
+    grow(buffer, 10 * FIRST_CAPACITY)
+    assert len(buffer) == 10 * FIRST_CAPACITY
+    assert buffer[:4] == b"kept"
 
 
 def test_what_is_kept_is_bounded() -> None:
     buffers = FrameBuffers()
-    buffers.keep(bytearray(MAX_BUFFER_BYTES + 1))
-    assert buffers.take(MAX_BUFFER_BYTES + 1) is None
-    for _ in range(2 * MAX_POOLED_BYTES // MAX_BUFFER_BYTES):
-        buffers.keep(bytearray(MAX_BUFFER_BYTES))
-    assert buffers._bytes == MAX_POOLED_BYTES
-    assert len(buffers._buffers) == MAX_POOLED_BYTES // MAX_BUFFER_BYTES
+    for size in (MAX_KEPT_BUFFER_BYTES + 1, MAX_KEPT_BUFFER_BYTES):
+        for _ in range(2 * MAX_KEPT_BYTES // MAX_KEPT_BUFFER_BYTES):
+            buffer = buffers.take(size)
+            grow(buffer, size)
+            grow(buffer, size)
+            with memoryview(buffer):
+                buffers.keep(buffer)
+    views = [memoryview(buffer) for buffer in buffers._kept]
+    assert buffers._kept_bytes == sum(len(view) for view in views) <= MAX_KEPT_BYTES
