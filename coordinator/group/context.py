@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupRequestContext:
-    """`client_id` is empty if the client gave none; `client_host` is the address as Java prints it (`/127.0.0.1`)."""
+    """`client_id` may be missing; `client_host` is a plain address."""
 
-    client_id: str
+    client_id: str | None
     client_host: str
     api_version: int

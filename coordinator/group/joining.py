@@ -69,8 +69,8 @@ class Join:
         return Join(
             member_id=request.member_id,
             group_instance_id=request.group_instance_id,
-            client_id=context.client_id,
-            client_host=context.client_host,
+            client_id=context.client_id or "",
+            client_host=f"/{context.client_host}",  # as Java prints an address, which is what members and tools see
             rebalance_timeout_ms=request.session_timeout_ms if version == 0 else request.rebalance_timeout_ms,
             session_timeout_ms=request.session_timeout_ms,
             protocol_type=request.protocol_type,

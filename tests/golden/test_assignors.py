@@ -142,7 +142,7 @@ def owned(
     synced: dict[str, SyncGroupResponse] = {}
     for member, topics in subscriptions.items():
         coordinator.join_group(
-            GroupRequestContext(client_id=member, client_host="/127.0.0.1", api_version=3),
+            GroupRequestContext(client_id=member, client_host="127.0.0.1", api_version=3),
             JoinGroupRequest(
                 group_id="g",
                 session_timeout_ms=10_000,
@@ -162,7 +162,7 @@ def owned(
             members = {one.member_id: one.metadata for one in response.members}
             shares = library.assign(metadata_of(partition_counts), members)
         coordinator.sync_group(
-            GroupRequestContext(client_id=member, client_host="/127.0.0.1", api_version=3),
+            GroupRequestContext(client_id=member, client_host="127.0.0.1", api_version=3),
             SyncGroupRequest(
                 group_id="g",
                 generation_id=response.generation_id,

@@ -283,7 +283,7 @@ class Transcript:
 
     def _context(self, line: Line, client_id: str, command: str) -> GroupRequestContext:
         version = int(line.options.get("v", HIGHEST.get(command, 5)))
-        return GroupRequestContext(client_id=client_id, client_host="/127.0.0.1", api_version=version)
+        return GroupRequestContext(client_id=client_id, client_host="127.0.0.1", api_version=version)
 
     def _asked(self, client: Client, version: int, show: Callable[[ResponseT], None]) -> Callable[[ResponseT], None]:
         """A respond callback that insists on being called once, and on a response its version can carry."""

@@ -69,7 +69,7 @@ class Consumer:
 
     @property
     def context(self) -> GroupRequestContext:
-        return GroupRequestContext(client_id=self.name, client_host="/h", api_version=self.version)
+        return GroupRequestContext(client_id=self.name, client_host="h", api_version=self.version)
 
     def join(self) -> None:
         self.share = None
@@ -129,7 +129,7 @@ class Consumer:
             elif response.error_code == ErrorCode.UNKNOWN_MEMBER_ID:
                 self.member_id = ""
 
-        context = GroupRequestContext(client_id=self.name, client_host="/h", api_version=5)
+        context = GroupRequestContext(client_id=self.name, client_host="h", api_version=5)
         self.world.coordinator.sync_group(context, request, self.world.asked(self, synced))
 
     def heartbeat(self) -> None:
@@ -159,7 +159,7 @@ class Consumer:
             if response.topics[0].partitions[0].error_code == ErrorCode.NONE:
                 self.world.acknowledged[partition] = max(offset, self.world.acknowledged.get(partition, -1))
 
-        context = GroupRequestContext(client_id=self.name, client_host="/h", api_version=9)
+        context = GroupRequestContext(client_id=self.name, client_host="h", api_version=9)
         self.world.coordinator.commit_offsets(context, request, self.world.asked(self, committed))
 
     def leave(self) -> None:
@@ -167,7 +167,7 @@ class Consumer:
             group_id=GROUP,
             members=[MemberIdentity(member_id=self.member_id, group_instance_id=self.instance)],
         )
-        context = GroupRequestContext(client_id=self.name, client_host="/h", api_version=5)
+        context = GroupRequestContext(client_id=self.name, client_host="h", api_version=5)
         self.member_id = ""
 
         def left(response: LeaveGroupResponse) -> None:
@@ -388,7 +388,7 @@ class World(RuleBasedStateMachine):
                 found.update((one.partition_index, one.committed_offset) for one in topic.partitions)
 
         request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=GROUP, topics=None)])
-        context = GroupRequestContext(client_id="", client_host="/h", api_version=9)
+        context = GroupRequestContext(client_id="", client_host="h", api_version=9)
         self.coordinator.fetch_offsets(context, request, fetched)
         for partition, offset in self.acknowledged.items():
             assert found.get(partition, -1) >= offset

@@ -11,7 +11,7 @@ from tests.support.group_transcript import Transcript
 
 def join_of(version: int, **fields: object) -> tuple[Join, list[JoinGroupResponse]]:
     answers: list[JoinGroupResponse] = []
-    context = GroupRequestContext(client_id="c", client_host="/h", api_version=version)
+    context = GroupRequestContext(client_id="c", client_host="h", api_version=version)
     request = JoinGroupRequest(
         group_id="g",
         session_timeout_ms=6_000,
