@@ -173,7 +173,8 @@ class LocalLog:
     def truncate_to(self, offset: int) -> list[LogSegment]:
         """Let the log end at `offset`; answers the segments that went. A batch holding it goes as a whole."""
         removed = [segment for segment in self.segments.from_offset(offset) if segment.base_offset > offset]
-        self.remove_segments(removed)
+        # The youngest first: dying half-way must leave the beginning of the log, not a log with a hole.
+        self.remove_segments(reversed(removed))
         self.segments.active.truncate_to(offset, self.environment.clock.time_ms())
         self.log_end_offset = offset
         return removed
@@ -198,7 +199,7 @@ class LocalLog:
     # -- deleting ----------------------------------------------------------------------------------
 
     def remove_segments(self, segments: Iterable[LogSegment]) -> None:
-        """Take segments out of the log and delete their files later."""
+        """Take segments out of the log, in this order, and delete their files later."""
         doomed = list(segments)
         for segment in doomed:
             self.segments.remove(segment.base_offset)
@@ -214,12 +215,14 @@ class LocalLog:
         self.environment.timer.schedule(self.config.file_delete_delay_ms, unlink)
 
     def _condemn(self, doomed: list[LogSegment]) -> None:
+        for segment in doomed:
+            segment.condemn()
+        self.delete_later(doomed)
+
+    def delete_later(self, doomed: list[LogSegment]) -> None:
+        """Unlink the files of condemned segments after the delay."""
         if not doomed:
             return
-        for segment in doomed:
-            segment.change_suffix("", log_files.DELETED_FILE_SUFFIX)
-            segment.offset_index.discard()
-            segment.time_index.discard()
         self._condemned += doomed
 
         def delete() -> None:

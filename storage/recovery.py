@@ -72,7 +72,7 @@ def load_log(
     )
     if loader.epochs_changed:
         log.write_leader_epochs()
-    local_log.remove_segments(loader.removed)
+    local_log.delete_later(loader.removed)
     if topic_id is not None:
         log.assign_topic_id(topic_id)
     return log
@@ -105,7 +105,7 @@ class LogLoader:
         self.log_end_offset = log_start_offset
         self.segments = LogSegments()
         self.removed: list[LogSegment] = []
-        """Segments found unusable. Their files are deleted by the log that is made of this."""
+        """Segments found unusable and condemned. Their files are deleted by the log that is made of this."""
         self.epochs_changed = False
         self.leader_epochs = LeaderEpochs(self._read_epochs(), self._note_epoch_change)
         self.producers = self._new_producer_state()
@@ -253,8 +253,9 @@ class LogLoader:
     def _recover_unflushed_segments(self) -> None:
         unflushed = self.segments.range(self.recovery_point, 2**63 - 1)
         for index, segment in enumerate(unflushed):
+            following = unflushed[index + 1 :]
             try:
-                cut = self._recover_segment(segment)
+                cut = self._recover_segment(segment, following)
             except InvalidOffsetError as error:
                 logger.warning(
                     "Found an invalid offset in segment %d of %s, which is emptied: %s",
@@ -262,6 +263,7 @@ class LogLoader:
                     self.topic_partition,
                     error,
                 )
+                self._remove(following)
                 segment.begin_rebuild()
                 cut = segment.end_rebuild(0)
             if cut:
@@ -272,11 +274,10 @@ class LogLoader:
                     self.topic_partition,
                     segment.read_next_offset(),
                 )
-                self._remove(unflushed[index + 1 :])
                 return
 
-    def _recover_segment(self, segment: LogSegment) -> int:
-        """Check every batch, rebuild all indexes; answers how many bytes were cut."""
+    def _recover_segment(self, segment: LogSegment, following: list[LogSegment] | None = None) -> int:
+        """Check every batch, rebuild all indexes; answers how many bytes were cut, which removes `following`."""
         producers = self._new_producer_state()
         rebuild_producer_state(
             producers,
@@ -311,13 +312,17 @@ class LogLoader:
                 valid_bytes,
                 error,
             )
+        if valid_bytes < segment.size and following:
+            # Before the cut: dying in between must find the bad batch again, not a log with a hole.
+            self._remove(following)
         cut = segment.end_rebuild(valid_bytes)
         producers.take_snapshot(sync=True)
         return cut
 
     def _remove(self, segments: list[LogSegment]) -> None:
-        for segment in segments:
+        for segment in reversed(segments):
             self.segments.remove(segment.base_offset)
+            segment.condemn()
             self.producers.delete_snapshot(segment.base_offset)
         self.removed += segments
 

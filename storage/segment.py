@@ -359,6 +359,12 @@ class LogSegment:
         for file in (self.records, self.offset_index, self.time_index, self.txn_index):
             file.rename_to(file.path.removesuffix(old) + new)
 
+    def condemn(self) -> None:
+        """Rename the files so that no start will take them for part of the log. What is being read stays readable."""
+        self.change_suffix("", log_files.DELETED_FILE_SUFFIX)
+        self.offset_index.discard()
+        self.time_index.discard()
+
     def change_dir(self, directory: str) -> None:
         """Note that the directory was renamed."""
         for file in (self.records, self.offset_index, self.time_index, self.txn_index):

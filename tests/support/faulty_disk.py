@@ -1,0 +1,121 @@
+"""A disk that fails at the n-th change of a file: by an error the broker sees, or by the end of the process.
+
+Every mutation of the storage layer goes through `FileSystem`, so counting its calls numbers all the points at which a
+process can die between two of them. A write that is hit stores half of its bytes first.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from odradek.storage.file_system import OsFileSystem
+
+if TYPE_CHECKING:
+    from odradek.storage.file_system import Bytes
+
+
+class CrashError(BaseException):
+    """The process ends here. Not an Exception: nothing may catch it."""
+
+
+def crash() -> BaseException:
+    return CrashError()
+
+
+def io_error() -> BaseException:
+    return OSError(5, "Input/output error")
+
+
+def disk_full() -> BaseException:
+    return OSError(28, "No space left on device")
+
+
+class FaultyFileSystem:
+    """Counts changes, and raises at the one numbered `fail_at` (from 1); later ones work again, or fail for ever."""
+
+    def __init__(
+        self, fail_at: int = 0, failure: Callable[[], BaseException] = crash, *, for_good: bool = True
+    ) -> None:
+        self.fail_at = fail_at
+        self.failure = failure
+        self.for_good = for_good
+        self.count = 0
+        self.operations: list[str] = []
+        self._disk = OsFileSystem()
+
+    def _step(self, name: str) -> bool:
+        """Count one change; whether it fails."""
+        self.count += 1
+        self.operations.append(name)
+        return bool(self.fail_at) and (self.count == self.fail_at or (self.for_good and self.count > self.fail_at))
+
+    def _check(self, name: str) -> None:
+        if self._step(name):
+            raise self.failure()
+
+    def open(self, path: str, *, create: bool = False, writable: bool = True) -> int:
+        if create:
+            self._check("create " + os.path.basename(path))
+        return self._disk.open(path, create=create, writable=writable)
+
+    def append(self, fd: int, parts: Sequence[Bytes], position: int) -> int:
+        if self._step("append"):
+            data = b"".join(parts)
+            os.pwrite(fd, data[: len(data) // 2], position)
+            raise self.failure()
+        return self._disk.append(fd, parts, position)
+
+    def truncate(self, fd: int, size: int) -> None:
+        self._check("truncate")
+        self._disk.truncate(fd, size)
+
+    def allocate(self, fd: int, position: int, size: int) -> None:
+        self._check("allocate")
+        self._disk.allocate(fd, position, size)
+
+    def map(self, fd: int, size: int) -> mmap.mmap:
+        return self._disk.map(fd, size)
+
+    def sync(self, fd: int) -> None:
+        self._check("sync")
+        self._disk.sync(fd)
+
+    def sync_path(self, path: str) -> None:
+        self._check("sync " + os.path.basename(path))
+        self._disk.sync_path(path)
+
+    def sync_dir(self, path: str) -> None:
+        self._check("sync dir")
+        self._disk.sync_dir(path)
+
+    def rename(self, source: str, target: str) -> None:
+        self._check("rename " + os.path.basename(source))
+        self._disk.rename(source, target)
+
+    def unlink(self, path: str) -> None:
+        self._check("unlink " + os.path.basename(path))
+        self._disk.unlink(path)
+
+    def make_dir(self, path: str) -> None:
+        self._check("make dir")
+        self._disk.make_dir(path)
+
+    def remove_tree(self, path: str) -> None:
+        self._check("remove tree")
+        self._disk.remove_tree(path)
+
+    def replace_file(self, path: str, content: bytes, *, sync: bool = True) -> None:
+        self.write_file(path + ".tmp", content, sync=sync)
+        self.rename(path + ".tmp", path)
+
+    def write_file(self, path: str, content: bytes, *, sync: bool = False) -> None:
+        if self._step("write " + os.path.basename(path)):
+            self._disk.write_file(path, content[: len(content) // 2])
+            raise self.failure()
+        self._disk.write_file(path, content, sync=sync)
+
+    def set_modified(self, path: str, modified_ns: int) -> None:
+        self._disk.set_modified(path, modified_ns)
