@@ -95,7 +95,7 @@ class MetadataClient:
 
     async def delete_recursive(self, path: str, epoch_zk_version: int) -> None:
         """Delete a node and everything under it, fenced; what is gone already is fine."""
-        paths = await self._subtree(path)
+        paths = await self.subtree(path)
         for result in await write_fenced(self.tree, epoch_zk_version, [Delete(p) for p in reversed(paths)]):
             if isinstance(result, NotEmpty):
                 # Somebody wrote below while this was deleting.
@@ -104,7 +104,7 @@ class MetadataClient:
             if isinstance(result, TreeError) and not isinstance(result, NoNode):
                 raise result
 
-    async def _subtree(self, path: str) -> list[str]:
+    async def subtree(self, path: str) -> list[str]:
         """The node and all nodes under it, parents first."""
         paths: list[str] = []
         level = [path]
