@@ -1,4 +1,4 @@
-"""kill -9 in the middle of an acks=all load, twenty times: what was acknowledged is there, once, in order, in its place.
+"""kill -9 during an acks=all load, twenty times: what was acknowledged is there, once, in order, at its offset.
 
 The promise is the one of Apache Kafka: an acknowledged record survives the death of the process, because it is in the
 page cache. The idempotent producer moreover never repeats a record, whatever the broker answered or failed to answer.

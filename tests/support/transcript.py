@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+import struct
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Self
@@ -28,6 +29,7 @@ CLOSED = "connection closed"
 NO_ANSWER = "no answer"
 UUID_TEXT = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 NOW_TEXT = re.compile(r"-?\b(?!16000000)\d{13,}\b")  # a time of today, or one computed from it
+RECORDS_HEAD = struct.Struct(">qi")
 # Fields that say where, when and under which random id; their presence is compared, their value is not.
 VOLATILE = {
     "port": "<port>",
@@ -106,8 +108,12 @@ class Transcript:
 
     def with_internal_topics(self) -> Self:
         """See to it that the internal topics exist, which otherwise depends on the tests before."""
-        for key_type in (0, 1):
-            self.until_accepted(build(ApiKey.FIND_COORDINATOR, key="any", key_type=key_type), 2)
+        self.until_accepted(build(ApiKey.FIND_COORDINATOR, key="any", key_type=0), 2)
+        of_transactions = build(ApiKey.FIND_COORDINATOR, key="any", key_type=1)
+        if self.broker.target == "apache":
+            self.until_accepted(of_transactions, 2)
+        else:
+            self.quietly(of_transactions, 2)
         return self
 
     def member(self, client_id: str = "raw") -> RawClient:
@@ -144,23 +150,27 @@ class Transcript:
         expected: dict[str, Plain] = json.loads(self._golden.read_text())
         assert list(self.answers) == list(expected), "the transcript was not recorded with these requests: --record"
         differences = [
-            f"{label}\n    golden: {json.dumps(expected[label])}\n    answer: {json.dumps(answer)}"
+            "\n".join([label, *(f"    {line}" for line in _differences(expected[label], answer))])
             for label, answer in self.answers.items()
             if answer != expected[label]
         ]
-        assert not differences, f"{len(differences)} of {len(expected)} answers differ:\n" + "\n".join(differences)
+        assert not differences, f"{len(differences)} of {len(expected)} answers differ (Apache != ours):\n" + "\n".join(
+            differences
+        )
 
-    def plain(self, struct: Struct, version: int) -> dict[str, Plain]:
+    def plain(self, message: Struct, version: int) -> dict[str, Plain]:
         """The fields that exist in `version`, without their bulk: what a reader of the golden file wants to see."""
         result: dict[str, Plain] = {}
-        for field in struct.FIELDS:
+        for field in message.FIELDS:
             if not field.versions.covers(version) and not field.tagged.covers(version):
                 continue
-            value = getattr(struct, field.name)
+            value = getattr(message, field.name)
             if field.name in VOLATILE and value not in (None, -1, 0):
                 result[field.name] = VOLATILE[field.name]
             elif field.kind is Kind.UUID:
                 result[field.name] = None if value == ZERO_UUID else "<uuid>"
+            elif field.kind is Kind.RECORDS and value is not None:
+                result[field.name] = _without_filler(bytes(value)).hex()
             else:
                 result[field.name] = self._plain_value(value, version)
         return result
@@ -187,6 +197,17 @@ class Transcript:
         return UUID_TEXT.sub(lambda found: self._members.setdefault(found[0], f"<id {len(self._members) + 1}>"), text)
 
 
+def _without_filler(records: bytes) -> bytes:
+    """Records without the message of offset -1 with which Apache fills up an answer that conversion made shorter."""
+    position = 0
+    while position + RECORDS_HEAD.size <= len(records):
+        offset, size = RECORDS_HEAD.unpack_from(records, position)
+        if offset < 0:
+            return records[:position]
+        position += RECORDS_HEAD.size + max(size, 0)
+    return records
+
+
 def _ordered(items: list[object]) -> list[object]:
     """Members and configs come in the order of a hash map; in a transcript they are sorted."""
     if items and hasattr(items[0], "member_id"):
@@ -200,3 +221,14 @@ def _member_order(member: Struct) -> tuple[bytes, str]:
     """Members come in the order of a hash map; in a transcript by what they told of themselves."""
     metadata = getattr(member, "metadata", None) or getattr(member, "member_metadata", b"")
     return bytes(metadata), getattr(member, "client_id", "")
+
+
+def _differences(expected: Plain, answer: Plain, path: str = "") -> list[str]:
+    """Where two answers differ, one line for each place."""
+    if isinstance(expected, dict) and isinstance(answer, dict) and expected.keys() == answer.keys():
+        pairs = [(f"{path}.{key}", expected[key], answer[key]) for key in expected]
+    elif isinstance(expected, list) and isinstance(answer, list) and len(expected) == len(answer):
+        pairs = [(f"{path}[{i}]", *pair) for i, pair in enumerate(zip(expected, answer, strict=True))]
+    else:
+        return [f"{path}: {json.dumps(expected)} != {json.dumps(answer)}"]
+    return [line for place, a, b in pairs if a != b for line in _differences(a, b, place)]
