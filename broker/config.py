@@ -206,7 +206,8 @@ class BrokerConfig(BrokerConfigValues):
         self.advertise_connected_address = self.zookeeper_connect is None and not advertised
         self.inter_broker_listener_name, self.inter_broker_security_protocol = name, protocol
         self.max_connections_per_ip_overrides = overrides
-        self.log_dirs = tuple(parse_csv(_text(values, "log.dirs") or _text(values, "log.dir")))
+        log_dirs = _text(values, "log.dirs")
+        self.log_dirs = tuple(parse_csv(_text(values, "log.dir") if log_dirs is None else log_dirs))
         self.metadata_dir = _text(values, "metadata.dir") or (self.log_dirs[0] if self.log_dirs else "")
 
     def _type_of(self, name: str) -> ConfigType | None:

@@ -37,7 +37,7 @@ class OwnBroker:
         assert broker is not None, "the controller sent a request before the broker was wired"
         answered: asyncio.Future[ControlResponse] = asyncio.get_running_loop().create_future()
         if isinstance(request, LeaderAndIsrRequest):
-            leader_and_isr.apply(broker, request, LEADER_AND_ISR_VERSION, answered.set_result)
+            await leader_and_isr.apply(broker, request, LEADER_AND_ISR_VERSION, answered.set_result)
         elif isinstance(request, StopReplicaRequest):
             stop_replica.apply(broker, request, STOP_REPLICA_VERSION, answered.set_result)
         else:

@@ -227,6 +227,7 @@ class KafkaServer:
             ),
             topic_creator=TopicCreator(config, admin, self._in_background),
             topic_waits=topic_waits,
+            topic_overrides=lambda topics: client.entity_configs("topics", topics),
             producer_ids=ProducerIdManager(lambda: self._producer_ids_block(controller), self._in_background),
         )
 

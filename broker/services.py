@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -52,5 +52,7 @@ class Services:
     topic_creator: TopicCreator
     topic_waits: TopicWaits
     producer_ids: ProducerIdManager
+    topic_overrides: Callable[[Sequence[str]], Awaitable[Mapping[str, Mapping[str, str]]]]
+    """The configs set on topics, as they stand in the metadata tree."""
     spawn: Spawn = field(init=False)
     """Set by the dispatcher, which knows how each API is refused."""

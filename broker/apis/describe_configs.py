@@ -46,7 +46,7 @@ async def _describe_all(broker: Services, ctx: RequestContext, request: Describe
         except KafkaError as error:
             result.error_code, result.error_message = error.code, error.message
         else:
-            result.configs = _shaped(configs, resource, request)
+            result.configs = _shaped(configs, resource, request, ctx.header.api_version)
         results.append(result)
     ctx.reply(DescribeConfigsResponse(results=results))
 
@@ -79,12 +79,17 @@ def _require_own_id(broker: Services, name: str, expectation: str) -> None:
 
 
 def _shaped(
-    configs: list[DescribeConfigsResourceResult], resource: DescribeConfigsResource, request: DescribeConfigsRequest
+    configs: list[DescribeConfigsResourceResult],
+    resource: DescribeConfigsResource,
+    request: DescribeConfigsRequest,
+    version: int,
 ) -> list[DescribeConfigsResourceResult]:
     """Those asked for, with what was asked for."""
     wanted = set(resource.configuration_keys or ())
     chosen = [config for config in configs if not wanted or config.name in wanted]
     for config in chosen:
+        if version > 0:
+            config.is_default = False  # v0's way to say what the source says since
         if not request.include_synonyms:
             config.synonyms = []
         if not request.include_documentation:

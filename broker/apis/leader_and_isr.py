@@ -21,6 +21,7 @@ from odradek.protocol.messages.leader_and_isr import (
     LeaderAndIsrTopicError,
 )
 from odradek.protocol.primitives import ZERO_UUID
+from odradek.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -28,22 +29,26 @@ if TYPE_CHECKING:
     from odradek.broker.partition import Partition
     from odradek.broker.request import RequestContext
     from odradek.broker.services import Services
-    from odradek.protocol.topic_partition import TopicPartition
 
 FIRST_TOPIC_ID_VERSION = 5
 
 
 def handle(broker: Services, ctx: RequestContext, request: LeaderAndIsrRequest) -> None:
-    apply(broker, request, ctx.header.api_version, ctx.reply)
+    broker.spawn(ctx, request, apply(broker, request, ctx.header.api_version, ctx.reply))
 
 
-def apply(
+async def apply(
     broker: Services,
     request: LeaderAndIsrRequest,
     version: int,
     respond: Callable[[LeaderAndIsrResponse], None],
 ) -> None:
-    """Do what the controller asks; `respond` is called once it is durable."""
+    """Do what the controller asks; `respond` is called once it is durable.
+
+    Nobody is notified of the configs a topic is created with, so those of topics that are new here are read first.
+    """
+    for topic, overrides in (await broker.topic_overrides(_new_topics(broker, request))).items():
+        broker.log_manager.update_topic_config(topic, overrides)
     if is_stale(broker, request.broker_epoch):
         respond(error_response(request, version, ErrorCode.STALE_BROKER_EPOCH))
         return
@@ -61,6 +66,15 @@ def apply(
         respond(_response(request, version, errors))
 
     broker.log_manager.when_durable(durable)
+
+
+def _new_topics(broker: Services, request: LeaderAndIsrRequest) -> list[str]:
+    """Topics of which a partition without a log is named."""
+    named = [(state.topic_name, state.partition_index) for state in request.ungrouped_partition_states]
+    named += [
+        (topic.topic_name, state.partition_index) for topic in request.topic_states for state in topic.partition_states
+    ]
+    return sorted({topic for topic, index in named if broker.log_manager.get_log(TopicPartition(topic, index)) is None})
 
 
 def _move_coordinators(broker: Services, leaders: Sequence[Partition], followers: Sequence[Partition]) -> None:

@@ -13,28 +13,28 @@ GROUP_KEYS: Final = (
         ConfigType.INT,
         "6000",
         Importance.MEDIUM,
-        "",
+        "Shortest session timeout a consumer may ask for.",
     ),
     BrokerConfigKey(
         "group.max.session.timeout.ms",
         ConfigType.INT,
         "1800000",
         Importance.MEDIUM,
-        "",
+        "Longest session timeout a consumer may ask for.",
     ),
     BrokerConfigKey(
         "group.initial.rebalance.delay.ms",
         ConfigType.INT,
         "3000",
         Importance.MEDIUM,
-        "",
+        "How long an empty group waits for further consumers before its first rebalance.",
     ),
     BrokerConfigKey(
         "group.max.size",
         ConfigType.INT,
         "2147483647",
         Importance.MEDIUM,
-        "",
+        "Consumers a group may have.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -42,7 +42,7 @@ GROUP_KEYS: Final = (
         ConfigType.LIST,
         "classic",
         Importance.MEDIUM,
-        "",
+        "Rebalance protocols that are served; in ZooKeeper mode classic alone.",
         ValidList(("consumer", "classic", "share", "unknown")),
     ),
     BrokerConfigKey(
@@ -50,7 +50,7 @@ GROUP_KEYS: Final = (
         ConfigType.INT,
         "1",
         Importance.MEDIUM,
-        "",
+        "Threads of the new group coordinator.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -58,7 +58,7 @@ GROUP_KEYS: Final = (
         ConfigType.INT,
         "10",
         Importance.MEDIUM,
-        "",
+        "How long the new group coordinator gathers writes.",
         at_least(0),
     ),
     BrokerConfigKey(
@@ -66,7 +66,7 @@ GROUP_KEYS: Final = (
         ConfigType.BOOLEAN,
         "false",
         Importance.MEDIUM,
-        "",
+        "Whether the new group coordinator is used.",
         internal=True,
     ),
     BrokerConfigKey(
@@ -74,14 +74,14 @@ GROUP_KEYS: Final = (
         ConfigType.INT,
         "4096",
         Importance.HIGH,
-        "",
+        "Largest text a consumer may store with an offset.",
     ),
     BrokerConfigKey(
         "offsets.load.buffer.size",
         ConfigType.INT,
         "5242880",
         Importance.HIGH,
-        "",
+        "Bytes read at once when committed offsets are loaded.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -89,7 +89,7 @@ GROUP_KEYS: Final = (
         ConfigType.SHORT,
         "3",
         Importance.HIGH,
-        "",
+        "Replicas of the topic of committed offsets. It is created only when there are as many brokers.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -97,7 +97,7 @@ GROUP_KEYS: Final = (
         ConfigType.INT,
         "50",
         Importance.HIGH,
-        "",
+        "Partitions of the topic of committed offsets. Not to be changed afterwards.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -105,7 +105,7 @@ GROUP_KEYS: Final = (
         ConfigType.INT,
         "104857600",
         Importance.HIGH,
-        "",
+        "Segment size of the topic of committed offsets; small, so that it compacts and loads fast.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -113,14 +113,15 @@ GROUP_KEYS: Final = (
         ConfigType.INT,
         "0",
         Importance.HIGH,
-        "",
+        "Number of the codec for the topic of committed offsets.",
     ),
     BrokerConfigKey(
         "offsets.retention.minutes",
         ConfigType.INT,
         "10080",
         Importance.HIGH,
-        "",
+        "How long offsets are kept after the group has become empty, or since the commit of a consumer "
+        "without a group.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -128,7 +129,7 @@ GROUP_KEYS: Final = (
         ConfigType.LONG,
         "600000",
         Importance.HIGH,
-        "",
+        "How often expired offsets are looked for.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -136,7 +137,7 @@ GROUP_KEYS: Final = (
         ConfigType.INT,
         "5000",
         Importance.HIGH,
-        "",
+        "How long a commit waits for the replicas of the offsets topic.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -144,14 +145,14 @@ GROUP_KEYS: Final = (
         ConfigType.SHORT,
         "-1",
         Importance.HIGH,
-        "",
+        "Acknowledgements a commit needs; better left alone.",
     ),
     BrokerConfigKey(
         "group.consumer.session.timeout.ms",
         ConfigType.INT,
         "45000",
         Importance.MEDIUM,
-        "",
+        "Session timeout in the consumer protocol (KIP-848).",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -159,7 +160,7 @@ GROUP_KEYS: Final = (
         ConfigType.INT,
         "45000",
         Importance.MEDIUM,
-        "",
+        "Shortest session timeout in the consumer protocol.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -167,7 +168,7 @@ GROUP_KEYS: Final = (
         ConfigType.INT,
         "60000",
         Importance.MEDIUM,
-        "",
+        "Longest session timeout in the consumer protocol.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -175,7 +176,7 @@ GROUP_KEYS: Final = (
         ConfigType.INT,
         "5000",
         Importance.MEDIUM,
-        "",
+        "Time between two heartbeats in the consumer protocol.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -183,7 +184,7 @@ GROUP_KEYS: Final = (
         ConfigType.INT,
         "5000",
         Importance.MEDIUM,
-        "",
+        "Shortest time between two heartbeats in the consumer protocol.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -191,7 +192,7 @@ GROUP_KEYS: Final = (
         ConfigType.INT,
         "15000",
         Importance.MEDIUM,
-        "",
+        "Longest time between two heartbeats in the consumer protocol.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -199,7 +200,7 @@ GROUP_KEYS: Final = (
         ConfigType.INT,
         "2147483647",
         Importance.MEDIUM,
-        "",
+        "Members a group of the consumer protocol may have.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -207,14 +208,14 @@ GROUP_KEYS: Final = (
         ConfigType.LIST,
         "org.apache.kafka.coordinator.group.assignor.UniformAssignor,org.apache.kafka.coordinator.group.assignor.RangeAssignor",
         Importance.MEDIUM,
-        "",
+        "Classes of the assignors on the side of the server, the default one first.",
     ),
     BrokerConfigKey(
         "group.consumer.migration.policy",
         ConfigType.STRING,
         "disabled",
         Importance.MEDIUM,
-        "",
+        "Whether groups may change between the classic and the consumer protocol.",
         CaseInsensitiveValidString(("DISABLED", "DOWNGRADE", "UPGRADE", "BIDIRECTIONAL")),
         internal=True,
     ),

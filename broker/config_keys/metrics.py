@@ -13,7 +13,7 @@ METRIC_KEYS: Final = (
         ConfigType.INT,
         "2",
         Importance.LOW,
-        "",
+        "Samples a metric is computed from.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -21,7 +21,7 @@ METRIC_KEYS: Final = (
         ConfigType.LONG,
         "30000",
         Importance.LOW,
-        "",
+        "Length of one sample.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -29,7 +29,7 @@ METRIC_KEYS: Final = (
         ConfigType.LIST,
         "",
         Importance.LOW,
-        "",
+        "Classes that are given the metrics.",
         update_mode=UpdateMode.CLUSTER_WIDE,
     ),
     BrokerConfigKey(
@@ -37,28 +37,28 @@ METRIC_KEYS: Final = (
         ConfigType.STRING,
         "INFO",
         Importance.LOW,
-        "",
+        "From which level on metrics are recorded.",
     ),
     BrokerConfigKey(
         "auto.include.jmx.reporter",
         ConfigType.BOOLEAN,
         "true",
         Importance.LOW,
-        "",
+        "Whether metrics are reported by JMX even if no reporter says so.",
     ),
     BrokerConfigKey(
         "kafka.metrics.reporters",
         ConfigType.LIST,
         "",
         Importance.LOW,
-        "",
+        "Classes that are given the older metrics of Apache Kafka's own registry.",
     ),
     BrokerConfigKey(
         "kafka.metrics.polling.interval.secs",
         ConfigType.INT,
         "10",
         Importance.LOW,
-        "",
+        "How often those classes are called.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -66,7 +66,7 @@ METRIC_KEYS: Final = (
         ConfigType.INT,
         "1048576",
         Importance.LOW,
-        "",
+        "Largest push of metrics a client may make.",
         at_least(1),
     ),
 )

@@ -13,7 +13,7 @@ QUOTA_KEYS: Final = (
         ConfigType.INT,
         "11",
         Importance.LOW,
-        "",
+        "Samples kept to measure client quotas.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -21,7 +21,7 @@ QUOTA_KEYS: Final = (
         ConfigType.INT,
         "11",
         Importance.LOW,
-        "",
+        "Samples kept to measure replication quotas.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -29,7 +29,7 @@ QUOTA_KEYS: Final = (
         ConfigType.INT,
         "11",
         Importance.LOW,
-        "",
+        "Samples kept to measure the quota for moves between directories.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -37,7 +37,7 @@ QUOTA_KEYS: Final = (
         ConfigType.INT,
         "11",
         Importance.LOW,
-        "",
+        "Samples kept to measure quotas for changes of topics.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -45,7 +45,7 @@ QUOTA_KEYS: Final = (
         ConfigType.INT,
         "1",
         Importance.LOW,
-        "",
+        "Length of one sample of client quotas.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -53,7 +53,7 @@ QUOTA_KEYS: Final = (
         ConfigType.INT,
         "1",
         Importance.LOW,
-        "",
+        "Length of one sample of replication quotas.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -61,7 +61,7 @@ QUOTA_KEYS: Final = (
         ConfigType.INT,
         "1",
         Importance.LOW,
-        "",
+        "Length of one sample of the quota for moves between directories.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -69,7 +69,7 @@ QUOTA_KEYS: Final = (
         ConfigType.INT,
         "1",
         Importance.LOW,
-        "",
+        "Length of one sample of the quotas for changes of topics.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -77,6 +77,6 @@ QUOTA_KEYS: Final = (
         ConfigType.CLASS,
         None,
         Importance.LOW,
-        "",
+        "Class that decides which quota a client falls under.",
     ),
 )

@@ -14,7 +14,7 @@ SHARE_GROUP_KEYS: Final = (
         ConfigType.INT,
         "45000",
         Importance.MEDIUM,
-        "",
+        "Session timeout of share groups.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -22,7 +22,7 @@ SHARE_GROUP_KEYS: Final = (
         ConfigType.INT,
         "45000",
         Importance.MEDIUM,
-        "",
+        "Shortest session timeout of share groups.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -30,7 +30,7 @@ SHARE_GROUP_KEYS: Final = (
         ConfigType.INT,
         "60000",
         Importance.MEDIUM,
-        "",
+        "Longest session timeout of share groups.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -38,7 +38,7 @@ SHARE_GROUP_KEYS: Final = (
         ConfigType.INT,
         "5000",
         Importance.MEDIUM,
-        "",
+        "Time between two heartbeats in share groups.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -46,7 +46,7 @@ SHARE_GROUP_KEYS: Final = (
         ConfigType.INT,
         "5000",
         Importance.MEDIUM,
-        "",
+        "Shortest time between two heartbeats in share groups.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -54,7 +54,7 @@ SHARE_GROUP_KEYS: Final = (
         ConfigType.INT,
         "15000",
         Importance.MEDIUM,
-        "",
+        "Longest time between two heartbeats in share groups.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -62,7 +62,7 @@ SHARE_GROUP_KEYS: Final = (
         ConfigType.SHORT,
         "200",
         Importance.MEDIUM,
-        "",
+        "Members a share group may have.",
         between(10, 1000),
     ),
     BrokerConfigKey(
@@ -70,7 +70,7 @@ SHARE_GROUP_KEYS: Final = (
         ConfigType.BOOLEAN,
         "false",
         Importance.MEDIUM,
-        "",
+        "Whether share groups are offered.",
         internal=True,
     ),
     BrokerConfigKey(
@@ -78,7 +78,7 @@ SHARE_GROUP_KEYS: Final = (
         ConfigType.INT,
         "5",
         Importance.MEDIUM,
-        "",
+        "How often a record of a share group is delivered at most.",
         between(2, 10),
     ),
     BrokerConfigKey(
@@ -86,7 +86,7 @@ SHARE_GROUP_KEYS: Final = (
         ConfigType.INT,
         "30000",
         Importance.MEDIUM,
-        "",
+        "How long a delivered record is locked for its consumer.",
         between(1000, 60000),
     ),
     BrokerConfigKey(
@@ -94,7 +94,7 @@ SHARE_GROUP_KEYS: Final = (
         ConfigType.INT,
         "15000",
         Importance.MEDIUM,
-        "",
+        "Shortest lock of a record.",
         between(1000, 30000),
     ),
     BrokerConfigKey(
@@ -102,7 +102,7 @@ SHARE_GROUP_KEYS: Final = (
         ConfigType.INT,
         "60000",
         Importance.MEDIUM,
-        "",
+        "Longest lock of a record.",
         between(30000, 3600000),
     ),
     BrokerConfigKey(
@@ -110,7 +110,7 @@ SHARE_GROUP_KEYS: Final = (
         ConfigType.SHORT,
         "10",
         Importance.MEDIUM,
-        "",
+        "Share groups there may be.",
         between(1, 100),
     ),
     BrokerConfigKey(
@@ -118,7 +118,7 @@ SHARE_GROUP_KEYS: Final = (
         ConfigType.INT,
         "200",
         Importance.MEDIUM,
-        "",
+        "Records of a partition that may be locked at a time.",
         between(100, 10000),
     ),
 )

@@ -13,7 +13,7 @@ SSL_KEYS: Final = (
         ConfigType.STRING,
         "none",
         Importance.MEDIUM,
-        "",
+        "Whether clients must, may or need not show a certificate: required, requested, none.",
         ValidString(("required", "requested", "none")),
         update_mode=UpdateMode.PER_BROKER,
     ),
@@ -22,28 +22,28 @@ SSL_KEYS: Final = (
         ConfigType.STRING,
         "DEFAULT",
         Importance.LOW,
-        "",
+        "Rules that make a user name of a certificate's distinguished name.",
     ),
     BrokerConfigKey(
         "ssl.allow.dn.changes",
         ConfigType.BOOLEAN,
         "false",
         Importance.LOW,
-        "",
+        "Whether a new certificate may have another distinguished name than the one it replaces.",
     ),
     BrokerConfigKey(
         "ssl.allow.san.changes",
         ConfigType.BOOLEAN,
         "false",
         Importance.LOW,
-        "",
+        "Whether a new certificate may have other alternative names than the one it replaces.",
     ),
     BrokerConfigKey(
         "ssl.protocol",
         ConfigType.STRING,
         "TLSv1.3",
         Importance.MEDIUM,
-        "",
+        "Newest TLS version.",
         update_mode=UpdateMode.PER_BROKER,
     ),
     BrokerConfigKey(
@@ -51,7 +51,7 @@ SSL_KEYS: Final = (
         ConfigType.STRING,
         None,
         Importance.MEDIUM,
-        "",
+        "Security provider for TLS in the JVM.",
         update_mode=UpdateMode.PER_BROKER,
     ),
     BrokerConfigKey(
@@ -59,7 +59,7 @@ SSL_KEYS: Final = (
         ConfigType.LIST,
         "TLSv1.2,TLSv1.3",
         Importance.MEDIUM,
-        "",
+        "TLS versions that may be negotiated.",
         update_mode=UpdateMode.PER_BROKER,
     ),
     BrokerConfigKey(
@@ -67,7 +67,7 @@ SSL_KEYS: Final = (
         ConfigType.STRING,
         "JKS",
         Importance.MEDIUM,
-        "",
+        "Format of the key store: JKS, PKCS12 or PEM.",
         update_mode=UpdateMode.PER_BROKER,
     ),
     BrokerConfigKey(
@@ -75,7 +75,7 @@ SSL_KEYS: Final = (
         ConfigType.STRING,
         None,
         Importance.MEDIUM,
-        "",
+        "File with the key and certificate.",
         update_mode=UpdateMode.PER_BROKER,
     ),
     BrokerConfigKey(
@@ -83,7 +83,7 @@ SSL_KEYS: Final = (
         ConfigType.PASSWORD,
         None,
         Importance.MEDIUM,
-        "",
+        "Password of the key store.",
         update_mode=UpdateMode.PER_BROKER,
     ),
     BrokerConfigKey(
@@ -91,7 +91,7 @@ SSL_KEYS: Final = (
         ConfigType.PASSWORD,
         None,
         Importance.MEDIUM,
-        "",
+        "Password of the key in the key store.",
         update_mode=UpdateMode.PER_BROKER,
     ),
     BrokerConfigKey(
@@ -99,7 +99,7 @@ SSL_KEYS: Final = (
         ConfigType.PASSWORD,
         None,
         Importance.MEDIUM,
-        "",
+        "The private key itself, as PEM.",
         update_mode=UpdateMode.PER_BROKER,
     ),
     BrokerConfigKey(
@@ -107,7 +107,7 @@ SSL_KEYS: Final = (
         ConfigType.PASSWORD,
         None,
         Importance.MEDIUM,
-        "",
+        "The certificate chain itself, as PEM.",
         update_mode=UpdateMode.PER_BROKER,
     ),
     BrokerConfigKey(
@@ -115,7 +115,7 @@ SSL_KEYS: Final = (
         ConfigType.STRING,
         "JKS",
         Importance.MEDIUM,
-        "",
+        "Format of the trust store: JKS, PKCS12 or PEM.",
         update_mode=UpdateMode.PER_BROKER,
     ),
     BrokerConfigKey(
@@ -123,7 +123,7 @@ SSL_KEYS: Final = (
         ConfigType.STRING,
         None,
         Importance.MEDIUM,
-        "",
+        "File with the certificates that are trusted.",
         update_mode=UpdateMode.PER_BROKER,
     ),
     BrokerConfigKey(
@@ -131,7 +131,7 @@ SSL_KEYS: Final = (
         ConfigType.PASSWORD,
         None,
         Importance.MEDIUM,
-        "",
+        "Password of the trust store.",
         update_mode=UpdateMode.PER_BROKER,
     ),
     BrokerConfigKey(
@@ -139,7 +139,7 @@ SSL_KEYS: Final = (
         ConfigType.PASSWORD,
         None,
         Importance.MEDIUM,
-        "",
+        "The trusted certificates themselves, as PEM.",
         update_mode=UpdateMode.PER_BROKER,
     ),
     BrokerConfigKey(
@@ -147,7 +147,7 @@ SSL_KEYS: Final = (
         ConfigType.STRING,
         "SunX509",
         Importance.MEDIUM,
-        "",
+        "Algorithm of the JVM's key manager.",
         update_mode=UpdateMode.PER_BROKER,
     ),
     BrokerConfigKey(
@@ -155,7 +155,7 @@ SSL_KEYS: Final = (
         ConfigType.STRING,
         "PKIX",
         Importance.MEDIUM,
-        "",
+        "Algorithm of the JVM's trust manager.",
         update_mode=UpdateMode.PER_BROKER,
     ),
     BrokerConfigKey(
@@ -163,7 +163,7 @@ SSL_KEYS: Final = (
         ConfigType.STRING,
         "https",
         Importance.LOW,
-        "",
+        "How the name of a server is checked against its certificate; empty checks nothing.",
         update_mode=UpdateMode.PER_BROKER,
     ),
     BrokerConfigKey(
@@ -171,7 +171,7 @@ SSL_KEYS: Final = (
         ConfigType.STRING,
         None,
         Importance.LOW,
-        "",
+        "Random number generator of the JVM for TLS.",
         update_mode=UpdateMode.PER_BROKER,
     ),
     BrokerConfigKey(
@@ -179,7 +179,7 @@ SSL_KEYS: Final = (
         ConfigType.LIST,
         "",
         Importance.MEDIUM,
-        "",
+        "Cipher suites that may be negotiated; empty leaves it to the library.",
         update_mode=UpdateMode.PER_BROKER,
     ),
     BrokerConfigKey(
@@ -187,7 +187,7 @@ SSL_KEYS: Final = (
         ConfigType.CLASS,
         None,
         Importance.LOW,
-        "",
+        "Class that makes TLS engines.",
         update_mode=UpdateMode.PER_BROKER,
     ),
 )

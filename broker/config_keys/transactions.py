@@ -13,7 +13,7 @@ TRANSACTION_KEYS: Final = (
         ConfigType.INT,
         "2",
         Importance.HIGH,
-        "",
+        "In-sync replicas the transaction log needs.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -21,7 +21,7 @@ TRANSACTION_KEYS: Final = (
         ConfigType.INT,
         "5242880",
         Importance.HIGH,
-        "",
+        "Bytes read at once when the transaction log is loaded.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -29,7 +29,7 @@ TRANSACTION_KEYS: Final = (
         ConfigType.SHORT,
         "3",
         Importance.HIGH,
-        "",
+        "Replicas of the transaction log. It is created only when there are as many brokers.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -37,7 +37,7 @@ TRANSACTION_KEYS: Final = (
         ConfigType.INT,
         "50",
         Importance.HIGH,
-        "",
+        "Partitions of the transaction log. Not to be changed afterwards.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -45,7 +45,7 @@ TRANSACTION_KEYS: Final = (
         ConfigType.INT,
         "104857600",
         Importance.HIGH,
-        "",
+        "Segment size of the transaction log; small, so that it compacts and loads fast.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -53,7 +53,7 @@ TRANSACTION_KEYS: Final = (
         ConfigType.BOOLEAN,
         "true",
         Importance.LOW,
-        "",
+        "Whether a transactional append is verified to belong to an ongoing transaction.",
         update_mode=UpdateMode.CLUSTER_WIDE,
     ),
     BrokerConfigKey(
@@ -61,7 +61,7 @@ TRANSACTION_KEYS: Final = (
         ConfigType.INT,
         "86400000",
         Importance.LOW,
-        "",
+        "How long the state of an idempotent producer is kept after its last write.",
         at_least(1),
         update_mode=UpdateMode.CLUSTER_WIDE,
     ),
@@ -70,7 +70,7 @@ TRANSACTION_KEYS: Final = (
         ConfigType.INT,
         "600000",
         Importance.LOW,
-        "",
+        "How often such states are looked for.",
         at_least(1),
         internal=True,
     ),
@@ -79,7 +79,7 @@ TRANSACTION_KEYS: Final = (
         ConfigType.INT,
         "604800000",
         Importance.HIGH,
-        "",
+        "How long a transactional id is remembered without use.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -87,7 +87,7 @@ TRANSACTION_KEYS: Final = (
         ConfigType.INT,
         "900000",
         Importance.HIGH,
-        "",
+        "Longest transaction a producer may ask for.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -95,7 +95,7 @@ TRANSACTION_KEYS: Final = (
         ConfigType.INT,
         "10000",
         Importance.LOW,
-        "",
+        "How often transactions are looked for that have timed out.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -103,7 +103,7 @@ TRANSACTION_KEYS: Final = (
         ConfigType.INT,
         "3600000",
         Importance.LOW,
-        "",
+        "How often transactional ids are looked for that have expired.",
         at_least(1),
     ),
 )
