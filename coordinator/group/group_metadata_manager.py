@@ -124,10 +124,6 @@ class GroupMetadataManager:
             group = self._groups[group_id] = GroupMetadata(group_id, self._clock)
         return group
 
-    def exists(self, group_id: str) -> bool:
-        group = self._groups.get(group_id)
-        return group is not None and not group.is_dead
-
     # -- writing ---------------------------------------------------------------------------------------------
 
     def store_group(
