@@ -32,7 +32,10 @@ pytest_plugins = ["tests.support.spark_fixture"]
 pytestmark = MARKS
 
 PARTITIONS = 3
-KILLS = 5
+# What a run has printed when it is killed, at a random moment soon after: a batch, or only that it has begun, which is
+# then within the batch that the run before it died in.
+BATCH, BEGUN = r"^batch \d+: ", r"^archiving "
+KILLED_AFTER = (BATCH, BEGUN, BATCH, BEGUN, BATCH)
 JOB_START_TIMEOUT_S = 60
 JOB_STOP_TIMEOUT_S = 30
 KEEP_FOR_EVER = {"retention.ms": "-1"}
@@ -252,19 +255,19 @@ def test_archive_killed_five_times_has_every_record_once(
     run, topic = make_archive(PARTITIONS)
     options = ["--master", "local[2]", "--trigger", "0s", "--max-offsets-per-trigger", "300"]
     job = SparkJob("archive_topic", [*run.arguments, *options], tmp_path / "job.log")
-    producer = BackgroundProducer(broker.bootstrap, topic, PARTITIONS, per_second=500)
+    producer = BackgroundProducer(broker.bootstrap, topic, PARTITIONS, per_second=300)
     seed = random.randrange(1_000_000)
     moments = random.Random(seed)
     print(f"seed {seed}")
     producer.start()
     try:
-        for _ in range(KILLS):
+        for printed in KILLED_AFTER:
             job.process.start()
-            job.process.wait_for_line(r"^batch \d+: ", JOB_START_TIMEOUT_S)
-            threading.Event().wait(moments.uniform(0, 1))
+            job.process.wait_for_line(printed, JOB_START_TIMEOUT_S)
+            threading.Event().wait(moments.uniform(0, 1 if printed == BATCH else 3))
             job.kill_tree()
         job.process.start()
-        job.process.wait_for_line(r"^batch \d+: ", JOB_START_TIMEOUT_S)
+        job.process.wait_for_line(BATCH, JOB_START_TIMEOUT_S)
         assert job.process.terminate(JOB_STOP_TIMEOUT_S) == 0
     finally:
         sent = producer.stop()

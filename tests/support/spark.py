@@ -27,7 +27,7 @@ MARKS = [
     pytest.mark.filterwarnings(r"ignore:unclosed <socket\.socket:ResourceWarning"),
 ]  # For a JVM that lives a minute: the second compiler costs more than it gives.
 QUICK_CONF = {
-    "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.shuffle.partitions": "2",
     "spark.ui.enabled": "false",
 }
