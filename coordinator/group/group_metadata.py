@@ -289,11 +289,15 @@ class GroupMetadata:
         return self.protocol_type == protocol_type and any(self._protocol_support[name] == everybody for name in names)
 
     def select_protocol(self) -> str:
-        """The protocol most members want of those all members speak; each votes for the first it lists."""
+        """The protocol most members want of those all members speak; each votes for the first it lists.
+
+        Between equals the present one stays, so that a static member that restarts does not tip the scales. (In Kafka
+        the order of a hash map decides.)
+        """
         everybody = len(self._members)
         candidates = {name for name, count in self._protocol_support.items() if count == everybody}
         votes = Counter(member.vote(candidates) for member in self._members.values())
-        return votes.most_common(1)[0][0]
+        return max(votes, key=lambda name: (votes[name], name == self.protocol_name))
 
     def init_next_generation(self) -> None:
         """Pass the join barrier: fix the protocol for those who joined, or become empty."""

@@ -89,6 +89,14 @@ def test_everybody_votes_for_a_protocol_all_know(group: GroupMetadata) -> None:
     assert group.select_protocol() == "range"
 
 
+def test_between_equals_the_present_protocol_stays(group: GroupMetadata) -> None:
+    group.add(member("a", "range", "sticky"))
+    group.add(member("b", "sticky", "range"))
+    assert group.select_protocol() == "range"
+    group.protocol_name = "sticky"
+    assert group.select_protocol() == "sticky"
+
+
 def test_supports_protocols(group: GroupMetadata) -> None:
     assert group.supports_protocols("anything", ["x"])
     assert not group.supports_protocols("", ["x"])
