@@ -96,14 +96,20 @@ class ControllerContext:
         self.topic_names[topic_id] = topic
 
     def remove_topic(self, topic: str) -> None:
+        """Forget a topic altogether: a namesake that is created later must find nothing of it."""
         self.topics_to_be_deleted.discard(topic)
+        self.topics_ineligible_for_deletion.discard(topic)
         self.topics_with_deletion_started.discard(topic)
         self.all_topics.discard(topic)
         topic_id = self.topic_ids.pop(topic, None)
         if topic_id is not None:
             self.topic_names.pop(topic_id, None)
-        for partition in self._assignments.pop(topic, {}):
-            self._leadership.pop(TopicPartition(topic, partition), None)
+        partitions = {TopicPartition(topic, partition) for partition in self._assignments.pop(topic, ())}
+        for partition in partitions:
+            self._leadership.pop(partition, None)
+        self.partitions_being_reassigned -= partitions
+        for broker_id, offline in self.replicas_on_offline_dirs.items():
+            self.replicas_on_offline_dirs[broker_id] = offline - partitions
 
     def full_assignment(self, partition: TopicPartition) -> ReplicaAssignment:
         return self._assignments.get(partition.topic, {}).get(partition.partition, NO_REPLICAS)
