@@ -94,6 +94,8 @@ class FileRecords:
         """The descriptor, opened if need be. It may be closed again at any later open: pin it to keep it."""
         if self._fd < 0:
             self._fd = self._open_files.opening(self, lambda: self._fs.open(self.path))
+        else:
+            self._open_files.touch(self)
         return self._fd
 
     def append(self, parts: Sequence[Bytes]) -> int:

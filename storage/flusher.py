@@ -80,9 +80,9 @@ class LogFlusher:
 
     def flush_now(self, offset: int) -> None:
         """Flush and wait: for start-up and shutdown, when there is no loop to stall."""
-        if offset <= self.recovery_point:
+        if offset <= self.recovery_point and not self._segments.active.has_unsynced_indexes:
             return
-        descriptors = self._descriptors(offset)
+        descriptors = self._descriptors(max(offset, self._segments.active.base_offset + 1))
         _sync_all(self._environment, descriptors, self.log_dir)
         self._advance(offset)
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 import logging
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage import checkpoints, log_files
@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     from odradek.protocol.topic_partition import TopicPartition
     from odradek.storage.environment import Environment
     from odradek.storage.unified_log import UnifiedLog
+
+_NEVER_MS: Final = 2**62
+_LOGS_AT_ONCE: Final = 200
+"""Visited by one callback of a sweep; some milliseconds."""
 
 logger = logging.getLogger(__name__)
 
@@ -400,12 +404,12 @@ class LogManager:
 
     def start_background_tasks(self) -> None:
         settings = self.settings
-        self._every(settings.retention_check_ms, self.delete_old_segments)
+        self._every(settings.retention_check_ms, lambda: self._sweep(self._delete_old_segments_of))
         self._every(settings.recovery_point_checkpoint_ms, self.checkpoint_recovery_points)
         self._every(settings.log_start_offset_checkpoint_ms, self.checkpoint_log_start_offsets)
-        self._every(settings.producer_id_expiration_check_ms, self.remove_expired_producers)
-        if settings.flush_check_ms < 2**62:
-            self._every(settings.flush_check_ms, self.flush_dirty_logs)
+        self._every(settings.producer_id_expiration_check_ms, lambda: self._sweep(self._remove_expired_producers_of))
+        if settings.flush_check_ms < _NEVER_MS:
+            self._every(settings.flush_check_ms, lambda: self._sweep(self._flush_if_due))
 
     def _every(self, interval_ms: int, work: Callable[[], object]) -> None:
         timer = self.environment.timer
@@ -418,28 +422,41 @@ class LogManager:
 
         timer.schedule(self.settings.initial_task_delay_ms, run)
 
+    def _sweep(self, work: Callable[[UnifiedLog], object]) -> None:
+        """Visit every log, a few at a time: ten thousand at once would hold the loop up."""
+        remaining = self.all_logs()
+
+        def visit_some() -> None:
+            for log in remaining[-_LOGS_AT_ONCE:]:
+                if log.log_dir.is_online and not log.is_closed:
+                    work(log)
+            del remaining[-_LOGS_AT_ONCE:]
+            if remaining and not self._stopped:
+                self.environment.timer.schedule(1, visit_some)
+
+        visit_some()
+
     def delete_old_segments(self) -> int:
-        """Apply retention to every log that is not cleaned by compaction alone; answers how many segments went."""
-        removed = 0
-        for log in self.all_logs():
-            if log.log_dir.is_online and not (log.config.compact and not log.config.delete):
-                try:
-                    removed += log.delete_old_segments()
-                except KafkaError as error:
-                    logger.error("Retention of %s stopped: %s", log.topic_partition, error)
-        return removed
+        """Apply retention to every log at once; answers how many segments went."""
+        return sum(self._delete_old_segments_of(log) for log in self.all_logs())
 
-    def flush_dirty_logs(self) -> None:
-        """Flush the logs whose oldest unflushed record has waited for flush.ms."""
-        now_ms = self.environment.clock.time_ms()
-        for log in self.all_logs():
-            if log.unflushed_messages and now_ms - log.last_flushed_ms >= log.config.flush_ms:
-                log.flush()
+    def _delete_old_segments_of(self, log: UnifiedLog) -> int:
+        if log.config.compact and not log.config.delete:
+            return 0  # the cleaner sees to these
+        try:
+            return log.delete_old_segments()
+        except KafkaError as error:
+            logger.error("Retention of %s stopped: %s", log.topic_partition, error)
+            return 0
 
-    def remove_expired_producers(self) -> None:
+    def _flush_if_due(self, log: UnifiedLog) -> None:
+        """Flush a log whose oldest unflushed record has waited for flush.ms."""
         now_ms = self.environment.clock.time_ms()
-        for log in self.all_logs():
-            log.remove_expired_producers(now_ms)
+        if log.unflushed_messages and now_ms - log.last_flushed_ms >= log.config.flush_ms:
+            log.flush()
+
+    def _remove_expired_producers_of(self, log: UnifiedLog) -> None:
+        log.remove_expired_producers(self.environment.clock.time_ms())
 
     # -- failure and shutdown ---------------------------------------------------------------------------------------
 
@@ -463,8 +480,6 @@ class LogManager:
         for log_dir in self.live_log_dirs:
             logs = self.logs_in(log_dir)
             try:
-                for log in logs:
-                    log.flush_now()
                 for log in logs:
                     log.close()
                 self._write_final_checkpoints(log_dir, logs)

@@ -36,6 +36,7 @@ class MappedIndex:
 
     __slots__ = (
         "_allocated",
+        "_dirty",
         "_entries",
         "_entry",
         "_fs",
@@ -68,6 +69,7 @@ class MappedIndex:
         self._map: mmap.mmap | None = None
         self._entries = -1  # not looked at yet
         self._allocated = 0
+        self._dirty = False
 
     @property
     def entries(self) -> int:
@@ -83,6 +85,11 @@ class MappedIndex:
     @property
     def is_full(self) -> bool:
         return self.entries >= self.max_entries
+
+    @property
+    def is_dirty(self) -> bool:
+        """Something has changed since the file was last handed out to be synced."""
+        return self._dirty
 
     @property
     def is_open(self) -> bool:
@@ -127,7 +134,10 @@ class MappedIndex:
         self.path = path
 
     def open_for_sync(self) -> int | None:
-        """A descriptor of the caller's own to fsync the file with; it covers what was written through the map."""
+        """A descriptor of the caller's own to fsync the file with, if it has changed; covers writes through the map."""
+        if not self._dirty:
+            return None
+        self._dirty = False
         try:
             return self._fs.open(self.path)
         except FileNotFoundError:
@@ -151,6 +161,7 @@ class MappedIndex:
             self._grow(at + self._entry.size)
         self._entry.pack_into(self._mapping(), at, *fields)
         self._entries = slot + 1
+        self._dirty = True
 
     def _floor_slot(self, target: int) -> int:
         """The last slot whose key is at most `target`, or -1."""
@@ -177,6 +188,7 @@ class MappedIndex:
         """Drop the entries after the first `entries`. The file is cut when it is next trimmed."""
         if entries < self.entries:
             self._entries = entries
+            self._dirty = True
 
     # -- the file ----------------------------------------------------------------------------------
 
@@ -217,6 +229,7 @@ class MappedIndex:
             finally:
                 os.close(fd)
             self._allocated = size
+            self._dirty = True
         self._entries = entries
 
     def _unmap(self) -> None:

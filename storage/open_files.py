@@ -44,8 +44,9 @@ class OpenFiles:
         return len(self._entries)
 
     def touch(self, entry: Evictable) -> None:
-        """Note a use of an open entry."""
-        self._entries.move_to_end(entry)
+        """Note a use of an open entry; one that has been closed by its owner is none of ours."""
+        if entry in self._entries:
+            self._entries.move_to_end(entry)
 
     def opening(self, entry: Evictable, open_it: Callable[[], T]) -> T:
         """Open something and register its holder, making room first and once more if the kernel refuses."""

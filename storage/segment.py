@@ -339,11 +339,16 @@ class LogSegment:
     # -- files -------------------------------------------------------------------------------------
 
     def become_inactive(self) -> None:
-        """The log rolled: nothing is appended here any more. The files take the form others may read."""
-        self.time_index.maybe_append(*self.largest)
+        """Nothing is appended here any more: the files take the form others may read."""
+        if self._largest is not None:
+            self.time_index.maybe_append(*self._largest)
         self.offset_index.trim()
         self.time_index.trim()
         self.records.trim()
+
+    @property
+    def has_unsynced_indexes(self) -> bool:
+        return self.offset_index.is_dirty or self.time_index.is_dirty
 
     def sync_descriptors(self) -> list[int]:
         """Descriptors of the caller's own for all files, to be fsynced elsewhere."""
@@ -376,8 +381,8 @@ class LogSegment:
 
     def close(self) -> None:
         """Finish the indexes and let go of all descriptors."""
-        if self.records.size or self._largest is not None:
-            self.time_index.maybe_append(*self.largest)
+        if self._largest is not None:
+            self.time_index.maybe_append(*self._largest)
         self.offset_index.close()
         self.time_index.close()
         self.records.trim()

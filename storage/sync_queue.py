@@ -13,6 +13,8 @@ ATC '20): the directory goes offline.
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, field
+from threading import Lock
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -24,39 +26,53 @@ if TYPE_CHECKING:
     Durable = Callable[[OSError | None], None]
 
 
+@dataclass(slots=True)
+class Batch:
+    """What is stored together."""
+
+    files: dict[str, bytes] = field(default_factory=dict)
+    dirs: dict[str, None] = field(default_factory=dict)
+    fds: list[int] = field(default_factory=list)
+    is_stored: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.files and not self.dirs and not self.fds
+
+
 class SyncQueue:
     """The queue of one log directory."""
 
-    __slots__ = ("_busy", "_dirs", "_failure", "_files", "_fs", "_io_pool", "_on_failure", "_synced_fds", "_waiting")
+    __slots__ = ("_failure", "_fs", "_gathering", "_in_flight", "_io_pool", "_lock", "_on_failure", "_waiting")
 
     def __init__(self, fs: FileSystem, io_pool: IoPool, on_failure: Callable[[OSError], None]) -> None:
         self._fs = fs
         self._io_pool = io_pool
         self._on_failure = on_failure
-        self._files: dict[str, bytes] = {}
-        self._dirs: dict[str, None] = {}
-        self._synced_fds: list[int] = []
+        self._gathering = Batch()
+        self._in_flight: Batch | None = None
+        self._lock = Lock()
+        """Held while a batch is being stored. Contended only when `drain` meets a worker, at shutdown."""
         self._waiting: list[Durable] = []
-        self._busy = False
         self._failure: OSError | None = None
 
     @property
     def is_idle(self) -> bool:
-        return not self._busy and not self._files and not self._dirs and not self._synced_fds
+        return self._in_flight is None and self._gathering.is_empty
 
     def write(self, path: str, content: bytes) -> None:
         """Replace a file's content, atomically."""
-        self._files[path] = content
+        self._gathering.files[path] = content
         self._pump()
 
     def sync_dir(self, path: str) -> None:
         """Make created, renamed and removed names in a directory durable."""
-        self._dirs[path] = None
+        self._gathering.dirs[path] = None
         self._pump()
 
     def sync_fd(self, fd: int) -> None:
         """Make a file's content and length durable; the queue owns the descriptor from now on and closes it."""
-        self._synced_fds.append(fd)
+        self._gathering.fds.append(fd)
         self._pump()
 
     def when_durable(self, callback: Durable) -> None:
@@ -70,39 +86,35 @@ class SyncQueue:
     def forget_dir(self, path: str) -> list[str]:
         """Drop what is queued below a directory that is renamed or removed; answers the names of the files."""
         prefix = path + os.sep
-        dropped = [file for file in self._files if file.startswith(prefix)]
+        dropped = [file for file in self._gathering.files if file.startswith(prefix)]
         for file in dropped:
-            del self._files[file]
-        self._dirs.pop(path, None)
+            del self._gathering.files[file]
+        self._gathering.dirs.pop(path, None)
         return [os.path.basename(file) for file in dropped]
 
     def drain(self) -> None:
-        """Store what is queued, here and now: for shutdown, when there is no loop to stall."""
-        files, self._files = self._files, {}
-        dirs, self._dirs = self._dirs, {}
-        fds, self._synced_fds = self._synced_fds, []
-        if files or dirs or fds:
-            _store(self._fs, files, dirs, fds)
+        """Store what is queued, here and now: for shutdown, when there is no loop to stall.
+
+        A batch that waits for its worker is stored here, before the younger one; the worker finds nothing to do.
+        """
+        gathered, self._gathering = self._gathering, Batch()
+        for batch in (self._in_flight, gathered):
+            if batch is not None:
+                self._store(batch)
         self._call_back(None)
 
     def _pump(self) -> None:
-        if self._busy or self._failure is not None:
+        if self._in_flight is not None or self._failure is not None:
             return
-        if not self._files and not self._dirs and not self._synced_fds:
+        if self._gathering.is_empty:
             self._call_back(None)
             return
-        self._busy = True
-        files, self._files = self._files, {}
-        dirs, self._dirs = self._dirs, {}
-        fds, self._synced_fds = self._synced_fds, []
+        batch = self._in_flight = self._gathering
+        self._gathering = Batch()
         waiting, self._waiting = self._waiting, []
-        fs = self._fs
-
-        def work() -> None:
-            _store(fs, files, dirs, fds)
 
         def done(result: OSError | None) -> None:
-            self._busy = False
+            self._in_flight = None
             if isinstance(result, OSError):
                 self._failure = result
                 self._on_failure(result)
@@ -112,7 +124,14 @@ class SyncQueue:
                 self._call_back(self._failure)
             self._pump()
 
-        self._io_pool.submit(work, done)
+        self._io_pool.submit(lambda: self._store(batch), done)
+
+    def _store(self, batch: Batch) -> None:
+        """The worker's part, at most once for each batch."""
+        with self._lock:
+            if not batch.is_stored:
+                batch.is_stored = True
+                _store(self._fs, batch)
 
     def _call_back(self, failure: OSError | None) -> None:
         waiting, self._waiting = self._waiting, []
@@ -120,11 +139,11 @@ class SyncQueue:
             callback(failure)
 
 
-def _store(fs: FileSystem, files: dict[str, bytes], dirs: dict[str, None], fds: list[int]) -> None:
-    """The worker's part: write and fsync files, then their directories, then what was already written."""
+def _store(fs: FileSystem, batch: Batch) -> None:
+    """Write and fsync the files, then fsync what was written elsewhere, then the directories that name them."""
     try:
-        changed_dirs = dict(dirs)
-        for path, content in files.items():
+        changed_dirs = dict(batch.dirs)
+        for path, content in batch.files.items():
             directory = os.path.dirname(path)
             try:
                 fs.write_file(path + ".tmp", content, sync=True)
@@ -134,10 +153,10 @@ def _store(fs: FileSystem, files: dict[str, bytes], dirs: dict[str, None], fds: 
                     raise
                 continue  # the directory was renamed or removed meanwhile, and its owner queued the file anew
             changed_dirs[directory] = None
-        for fd in fds:
+        for fd in batch.fds:
             fs.sync(fd)
         for directory in changed_dirs:
             fs.sync_dir(directory)
     finally:
-        for fd in fds:
+        for fd in batch.fds:
             os.close(fd)

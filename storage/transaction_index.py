@@ -66,7 +66,11 @@ class TransactionIndex:
         content += data
 
     def __iter__(self) -> Iterator[AbortedTxn]:
-        for version, *fields in ENTRY.iter_unpack(self._load()):
+        return self._from(0)
+
+    def _from(self, slot: int) -> Iterator[AbortedTxn]:
+        content = memoryview(bytes(self._load()[slot * ENTRY.size :]))
+        for version, *fields in ENTRY.iter_unpack(content):
             if version != CURRENT_VERSION:
                 raise CorruptIndexError(f"Unexpected aborted transaction version {version} in {self.path}")
             yield AbortedTxn(*fields)
@@ -74,12 +78,24 @@ class TransactionIndex:
     def collect(self, fetch_offset: int, upper_bound: int) -> tuple[list[AbortedTxn], bool]:
         """The transactions that overlap [fetch_offset, upper_bound), and whether no later segment can add any."""
         found = []
-        for aborted in self:
-            if aborted.last_offset >= fetch_offset and aborted.first_offset < upper_bound:
+        for aborted in self._from(self._first_ending_at(fetch_offset)):
+            if aborted.first_offset < upper_bound:
                 found.append(aborted)
             if aborted.last_stable_offset >= upper_bound:
                 return found, True
         return found, False
+
+    def _first_ending_at(self, offset: int) -> int:
+        """The slot of the first transaction whose marker lies at `offset` or above."""
+        content = self._load()
+        low, high = 0, len(content) // ENTRY.size
+        while low < high:
+            middle = (low + high) // 2
+            if ENTRY.unpack_from(content, middle * ENTRY.size)[3] < offset:
+                low = middle + 1
+            else:
+                high = middle
+        return low
 
     @property
     def is_empty(self) -> bool:

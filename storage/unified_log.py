@@ -135,6 +135,10 @@ class UnifiedLog:
         return self.leader_epochs.latest_epoch
 
     @property
+    def is_closed(self) -> bool:
+        return self._closed
+
+    @property
     def is_future(self) -> bool:
         return self._local.dir.endswith(log_files.FUTURE_DIR_SUFFIX)
 
@@ -401,7 +405,7 @@ class UnifiedLog:
     def _roll(self, expected_offset: int) -> LogSegment:
         segment = self._local.roll(expected_offset)
         # The snapshot at a segment's base makes truncation to it cheap. It reaches the disk with the flush below.
-        self.producers.map_end_offset = max(self.producers.map_end_offset, self._local.log_end_offset)
+        self.producers.map_end_offset = segment.base_offset
         snapshot = self.producers.take_snapshot()
         if snapshot is not None:
             self.log_dir.sync_queue.sync_fd(self._environment.fs.open(snapshot))
@@ -672,17 +676,18 @@ class UnifiedLog:
         if self.topic_id is not None and not os.path.exists(metadata_path):
             self.log_dir.sync_queue.write(metadata_path, checkpoints.encode_partition_metadata(self.topic_id))
 
-    def flush_now(self) -> None:
-        """Get everything to the disk and wait for it: for shutdown, when there is no loop to stall."""
-        self._flusher.flush_now(self._local.log_end_offset)
-
     def close(self) -> None:
-        """Finish the files: a snapshot at the end, indexes cut to size, no descriptor kept."""
+        """Finish the files and get them to the disk: a snapshot at the end, indexes cut to size, no descriptor kept.
+
+        Waits for the disk: for shutdown, when there is no loop to stall.
+        """
         if self._closed:
             return
         self._closed = True
         try:
             self.producers.take_snapshot(sync=True)
+            self.segments.active.become_inactive()
+            self._flusher.flush_now(self._local.log_end_offset)
             self._local.close()
         except OSError as error:
             self._fail("closing", error)

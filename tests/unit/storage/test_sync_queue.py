@@ -128,3 +128,13 @@ def test_drain_stores_what_is_queued(setup: Setup) -> None:
     setup.queue.drain()
     assert (setup.path / "b").read_bytes() == b"2"
     assert setup.events == [("done", None)]
+
+
+def test_drain_overtakes_a_worker_that_has_not_begun(setup: Setup) -> None:
+    setup.queue.write(setup.file("a"), b"old")
+    setup.queue.write(setup.file("a"), b"new")
+    setup.queue.drain()
+    assert (setup.path / "a").read_bytes() == b"new"
+    setup.pool.run_all()
+    assert (setup.path / "a").read_bytes() == b"new", "the late worker must not bring the old content back"
+    assert setup.queue.is_idle

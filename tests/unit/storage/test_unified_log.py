@@ -607,7 +607,6 @@ class LogAgainstModel(RuleBasedStateMachine):
 
     @rule()
     def restart_cleanly(self) -> None:
-        self.log.flush_now()
         self.log.close()
         self.disk = Disk(Path(self.directory.name))
         self.log = self.disk.log(self.overrides, clean=True, recovery_point=self.end, log_start_offset=self.start)
