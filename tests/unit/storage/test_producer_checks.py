@@ -1,0 +1,87 @@
+"""The gate between appends and producer state."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.records.batch import RecordBatch
+from odradek.protocol.records.control import ControlRecordType
+from odradek.storage.append_info import AppendOrigin
+from odradek.storage.file_system import OsFileSystem
+from odradek.storage.offsets import LogOffsetMetadata
+from odradek.storage.producer_checks import ProducerChecks
+from odradek.storage.producer_state_manager import ProducerStateManager
+from tests.support.logs import Disk, batch, marker
+
+CLIENT, COORDINATOR = AppendOrigin.CLIENT, AppendOrigin.COORDINATOR
+
+
+@pytest.fixture
+def producers(tmp_path: Path) -> ProducerStateManager:
+    return ProducerStateManager("t-0", str(tmp_path), OsFileSystem())
+
+
+def transactional(sequence: int = 0) -> RecordBatch:
+    return RecordBatch(batch(b"v", producer_id=1, producer_epoch=0, base_sequence=sequence, is_transactional=True))
+
+
+def check(checks: ProducerChecks, data: RecordBatch, offset: int, guard: object | None = None) -> object:
+    return checks.check(
+        data,
+        first_offset=LogOffsetMetadata(offset),
+        last_offset=offset,
+        max_timestamp=0,
+        origin=COORDINATOR if data.is_control else CLIENT,
+        verification_guard=guard,
+    )
+
+
+def test_checking_changes_nothing(producers: ProducerStateManager) -> None:
+    checks = ProducerChecks(producers, transaction_verification=False)
+    check(checks, transactional(), 0)
+    assert producers.is_empty
+    assert not checks.has_ongoing_transaction(1)
+
+
+def test_guard_of_an_earlier_verification_is_not_taken(producers: ProducerStateManager) -> None:
+    checks = ProducerChecks(producers, transaction_verification=True)
+    old = checks.start_verification(1, 0, 0, 0)
+    producers.clear_verification_state(1)
+    new = checks.start_verification(1, 0, 0, 0)
+    with pytest.raises(KafkaError) as error:
+        check(checks, transactional(), 0, old)
+    assert error.value.code is ErrorCode.INVALID_TXN_STATE
+    check(checks, transactional(), 0, new)
+
+
+def test_switch_off(producers: ProducerStateManager) -> None:
+    check(ProducerChecks(producers, transaction_verification=False), transactional(), 0)
+
+
+def test_markers_need_no_verification(producers: ProducerStateManager) -> None:
+    checks = ProducerChecks(producers, transaction_verification=True)
+    check(checks, RecordBatch(marker(ControlRecordType.ABORT, producer_id=1)), 0)
+
+
+def test_applying_opens_and_closes_the_transaction_and_ends_the_verification(
+    producers: ProducerStateManager, tmp_path: Path
+) -> None:
+    checks = ProducerChecks(producers, transaction_verification=True)
+    segment = Disk(tmp_path).log().segments.active
+    guard = checks.start_verification(1, 0, 0, 0)
+    info, completed = check(checks, transactional(), 0, guard)  # type: ignore[misc]
+    checks.apply([info], [], segment)
+    assert completed is None
+    assert checks.has_ongoing_transaction(1)
+    assert not producers.verification_states
+    info, completed = check(checks, RecordBatch(marker(ControlRecordType.ABORT, producer_id=1)), 1)  # type: ignore[misc]
+    checks.apply([info], [completed], segment)
+    assert not checks.has_ongoing_transaction(1)
+    assert [tuple(txn) for txn in segment.txn_index] == [(1, 0, 1, 2)]
+
+
+def test_duplicates_of_unknown_producers_do_not_exist(producers: ProducerStateManager) -> None:
+    assert ProducerChecks(producers, transaction_verification=True).find_duplicate(transactional()) is None
