@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+import odradek
+from odradek.broker import cli, daemon
+from odradek.broker.config import BrokerConfig
+
+
+@pytest.fixture(autouse=True)
+def root_logger() -> Iterator[None]:
+    """`serve` configures logging for the whole process."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> list[BrokerConfig]:
+    """The configurations `serve` would have run a broker with."""
+    configs: list[BrokerConfig] = []
+    monkeypatch.setattr(daemon, "run", lambda config, event_loop: configs.append(config) or 0)
+    for variable in [name for name in cli.os.environ if name.startswith("KAFKA_")]:
+        monkeypatch.delenv(variable)
+    return configs
+
+
+def listeners(config: BrokerConfig) -> list[str]:
+    return [str(end_point) for end_point in config.listeners]
+
+
+def test_serve_needs_nothing(served: list[BrokerConfig]) -> None:
+    assert cli.main(["serve"]) == 0
+    assert listeners(served[0]) == ["PLAINTEXT://127.0.0.1:9092"]
+    assert served[0].log_dirs == ("odradek-data",)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--port", "0"], "PLAINTEXT://127.0.0.1:0"),
+        (["--port", "19092"], "PLAINTEXT://127.0.0.1:19092"),
+        (["--host", "0.0.0.0"], "PLAINTEXT://0.0.0.0:9092"),
+        (["--host", "::1", "--port", "1"], "PLAINTEXT://[::1]:1"),
+    ],
+)
+def test_host_and_port_stand_for_a_listener(served: list[BrokerConfig], arguments: list[str], expected: str) -> None:
+    assert cli.main(["serve", *arguments]) == 0
+    assert listeners(served[0]) == [expected]
+
+
+def test_data_stands_for_log_dirs(served: list[BrokerConfig]) -> None:
+    assert cli.main(["serve", "--data", "/data"]) == 0
+    assert served[0].log_dirs == ("/data",)
+    assert served[0].metadata_dir == "/data"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nofile.properties"], "odradek: Cannot read nofile.properties: No such file or directory"),
+        (["--override", "broker.id=x"], "odradek: Invalid value x for configuration broker.id: Not a number"),
+        (["--override", "broker.id"], "odradek: --override broker.id: expected key=value"),
+        (["--port", "1", "--override", "listeners=PLAINTEXT://:2"], "--port and --host contradict"),
+        (["--data", "a", "--override", "log.dirs=b"], "--data contradicts"),
+        (["--override", "ssl.key.password=canary", "--override", "listeners=SSL://:1"], "not supported yet"),
+    ],
+)
+def test_refusal_is_one_line_and_status_1(
+    served: list[BrokerConfig], capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    assert cli.main(["serve", *arguments]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1
+    assert message in printed.err
+    assert "canary" not in printed.err
+    assert served == []
+
+
+def test_unknown_keys_are_warned_of_once_each(served: list[BrokerConfig], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["serve", "--override", "log.segement.bytes=canary", "--override", "foo=1"]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split("'")[1] for line in lines] == ["foo", "log.segement.bytes"]
+    assert all("] WARN " in line for line in lines)
+    assert "canary" not in "".join(lines)
+
+
+def test_log_is_one_line_an_event_whatever_is_in_it(
+    served: list[BrokerConfig], capsys: pytest.CaptureFixture[str]
+) -> None:
+    cli.main(["serve"])
+    logging.getLogger("odradek.test").info("from %s", "a client\n[2026-01-01 00:00:00,000] ERROR forged")
+    line = capsys.readouterr().err
+    assert line.count("\n") == 1
+    assert "INFO from a client\\n[2026" in line
+
+
+@pytest.mark.parametrize("arguments", [["serve", "--port", "70000"], ["serve", "--port", "x"], ["fly"]])
+def test_usage_errors(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        cli.main(arguments)
+    assert exit_.value.code == 2
+    assert "usage:" in capsys.readouterr().err
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        cli.main(["--version"])
+    assert exit_.value.code == 0
+    assert capsys.readouterr().out == f"odradek {odradek.__version__}\n"
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["serve", "--help"]])
+def test_help(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        cli.main(arguments)
+    assert exit_.value.code == 0
+    assert "serve" in capsys.readouterr().out
+
+
+def test_without_a_command_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([]) == 2
+    assert "usage:" in capsys.readouterr().out
+
+
+def test_help_loads_no_event_loop() -> None:
+    imported = {name for name, value in vars(cli).items() if isinstance(value, type(sys))}
+    assert imported == {"argparse", "os", "sys", "odradek"}

@@ -1,0 +1,221 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+import struct
+import sys
+import types
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from odradek.broker.dispatch import Dispatcher
+from odradek.broker.network.close_reason import CloseReason
+from odradek.broker.request import RequestContext
+from odradek.protocol.api import API, ApiKey
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.headers import RequestHeader, decode_response, encode_request
+from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from odradek.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from odradek.protocol.messages.produce import ProduceRequest
+from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest
+from odradek.protocol.schema import Request, Response
+from tests.support.network import FakeOwner, Link
+
+Handle = Callable[[object, RequestContext, Request], None]
+
+
+class Broker:
+    """A dispatcher whose handlers are functions of the test, behind a connection without a socket."""
+
+    def __init__(self) -> None:
+        self.handlers: dict[ApiKey, str] = {ApiKey.API_VERSIONS: "odradek.broker.apis.api_versions"}
+        self.modules: list[str] = []
+        self.dispatcher = Dispatcher(object(), self.handlers)  # type: ignore[arg-type]
+        owner = FakeOwner()
+        owner.handle = self.dispatcher.dispatch
+        self.owner = owner
+        self.link = Link(owner)
+
+    def serve(self, key: ApiKey, handle: Handle, **attributes: object) -> None:
+        name = f"test_handlers_{key.name}"
+        module = types.ModuleType(name)
+        module.handle = handle  # type: ignore[attr-defined]
+        for attribute, value in attributes.items():
+            setattr(module, attribute, value)
+        sys.modules[name] = module
+        self.modules.append(name)
+        self.handlers[key] = name
+
+    def send(self, payload: bytes) -> None:
+        self.link.receive(struct.pack(">i", len(payload)) + payload)
+
+    def call(self, request: Request, version: int) -> Response:
+        self.send(encode_request(RequestHeader(request.API_KEY, version, 5, "me"), request))
+        return self.answer(request.API_KEY, version)
+
+    def answer(self, key: int, version: int) -> Response:
+        data = bytes(self.link.wire.data)
+        (size,) = struct.unpack_from(">i", data)
+        assert len(data) == 4 + size
+        self.link.wire.data.clear()
+        correlation_id, response = decode_response(key, version, data[4:])
+        assert correlation_id == 5
+        return response
+
+    def closed(self) -> tuple[CloseReason, str]:
+        assert self.link.transport.is_aborted
+        self.link.connection.connection_lost(None)
+        return self.owner.closed[-1]
+
+
+@pytest.fixture
+def broker() -> Iterator[Broker]:
+    served = Broker()
+    yield served
+    for name in served.modules:
+        del sys.modules[name]
+
+
+def refusing(error: Exception) -> Handle:
+    def handle(services: object, ctx: RequestContext, request: Request) -> None:
+        raise error
+
+    return handle
+
+
+def test_handler_gets_the_decoded_request_and_its_answer_goes_back(broker: Broker) -> None:
+    seen: list[tuple[Request, RequestContext]] = []
+
+    def handle(services: object, ctx: RequestContext, request: Request) -> None:
+        seen.append((request, ctx))
+        ctx.reply(HeartbeatResponse(throttle_time_ms=7))
+
+    broker.serve(ApiKey.HEARTBEAT, handle)
+    assert broker.call(HeartbeatRequest(group_id="g"), 4) == HeartbeatResponse(throttle_time_ms=7)
+    ((request, ctx),) = seen
+    assert request == HeartbeatRequest(group_id="g")
+    assert (ctx.header.client_id, ctx.header.api_version, ctx.header.correlation_id) == ("me", 4, 5)
+    assert ctx.received_ms == broker.owner.clock.monotonic_ms()
+
+
+def test_refusal_becomes_the_error_response(broker: Broker) -> None:
+    broker.serve(ApiKey.HEARTBEAT, refusing(KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)))
+    assert broker.call(HeartbeatRequest(), 0) == HeartbeatResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
+    assert not broker.link.transport.is_aborted
+
+
+def test_module_can_have_an_error_response_of_its_own(broker: Broker) -> None:
+    def error_response(request: Request, version: int, code: ErrorCode) -> Response:
+        return HeartbeatResponse(error_code=code, throttle_time_ms=version)
+
+    broker.serve(ApiKey.HEARTBEAT, refusing(KafkaError(ErrorCode.NOT_COORDINATOR)), error_response=error_response)
+    assert broker.call(HeartbeatRequest(), 3) == HeartbeatResponse(
+        error_code=ErrorCode.NOT_COORDINATOR, throttle_time_ms=3
+    )
+
+
+def test_refusal_of_an_api_without_answer_closes_the_connection(broker: Broker) -> None:
+    broker.serve(
+        ApiKey.PRODUCE,
+        refusing(KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)),
+        error_response=lambda request, version, code: None,
+    )
+    broker.send(encode_request(RequestHeader(ApiKey.PRODUCE, 3, 5, "me"), ProduceRequest(acks=0)))
+    assert broker.closed()[0] is CloseReason.REQUEST_REFUSED
+
+
+def test_bug_is_logged_with_its_traceback_and_answered(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
+    broker.serve(ApiKey.HEARTBEAT, refusing(ZeroDivisionError("a bug")))
+    assert broker.call(HeartbeatRequest(), 0) == HeartbeatResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+    (record,) = caplog.records
+    assert record.levelno == logging.ERROR
+    assert record.exc_info is not None
+    assert "Heartbeat" in record.getMessage()
+
+
+def test_bug_after_the_answer_is_logged_and_not_answered_twice(
+    broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    def handle(services: object, ctx: RequestContext, request: Request) -> None:
+        ctx.reply(HeartbeatResponse())
+        raise ZeroDivisionError("a bug")
+
+    broker.serve(ApiKey.HEARTBEAT, handle)
+    assert broker.call(HeartbeatRequest(), 0) == HeartbeatResponse()
+    assert "a bug" in caplog.text
+
+
+def test_what_a_spawned_task_raises_is_answered(broker: Broker) -> None:
+    async def work() -> None:
+        await asyncio.sleep(0)
+        raise KafkaError(ErrorCode.NOT_CONTROLLER)
+
+    def handle(services: object, ctx: RequestContext, request: Request) -> None:
+        broker.dispatcher.spawn(ctx, request, work())
+
+    async def scenario() -> None:
+        broker.serve(ApiKey.HEARTBEAT, handle)
+        broker.send(encode_request(RequestHeader(ApiKey.HEARTBEAT, 0, 5, "me"), HeartbeatRequest()))
+        assert not broker.link.wire.data
+        for _ in range(4):
+            await asyncio.sleep(0)
+
+    asyncio.run(scenario())
+    assert broker.answer(ApiKey.HEARTBEAT, 0) == HeartbeatResponse(error_code=ErrorCode.NOT_CONTROLLER)
+
+
+@pytest.mark.parametrize(
+    ("payload", "detail"),
+    [
+        (b"", "not a request header"),
+        (struct.pack(">hhih", 999, 0, 1, -1), "Unknown API key 999"),
+        (struct.pack(">hhih", ApiKey.METADATA, 99, 1, -1) + b"\0", "Metadata version 99 is not supported"),
+        (struct.pack(">hhih", ApiKey.FETCH, 4, 1, -1) + bytes(99), "disabled API Fetch"),
+        (struct.pack(">hhih", ApiKey.HEARTBEAT, 0, 1, -1) + b"\x7f\xff", "HeartbeatRequest"),
+    ],
+)
+def test_what_cannot_be_served_closes_the_connection(broker: Broker, payload: bytes, detail: str) -> None:
+    broker.serve(ApiKey.HEARTBEAT, refusing(AssertionError("not reached")))
+    broker.send(payload)
+    reason, found = broker.closed()
+    assert reason is CloseReason.INVALID_REQUEST
+    assert detail in found
+
+
+@pytest.mark.parametrize("version", [5, 99, -1])
+def test_api_versions_in_an_unknown_version_is_answered_in_version_0(broker: Broker, version: int) -> None:
+    payload = struct.pack(">hhih", ApiKey.API_VERSIONS, version, 5, 2) + b"me" + b"\0" * (version >= 3)
+    broker.send(payload)
+    response = broker.answer(ApiKey.API_VERSIONS, 0)
+    assert isinstance(response, ApiVersionsResponse)
+    assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert [(key.api_key, key.min_version, key.max_version) for key in response.api_keys] == [(18, 0, 4)]
+    assert not broker.link.transport.is_aborted
+    request = ApiVersionsRequest(client_software_name="a", client_software_version="1")
+    assert broker.call(request, 4).error_code == 0  # type: ignore[attr-defined]
+
+
+def test_nothing_but_authentication_is_served_before_it(broker: Broker) -> None:
+    reached: list[int] = []
+    for key in (ApiKey.HEARTBEAT, ApiKey.SASL_HANDSHAKE):
+        broker.serve(key, lambda services, ctx, request: reached.append(ctx.header.api_key))
+    broker.link.connection.is_authenticated = False
+    assert broker.call(ApiVersionsRequest(), 0).error_code == 0  # type: ignore[attr-defined]
+    broker.send(encode_request(RequestHeader(ApiKey.SASL_HANDSHAKE, 1, 5, "me"), SaslHandshakeRequest()))
+    assert reached == [ApiKey.SASL_HANDSHAKE]
+    other = Link(broker.owner)
+    other.connection.is_authenticated = False
+    other.receive(b"\0\0\0\x0c" + struct.pack(">hhih", ApiKey.HEARTBEAT, 0, 1, 2) + b"me")
+    assert other.transport.is_aborted
+    assert reached == [ApiKey.SASL_HANDSHAKE]
+
+
+@pytest.mark.parametrize("key", [key for key in API if key not in {17, 18, 36}])
+def test_every_other_api_is_refused_before_authentication(broker: Broker, key: ApiKey) -> None:
+    broker.serve(ApiKey(key), refusing(AssertionError("not reached")))
+    broker.link.connection.is_authenticated = False
+    version = API[key].max_version
+    flexible = API[key].request_header_version(version) == 2
+    broker.send(struct.pack(">hhih", key, version, 1, 2) + b"me" + b"\0" * flexible + bytes(50))
+    assert broker.closed()[0] is CloseReason.NOT_AUTHENTICATED

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import pytest
+
+from odradek.broker.error_responses import ENTITIES, error_response
+from odradek.protocol.api import API, ApiKey
+from odradek.protocol.codec import decode, encode
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.schema import Request, Response
+from tests.support.requests import build
+
+CODE = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+VERSIONS = [(key, version) for key, spec in API.items() for version in range(spec.min_version, spec.max_version + 1)]
+
+
+def refuse(request: Request, version: int) -> Response:
+    key = ApiKey(request.API_KEY)
+    return error_response(key, API[key].response_type(), request, version, CODE, "no")
+
+
+@pytest.mark.parametrize(("key", "version"), VERSIONS)
+def test_error_response_of_every_api_and_version_can_be_sent(key: ApiKey, version: int) -> None:
+    response = refuse(API[key].request_type()(), version)
+    data = encode(response, version)
+    assert decode(API[key].response_type(), memoryview(data), version) == response
+
+
+def test_table_names_fields_that_exist() -> None:
+    for key, all_entities in ENTITIES.items():
+        for entities in all_entities:
+            request, response = API[key].request_type(), API[key].response_type()
+            assert entities.of in {field.name for field in request.FIELDS}, key
+            assert entities.into in {field.name for field in response.FIELDS}, key
+
+
+def test_code_at_the_top() -> None:
+    response = refuse(build(ApiKey.HEARTBEAT, group_id="g"), 4)
+    assert response.error_code == CODE  # type: ignore[attr-defined]
+
+
+def test_code_and_message_for_every_topic() -> None:
+    response = refuse(build(ApiKey.CREATE_TOPICS, topics=[{"name": "a"}, {"name": "b"}]), 7)
+    found = [(topic.name, topic.error_code, topic.error_message) for topic in response.topics]  # type: ignore[attr-defined]
+    assert found == [("a", CODE, "no"), ("b", CODE, "no")]
+
+
+def test_code_for_every_partition() -> None:
+    request = build(
+        ApiKey.TXN_OFFSET_COMMIT,
+        topics=[{"name": "a", "partitions": [{"partition_index": 3}, {"partition_index": 5}]}],
+    )
+    (topic,) = refuse(request, 3).topics  # type: ignore[attr-defined]
+    assert [(part.partition_index, part.error_code) for part in topic.partitions] == [(3, CODE), (5, CODE)]
+
+
+def test_code_for_partitions_within_topics_within_markers() -> None:
+    request = build(
+        ApiKey.WRITE_TXN_MARKERS,
+        markers=[{"producer_id": 9, "topics": [{"name": "a", "partition_indexes": [1]}]}],
+    )
+    (marker,) = refuse(request, 1).markers  # type: ignore[attr-defined]
+    (topic,) = marker.topics
+    (partition,) = topic.partitions
+    assert (marker.producer_id, topic.name, partition.partition_index, partition.error_code) == (9, "a", 1, CODE)
+
+
+def test_topics_to_delete_by_name_or_by_id() -> None:
+    old = refuse(build(ApiKey.DELETE_TOPICS, topic_names=["a"]), 5)
+    new = refuse(build(ApiKey.DELETE_TOPICS, topics=[{"name": None, "topic_id": b"i" * 16}]), 6)
+    assert [(topic.name, topic.error_code) for topic in old.responses] == [("a", CODE)]  # type: ignore[attr-defined]
+    assert [(topic.topic_id, topic.error_code) for topic in new.responses] == [(b"i" * 16, CODE)]  # type: ignore[attr-defined]
+
+
+def test_as_many_results_as_there_were_acls() -> None:
+    response = refuse(build(ApiKey.CREATE_ACLS, creations=[{}, {}, {}]), 3)
+    assert [result.error_code for result in response.results] == [CODE] * 3  # type: ignore[attr-defined]
+
+
+def test_consumer_protocol_is_refused_without_a_message() -> None:
+    (group,) = refuse(build(ApiKey.CONSUMER_GROUP_DESCRIBE, group_ids=["g"]), 0).groups  # type: ignore[attr-defined]
+    assert (group.group_id, group.error_code, group.error_message) == ("g", CODE, None)
+
+
+def test_sentinels_of_a_join_that_failed() -> None:
+    old, new = (refuse(build(ApiKey.JOIN_GROUP), version) for version in (6, 7))
+    assert (old.generation_id, old.protocol_name) == (-1, "")  # type: ignore[attr-defined]
+    assert (new.generation_id, new.protocol_name) == (-1, None)  # type: ignore[attr-defined]
+
+
+def test_coordinators_that_were_not_found() -> None:
+    old = refuse(build(ApiKey.FIND_COORDINATOR, key="g"), 3)
+    assert (old.error_code, old.node_id, old.host, old.port) == (CODE, -1, "", -1)  # type: ignore[attr-defined]
+    (new,) = refuse(build(ApiKey.FIND_COORDINATOR, coordinator_keys=["g"]), 4).coordinators  # type: ignore[attr-defined]
+    assert (new.key, new.error_code, new.node_id, new.port) == ("g", CODE, -1, -1)
+
+
+def test_quota_entities_are_named() -> None:
+    request = build(ApiKey.ALTER_CLIENT_QUOTAS, entries=[{"entity": [{"entity_type": "user", "entity_name": "u"}]}])
+    (entry,) = refuse(request, 1).entries  # type: ignore[attr-defined]
+    (entity,) = entry.entity
+    assert (entity.entity_type, entity.entity_name, entry.error_code) == ("user", "u", CODE)
