@@ -12,7 +12,7 @@ import logging
 import os
 import random
 import uuid
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from odradek.broker.config import BrokerConfig
 from odradek.broker.coordinator_log import InternalTopicLog
@@ -51,9 +51,12 @@ from odradek.timer.clock import SystemClock
 from odradek.timer.system_timer import SystemTimer
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
 
     from odradek.broker.endpoint import EndPoint as ListenerEndPoint
+    from odradek.broker.network.connection import Connection
+    from odradek.storage.ports import IoPool
+    from odradek.timer.clock import Clock
     from odradek.protocol.topic_partition import TopicPartition
     from odradek.timer.task import TimerTask
 
@@ -62,12 +65,38 @@ log = logging.getLogger(__name__)
 METADATA_FILE = "odradek-metadata.db"
 
 
+class Sockets(Protocol):
+    """How clients reach the broker; `network.socket_server.SocketServer` is the real one."""
+
+    def open(self) -> tuple[ListenerEndPoint, ...]: ...
+
+    def start_accepting(self) -> None: ...
+
+    def stop_accepting(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+class MakeSockets(Protocol):
+    def __call__(
+        self,
+        config: BrokerConfig,
+        clock: Clock,
+        timer: SystemTimer,
+        io_pool: IoPool,
+        dispatch: Callable[[Connection, memoryview, int], None],
+        /,
+    ) -> Sockets: ...
+
+
 class KafkaServer:
     """One broker. `failed` raises the error that makes it impossible to go on."""
 
-    def __init__(self, config: BrokerConfig) -> None:
+    def __init__(
+        self, config: BrokerConfig, *, clock: Clock | None = None, make_sockets: MakeSockets = SocketServer
+    ) -> None:
         self.config = config
-        self.clock = SystemClock()
+        self.clock: Clock = SystemClock() if clock is None else clock
         self.timer = SystemTimer(self.clock, on_error=_log_timer_error)
         self.addresses: tuple[ListenerEndPoint, ...] = ()
         self.cluster_id = ""
@@ -79,7 +108,8 @@ class KafkaServer:
         self._log_manager = self._make_log_manager()
         self._database: TreeDatabase | None = None
         self._services: Services | None = None
-        self._sockets: SocketServer | None = None
+        self._make_sockets = make_sockets
+        self._sockets: Sockets | None = None
         self._config_changes: ConfigChangeListener | None = None
         self._background: set[asyncio.Task[None]] = set()
 
@@ -113,7 +143,7 @@ class KafkaServer:
         overrides = await client.entity_configs("topics", sorted(await client.topics()))
         self._log_manager.startup(overrides)
 
-        self._sockets = sockets = SocketServer(
+        self._sockets = sockets = self._make_sockets(
             self.config, self.clock, self.timer, self._io_pool, lambda *request: dispatcher.dispatch(*request)
         )
         self.addresses = sockets.open()
