@@ -53,7 +53,7 @@ class Route:
         self.spec = spec
         self.request_type: type[Request] = spec.request_type()
         self.handle: Callable[[Services, RequestContext, Request], None] = module.handle
-        self.error_response: Callable[[Request, int, ErrorCode], Response | None] | None = getattr(
+        self.error_response: Callable[[Request, int, ErrorCode, str | None], Response | None] | None = getattr(
             module, "error_response", None
         )
 
@@ -64,7 +64,7 @@ class Route:
             key, response_type = self.spec.key, self.spec.response_type()
             ctx.reply(error_response(key, response_type, request, version, error.code, error.message))
             return
-        response = self.error_response(request, version, error.code)
+        response = self.error_response(request, version, error.code, error.message)
         if response is None:
             ctx.close_connection()
         else:

@@ -24,7 +24,7 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.append_info import AppendOrigin, RecordValidationError
-from odradek.storage.fetch_data import FetchIsolation
+from odradek.storage.fetch_data import EMPTY_RECORDS, FetchDataInfo, FetchIsolation
 from odradek.timer.purgatory import DelayedOperationPurgatory
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from odradek.broker.metadata_cache import MetadataCache
     from odradek.protocol.messages.leader_and_isr import LeaderAndIsrPartitionState, LeaderAndIsrRequest
     from odradek.protocol.messages.stop_replica import StopReplicaPartitionState
-    from odradek.storage.fetch_data import FetchDataInfo
     from odradek.storage.log_manager import LogManager
     from odradek.timer.clock import Clock
     from odradek.timer.system_timer import SystemTimer
@@ -361,6 +360,8 @@ class ReplicaManager:
         min_one_message: bool,
         update_follower_state: bool,
     ) -> ReadResult:
+        if max_bytes < 0:
+            return ReadResult(fetch=fetch, error=ErrorCode.UNKNOWN_SERVER_ERROR)
         try:
             partition = self.partition_of(fetch)
             info = partition.read(
@@ -381,9 +382,13 @@ class ReplicaManager:
             )
             if moved:
                 self.complete_delayed(partition.topic_partition)
+        fetched = info.fetched
+        if fetched is not None and fetched.first_entry_incomplete and not params.hard_max_bytes:
+            # Half a batch is of no use to a client that can be sent a whole one next time.
+            fetched = FetchDataInfo(fetched.fetch_offset_metadata, EMPTY_RECORDS)
         return ReadResult(
             fetch=fetch,
-            fetched=info.fetched,
+            fetched=fetched,
             diverging_epoch=info.diverging_epoch,
             high_watermark=info.high_watermark,
             log_start_offset=info.log_start_offset,

@@ -15,6 +15,7 @@ import uuid
 from typing import TYPE_CHECKING, Protocol
 
 from odradek.broker.config import BrokerConfig
+from odradek.broker.consumer_offset_tree import ZnodeOffsets
 from odradek.broker.coordinator_log import InternalTopicLog
 from odradek.broker.dispatch import Dispatcher
 from odradek.broker.dynamic_config import DynamicBrokerConfig
@@ -55,9 +56,9 @@ if TYPE_CHECKING:
 
     from odradek.broker.endpoint import EndPoint as ListenerEndPoint
     from odradek.broker.network.connection import Connection
+    from odradek.protocol.topic_partition import TopicPartition
     from odradek.storage.ports import IoPool
     from odradek.timer.clock import Clock
-    from odradek.protocol.topic_partition import TopicPartition
     from odradek.timer.task import TimerTask
 
 log = logging.getLogger(__name__)
@@ -302,6 +303,7 @@ class KafkaServer:
             clock=self.clock,
             timer=self.timer,
             new_uuid=lambda: str(uuid.uuid4()),
+            consumer_offset_tree=ZnodeOffsets(client, self._in_background),
         )
 
     def _broker_info(self) -> BrokerInfo:

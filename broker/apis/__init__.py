@@ -1,5 +1,5 @@
 """The APIs this broker serves: one module each, with `handle(broker, ctx, request)` and, where the generic one does
-not fit, `error_response(request, version, code)`. Imported on first use. What is not in the table is not advertised.
+not fit, `error_response(request, version, code, message)`. Imported on first use. What is not in the table is not advertised.
 """
 
 from __future__ import annotations

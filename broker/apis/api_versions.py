@@ -32,7 +32,7 @@ def handle(broker: Services, ctx: RequestContext, request: ApiVersionsRequest) -
     if ctx.header.api_version >= FIRST_SOFTWARE_VERSION:
         name, version = request.client_software_name, request.client_software_version
         if not (_SOFTWARE.fullmatch(name) and _SOFTWARE.fullmatch(version)):
-            ctx.reply(error_response(request, ctx.header.api_version, ErrorCode.INVALID_REQUEST))
+            ctx.reply(error_response(request, ctx.header.api_version, ErrorCode.INVALID_REQUEST, None))
             return
         ctx.connection.client_software_name = name
         ctx.connection.client_software_version = version
@@ -48,7 +48,9 @@ def unsupported_version_response() -> ApiVersionsResponse:
     )
 
 
-def error_response(request: ApiVersionsRequest, version: int, code: ErrorCode) -> ApiVersionsResponse:
+def error_response(
+    request: ApiVersionsRequest, version: int, code: ErrorCode, message: str | None
+) -> ApiVersionsResponse:
     return ApiVersionsResponse(error_code=code)
 
 

@@ -21,7 +21,7 @@ def handle(broker: Services, ctx: RequestContext, request: CreatePartitionsReque
     if broker.controller.is_active:
         broker.spawn(ctx, request, _create(broker, ctx, request))
     else:
-        ctx.reply(error_response(request, ctx.header.api_version, ErrorCode.NOT_CONTROLLER))
+        ctx.reply(error_response(request, ctx.header.api_version, ErrorCode.NOT_CONTROLLER, None))
 
 
 async def _create(broker: Services, ctx: RequestContext, request: CreatePartitionsRequest) -> None:
@@ -45,6 +45,8 @@ def _refused(name: str, code: ErrorCode, message: str | None) -> CreatePartition
     return CreatePartitionsTopicResult(name=name, error_code=code, error_message=message)
 
 
-def error_response(request: CreatePartitionsRequest, version: int, code: ErrorCode) -> CreatePartitionsResponse:
+def error_response(
+    request: CreatePartitionsRequest, version: int, code: ErrorCode, message: str | None
+) -> CreatePartitionsResponse:
     names = dict.fromkeys(topic.name for topic in request.topics)
     return CreatePartitionsResponse(results=[_refused(name, code, None) for name in names])

@@ -29,7 +29,7 @@ FIRST_CONFIGS_VERSION = 5
 
 def handle(broker: Services, ctx: RequestContext, request: CreateTopicsRequest) -> None:
     if not broker.controller.is_active:
-        ctx.reply(error_response(request, ctx.header.api_version, ErrorCode.NOT_CONTROLLER))
+        ctx.reply(error_response(request, ctx.header.api_version, ErrorCode.NOT_CONTROLLER, None))
         return
     broker.spawn(ctx, request, _create(broker, ctx, request))
 
@@ -65,7 +65,11 @@ def _refusal(name: str, count: int) -> CreatableTopicResult | None:
 def _result(broker: Services, ctx: RequestContext, result: TopicResult) -> CreatableTopicResult:
     if not result.is_success:
         return CreatableTopicResult(
-            name=result.name, error_code=result.error_code, error_message=result.error_message, configs=[]
+            name=result.name,
+            topic_id=result.topic_id,  # a topic whose leaders are late has one
+            error_code=result.error_code,
+            error_message=result.error_message,
+            configs=[],
         )
     answer = CreatableTopicResult(
         name=result.name,
@@ -88,7 +92,9 @@ def _result(broker: Services, ctx: RequestContext, result: TopicResult) -> Creat
     return answer
 
 
-def error_response(request: CreateTopicsRequest, version: int, code: ErrorCode) -> CreateTopicsResponse:
+def error_response(
+    request: CreateTopicsRequest, version: int, code: ErrorCode, message: str | None
+) -> CreateTopicsResponse:
     return CreateTopicsResponse(
         topics=[CreatableTopicResult(name=topic.name, error_code=code, configs=[]) for topic in request.topics]
     )

@@ -22,7 +22,9 @@ def handle(broker: Services, ctx: RequestContext, request: DeleteGroupsRequest) 
     broker.group_coordinator.delete_groups(group_context(ctx), request, ctx.reply)
 
 
-def error_response(request: DeleteGroupsRequest, version: int, code: ErrorCode) -> DeleteGroupsResponse:
+def error_response(
+    request: DeleteGroupsRequest, version: int, code: ErrorCode, message: str | None
+) -> DeleteGroupsResponse:
     return DeleteGroupsResponse(
         results=[DeletableGroupResult(group_id=group_id, error_code=code) for group_id in request.groups_names]
     )

@@ -56,7 +56,9 @@ def _response(results: Mapping[TopicPartition, DeleteRecordsResult]) -> DeleteRe
     )
 
 
-def error_response(request: DeleteRecordsRequest, version: int, code: ErrorCode) -> DeleteRecordsResponse:
+def error_response(
+    request: DeleteRecordsRequest, version: int, code: ErrorCode, message: str | None
+) -> DeleteRecordsResponse:
     return _response(
         {
             TopicPartition(topic.name, part.partition_index): DeleteRecordsResult(error=code)

@@ -27,11 +27,11 @@ FIRST_DISABLED_ERROR_VERSION = 3
 def handle(broker: Services, ctx: RequestContext, request: DeleteTopicsRequest) -> None:
     version = ctx.header.api_version
     if not broker.controller.is_active:
-        ctx.reply(error_response(request, version, ErrorCode.NOT_CONTROLLER))
+        ctx.reply(error_response(request, version, ErrorCode.NOT_CONTROLLER, None))
     elif not broker.config.delete_topic_enable:
         disabled = version >= FIRST_DISABLED_ERROR_VERSION
         code = ErrorCode.TOPIC_DELETION_DISABLED if disabled else ErrorCode.INVALID_REQUEST
-        ctx.reply(error_response(request, version, code))
+        ctx.reply(error_response(request, version, code, None))
     else:
         broker.spawn(ctx, request, _delete(broker, ctx, request))
 
@@ -49,7 +49,9 @@ async def _delete(broker: Services, ctx: RequestContext, request: DeleteTopicsRe
         results.append(result)
         if by_id and name is None:
             result.error_code = ErrorCode.UNKNOWN_TOPIC_ID
-        elif name is None or not cache.contains(name):
+        elif name is None:
+            result.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        elif not cache.contains(name):
             result.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         else:
             to_delete[name] = result
@@ -63,7 +65,9 @@ def _topics(request: DeleteTopicsRequest) -> list[DeleteTopicState]:
     return request.topics or [DeleteTopicState(name=name) for name in request.topic_names]
 
 
-def error_response(request: DeleteTopicsRequest, version: int, code: ErrorCode) -> DeleteTopicsResponse:
+def error_response(
+    request: DeleteTopicsRequest, version: int, code: ErrorCode, message: str | None
+) -> DeleteTopicsResponse:
     return DeleteTopicsResponse(
         responses=[
             DeletableTopicResult(

@@ -25,34 +25,36 @@ if TYPE_CHECKING:
     from odradek.broker.services import Services
 
 
+DESCRIBED = frozenset(ResourceType) - {ResourceType.UNKNOWN}
+
+
 def handle(broker: Services, ctx: RequestContext, request: DescribeConfigsRequest) -> None:
     for resource in request.resources:
-        if resource.resource_type not in (ResourceType.TOPIC, ResourceType.BROKER, ResourceType.BROKER_LOGGER):
-            raise KafkaError(
-                ErrorCode.INVALID_REQUEST,
-                f"Unexpected resource type {resource.resource_type} for resource {resource.resource_name}",
-            )
+        if resource.resource_type not in DESCRIBED:
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
     broker.spawn(ctx, request, _describe_all(broker, ctx, request))
 
 
 async def _describe_all(broker: Services, ctx: RequestContext, request: DescribeConfigsRequest) -> None:
     results = []
     for resource in request.resources:
-        result = DescribeConfigsResult(
-            resource_type=resource.resource_type, resource_name=resource.resource_name, error_message=None
-        )
+        result = DescribeConfigsResult(resource_type=resource.resource_type, resource_name=resource.resource_name)
         try:
             configs = await _describe(broker, resource)
         except KafkaError as error:
-            result.error_code, result.error_message = error.code, error.message
+            result.error_code = error.code
+            if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                result.error_message = error.message
         else:
-            result.configs = _shaped(configs, resource, request, ctx.header.api_version)
+            result.configs = _shaped(configs, resource, request)
         results.append(result)
     ctx.reply(DescribeConfigsResponse(results=results))
 
 
 async def _describe(broker: Services, resource: DescribeConfigsResource) -> list[DescribeConfigsResourceResult]:
     config, name = broker.config, resource.resource_name
+    if resource.resource_type == ResourceType.CLIENT_METRICS:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Config type client-metrics is only supported on KRaft clusters")
     if resource.resource_type == ResourceType.TOPIC:
         overrides = await broker.config_admin.topic_overrides(name)
         return describe_topic_configs(overrides, config.settings, config.synonyms)
@@ -82,14 +84,12 @@ def _shaped(
     configs: list[DescribeConfigsResourceResult],
     resource: DescribeConfigsResource,
     request: DescribeConfigsRequest,
-    version: int,
 ) -> list[DescribeConfigsResourceResult]:
     """Those asked for, with what was asked for."""
     wanted = set(resource.configuration_keys or ())
     chosen = [config for config in configs if not wanted or config.name in wanted]
     for config in chosen:
-        if version > 0:
-            config.is_default = False  # v0's way to say what the source says since
+        config.is_default = False  # Apache never says that a value is a default to a v0 client
         if not request.include_synonyms:
             config.synonyms = []
         if not request.include_documentation:

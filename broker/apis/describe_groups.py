@@ -34,7 +34,9 @@ def handle(broker: Services, ctx: RequestContext, request: DescribeGroupsRequest
     broker.group_coordinator.describe_groups(group_context(ctx), request, respond)
 
 
-def error_response(request: DescribeGroupsRequest, version: int, code: ErrorCode) -> DescribeGroupsResponse:
+def error_response(
+    request: DescribeGroupsRequest, version: int, code: ErrorCode, message: str | None
+) -> DescribeGroupsResponse:
     return DescribeGroupsResponse(
         groups=[DescribedGroup(group_id=group_id, error_code=code) for group_id in request.groups]
     )

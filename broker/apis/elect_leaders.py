@@ -56,7 +56,9 @@ async def _elect(broker: Services, ctx: RequestContext, request: ElectLeadersReq
     )
 
 
-def error_response(request: ElectLeadersRequest, version: int, code: ErrorCode) -> ElectLeadersResponse:
+def error_response(
+    request: ElectLeadersRequest, version: int, code: ErrorCode, message: str | None
+) -> ElectLeadersResponse:
     return ElectLeadersResponse(
         error_code=code,
         replica_election_results=[

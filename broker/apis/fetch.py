@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from odradek.broker.apis.isolation import READ_COMMITTED, require_isolation_level
 from odradek.broker.apis.leaders import current_leader
 from odradek.broker.fetch_session import FetchContext, PartitionFetch, new_context
 from odradek.broker.replica_manager import FetchParams, ReadResult
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from odradek.broker.services import Services
 
 FUTURE_REPLICA_ID = -3
-READ_COMMITTED = 1
 
 # Down-conversion happens in memory: no more of a partition than this is converted for one answer (Kafka converts in
 # pieces of the same size). The first batch always is, whatever its size.
@@ -88,6 +88,7 @@ def handle(broker: Services, ctx: RequestContext, request: FetchRequest) -> None
 def _isolation(replica_id: int, isolation_level: int) -> FetchIsolation:
     if replica_id >= 0 or replica_id == FUTURE_REPLICA_ID:
         return FetchIsolation.LOG_END
+    require_isolation_level(isolation_level)
     return FetchIsolation.TXN_COMMITTED if isolation_level == READ_COMMITTED else FetchIsolation.HIGH_WATERMARK
 
 
@@ -187,7 +188,7 @@ def _name_leader(
         endpoints[node.broker_id] = NodeEndpoint(node_id=node.broker_id, host=node.host, port=node.port, rack=node.rack)
 
 
-def error_response(request: FetchRequest, version: int, code: ErrorCode) -> FetchResponse:
+def error_response(request: FetchRequest, version: int, code: ErrorCode, message: str | None) -> FetchResponse:
     """The error on top, and below v13 also on every partition, since v0-6 have no place on top."""
     if version >= 13:
         return FetchResponse(error_code=code, session_id=request.session_id)
@@ -199,7 +200,7 @@ def error_response(request: FetchRequest, version: int, code: ErrorCode) -> Fetc
                 topic=topic.topic,
                 topic_id=topic.topic_id,
                 partitions=[
-                    PartitionData(partition_index=part.partition, error_code=code, high_watermark=-1, records=b"")
+                    PartitionData(partition_index=part.partition, error_code=code, high_watermark=-1, records=None)
                     for part in topic.partitions
                 ],
             )

@@ -50,7 +50,6 @@ def handle(broker: Services, ctx: RequestContext, request: FindCoordinatorReques
             Coordinator(
                 key=key,
                 error_code=error,
-                error_message=DEFAULT_MESSAGES[error] if error != ErrorCode.NONE else None,
                 node_id=-1 if node is None else node.broker_id,
                 host="" if node is None else node.host,
                 port=-1 if node is None else node.port,
@@ -75,7 +74,9 @@ def _coordinator(broker: Services, ctx: RequestContext, key_type: int, key: str)
     return (ErrorCode.COORDINATOR_NOT_AVAILABLE, None) if node is None else (ErrorCode.NONE, node)
 
 
-def error_response(request: FindCoordinatorRequest, version: int, code: ErrorCode) -> FindCoordinatorResponse:
+def error_response(
+    request: FindCoordinatorRequest, version: int, code: ErrorCode, message: str | None
+) -> FindCoordinatorResponse:
     if version < FIRST_BATCHED_VERSION:
         return FindCoordinatorResponse(
             error_code=code, error_message=DEFAULT_MESSAGES[code], node_id=-1, host="", port=-1

@@ -36,5 +36,7 @@ def handle(broker: Services, ctx: RequestContext, request: InitProducerIdRequest
     broker.producer_ids.next(respond)
 
 
-def error_response(request: InitProducerIdRequest, version: int, code: ErrorCode) -> InitProducerIdResponse:
+def error_response(
+    request: InitProducerIdRequest, version: int, code: ErrorCode, message: str | None
+) -> InitProducerIdResponse:
     return InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1)

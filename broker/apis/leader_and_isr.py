@@ -50,14 +50,14 @@ async def apply(
     for topic, overrides in (await broker.topic_overrides(_new_topics(broker, request))).items():
         broker.log_manager.update_topic_config(topic, overrides)
     if is_stale(broker, request.broker_epoch):
-        respond(error_response(request, version, ErrorCode.STALE_BROKER_EPOCH))
+        respond(error_response(request, version, ErrorCode.STALE_BROKER_EPOCH, None))
         return
     try:
         errors = broker.replica_manager.become_leader_or_follower(
             request, lambda leaders, followers: _move_coordinators(broker, leaders, followers)
         )
     except KafkaError as error:
-        respond(error_response(request, version, error.code))
+        respond(error_response(request, version, error.code, None))
         return
 
     def durable(failure: OSError | None) -> None:
@@ -113,7 +113,9 @@ def _response(
     )
 
 
-def error_response(request: LeaderAndIsrRequest, version: int, code: ErrorCode) -> LeaderAndIsrResponse:
+def error_response(
+    request: LeaderAndIsrRequest, version: int, code: ErrorCode, message: str | None
+) -> LeaderAndIsrResponse:
     """The error on top and on every partition."""
     if version < FIRST_TOPIC_ID_VERSION:
         flat = [(state.topic_name, state.partition_index) for state in request.ungrouped_partition_states]

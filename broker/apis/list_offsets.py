@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.apis.isolation import require_isolation_level
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -34,6 +35,7 @@ FIRST_VERSION_OF_TIMESTAMP = {-1: 1, -2: 1, -3: 7, -4: 8, -5: 9}
 
 def handle(broker: Services, ctx: RequestContext, request: ListOffsetsRequest) -> None:
     version = ctx.header.api_version
+    require_isolation_level(request.isolation_level)
     answer = _offsets_v0 if version == 0 else _offset
     duplicates = _duplicates(request) if version > 0 else frozenset()
     ctx.reply(
@@ -124,7 +126,9 @@ def _error(part: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsPartitionR
     return ListOffsetsPartitionResponse(partition_index=part.partition_index, error_code=code, timestamp=-1, offset=-1)
 
 
-def error_response(request: ListOffsetsRequest, version: int, code: ErrorCode) -> ListOffsetsResponse:
+def error_response(
+    request: ListOffsetsRequest, version: int, code: ErrorCode, message: str | None
+) -> ListOffsetsResponse:
     return ListOffsetsResponse(
         topics=[
             ListOffsetsTopicResponse(name=topic.name, partitions=[_error(part, code) for part in topic.partitions])

@@ -44,6 +44,8 @@ def handle(broker: Services, ctx: RequestContext, request: MetadataRequest) -> N
                 raise KafkaError(
                     ErrorCode.INVALID_REQUEST, f"Topic IDs are not supported in requests for version {version}"
                 )
+    if not all_topics and any(topic.name is None and topic.topic_id == ZERO_UUID for topic in requested):
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # a topic that is neither named nor identified
     cache = broker.metadata_cache
     answers: list[MetadataResponseTopic] = []
     if all_topics:
@@ -111,7 +113,7 @@ def _response(
     return response
 
 
-def error_response(request: MetadataRequest, version: int, code: ErrorCode) -> MetadataResponse:
+def error_response(request: MetadataRequest, version: int, code: ErrorCode, message: str | None) -> MetadataResponse:
     return MetadataResponse(
         topics=[
             MetadataResponseTopic(error_code=code, name=topic.name or "", topic_id=topic.topic_id)

@@ -62,7 +62,9 @@ def _add_unknown(response: OffsetCommitResponse, unknown: dict[str, list[int]]) 
         ]
 
 
-def error_response(request: OffsetCommitRequest, version: int, code: ErrorCode) -> OffsetCommitResponse:
+def error_response(
+    request: OffsetCommitRequest, version: int, code: ErrorCode, message: str | None
+) -> OffsetCommitResponse:
     return OffsetCommitResponse(
         topics=[
             OffsetCommitResponseTopic(

@@ -10,12 +10,33 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.group_requests import group_context
+from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from odradek.broker.request import RequestContext
     from odradek.broker.services import Services
-    from odradek.protocol.messages.offset_fetch import OffsetFetchRequest
+    from odradek.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+
+INVALID_OFFSET = -1
 
 
 def handle(broker: Services, ctx: RequestContext, request: OffsetFetchRequest) -> None:
-    broker.group_coordinator.fetch_offsets(group_context(ctx), request, ctx.reply)
+    if ctx.header.api_version > 0:
+        broker.group_coordinator.fetch_offsets(group_context(ctx), request, ctx.reply)
+        return
+    unknown = {
+        (topic.name, index)
+        for topic in request.topics or ()
+        for index in topic.partition_indexes
+        if not broker.metadata_cache.contains_partition(topic.name, index)
+    }
+
+    def respond(response: OffsetFetchResponse) -> None:
+        for topic in response.topics:
+            for part in topic.partitions:
+                if (topic.name, part.partition_index) in unknown:
+                    part.committed_offset = INVALID_OFFSET
+                    part.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        ctx.reply(response)
+
+    broker.group_coordinator.fetch_offsets(group_context(ctx), request, respond)

@@ -52,7 +52,9 @@ def _end_offset(broker: Services, topic_partition: TopicPartition, part: OffsetF
     )
 
 
-def error_response(request: OffsetForLeaderEpochRequest, version: int, code: ErrorCode) -> OffsetForLeaderEpochResponse:
+def error_response(
+    request: OffsetForLeaderEpochRequest, version: int, code: ErrorCode, message: str | None
+) -> OffsetForLeaderEpochResponse:
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderTopicResult(

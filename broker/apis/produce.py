@@ -25,7 +25,6 @@ from odradek.protocol.messages.produce import (
 )
 from odradek.protocol.records.batch import batches
 from odradek.protocol.records.compression import CompressionType
-from odradek.protocol.records.errors import CorruptRecordError
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.append_info import AppendOrigin
 
@@ -36,6 +35,8 @@ if TYPE_CHECKING:
 
 # The one client that may write internal topics: Kafka's console tools and its admin client use this id.
 ADMIN_CLIENT_ID = "__admin_client"
+
+NO_RECORDS = memoryview(b"")
 
 FIRST_V2_ONLY_VERSION = 3
 FIRST_ZSTD_VERSION = 7
@@ -51,16 +52,14 @@ def handle(broker: Services, ctx: RequestContext, request: ProduceRequest) -> No
         known = broker.metadata_cache.snapshot.partitions.get(topic.name, {})
         for part in topic.partition_data:
             topic_partition = TopicPartition(topic.name, part.index)
-            try:
-                batch, is_transactional = _checked(part.records, version)
-            except KafkaError as error:
-                refused[topic_partition] = error.code
-                continue
+            batch, is_transactional, error = _checked(part.records, version)
             transactional = transactional or is_transactional
-            if part.index in known:
-                records[topic_partition] = batch
-            else:
+            if part.index not in known:
                 refused[topic_partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            elif error != ErrorCode.NONE:
+                refused[topic_partition] = error
+            else:
+                records[topic_partition] = batch
     if transactional:
         # What the batches say decides, not the field of the request: records of a transaction whose id the request
         # hides would otherwise get past its authorisation.
@@ -73,7 +72,7 @@ def handle(broker: Services, ctx: RequestContext, request: ProduceRequest) -> No
         if request.acks == 0:
             _finish_unacknowledged(ctx, results, refused)
         else:
-            ctx.reply(_response(broker, ctx, request, results, refused))
+            ctx.reply(_response(broker, ctx, results, refused))
 
     if not records:
         respond({})
@@ -90,40 +89,28 @@ def handle(broker: Services, ctx: RequestContext, request: ProduceRequest) -> No
     ctx.may_pipeline = True
 
 
-def _checked(records: memoryview | bytes | object, version: int) -> tuple[memoryview, bool]:
-    """The record data of one partition and whether it is transactional.
+def _checked(records: memoryview | bytes | object, version: int) -> tuple[memoryview, bool, ErrorCode]:
+    """The record data of one partition, whether it is transactional, and what speaks against it.
 
-    Raises: KafkaError CORRUPT_MESSAGE, INVALID_RECORD, UNSUPPORTED_COMPRESSION_TYPE.
+    Raises: KafkaError CORRUPT_MESSAGE when the batches cannot be told apart, which fails the request as a whole.
     """
     if not isinstance(records, memoryview):
-        raise KafkaError(ErrorCode.INVALID_RECORD, "Produce requests must have records for each partition")
+        return NO_RECORDS, False, ErrorCode.INVALID_RECORD
     found = 0
     transactional = False
-    try:
-        for batch in batches(records):
-            found += 1
-            transactional = transactional or batch.is_transactional
-            if version < FIRST_V2_ONLY_VERSION:
-                continue
-            if found > 1 or batch.magic < 2:
-                raise KafkaError(
-                    ErrorCode.INVALID_RECORD,
-                    f"Produce requests with version {version} are only allowed to contain exactly one record batch per "
-                    "partition, of magic version 2",
-                )
-            if version < FIRST_ZSTD_VERSION and batch.compression_type == CompressionType.ZSTD:
-                raise KafkaError(
-                    ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
-                    f"Produce requests with version {version} are not allowed to use ZStandard compression",
-                )
-    except CorruptRecordError as error:
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
+    error = ErrorCode.NONE
+    for batch in batches(records):
+        found += 1
+        transactional = transactional or batch.is_transactional
+        if version < FIRST_V2_ONLY_VERSION:
+            continue
+        if found > 1 or batch.magic < 2:
+            error = ErrorCode.INVALID_RECORD
+        elif version < FIRST_ZSTD_VERSION and batch.compression_type == CompressionType.ZSTD:
+            error = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
     if not found and version >= FIRST_V2_ONLY_VERSION:
-        raise KafkaError(
-            ErrorCode.INVALID_RECORD,
-            f"Produce requests with version {version} must have at least one record batch per partition",
-        )
-    return records, transactional
+        error = ErrorCode.INVALID_RECORD
+    return records, transactional, error
 
 
 def _finish_unacknowledged(
@@ -138,60 +125,71 @@ def _finish_unacknowledged(
 def _response(
     broker: Services,
     ctx: RequestContext,
-    request: ProduceRequest,
     results: Mapping[TopicPartition, AppendResult],
     refused: Mapping[TopicPartition, ErrorCode],
 ) -> ProduceResponse:
+    """One answer a partition, however often it was named."""
     endpoints: dict[int, NodeEndpoint] = {}
-    topics = []
-    for topic in request.topic_data:
-        partitions = []
-        for part in topic.partition_data:
-            topic_partition = TopicPartition(topic.name, part.index)
-            result = results.get(topic_partition)
-            if result is None:
-                error = refused[topic_partition]
-                answer = PartitionProduceResponse(index=part.index, error_code=error, base_offset=-1)
-            else:
-                error = result.error
-                answer = PartitionProduceResponse(
-                    index=part.index,
-                    error_code=error,
-                    base_offset=result.base_offset,
-                    log_append_time_ms=result.log_append_time_ms,
-                    log_start_offset=result.log_start_offset,
-                    record_errors=[
-                        BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message)
-                        for index, message in result.record_errors
-                    ],
-                    error_message=result.error_message,
-                )
-            if error == ErrorCode.NOT_LEADER_OR_FOLLOWER and ctx.header.api_version >= FIRST_CURRENT_LEADER_VERSION:
-                leader = current_leader(broker, ctx, topic_partition)
-                answer.current_leader = LeaderIdAndEpoch(leader_id=leader.leader_id, leader_epoch=leader.leader_epoch)
-                if leader.node is not None:
-                    node = leader.node
-                    endpoints[node.broker_id] = NodeEndpoint(
-                        node_id=node.broker_id, host=node.host, port=node.port, rack=node.rack
-                    )
-            partitions.append(answer)
-        topics.append(TopicProduceResponse(name=topic.name, partition_responses=partitions))
-    return ProduceResponse(responses=topics, node_endpoints=list(endpoints.values()))
+    topics: dict[str, list[PartitionProduceResponse]] = {}
+    for topic_partition, result in results.items():
+        answer = PartitionProduceResponse(
+            index=topic_partition.partition,
+            error_code=result.error,
+            base_offset=result.base_offset,
+            log_append_time_ms=result.log_append_time_ms,
+            log_start_offset=result.log_start_offset,
+            error_message=result.error_message,
+        )
+        if result.record_errors:
+            answer.record_errors = [
+                BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message)
+                for index, message in result.record_errors
+            ]
+        if result.error == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            _name_leader(broker, ctx, topic_partition, answer, endpoints)
+        topics.setdefault(topic_partition.topic, []).append(answer)
+    for topic_partition, error in refused.items():
+        topics.setdefault(topic_partition.topic, []).append(_refusal(topic_partition.partition, error))
+    return ProduceResponse(
+        responses=[TopicProduceResponse(name=name, partition_responses=found) for name, found in topics.items()],
+        node_endpoints=list(endpoints.values()),
+    )
 
 
-def error_response(request: ProduceRequest, version: int, code: ErrorCode) -> ProduceResponse | None:
+def _name_leader(
+    broker: Services,
+    ctx: RequestContext,
+    topic_partition: TopicPartition,
+    answer: PartitionProduceResponse,
+    endpoints: dict[int, NodeEndpoint],
+) -> None:
+    if ctx.header.api_version < FIRST_CURRENT_LEADER_VERSION:
+        return
+    leader = current_leader(broker, ctx, topic_partition)
+    answer.current_leader = LeaderIdAndEpoch(leader_id=leader.leader_id, leader_epoch=leader.leader_epoch)
+    node = leader.node
+    if node is not None:
+        endpoints[node.broker_id] = NodeEndpoint(node_id=node.broker_id, host=node.host, port=node.port, rack=node.rack)
+
+
+def _refusal(index: int, code: ErrorCode, message: str | None = None) -> PartitionProduceResponse:
+    return PartitionProduceResponse(
+        index=index, error_code=code, base_offset=-1, log_start_offset=-1, error_message=message
+    )
+
+
+def error_response(
+    request: ProduceRequest, version: int, code: ErrorCode, message: str | None
+) -> ProduceResponse | None:
     """The same error for every partition; None with acks=0, which has no answer."""
     if request.acks == 0:
         return None
+    topics: dict[str, dict[int, PartitionProduceResponse]] = {}
+    for topic in request.topic_data:
+        for part in topic.partition_data:
+            topics.setdefault(topic.name, {})[part.index] = _refusal(part.index, code, message)
     return ProduceResponse(
         responses=[
-            TopicProduceResponse(
-                name=topic.name,
-                partition_responses=[
-                    PartitionProduceResponse(index=part.index, error_code=code, base_offset=-1)
-                    for part in topic.partition_data
-                ],
-            )
-            for topic in request.topic_data
+            TopicProduceResponse(name=name, partition_responses=list(found.values())) for name, found in topics.items()
         ]
     )

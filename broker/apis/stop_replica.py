@@ -77,7 +77,9 @@ def _states(request: StopReplicaRequest) -> dict[TopicPartition, StopReplicaPart
     return states
 
 
-def error_response(request: StopReplicaRequest, version: int, code: ErrorCode) -> StopReplicaResponse:
+def error_response(
+    request: StopReplicaRequest, version: int, code: ErrorCode, message: str | None
+) -> StopReplicaResponse:
     return StopReplicaResponse(
         error_code=code,
         partition_errors=[
