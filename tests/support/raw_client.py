@@ -24,8 +24,8 @@ class ConnectionClosedError(Exception):
 class RawClient:
     """One TCP connection to a broker."""
 
-    def __init__(self, host: str, port: int, client_id: str = CLIENT_ID) -> None:
-        self._socket = socket.create_connection((host, port), timeout=ANSWER_TIMEOUT_S)
+    def __init__(self, host: str, port: int, client_id: str = CLIENT_ID, timeout_s: float = ANSWER_TIMEOUT_S) -> None:
+        self._socket = socket.create_connection((host, port), timeout=timeout_s)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._client_id = client_id
         self._correlation_id = 0

@@ -1,0 +1,134 @@
+"""Our tidy: the rules of the house that no other tool checks."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+PACKAGES = ("broker", "controller", "coordinator", "protocol", "storage", "timer")
+MAX_LINES = 500
+MAX_FUNCTION_LINES = 90  # the rule is about 70; a flat table or a docstring may need the rest
+FORBIDDEN_NAMES = {"utils", "util", "helpers", "common", "misc"}
+
+# The places where a bug is caught so that the rest goes on, and nothing else catches everything for good.
+CATCHES_EVERYTHING = {
+    "broker/dispatch.py": "a bug in a handler: the request gets UNKNOWN_SERVER_ERROR, the others go on",
+    "broker/io_pool.py": "a bug in work of a thread: it is handed to the loop, where bugs are reported",
+    "controller/controller.py": "a bug in an event of the controller: logged, and the events after it are processed",
+    "timer/purgatory.py": "a bug in a waiting request: the others of its key are still looked at",
+    "timer/system_timer.py": "a bug in a task: the tasks after it still run",
+}
+
+# Modules without a unit test of their own, and why that is right.
+WITHOUT_UNIT_TEST: dict[str, str] = {
+    "protocol/messages": "declarations: every version of every message is held against Kafka's definitions",
+    "broker/apis": "handlers: the conformance transcripts compare their answers with Apache Kafka's",
+    "broker/config_keys": "a table, held against Apache Kafka's DescribeConfigs by a transcript",
+}
+
+
+def sources(*packages: str) -> Iterator[Path]:
+    for package in packages:
+        yield from sorted((REPOSITORY / package).rglob("*.py"))
+
+
+def relative(path: Path) -> str:
+    return str(path.relative_to(REPOSITORY))
+
+
+OURS = list(sources(*PACKAGES, "spark_jobs"))
+EVERYTHING = OURS + list(sources("tests"))
+
+
+def ids(paths: list[Path]) -> list[str]:
+    return [relative(path) for path in paths]
+
+
+def test_the_links_are_the_packages() -> None:
+    links = {path.name: path for path in (REPOSITORY / "src" / "odradek").iterdir() if path.is_symlink()}
+    assert set(links) == set(PACKAGES)
+    for name, link in links.items():
+        assert str(link.readlink()) == f"../../{name}"
+        assert (link / "__init__.py").is_file()
+
+
+@pytest.mark.parametrize("path", EVERYTHING, ids=ids(EVERYTHING))
+def test_a_module(path: Path) -> None:
+    """What holds for each file: a docstring, a size, a name, and nothing left over."""
+    text = path.read_text()
+    name = relative(path)
+    tree = ast.parse(text)
+    if text.strip() and not name.startswith("tests/unit/"):  # a unit test is named after what has the docstring
+        assert ast.get_docstring(tree), f"{name} has no module docstring"
+    lines = text.count("\n")
+    assert lines <= MAX_LINES, f"{name} has {lines} lines"
+    assert path.stem not in FORBIDDEN_NAMES, f"{name}: say what is in it"
+    leftover = re.search(r"\b(TO" + r"DO|FIX" + r"ME|X" + r"XX|HA" + r"CK)\b", text)
+    assert leftover is None, f"{name}: {leftover and leftover[0]}"
+
+
+@pytest.mark.parametrize("path", OURS, ids=ids(OURS))
+def test_functions_fit_on_a_screen(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            lines = (node.end_lineno or node.lineno) - node.lineno + 1
+            assert lines <= MAX_FUNCTION_LINES, f"{relative(path)}: {node.name} has {lines} lines"
+
+
+@pytest.mark.parametrize("path", OURS, ids=ids(OURS))
+def test_only_named_places_catch_everything(path: Path) -> None:
+    name = relative(path)
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ExceptHandler) and catches_everything(node):
+            assert name in CATCHES_EVERYTHING, f"{name}:{node.lineno} catches everything"
+
+
+def catches_everything(handler: ast.ExceptHandler) -> bool:
+    """Whether it takes any exception and does not raise it again when it has cleaned up."""
+    if isinstance(handler.body[-1], ast.Raise) and handler.body[-1].exc is None:
+        return False
+    types = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return any(t is None or (isinstance(t, ast.Name) and t.id in ("Exception", "BaseException")) for t in types)
+
+
+def test_nothing_is_excused_that_needs_no_excuse() -> None:
+    for name in CATCHES_EVERYTHING:
+        tree = ast.parse((REPOSITORY / name).read_text())
+        assert any(isinstance(node, ast.ExceptHandler) and catches_everything(node) for node in ast.walk(tree)), name
+    for name in WITHOUT_UNIT_TEST:
+        assert (REPOSITORY / name).exists(), name
+
+
+def has_logic(path: Path) -> bool:
+    """Whether a module does anything: it has a function with a body, or a method."""
+    return any(
+        isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) for node in ast.walk(ast.parse(path.read_text()))
+    )
+
+
+def is_excused(name: str) -> bool:
+    return any(name == excused or name.startswith(f"{excused}/") for excused in WITHOUT_UNIT_TEST)
+
+
+MODULES = [path for path in sources(*PACKAGES) if path.stem != "__init__" and not is_excused(relative(path))]
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if has_logic(path)], ids=relative)
+def test_a_module_has_its_unit_test(path: Path) -> None:
+    """tests/unit mirrors the packages: storage/segment.py is tested by tests/unit/storage/test_segment.py."""
+    mirror = REPOSITORY / "tests" / "unit" / path.relative_to(REPOSITORY).parent
+    assert list(mirror.glob(f"test_{path.stem}*.py")), f"no {relative(mirror)}/test_{path.stem}.py for {relative(path)}"
+
+
+def test_unit_tests_open_no_socket_and_do_not_sleep() -> None:
+    for path in sources("tests/unit"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                assert not {alias.name for alias in node.names} & {"socket"}, relative(path)
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                assert ast.unparse(node.func) != "time.sleep", f"{relative(path)}:{node.lineno}"
