@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from odradek.controller import znodes
 from odradek.controller.metadata_tree import Delete, TreeError, WatchEvent
-from odradek.controller.znodes import BadZnode
+from odradek.controller.znode_json import BadZnode
 
 if TYPE_CHECKING:
     from odradek.controller.metadata_client import MetadataClient

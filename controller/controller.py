@@ -1,30 +1,30 @@
 """The controller of a broker: it stands for election, and while it is elected it drives every partition of the cluster.
 
-One loop handles one event at a time, in the order of arrival, each to its end. That is the whole concurrency control:
-a handler may wait for the metadata tree, and nothing else of the controller runs meanwhile. Events come from watches,
-answers of brokers, timers and requests; `put` is all they do from outside.
+`ControllerEventManager` hands it one event at a time, in the order of arrival, each to its end. That is the whole
+concurrency control: a handler may wait for the metadata tree, and nothing else of the controller runs meanwhile. Events
+come from watches, answers of brokers, timers and requests; `put` is all they do from outside.
 
-Every broker has a controller, most of them idle. The active one has a `Controllership`, which holds all it knows. A
-write that is refused because its fencing token is stale (ControllerMoved) ends the event and leads to a look at who
-the controller is. When the session is lost, the queue is emptied and the broker resigns *before* a new session
-begins, then it registers again, under a new broker epoch, and stands for election.
+Every broker has a controller, most of them idle. The active one has a `Controllership`, which holds all it knows. A write
+that is refused because its fencing token is stale (ControllerMoved) ends the event and leads to a look at who the
+controller is. When the session is lost, the queue is emptied and the broker resigns *before* a new session begins; then
+it registers again, under a new broker epoch, and stands for election.
 
-Answers to kafka.controller.KafkaController and ControllerEventManager.
+Answers to kafka.controller.KafkaController.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
-from typing import TYPE_CHECKING, Final, Generic, TypeVar, assert_never
+from typing import TYPE_CHECKING, Final, assert_never
 
 from odradek.controller import alter_partition, broker_changes, failover, partition_reassignment, topic_changes, znodes
 from odradek.controller import events as ev
 from odradek.controller import replica_elections as elections
 from odradek.controller.controllership import ControllerConfig, Controllership
 from odradek.controller.election import delete_controller, register_controller
+from odradek.controller.event_manager import ControllerEventManager, FutureReply
 from odradek.controller.metadata_client import MetadataClient
 from odradek.controller.metadata_tree import (
     ConnectionLoss,
@@ -55,23 +55,6 @@ NO_CONTROLLER: Final = -1
 PRODUCER_IDS_BLOCK_SIZE: Final = 1000
 FIRST_LEADER_BALANCE_MS: Final = 5000
 
-T = TypeVar("T")
-
-
-class _Reply(Generic[T]):
-    """A future that may be answered after whoever waited for it has given up."""
-
-    def __init__(self, future: asyncio.Future[T]) -> None:
-        self._future = future
-
-    def set_result(self, result: T, /) -> None:
-        if not self._future.done():
-            self._future.set_result(result)
-
-    def set_exception(self, exception: BaseException, /) -> None:
-        if not self._future.done():
-            self._future.set_exception(exception)
-
 
 class Controller:
     """See the module. The coroutines named after requests raise KafkaError(NOT_CONTROLLER) on an idle controller."""
@@ -100,11 +83,7 @@ class Controller:
         self._session_id = tree.session_id
         self._term: Controllership | None = None
         self._balance_task: TimerTask | None = None
-        self._queue: deque[ev.ControllerEvent] = deque()
-        self._wake = asyncio.Event()
-        self._idle = asyncio.Event()
-        self._is_stopping = False
-        self._task: asyncio.Task[None] | None = None
+        self._events = ControllerEventManager(self._handle)
         tree.add_session_listener(self)
 
     @property
@@ -126,59 +105,43 @@ class Controller:
 
     async def start(self) -> None:
         """Begin to handle events. Returns when the first election is over."""
-        self._task = asyncio.get_running_loop().create_task(self._run(), name="controller")
+        self._events.start()
         self.put(ev.Startup())
         await self.settle()
 
     async def shutdown(self) -> None:
         """Finish the event at hand, drop the others and resign. Closing the tree lets another broker take over."""
-        self._is_stopping = True
-        self._clear_queue()
-        self._wake.set()
-        if self._task is not None:
-            await self._task
+        await self._events.close()
         self._resign()
 
     async def settle(self) -> None:
         """Wait until every event that has arrived is handled."""
-        while self._task is not None and not self._task.done() and (self._queue or not self._idle.is_set()):
-            await self._idle.wait()
-            await asyncio.sleep(0)
+        await self._events.settle()
 
     async def session_lost(self) -> None:
         """Implements SessionListener."""
-        self._clear_queue()
-        if self._task is None or self._is_stopping:
-            return
-        handled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.put(ev.Expire(_Reply(handled)))
-        await handled
+        self._events.clear()
+        if self._events.is_running:
+            handled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self.put(ev.Expire(FutureReply(handled)))
+            await handled
 
     def session_started(self) -> None:
         """Implements SessionListener."""
         self.put(ev.RegisterBrokerAndReelect())
 
     def put(self, event: ev.ControllerEvent) -> None:
-        if self._is_stopping:
-            ev.preempt(event)
-            return
-        self._queue.append(event)
-        self._idle.clear()
-        self._wake.set()
-
-    def _clear_queue(self) -> None:
-        while self._queue:
-            ev.preempt(self._queue.popleft())
+        self._events.put(event)
 
     # Requests of brokers and clients
 
     async def controlled_shutdown(self, broker_id: int, broker_epoch: int) -> list[TopicPartition]:
         """Move leadership off a broker; answers the partitions that it still leads."""
-        return await self._request(lambda reply: ev.ControlledShutdown(broker_id, broker_epoch, reply))
+        return await self._events.request(lambda reply: ev.ControlledShutdown(broker_id, broker_epoch, reply))
 
     async def alter_partition(self, request: AlterPartitionRequest, version: int) -> AlterPartitionResponse:
         try:
-            return await self._request(lambda reply: ev.AlterPartitionReceived(request, version, reply))
+            return await self._events.request(lambda reply: ev.AlterPartitionReceived(request, version, reply))
         except KafkaError as error:
             return AlterPartitionResponse(error_code=error.code)
 
@@ -187,22 +150,24 @@ class Controller:
     ) -> ev.ElectionResults:
         """Elect preferred or unclean leaders; the new leader of each partition, or why there is none."""
         trigger = ev.ElectionTrigger.ADMIN_CLIENT
-        return await self._request(lambda reply: ev.ReplicaLeaderElection(partitions, election_type, trigger, reply))
+        return await self._events.request(
+            lambda reply: ev.ReplicaLeaderElection(partitions, election_type, trigger, reply)
+        )
 
     async def allocate_producer_ids(self, broker_id: int, broker_epoch: int) -> ProducerIdsBlock:
-        return await self._request(lambda reply: ev.AllocateProducerIds(broker_id, broker_epoch, reply))
+        return await self._events.request(lambda reply: ev.AllocateProducerIds(broker_id, broker_epoch, reply))
 
     async def alter_partition_reassignments(
         self, targets: Mapping[TopicPartition, tuple[int, ...] | None]
     ) -> ev.ReassignmentResults:
         """Start or, with None as the target, cancel reassignments; None or the error of each."""
-        return await self._request(lambda reply: ev.ApiPartitionReassignment(targets, reply))
+        return await self._events.request(lambda reply: ev.ApiPartitionReassignment(targets, reply))
 
     async def list_partition_reassignments(
         self, partitions: frozenset[TopicPartition] | None
     ) -> Mapping[TopicPartition, ReplicaAssignment]:
         """Those of the partitions (of all, for None) that are being reassigned."""
-        return await self._request(lambda reply: ev.ListPartitionReassignments(partitions, reply))
+        return await self._events.request(lambda reply: ev.ListPartitionReassignments(partitions, reply))
 
     def enable_default_unclean_leader_election(self) -> None:
         self.put(ev.UncleanLeaderElectionEnable())
@@ -219,26 +184,7 @@ class Controller:
         self._broker_info = broker_info
         await update_broker(self.client, broker_info, self._clock)
 
-    async def _request(self, event_with: Callable[[_Reply[T]], ev.RequestEvent]) -> T:
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        event = event_with(_Reply(future))
-        if self._task is None:
-            ev.preempt(event)
-        else:
-            self.put(event)
-        return await future
-
-    # The loop
-
-    async def _run(self) -> None:
-        while True:
-            while not self._queue:
-                if self._is_stopping:
-                    return
-                self._idle.set()
-                self._wake.clear()
-                await self._wake.wait()
-            await self._handle(self._queue.popleft())
+    # Handling of events
 
     async def _handle(self, event: ev.ControllerEvent) -> None:
         try:

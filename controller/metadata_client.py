@@ -18,6 +18,7 @@ from odradek.controller.metadata_tree import (
     BadVersion,
     Check,
     Create,
+    CreateMode,
     DataAndStat,
     Delete,
     Exists,
@@ -253,6 +254,12 @@ class MetadataClient:
     async def datas(self, paths: Sequence[str]) -> list[bytes | None]:
         """The data of several nodes; None for those that are gone."""
         return [None if node is None else node.data for node in await self._get_all(paths)]
+
+    async def propagate_log_dir_event(self, broker_id: int) -> None:
+        """Tell the controller that a log directory of a broker failed."""
+        path = f"{znodes.LOG_DIR_EVENT_NOTIFICATION}/{znodes.LOG_DIR_EVENT_PREFIX}"
+        data = znodes.encode_log_dir_event(broker_id)
+        await self.tree.run(Create(path, data, CreateMode.PERSISTENT_SEQUENTIAL))
 
     async def delete_children(self, path: str, names: Iterable[str], epoch_zk_version: int) -> None:
         await self._delete_all([f"{path}/{name}" for name in names], epoch_zk_version)

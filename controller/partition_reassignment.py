@@ -33,7 +33,7 @@ from odradek.controller.partition_states import PartitionState, StateChangeFaile
 from odradek.controller.reassignment import ReplicaAssignment
 from odradek.controller.replica import PartitionAndReplica
 from odradek.controller.replica_states import ReplicaState
-from odradek.controller.znodes import BadZnode
+from odradek.controller.znode_json import BadZnode
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:

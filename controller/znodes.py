@@ -11,16 +11,26 @@ Answers to kafka.zk.ZkData.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias, cast
-from urllib.parse import quote, unquote_plus
+from typing import Final, cast
 
 from odradek.controller.broker_info import Broker, BrokerInfo, EndPoint, SecurityProtocol
 from odradek.controller.leader_and_isr import LeaderAndIsr, LeaderIsrAndControllerEpoch, LeaderRecoveryState
 from odradek.controller.reassignment import ReplicaAssignment
+from odradek.controller.znode_json import (
+    BadZnode,
+    Json,
+    encode,
+    int_in,
+    ints,
+    json_object,
+    list_in,
+    parse,
+    partition_in,
+    str_in,
+)
 from odradek.protocol.primitives import uuid_from_text, uuid_to_text
 from odradek.protocol.topic_partition import TopicPartition
 
@@ -64,12 +74,6 @@ PERSISTENT_PATHS: Final = (
 DEFAULT_ENTITY: Final = "<default>"
 
 _END_POINT = re.compile(r"([^:]+)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
-
-_Json: TypeAlias = "dict[str, _Json] | list[_Json] | str | int | float | bool | None"
-
-
-class BadZnode(Exception):
-    """A node's bytes are not what they must be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,15 +140,15 @@ def sequence_number(name: str, prefix: str) -> int:
 
 
 def encode_controller(broker_id: int, timestamp_ms: int) -> bytes:
-    return _encode(
+    return encode(
         {"version": 2, "brokerid": broker_id, "timestamp": str(timestamp_ms), "kraftControllerEpoch": -1},
     )
 
 
 def decode_controller(data: bytes | None) -> tuple[int, int]:
     """The controller's broker id and its KRaft epoch (-1 for a ZooKeeper controller)."""
-    node = _object(data, CONTROLLER)
-    return _int(node, "brokerid"), _int(node, "kraftControllerEpoch", -1)
+    node = json_object(data, CONTROLLER)
+    return int_in(node, "brokerid"), int_in(node, "kraftControllerEpoch", -1)
 
 
 def encode_controller_epoch(epoch: int) -> bytes:
@@ -159,19 +163,19 @@ def decode_controller_epoch(data: bytes | None) -> int:
 
 
 def encode_cluster_id(cluster_id: str) -> bytes:
-    return _encode({"version": "1", "id": cluster_id})
+    return encode({"version": "1", "id": cluster_id})
 
 
 def decode_cluster_id(data: bytes | None) -> str:
-    return _str(_object(data, CLUSTER_ID), "id")
+    return str_in(json_object(data, CLUSTER_ID), "id")
 
 
 def encode_broker(info: BrokerInfo, timestamp_ms: int) -> bytes:
     """A registration, version 5. `host` and `port` are those of the first plaintext endpoint, for very old readers."""
     broker = info.broker
     plaintext = next((p for p in broker.end_points if p.security_protocol is SecurityProtocol.PLAINTEXT), None)
-    protocols: dict[str, _Json] = {p.listener_name: p.security_protocol.name for p in broker.end_points}
-    node: dict[str, _Json] = {
+    protocols: dict[str, Json] = {p.listener_name: p.security_protocol.name for p in broker.end_points}
+    node: dict[str, Json] = {
         "features": {},
         "listener_security_protocol_map": protocols,
         "endpoints": [point.connection_string for point in broker.end_points],
@@ -183,27 +187,29 @@ def encode_broker(info: BrokerInfo, timestamp_ms: int) -> bytes:
     }
     if broker.rack is not None:
         node = {**dict(list(node.items())[:3]), "rack": broker.rack, **dict(list(node.items())[3:])}
-    return _encode(node)
+    return encode(node)
 
 
 def decode_broker(broker_id: int, data: bytes | None) -> BrokerInfo:
     """Any version of a registration; raises BadZnode for one that names no place to connect to."""
     path = broker_id_path(broker_id)
-    node = _object(data, path)
-    version = _int(node, "version")
+    node = json_object(data, path)
+    version = int_in(node, "version")
     if version < 1:
         raise BadZnode(f"Unsupported version of broker registration: {data!r}")
     if version == 1:
         protocol = SecurityProtocol.PLAINTEXT
-        end_points: tuple[EndPoint, ...] = (EndPoint(_str(node, "host"), _int(node, "port"), protocol.name, protocol),)
+        end_points: tuple[EndPoint, ...] = (
+            EndPoint(str_in(node, "host"), int_in(node, "port"), protocol.name, protocol),
+        )
     else:
         protocols = node.get("listener_security_protocol_map")
         names = cast("dict[str, str]", protocols) if isinstance(protocols, dict) else {}
-        end_points = tuple(_end_point(str(text), names, path) for text in _list(node, "endpoints"))
+        end_points = tuple(_end_point(str(text), names, path) for text in list_in(node, "endpoints"))
     rack = node.get("rack")
     return BrokerInfo(
         broker=Broker(broker_id, end_points, rack if isinstance(rack, str) else None),
-        jmx_port=_int(node, "jmx_port", -1),
+        jmx_port=int_in(node, "jmx_port", -1),
     )
 
 
@@ -219,20 +225,20 @@ def _end_point(text: str, protocols: Mapping[str, str], path: str) -> EndPoint:
 
 
 def encode_topic(topic_id: bytes | None, assignment: Mapping[int, ReplicaAssignment]) -> bytes:
-    def listed(replicas_of: Mapping[int, tuple[int, ...]]) -> dict[str, _Json]:
+    def listed(replicas_of: Mapping[int, tuple[int, ...]]) -> dict[str, Json]:
         return {str(partition): list(replicas_of[partition]) for partition in sorted(replicas_of)}
 
-    node: dict[str, _Json] = {"partitions": listed({p: a.replicas for p, a in assignment.items()})}
+    node: dict[str, Json] = {"partitions": listed({p: a.replicas for p, a in assignment.items()})}
     if topic_id is not None:
         node["topic_id"] = uuid_to_text(topic_id)
     node["adding_replicas"] = listed({p: a.adding_replicas for p, a in assignment.items() if a.adding_replicas})
     node["removing_replicas"] = listed({p: a.removing_replicas for p, a in assignment.items() if a.removing_replicas})
     node["version"] = 3
-    return _encode(node)
+    return encode(node)
 
 
 def decode_topic(topic: str, data: bytes | None) -> TopicIdReplicaAssignment:
-    node = _parse(data)
+    node = parse(data)
     if not isinstance(node, dict):
         return TopicIdReplicaAssignment(topic, None)
     path = topic_path(topic)
@@ -242,7 +248,7 @@ def decode_topic(topic: str, data: bytes | None) -> TopicIdReplicaAssignment:
         if not isinstance(lists, dict):
             return {}
         try:
-            return {int(partition): _ints(replicas) for partition, replicas in lists.items()}
+            return {int(partition): ints(replicas) for partition, replicas in lists.items()}
         except (TypeError, ValueError) as error:
             raise BadZnode(f"{path} has malformed {key}: {data!r}") from error
 
@@ -263,7 +269,7 @@ def decode_topic(topic: str, data: bytes | None) -> TopicIdReplicaAssignment:
 
 def encode_partition_state(state: LeaderIsrAndControllerEpoch) -> bytes:
     leadership = state.leader_and_isr
-    node: dict[str, _Json] = {
+    node: dict[str, Json] = {
         "controller_epoch": state.controller_epoch,
         "leader": leadership.leader,
         "version": 1,
@@ -272,35 +278,35 @@ def encode_partition_state(state: LeaderIsrAndControllerEpoch) -> bytes:
         node["leader_recovery_state"] = int(leadership.leader_recovery_state)
     node["leader_epoch"] = leadership.leader_epoch
     node["isr"] = list(leadership.isr)
-    return _encode(node)
+    return encode(node)
 
 
 def decode_partition_state(data: bytes | None, version: int) -> LeaderIsrAndControllerEpoch | None:
     """A partition's leadership; the version of the node is its partition epoch."""
-    node = _parse(data)
+    node = parse(data)
     if not isinstance(node, dict):
         return None
     try:
-        recovery_state = LeaderRecoveryState(_int(node, "leader_recovery_state", 0))
-        isr = _ints(_list(node, "isr"))
+        recovery_state = LeaderRecoveryState(int_in(node, "leader_recovery_state", 0))
+        isr = ints(list_in(node, "isr"))
     except (TypeError, ValueError) as error:
         raise BadZnode(f"malformed partition state: {data!r}") from error
     leadership = LeaderAndIsr(
-        leader=_int(node, "leader"),
+        leader=int_in(node, "leader"),
         isr=isr,
-        leader_epoch=_int(node, "leader_epoch"),
+        leader_epoch=int_in(node, "leader_epoch"),
         leader_recovery_state=recovery_state,
         partition_epoch=version,
     )
-    return LeaderIsrAndControllerEpoch(leadership, _int(node, "controller_epoch"))
+    return LeaderIsrAndControllerEpoch(leadership, int_in(node, "controller_epoch"))
 
 
 def encode_entity_config(config: Mapping[str, str]) -> bytes:
-    return _encode({"version": 1, "config": dict(sorted(config.items()))})
+    return encode({"version": 1, "config": dict(sorted(config.items()))})
 
 
 def decode_entity_config(data: bytes | None) -> dict[str, str]:
-    node = _parse(data)
+    node = parse(data)
     config = node.get("config") if isinstance(node, dict) else None
     if not isinstance(config, dict):
         return {}
@@ -310,20 +316,20 @@ def decode_entity_config(data: bytes | None) -> dict[str, str]:
 
 
 def encode_config_change(entity_path: str) -> bytes:
-    return _encode({"version": 2, "entity_path": entity_path})
+    return encode({"version": 2, "entity_path": entity_path})
 
 
 def decode_config_change(data: bytes | None) -> str:
     """The entity path that changed. Version 1 named the type and the entity apart, and knew topics and clients only."""
-    node = _object(data, CONFIG_CHANGES)
-    match _int(node, "version", 2):
+    node = json_object(data, CONFIG_CHANGES)
+    match int_in(node, "version", 2):
         case 1:
-            entity_type = _str(node, "entity_type")
+            entity_type = str_in(node, "entity_type")
             if entity_type not in ("topics", "clients"):
                 raise BadZnode(f"a version 1 config change cannot be about {entity_type}: {data!r}")
-            return f"{entity_type}/{_str(node, 'entity_name')}"
+            return f"{entity_type}/{str_in(node, 'entity_name')}"
         case 2:
-            entity_path = _str(node, "entity_path")
+            entity_path = str_in(node, "entity_path")
             if "/" not in entity_path:
                 raise BadZnode(f"malformed entity path in a config change: {data!r}")
             return entity_path
@@ -333,23 +339,23 @@ def decode_config_change(data: bytes | None) -> str:
 
 def encode_feature() -> bytes:
     """Enabled and empty: brokers in ZooKeeper mode finalise no features."""
-    return _encode({"features": {}, "version": 2, "status": 1})
+    return encode({"features": {}, "version": 2, "status": 1})
 
 
 def decode_feature(data: bytes | None) -> tuple[int, dict[str, int]]:
     """The status (1 is enabled) and the finalised versions by feature."""
-    node = _object(data, FEATURE)
+    node = json_object(data, FEATURE)
     features = node.get("features")
     levels: dict[str, int] = {}
     for name, value in features.items() if isinstance(features, dict) else ():
         level = value.get("max_version_level") if isinstance(value, dict) else value
         if isinstance(level, int):
             levels[name] = level
-    return _int(node, "status"), levels
+    return int_in(node, "status"), levels
 
 
 def encode_producer_ids_block(block: ProducerIdsBlock) -> bytes:
-    return _encode(
+    return encode(
         {
             "version": 1,
             "broker": block.broker,
@@ -360,27 +366,29 @@ def encode_producer_ids_block(block: ProducerIdsBlock) -> bytes:
 
 
 def decode_producer_ids_block(data: bytes | None) -> ProducerIdsBlock:
-    node = _object(data, LATEST_PRODUCER_ID_BLOCK)
+    node = json_object(data, LATEST_PRODUCER_ID_BLOCK)
     try:
-        return ProducerIdsBlock(_int(node, "broker"), int(_str(node, "block_start")), int(_str(node, "block_end")))
+        return ProducerIdsBlock(
+            int_in(node, "broker"), int(str_in(node, "block_start")), int(str_in(node, "block_end"))
+        )
     except ValueError as error:
         raise BadZnode(f"{LATEST_PRODUCER_ID_BLOCK} holds {data!r}") from error
 
 
 def encode_partitions(partitions: Iterable[TopicPartition]) -> bytes:
     """The list in ISR change notifications and in the preferred replica election."""
-    return _encode({"version": 1, "partitions": [{"topic": p.topic, "partition": p.partition} for p in partitions]})
+    return encode({"version": 1, "partitions": [{"topic": p.topic, "partition": p.partition} for p in partitions]})
 
 
 def decode_partitions(data: bytes | None) -> tuple[TopicPartition, ...]:
-    node = _parse(data)
+    node = parse(data)
     if not isinstance(node, dict):
         return ()
-    return tuple(_partition(item) for item in _list(node, "partitions"))
+    return tuple(partition_in(item) for item in list_in(node, "partitions"))
 
 
 def encode_reassignment(targets: Mapping[TopicPartition, Iterable[int]]) -> bytes:
-    return _encode(
+    return encode(
         {
             "version": 1,
             "partitions": [
@@ -392,84 +400,36 @@ def encode_reassignment(targets: Mapping[TopicPartition, Iterable[int]]) -> byte
 
 
 def decode_reassignment(data: bytes | None) -> dict[TopicPartition, tuple[int, ...]]:
-    node = _object(data, REASSIGN_PARTITIONS)
+    node = json_object(data, REASSIGN_PARTITIONS)
     targets: dict[TopicPartition, tuple[int, ...]] = {}
-    for item in _list(node, "partitions"):
-        partition = _partition(item)
+    for item in list_in(node, "partitions"):
+        partition = partition_in(item)
         try:
-            targets[partition] = _ints(_list(cast("dict[str, _Json]", item), "replicas"))
+            targets[partition] = ints(list_in(cast("dict[str, Json]", item), "replicas"))
         except (TypeError, ValueError) as error:
             raise BadZnode(f"malformed replicas of {partition}: {data!r}") from error
     return targets
 
 
+def encode_log_dir_event(broker_id: int) -> bytes:
+    """A log directory of the broker failed; there is no other kind of event."""
+    return encode({"version": 1, "broker": broker_id, "event": 1})
+
+
 def decode_log_dir_event(data: bytes | None) -> int | None:
     """The broker that lost a log directory."""
-    node = _parse(data)
-    return _int(node, "broker") if isinstance(node, dict) else None
+    node = parse(data)
+    return int_in(node, "broker") if isinstance(node, dict) else None
 
 
 def sanitize(name: str) -> str:
     """A user, client or token name as a node name: percent-encoded, as Kafka's Sanitizer does it."""
+    from urllib.parse import quote
+
     return quote(name, safe="-._").replace("~", "%7E")
 
 
 def desanitize(name: str) -> str:
+    from urllib.parse import unquote_plus
+
     return unquote_plus(name)
-
-
-# JSON
-
-
-def _encode(node: dict[str, _Json]) -> bytes:
-    return json.dumps(node, separators=(",", ":"), ensure_ascii=False).encode()
-
-
-def _parse(data: bytes | None) -> _Json:
-    """The JSON value, or None for what is no JSON."""
-    if not data:
-        return None
-    try:
-        return cast("_Json", json.loads(data))
-    except ValueError:
-        return None
-
-
-def _object(data: bytes | None, path: str) -> dict[str, _Json]:
-    node = _parse(data)
-    if not isinstance(node, dict):
-        raise BadZnode(f"{path} holds no JSON object: {data!r}")
-    return node
-
-
-def _int(node: Mapping[str, _Json], key: str, default: int | None = None) -> int:
-    value = node.get(key, default)
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise BadZnode(f"{key} is {value!r}, not a number")
-    return value
-
-
-def _str(node: Mapping[str, _Json], key: str) -> str:
-    value = node.get(key)
-    if not isinstance(value, str):
-        raise BadZnode(f"{key} is {value!r}, not a string")
-    return value
-
-
-def _list(node: Mapping[str, _Json], key: str) -> list[_Json]:
-    value = node.get(key)
-    if not isinstance(value, list):
-        raise BadZnode(f"{key} is {value!r}, not a list")
-    return value
-
-
-def _ints(value: _Json) -> tuple[int, ...]:
-    if not isinstance(value, list) or not all(isinstance(item, int) for item in value):
-        raise TypeError(f"{value!r} is no list of numbers")
-    return tuple(cast("list[int]", value))
-
-
-def _partition(item: _Json) -> TopicPartition:
-    if not isinstance(item, dict):
-        raise BadZnode(f"{item!r} is no partition")
-    return TopicPartition(_str(item, "topic"), _int(item, "partition"))

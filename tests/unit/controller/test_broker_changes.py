@@ -155,9 +155,7 @@ async def test_replicas_on_a_failed_log_directory_go_offline() -> None:
         await three_brokers(cluster)
         failed = TopicPartition("t", 0)
         cluster.brokers[1].storage_errors.add(failed)
-        path = f"{znodes.LOG_DIR_EVENT_NOTIFICATION}/{znodes.LOG_DIR_EVENT_PREFIX}"
-        event = b'{"version":1,"broker":1,"event":1}'
-        await cluster.client.tree.run(Create(path, event, CreateMode.PERSISTENT_SEQUENTIAL))
+        await cluster.client.propagate_log_dir_event(1)
         await cluster.settle()
         assert await cluster.state("t", 0) == (2, (2, 0), 1, 1)
         assert (await cluster.state("t", 1))[1] == (2, 0, 1)

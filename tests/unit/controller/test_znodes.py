@@ -10,7 +10,8 @@ from odradek.controller import znodes
 from odradek.controller.broker_info import Broker, BrokerInfo, EndPoint, SecurityProtocol
 from odradek.controller.leader_and_isr import LeaderAndIsr, LeaderIsrAndControllerEpoch, LeaderRecoveryState
 from odradek.controller.reassignment import ReplicaAssignment
-from odradek.controller.znodes import BadZnode, ProducerIdsBlock, TopicIdReplicaAssignment
+from odradek.controller.znode_json import BadZnode
+from odradek.controller.znodes import ProducerIdsBlock, TopicIdReplicaAssignment
 from odradek.protocol.topic_partition import TopicPartition
 
 TOPIC_ID = bytes(range(16))
