@@ -44,6 +44,8 @@ EMBEDDED_METADATA_DEFAULTS: Final[Mapping[str, str]] = {
 }
 """What a broker without ZooKeeper takes for keys that are not set."""
 
+NOT_ENFORCED: Final = ("max.connection.creation.rate", "queued.max.request.bytes")
+
 _TYPED_ATTRIBUTES: Final = {name.replace("_", "."): name for name in BrokerConfigValues.__annotations__}
 
 
@@ -114,6 +116,11 @@ class BrokerConfig(BrokerConfigValues):
     def unknown_keys(self) -> list[str]:
         """Settings that no key of the table claims; `listener.name.` prefixes are looked through."""
         return sorted(name for name in self._explicit if self._type_of(name) is None)
+
+    @property
+    def ineffective_keys(self) -> list[str]:
+        """Limits that somebody has set and that are not enforced yet: to be told, because they are meant to protect."""
+        return [name for name in NOT_ENFORCED if name in self._explicit]
 
     def is_explicit(self, name: str) -> bool:
         """Whether somebody has set the key, rather than a default of any kind."""

@@ -127,6 +127,11 @@ def test_unknown_keys_are_told_and_listener_prefixes_are_known() -> None:
     assert BrokerConfig(settings).unknown_keys == ["log.segement.bytes"]
 
 
+def test_limits_that_are_not_enforced_are_told_if_somebody_set_them() -> None:
+    assert BrokerConfig({}).ineffective_keys == []
+    assert BrokerConfig({"max.connection.creation.rate": "5"}).ineffective_keys == ["max.connection.creation.rate"]
+
+
 # -- refusals
 
 
