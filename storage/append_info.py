@@ -42,6 +42,11 @@ class LogAppendInfo:
     """`flush.messages` asks for an fsync before the append counts: answer from
     `UnifiedLog.when_flushed(last_offset + 1)`. The append itself does not wait, for an fsync would stall the loop."""
 
+    @classmethod
+    def of_nothing(cls, log_start_offset: int) -> LogAppendInfo:
+        """There was no whole batch in what was sent."""
+        return cls(first_offset=-1, last_offset=-1, max_timestamp=-1, log_start_offset=log_start_offset)
+
 
 class UnexpectedAppendOffsetError(KafkaError):
     """A follower was given records that begin below its log end."""

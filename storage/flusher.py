@@ -94,6 +94,11 @@ class LogFlusher:
         # What waited for the removed records will not get them; their append is answered by the replica manager.
         self._release(offset, None, include_beyond=True)
 
+    def restarted_at(self, offset: int) -> None:
+        """The log is empty and begins at `offset`: there is nothing left that could be lost."""
+        self.truncated_to(offset)
+        self.recovery_point = self._requested = offset
+
     def _pump(self) -> None:
         if self._in_flight or self._requested <= self.recovery_point:
             return

@@ -80,7 +80,9 @@ class LogManager:
         self._high_watermarks: dict[TopicPartition, int] = {}
         self._preferred_dirs: dict[TopicPartition, str] = {}
         self._stopped = False
+        self.logs_at_once = _LOGS_AT_ONCE
         self._are_dirs_taken = False
+        self._is_started = False
 
     # -- finding ----------------------------------------------------------------------------------------
 
@@ -133,7 +135,6 @@ class LogManager:
         """Load what is in the directories, after locking them. Raises LogDirError when none is usable."""
         for topic, overrides in (topic_overrides or {}).items():
             self._topic_overrides[topic] = dict(overrides)
-        is_started = False
         try:
             self.lock_dirs()
             for log_dir in self.live_log_dirs:
@@ -142,9 +143,9 @@ class LogManager:
                 except OSError as error:
                     log_dir.fail("Error while loading logs", error)
             self._require_a_live_dir()
-            is_started = True
+            self._is_started = True
         finally:
-            if not is_started:
+            if not self._is_started:
                 self._abandon()
 
     def lock_dirs(self) -> None:
@@ -427,10 +428,10 @@ class LogManager:
         remaining = self.all_logs()
 
         def visit_some() -> None:
-            for log in remaining[-_LOGS_AT_ONCE:]:
+            for log in remaining[-self.logs_at_once :]:
                 if log.log_dir.is_online and not log.is_closed:
                     work(log)
-            del remaining[-_LOGS_AT_ONCE:]
+            del remaining[-self.logs_at_once :]
             if remaining and not self._stopped:
                 self.environment.timer.schedule(1, visit_some)
 
@@ -475,6 +476,10 @@ class LogManager:
     def shutdown(self) -> None:
         """Flush and close everything and say so on the disk. Waits: the loop is done serving."""
         if self._stopped:
+            return
+        if not self._is_started:
+            # What has not been loaded must not be declared clean, nor its checkpoints be replaced by empty ones.
+            self._abandon()
             return
         self._stopped = True
         for log_dir in self.live_log_dirs:

@@ -19,16 +19,22 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.records.errors import CorruptRecordError
 from odradek.protocol.records.layout import MAGIC_V2
-from odradek.storage import checkpoints, log_files, retention
-from odradek.storage.append_info import AppendOrigin, LogAppendInfo, UnexpectedAppendOffsetError
+from odradek.storage import checkpoints, log_files
+from odradek.storage.append_info import AppendOrigin, LogAppendInfo
 from odradek.storage.fetch_data import FetchDataInfo, FetchIsolation
 from odradek.storage.flusher import LogFlusher
 from odradek.storage.offset_lookup import lookup_by_timestamp
 from odradek.storage.offsets import LogOffsetMetadata, TimestampAndOffset
 from odradek.storage.producer_checks import ProducerChecks
-from odradek.storage.producer_recovery import rebuild_producer_state
 from odradek.storage.segment import MAX_RELATIVE_OFFSET, AppendedBatch
-from odradek.storage.validator import ValidationRules, analyze, validate_and_assign
+from odradek.storage.segment_deletion import delete_old_segments
+from odradek.storage.truncation import truncate_fully_and_start_at, truncate_to
+from odradek.storage.validator import (
+    ValidationRules,
+    analyze,
+    check_replicated_offsets,
+    validate_and_assign,
+)
 from odradek.storage.watermarks import Watermarks
 
 if TYPE_CHECKING:
@@ -48,7 +54,6 @@ if TYPE_CHECKING:
     from odradek.storage.segments import LogSegments
     from odradek.storage.validator import ValidatedBatch
 
-_NOTHING_APPENDED: Final = -1
 DELETE_TO_HIGH_WATERMARK: Final = -1
 
 logger = logging.getLogger(__name__)
@@ -69,7 +74,7 @@ class UnifiedLog:
         topic_id: bytes | None,
         environment: Environment,
     ) -> None:
-        self._local = local_log
+        self.local_log = local_log
         self.log_dir = log_dir
         self.topic_id = topic_id
         self.leader_epochs = leader_epochs
@@ -78,7 +83,7 @@ class UnifiedLog:
         self._checks = ProducerChecks(producers, transaction_verification=environment.transaction_verification)
         self._environment = environment
         self._clock = environment.clock
-        self._flusher = LogFlusher(
+        self.flusher = LogFlusher(
             local_log.dir, local_log.segments, recovery_point, environment, self._on_flush_failure
         )
         self._rules = self._rules_of(local_log.config)
@@ -92,43 +97,43 @@ class UnifiedLog:
 
     @property
     def topic_partition(self) -> TopicPartition:
-        return self._local.topic_partition
+        return self.local_log.topic_partition
 
     @property
     def dir(self) -> str:
-        return self._local.dir
+        return self.local_log.dir
 
     @property
     def config(self) -> LogConfig:
-        return self._local.config
+        return self.local_log.config
 
     @property
     def segments(self) -> LogSegments:
-        return self._local.segments
+        return self.local_log.segments
 
     @property
     def log_end_offset(self) -> int:
-        return self._local.log_end_offset
+        return self.local_log.log_end_offset
 
     @property
     def log_end_offset_metadata(self) -> LogOffsetMetadata:
-        return self._local.end_offset_metadata
+        return self.local_log.end_offset_metadata
 
     @property
     def recovery_point(self) -> int:
-        return self._flusher.recovery_point
+        return self.flusher.recovery_point
 
     @property
     def last_flushed_ms(self) -> int:
-        return self._flusher.last_flushed_ms
+        return self.flusher.last_flushed_ms
 
     @property
     def unflushed_messages(self) -> int:
-        return self._local.log_end_offset - self._flusher.recovery_point
+        return self.local_log.log_end_offset - self.flusher.recovery_point
 
     @property
     def size(self) -> int:
-        return self._local.segments.size_in_bytes
+        return self.local_log.segments.size_in_bytes
 
     @property
     def latest_epoch(self) -> int:
@@ -140,7 +145,7 @@ class UnifiedLog:
 
     @property
     def is_future(self) -> bool:
-        return self._local.dir.endswith(log_files.FUTURE_DIR_SUFFIX)
+        return self.local_log.dir.endswith(log_files.FUTURE_DIR_SUFFIX)
 
     # -- watermarks ------------------------------------------------------------------------------------
 
@@ -193,18 +198,13 @@ class UnifiedLog:
         try:
             found = analyze(records, self._rules, origin)
             if not found:
-                return LogAppendInfo(
-                    first_offset=_NOTHING_APPENDED,
-                    last_offset=_NOTHING_APPENDED,
-                    max_timestamp=-1,
-                    log_start_offset=self.log_start_offset,
-                )
+                return LogAppendInfo.of_nothing(self.log_start_offset)
             now_ms = self._clock.time_ms()
             batch = validate_and_assign(
                 found,
                 self._rules,
                 origin,
-                next_offset=self._local.log_end_offset,
+                next_offset=self.local_log.log_end_offset,
                 leader_epoch=leader_epoch,
                 now_ms=now_ms,
             )
@@ -222,7 +222,7 @@ class UnifiedLog:
         verification_guard: object | None,
         now_ms: int,
     ) -> LogAppendInfo:
-        local = self._local
+        local = self.local_log
         batch, parts, size, first_offset, last_offset, max_timestamp, log_append_time = validated
         if leader_epoch != self.leader_epochs.latest_epoch:
             self.leader_epochs.assign(leader_epoch, first_offset)
@@ -247,9 +247,9 @@ class UnifiedLog:
         self.producers.map_end_offset = last_offset + 1
         self.watermarks.update_first_unstable()
         config = local.config
-        flush_required = local.log_end_offset - self._flusher.recovery_point >= config.flush_messages
+        flush_required = local.log_end_offset - self.flusher.recovery_point >= config.flush_messages
         if flush_required:
-            self._flusher.flush(local.log_end_offset)
+            self.flusher.flush(local.log_end_offset)
         return LogAppendInfo(
             first_offset=first_offset,
             last_offset=last_offset,
@@ -271,12 +271,7 @@ class UnifiedLog:
         try:
             found = analyze(records, self._rules, AppendOrigin.REPLICATION)
             if not found:
-                return LogAppendInfo(
-                    first_offset=_NOTHING_APPENDED,
-                    last_offset=_NOTHING_APPENDED,
-                    max_timestamp=-1,
-                    log_start_offset=self.log_start_offset,
-                )
+                return LogAppendInfo.of_nothing(self.log_start_offset)
             return self._append_replicated(found)
         except CorruptRecordError as error:
             raise KafkaError(ErrorCode(error.error_code), str(error)) from error
@@ -284,8 +279,8 @@ class UnifiedLog:
             self._fail("appending records", error)
 
     def _append_replicated(self, found: list[AnyBatch]) -> LogAppendInfo:
-        local = self._local
-        self._check_offsets_continue(found)
+        local = self.local_log
+        check_replicated_offsets(found, local.log_end_offset, local.topic_partition, self.log_start_offset)
         for batch in found:
             if batch.magic < MAGIC_V2:
                 self.leader_epochs.clear()
@@ -310,7 +305,7 @@ class UnifiedLog:
         self.watermarks.update_first_unstable()
         flush_required = self.unflushed_messages >= local.config.flush_messages
         if flush_required:
-            self._flusher.flush(local.log_end_offset)
+            self.flusher.flush(local.log_end_offset)
         first_offset = found[0].base_offset if has_first_offset else found[0].last_offset
         return LogAppendInfo(
             first_offset=first_offset,
@@ -325,31 +320,8 @@ class UnifiedLog:
             flush_required=flush_required,
         )
 
-    def _check_offsets_continue(self, found: list[AnyBatch]) -> None:
-        last_offset = -1
-        for batch in found:
-            if batch.last_offset <= last_offset:
-                raise KafkaError(
-                    ErrorCode.UNKNOWN_SERVER_ERROR,
-                    f"Out of order offsets found in append to {self.topic_partition}: "
-                    f"{[other.last_offset for other in found]}",
-                )
-            last_offset = batch.last_offset
-        first = found[0]
-        is_exact = first.magic >= MAGIC_V2
-        offset = first.base_offset if is_exact else first.last_offset
-        if offset < self._local.log_end_offset:
-            which = "First offset" if is_exact else "Last offset of the first batch"
-            raise UnexpectedAppendOffsetError(
-                f"Unexpected offset in append to {self.topic_partition}. {which} {offset} is less than the next "
-                f"offset {self._local.log_end_offset}. Last offset in append: {last_offset}. "
-                f"Log start offset = {self.log_start_offset}",
-                first.base_offset,
-                last_offset,
-            )
-
     def _check_segment_size(self, size: int) -> None:
-        limit = self._local.config.segment_bytes
+        limit = self.local_log.config.segment_bytes
         if size > limit:
             raise KafkaError(
                 ErrorCode.RECORD_LIST_TOO_LARGE,
@@ -390,8 +362,8 @@ class UnifiedLog:
     def _maybe_roll(
         self, size: int, first_offset: int, last_offset: int, max_timestamp: int, now_ms: int
     ) -> LogSegment:
-        segment = self._local.segments.active
-        if segment.should_roll(self._local.config, size, last_offset, max_timestamp, now_ms):
+        segment = self.local_log.segments.active
+        if segment.should_roll(self.local_log.config, size, last_offset, max_timestamp, now_ms):
             return self._roll(first_offset)
         return segment
 
@@ -403,14 +375,14 @@ class UnifiedLog:
             self._fail("rolling a segment", error)
 
     def _roll(self, expected_offset: int) -> LogSegment:
-        segment = self._local.roll(expected_offset)
+        segment = self.local_log.roll(expected_offset)
         # The snapshot at a segment's base makes truncation to it cheap. It reaches the disk with the flush below.
         self.producers.map_end_offset = segment.base_offset
         snapshot = self.producers.take_snapshot()
         if snapshot is not None:
             self.log_dir.sync_queue.sync_fd(self._environment.fs.open(snapshot))
         self.watermarks.on_rolled()
-        self._flusher.flush(segment.base_offset)
+        self.flusher.flush(segment.base_offset)
         return segment
 
     # -- reading -----------------------------------------------------------------------------------
@@ -428,7 +400,7 @@ class UnifiedLog:
                 f"log segments starting from offset: {self.log_start_offset}.",
             )
         try:
-            return self._local.read(
+            return self.local_log.read(
                 start_offset,
                 max_length,
                 self.watermarks.limit_metadata(isolation),
@@ -440,7 +412,7 @@ class UnifiedLog:
 
     def locate(self, offset: int) -> LogOffsetMetadata:
         """The offset with its position: what a delayed fetch counts bytes by."""
-        return self._local.locate(offset)
+        return self.local_log.locate(offset)
 
     def fetch_offset_by_timestamp(
         self, timestamp: int, isolation: FetchIsolation = FetchIsolation.LOG_END
@@ -460,14 +432,14 @@ class UnifiedLog:
 
     def end_offset_for_epoch(self, epoch: int) -> EpochEndOffset:
         """(-1, -1) when undefined."""
-        return self.leader_epochs.end_offset_for(epoch, self._local.log_end_offset)
+        return self.leader_epochs.end_offset_for(epoch, self.local_log.log_end_offset)
 
     def write_leader_epochs(self) -> None:
         """Queue the leader epochs as they are, because loading the log changed them."""
         self._write_epochs(self.leader_epochs.entries)
 
     def _write_epochs(self, entries: Sequence[EpochEntry]) -> None:
-        path = os.path.join(self._local.dir, checkpoints.LEADER_EPOCH_FILE)
+        path = os.path.join(self.local_log.dir, checkpoints.LEADER_EPOCH_FILE)
         self.log_dir.sync_queue.write(path, checkpoints.encode_epochs(entries))
 
     def assign_topic_id(self, topic_id: bytes) -> None:
@@ -480,10 +452,10 @@ class UnifiedLog:
                 f"Tried to assign a topic id to {self.topic_partition} that differs from the one in its log",
             )
         self.topic_id = topic_id
-        path = os.path.join(self._local.dir, checkpoints.PARTITION_METADATA_FILE)
+        path = os.path.join(self.local_log.dir, checkpoints.PARTITION_METADATA_FILE)
         self.log_dir.sync_queue.write(path, checkpoints.encode_partition_metadata(topic_id))
 
-    # -- log start offset, retention ---------------------------------------------------------------
+    # -- what goes: log start, retention, truncation ---------------------------------------------------------------
 
     def maybe_increment_log_start_offset(self, offset: int, reason: str) -> bool:
         """Move the log start up; the data below goes with the next retention pass."""
@@ -520,124 +492,33 @@ class UnifiedLog:
     def delete_old_segments(self) -> int:
         """Apply retention; answers how many segments went."""
         try:
-            removed = self._delete_segments(
-                retention.start_offset_breached(
-                    list(self.segments),
-                    high_watermark=self.high_watermark,
-                    log_end_offset=self.log_end_offset,
-                    log_start_offset=self.log_start_offset,
-                ),
-                f"they are below the log start offset {self.log_start_offset}",
-            )
-            if not self.config.delete:
-                return removed
-            removed += self._delete_segments(
-                retention.size_breached(
-                    list(self.segments),
-                    high_watermark=self.high_watermark,
-                    log_end_offset=self.log_end_offset,
-                    retention_bytes=self.config.retention_bytes,
-                ),
-                f"the log is larger than retention.bytes={self.config.retention_bytes}",
-            )
-            removed += self._delete_segments(
-                retention.time_breached(
-                    list(self.segments),
-                    high_watermark=self.high_watermark,
-                    log_end_offset=self.log_end_offset,
-                    retention_ms=self.config.retention_ms,
-                    now_ms=self._clock.time_ms(),
-                ),
-                f"they are older than retention.ms={self.config.retention_ms}",
-            )
-            return removed
+            return delete_old_segments(self, self._clock.time_ms())
         except OSError as error:
             self._fail("deleting segments", error)
 
-    def _delete_segments(self, deletable: list[LogSegment], reason: str) -> int:
-        if not deletable:
-            return 0
-        bases = [segment.base_offset for segment in deletable]
-        logger.info("Deleting segments %s of %s because %s", bases, self.topic_partition, reason)
-        if len(deletable) == len(self.segments):
-            self._roll(0)
-        following = self.segments.higher(bases[-1])
-        if following is not None:
-            # Readers must not find the segment missing before they are told that the log starts later.
-            self.maybe_increment_log_start_offset(following.base_offset, "segment deletion")
-        self._local.remove_segments(deletable)
-        self._delete_snapshots(deletable)
-        return len(deletable)
-
-    def _delete_snapshots(self, segments: Sequence[LogSegment]) -> None:
-        for segment in segments:
-            path = self.producers.mark_snapshot_for_deletion(segment.base_offset)
-            if path is not None:
-                self._local.delete_file_later(path)
-
-    # -- truncation --------------------------------------------------------------------------------
-
     def truncate_to(self, offset: int) -> bool:
         """Let the log end at `offset`; False when it ends there or earlier already."""
-        if offset < 0:
-            raise ValueError(f"Cannot truncate partition {self.topic_partition} to a negative offset ({offset}).")
         try:
-            if offset >= self._local.log_end_offset:
-                # A leader that appended nothing may have left an epoch at the end that the next leader contradicts.
-                self.leader_epochs.truncate_from_end(self._local.log_end_offset)
-                return False
-            if self.segments.first.base_offset > offset:
-                self.truncate_fully_and_start_at(offset)
-                return True
-            logger.info("Truncating %s to offset %d", self.topic_partition, offset)
-            removed = self._local.truncate_to(offset)
-            self._delete_snapshots(removed)
-            self._flusher.truncated_to(offset)
-            self.leader_epochs.truncate_from_end(offset)
-            self.watermarks.log_start_offset = min(offset, self.log_start_offset)
-            self._rebuild_producers(offset)
-            self.watermarks.update_high_watermark(self.high_watermark)
-            self.log_dir.sync_queue.sync_fd(self.segments.active.records.duplicate_fd())
-            self.log_dir.sync_queue.sync_dir(self._local.dir)
-            return True
+            return truncate_to(self, offset, self._clock.time_ms())
         except OSError as error:
             self._fail("truncating", error)
 
     def truncate_fully_and_start_at(self, offset: int, log_start_offset: int | None = None) -> None:
         """Drop all data and begin anew at `offset`."""
         try:
-            logger.info("Truncating %s fully, to start at offset %d", self.topic_partition, offset)
-            self._local.truncate_fully_and_start_at(offset)
-            self._flusher.truncated_to(offset)
-            self._flusher.recovery_point = offset
-            self.leader_epochs.clear()
-            self.producers.truncate_fully_and_start_at(offset)
-            self.watermarks.log_start_offset = offset if log_start_offset is None else log_start_offset
-            self._rebuild_producers(offset)
-            self.watermarks.update_high_watermark(offset)
-            self.log_dir.sync_queue.sync_dir(self._local.dir)
+            truncate_fully_and_start_at(self, offset, log_start_offset, self._clock.time_ms())
         except OSError as error:
             self._fail("truncating", error)
-
-    def _rebuild_producers(self, last_offset: int) -> None:
-        rebuild_producer_state(
-            self.producers,
-            self.segments,
-            log_start_offset=self.log_start_offset,
-            last_offset=last_offset,
-            now_ms=self._clock.time_ms(),
-            after_clean_shutdown=False,
-        )
 
     # -- flushing ----------------------------------------------------------------------------------
 
     def flush(self) -> None:
         """Get everything appended so far to the disk, in the background."""
-        self._flusher.flush(self._local.log_end_offset)
+        self.flusher.flush(self.local_log.log_end_offset)
 
     def when_flushed(self, offset: int, callback: Callable[[OSError | None], None]) -> None:
         """Call back once everything below `offset` is on the disk, or with the error that prevents it."""
-        self._flusher.when_flushed(offset, callback)
+        self.flusher.when_flushed(offset, callback)
 
     def _on_flush_failure(self, error: OSError) -> None:
         self.log_dir.fail(f"Error while flushing log for {self.topic_partition}", error)
@@ -645,7 +526,7 @@ class UnifiedLog:
     # -- life --------------------------------------------------------------------------------------
 
     def update_config(self, config: LogConfig) -> None:
-        self._local.config = config
+        self.local_log.config = config
         self._rules = self._rules_of(config)
         for segment in self.segments:
             segment.index_interval_bytes = config.index_interval_bytes
@@ -653,20 +534,20 @@ class UnifiedLog:
     def _rules_of(self, config: LogConfig) -> ValidationRules:
         return ValidationRules.of_config(
             config,
-            self._local.topic_partition,
+            self.local_log.topic_partition,
             validate_all=self._environment.validate_all_records,
             max_decompressed_bytes=self._environment.max_decompressed_bytes,
         )
 
     def rename_dir(self, path: str, *, keep_writing: bool = True) -> None:
         """Rename the log's directory. What was queued for the old name is queued for the new one."""
-        dropped = self.log_dir.sync_queue.forget_dir(self._local.dir)
+        dropped = self.log_dir.sync_queue.forget_dir(self.local_log.dir)
         try:
-            self._local.rename_dir(path)
+            self.local_log.rename_dir(path)
         except OSError as error:
             self._fail("renaming the log directory", error)
         self.producers.rename_dir(path)
-        self._flusher.log_dir = path
+        self.flusher.log_dir = path
         if not keep_writing:
             self.leader_epochs.on_change = None
             return
@@ -687,8 +568,8 @@ class UnifiedLog:
         try:
             self.producers.take_snapshot(sync=True)
             self.segments.active.become_inactive()
-            self._flusher.flush_now(self._local.log_end_offset)
-            self._local.close()
+            self.flusher.flush_now(self.local_log.log_end_offset)
+            self.local_log.close()
         except OSError as error:
             self._fail("closing", error)
 
@@ -696,7 +577,7 @@ class UnifiedLog:
         """Let go of everything without writing: the directory failed or is to be deleted."""
         self._closed = True
         self.leader_epochs.on_change = None
-        self._local.discard()
+        self.local_log.discard()
 
     def _fail(self, what: str, error: OSError) -> NoReturn:
         """An I/O error takes the whole directory offline."""

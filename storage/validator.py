@@ -38,7 +38,7 @@ from odradek.protocol.records.layout import (
     NO_TIMESTAMP,
     PREFIX_SIZE,
 )
-from odradek.storage.append_info import AppendOrigin, RecordValidationError
+from odradek.storage.append_info import AppendOrigin, RecordValidationError, UnexpectedAppendOffsetError
 from odradek.storage.config import LONG_MAX
 
 if TYPE_CHECKING:
@@ -191,6 +191,31 @@ def validate_and_assign(
     else:
         max_timestamp = first.max_timestamp
     return _assign_in_place(first, rules, next_offset, leader_epoch, max_timestamp, now_ms)
+
+
+def check_replicated_offsets(
+    found: list[AnyBatch], log_end_offset: int, partition: object, log_start_offset: int
+) -> None:
+    """Check that batches with offsets given by a leader follow each other and the end of the log."""
+    last_offset = -1
+    for batch in found:
+        if batch.last_offset <= last_offset:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_SERVER_ERROR,
+                f"Out of order offsets found in append to {partition}: {[other.last_offset for other in found]}",
+            )
+        last_offset = batch.last_offset
+    first = found[0]
+    is_exact = first.magic >= MAGIC_V2  # the first offset of an old wrapper is inside it
+    offset = first.base_offset if is_exact else first.last_offset
+    if offset < log_end_offset:
+        which = "First offset" if is_exact else "Last offset of the first batch"
+        raise UnexpectedAppendOffsetError(
+            f"Unexpected offset in append to {partition}. {which} {offset} is less than the next offset "
+            f"{log_end_offset}. Last offset in append: {last_offset}. Log start offset = {log_start_offset}",
+            first.base_offset,
+            last_offset,
+        )
 
 
 def _source_codec(found: list[AnyBatch]) -> int:

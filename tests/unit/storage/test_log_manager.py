@@ -270,6 +270,38 @@ def test_broker_without_a_usable_directory_does_not_start(tmp_path: Path) -> Non
     first.manager.shutdown()
 
 
+def test_shutdown_before_the_start_touches_nothing(tmp_path: Path) -> None:
+    broker = Broker(tmp_path)
+    create(broker.start(), A0)
+    broker.manager.checkpoint_recovery_points()
+    broker.kill()
+    before = sorted(os.listdir(tmp_path))
+    again = Broker(tmp_path).manager
+    again.lock_dirs()
+    again.shutdown()
+    assert sorted(os.listdir(tmp_path)) == before, "above all no clean-shutdown marker"
+    Broker(tmp_path).start().shutdown()
+
+
+def test_sweeps_visit_logs_in_slices(tmp_path: Path) -> None:
+    broker = Broker(tmp_path)
+    manager = broker.start({"a": {"retention.ms": "1"}})
+    partitions = [TopicPartition("a", number) for number in range(5)]
+    create(manager, *partitions)
+    for log in manager.all_logs():
+        append(log, b"x", timestamp=NOW)
+        log.update_high_watermark(1)
+    manager.logs_at_once = 2
+    manager.start_background_tasks()
+    broker.disk.advance(30_000)
+    starts = [log.log_start_offset for log in manager.all_logs()]
+    assert sum(starts) == 2
+    broker.disk.advance(1)
+    broker.disk.advance(1)
+    assert sum(log.log_start_offset for log in manager.all_logs()) == 5
+    manager.shutdown()
+
+
 def test_when_durable_waits_for_new_logs(tmp_path: Path) -> None:
     pool = DeferredIoPool()
     manager = Broker(tmp_path / "1", tmp_path / "2", io_pool=pool).start()

@@ -1,0 +1,70 @@
+"""Cutting a log back: the records above an offset go, and everything that was known because of them.
+
+Segments above the offset go as a whole; in the one that holds it, the batch with the offset goes as a whole too, while
+the log end becomes the offset itself. Epochs, producer state, watermarks and the recovery point follow.
+
+Invariant: files are cut from the end of the log towards the offset, so that dying in between leaves a log without a
+hole.
+
+Answers to UnifiedLog.truncateTo and truncateFullyAndStartAt.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from odradek.storage.producer_recovery import rebuild_producer_state
+from odradek.storage.segment_deletion import delete_snapshots
+
+if TYPE_CHECKING:
+    from odradek.storage.unified_log import UnifiedLog
+
+logger = logging.getLogger(__name__)
+
+
+def truncate_to(log: UnifiedLog, offset: int, now_ms: int) -> bool:
+    """Let the log end at `offset`; False when it ends there or earlier already."""
+    if offset < 0:
+        raise ValueError(f"Cannot truncate partition {log.topic_partition} to a negative offset ({offset}).")
+    if offset >= log.log_end_offset:
+        # A leader that appended nothing may have left an epoch at the end that the next leader contradicts.
+        log.leader_epochs.truncate_from_end(log.log_end_offset)
+        return False
+    if log.segments.first.base_offset > offset:
+        truncate_fully_and_start_at(log, offset, None, now_ms)
+        return True
+    logger.info("Truncating %s to offset %d", log.topic_partition, offset)
+    delete_snapshots(log, log.local_log.truncate_to(offset))
+    log.flusher.truncated_to(offset)
+    log.leader_epochs.truncate_from_end(offset)
+    log.watermarks.log_start_offset = min(offset, log.log_start_offset)
+    _rebuild_producers(log, now_ms)
+    log.watermarks.update_high_watermark(log.high_watermark)
+    log.log_dir.sync_queue.sync_fd(log.segments.active.records.duplicate_fd())
+    log.log_dir.sync_queue.sync_dir(log.dir)
+    return True
+
+
+def truncate_fully_and_start_at(log: UnifiedLog, offset: int, log_start_offset: int | None, now_ms: int) -> None:
+    """Drop all data and begin anew at `offset`; the log start may be told to lie below."""
+    logger.info("Truncating %s fully, to start at offset %d", log.topic_partition, offset)
+    log.local_log.truncate_fully_and_start_at(offset)
+    log.flusher.restarted_at(offset)
+    log.leader_epochs.clear()
+    log.producers.truncate_fully_and_start_at(offset)
+    log.watermarks.log_start_offset = offset if log_start_offset is None else log_start_offset
+    _rebuild_producers(log, now_ms)
+    log.watermarks.update_high_watermark(offset)
+    log.log_dir.sync_queue.sync_dir(log.dir)
+
+
+def _rebuild_producers(log: UnifiedLog, now_ms: int) -> None:
+    rebuild_producer_state(
+        log.producers,
+        log.segments,
+        log_start_offset=log.log_start_offset,
+        last_offset=log.log_end_offset,
+        now_ms=now_ms,
+        after_clean_shutdown=False,
+    )
