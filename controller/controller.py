@@ -4,8 +4,8 @@
 concurrency control: a handler may wait for the metadata tree, and nothing else of the controller runs meanwhile. Events
 come from watches, answers of brokers, timers and requests; `put` is all they do from outside.
 
-Every broker has a controller, most of them idle. The active one has a `Controllership`, which holds all it knows. A write
-that is refused because its fencing token is stale (ControllerMoved) ends the event and leads to a look at who the
+Every broker has a controller, most of them idle. The active one has a `Controllership`, which holds all it knows. A
+write that is refused because its fencing token is stale (ControllerMoved) ends the event and leads to a look at who the
 controller is. When the session is lost, the queue is emptied and the broker resigns *before* a new session begins; then
 it registers again, under a new broker epoch, and stands for election.
 
