@@ -19,7 +19,7 @@ from odradek.broker.delayed_delete_records import DelayedDeleteRecords
 from odradek.broker.delayed_fetch import DelayedFetch
 from odradek.broker.delayed_produce import DelayedProduce
 from odradek.broker.partition import EPOCH_DURING_DELETE, NO_LEADER_EPOCH, Partition
-from odradek.controller.topic_names import INTERNAL_TOPICS
+from odradek.controller.topic_names import INTERNAL_TOPICS, is_valid_topic_name
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.topic_partition import TopicPartition
@@ -480,6 +480,8 @@ class ReplicaManager:
         hosted = self._partitions.get(topic_partition)
         if hosted is Hosted.OFFLINE:
             return ErrorCode.KAFKA_STORAGE_ERROR
+        if hosted is None and not is_valid_topic_name(topic_partition.topic):
+            return ErrorCode.INVALID_TOPIC_EXCEPTION  # it would become the name of a directory
         if hosted is None:
             hosted = self._partitions[topic_partition] = Partition(
                 topic_partition,

@@ -1,5 +1,6 @@
 """The APIs this broker serves: one module each, with `handle(broker, ctx, request)` and, where the generic one does
-not fit, `error_response(request, version, code, message)`. Imported on first use. What is not in the table is not advertised.
+not fit, `error_response(request, version, code, message)`. Imported on first use. What is not in the table is not
+advertised.
 """
 
 from __future__ import annotations
@@ -27,15 +28,20 @@ _SERVED: Final = (
     ApiKey.SYNC_GROUP,
     ApiKey.DESCRIBE_GROUPS,
     ApiKey.LIST_GROUPS,
+    ApiKey.SASL_HANDSHAKE,
     ApiKey.API_VERSIONS,
     ApiKey.CREATE_TOPICS,
     ApiKey.DELETE_TOPICS,
     ApiKey.DELETE_RECORDS,
     ApiKey.INIT_PRODUCER_ID,
     ApiKey.OFFSET_FOR_LEADER_EPOCH,
+    ApiKey.DESCRIBE_ACLS,
+    ApiKey.CREATE_ACLS,
+    ApiKey.DELETE_ACLS,
     ApiKey.DESCRIBE_CONFIGS,
     ApiKey.ALTER_CONFIGS,
     ApiKey.DESCRIBE_LOG_DIRS,
+    ApiKey.SASL_AUTHENTICATE,
     ApiKey.CREATE_PARTITIONS,
     ApiKey.DELETE_GROUPS,
     ApiKey.ELECT_LEADERS,

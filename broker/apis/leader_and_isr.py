@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.broker_epoch import is_stale
-from odradek.controller.topic_names import GROUP_METADATA_TOPIC
+from odradek.controller.topic_names import GROUP_METADATA_TOPIC, is_valid_topic_name
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.leader_and_isr import (
     LeaderAndIsrPartitionError,
@@ -74,7 +74,13 @@ def _new_topics(broker: Services, request: LeaderAndIsrRequest) -> list[str]:
     named += [
         (topic.topic_name, state.partition_index) for topic in request.topic_states for state in topic.partition_states
     ]
-    return sorted({topic for topic, index in named if broker.log_manager.get_log(TopicPartition(topic, index)) is None})
+    return sorted(
+        {
+            topic
+            for topic, index in named
+            if is_valid_topic_name(topic) and broker.log_manager.get_log(TopicPartition(topic, index)) is None
+        }
+    )
 
 
 def _move_coordinators(broker: Services, leaders: Sequence[Partition], followers: Sequence[Partition]) -> None:

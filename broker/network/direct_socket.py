@@ -34,14 +34,15 @@ class DirectSocket(Protocol):
 class DuplicatedSocket:
     """The real one."""
 
-    __slots__ = ("_fd", "_loop", "_socket", "_waiting")
+    __slots__ = ("_callback", "_fd", "_is_watched", "_loop", "_socket")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, transport: asyncio.BaseTransport) -> None:
         original = transport.get_extra_info("socket")
         self._loop = loop
         self._fd = os.dup(original.fileno())
         self._socket = socket.socket(original.family, original.type, original.proto, fileno=self._fd)
-        self._waiting = False
+        self._callback: Callable[[], None] | None = None
+        self._is_watched = False
 
     def send(self, data: bytes | memoryview, *, more: bool) -> int:
         return self._socket.send(data, socket.MSG_DONTWAIT | (socket.MSG_MORE if more else 0))
@@ -50,18 +51,24 @@ class DuplicatedSocket:
         return os.sendfile(self._fd, fd, position, count)
 
     def wait_writable(self, callback: Callable[[], None]) -> None:
-        def writable() -> None:
-            self._stop_waiting()
-            callback()
-
-        self._waiting = True
-        self._loop.add_writer(self._fd, writable)
+        self._callback = callback
+        if not self._is_watched:
+            self._is_watched = True
+            self._loop.add_writer(self._fd, self._writable)
 
     def close(self) -> None:
-        self._stop_waiting()
+        self._callback = None
+        self._stop_watching()
         self._socket.close()
 
-    def _stop_waiting(self) -> None:
-        if self._waiting:
-            self._waiting = False
+    def _writable(self) -> None:
+        callback, self._callback = self._callback, None
+        if callback is not None:
+            callback()
+        if self._callback is None:  # else it waits again: the poller need not hear of it twice
+            self._stop_watching()
+
+    def _stop_watching(self) -> None:
+        if self._is_watched:
+            self._is_watched = False
             self._loop.remove_writer(self._fd)

@@ -252,11 +252,13 @@ class ResponseSender:
         fd = region.fileno()
         start = region.position + self._sent_of_first
         count = min(region.size_in_bytes - self._sent_of_first, WINDOW_BYTES)
-        if start + count > self._read_ahead_to:
-            if not _is_in_memory(fd, start, count):
-                self._read_ahead(region, start, count)
-                return 0
+        if start < self._read_ahead_to:
+            count = min(count, self._read_ahead_to - start)
+        elif _is_in_memory(fd, start, count):
             self._read_ahead_to = start + count
+        else:
+            self._read_ahead(region, start, count)
+            return 0
         direct = self._direct_socket()
         try:
             sent = direct.sendfile(fd, start, count)

@@ -44,7 +44,9 @@ def compress(
             return bytes(data)
         case CompressionType.GZIP:
             deflate = zlib.compressobj(-1 if level is None else level, zlib.DEFLATED, _GZIP_WBITS)
-            return deflate.compress(data) + deflate.flush()
+            stream = bytearray(deflate.compress(data) + deflate.flush())
+            stream[_GZIP_OS_POSITION] = _GZIP_OS_UNKNOWN
+            return bytes(stream)
         case CompressionType.SNAPPY:
             return _compress_snappy(data)
         case CompressionType.LZ4:
@@ -88,6 +90,10 @@ class InvalidCodec(DecompressionError):
 
 
 # gzip ---------------------------------------------------------------------------------------------------------------
+
+_GZIP_OS_POSITION: Final = 9
+_GZIP_OS_UNKNOWN: Final = 255
+"""What Java writes: with the same zlib underneath, the whole stream is then the same (RFC 1952, 2.3.1)."""
 
 _GZIP_WBITS: Final = 31
 _GZIP_MAGIC: Final = b"\x1f\x8b\x08"
