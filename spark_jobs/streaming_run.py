@@ -1,7 +1,7 @@
 """A streaming query in the foreground: a line for every micro-batch, and an end that lets the batch in flight finish.
 
-SIGTERM and SIGINT ask for the end; the second of them ends the process at once, which costs nothing but the batch in
-flight: the checkpoint has it, and the next run does it again.
+SIGTERM and SIGINT ask for the end; the second of them ends the process at once. A batch that is broken off, by that
+or because it does not finish within a minute, costs only time: the checkpoint has it, and the next run does it again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 LOOK_INTERVAL_S = 0.2
 FINISHING_INTERVAL_S = 0.02
+FINISHING_LIMIT_S = 60
 SHOWN_PARTITIONS = 8
+LOOKING_FOR_DATA = "Getting offsets"  # what Spark calls it in a query's status
 
 Offsets = dict[str, dict[str, int]]
 
@@ -104,10 +106,18 @@ def follow(query: StreamingQuery, stop: StopRequest, on_batch: Callable[[Batch],
 
 
 def _finish_batch(query: StreamingQuery) -> None:
-    """Wait until the batch in flight, if there is one, is committed."""
+    """Wait until the batch in flight, if there is one, is committed; but not for brokers that may never come back."""
     last = _identity(query.lastProgress)
-    while query.isActive and query.status["isTriggerActive"] and _identity(query.lastProgress) == last:
+    deadline = time.monotonic() + FINISHING_LIMIT_S
+    while query.isActive and _is_processing(query.status) and _identity(query.lastProgress) == last:
+        if time.monotonic() > deadline:
+            return
         time.sleep(FINISHING_INTERVAL_S)
+
+
+def _is_processing(status: Mapping[str, object]) -> bool:
+    """Whether a batch is in flight. Asking the brokers how far they are is none, and may take long if they are gone."""
+    return bool(status["isTriggerActive"]) and not str(status["message"]).startswith(LOOKING_FOR_DATA)
 
 
 class _Reporter:

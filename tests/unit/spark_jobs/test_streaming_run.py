@@ -37,6 +37,7 @@ class PlayedQuery:
         self._stop_at_look = stop_at_look
         self.recentProgress: list[dict] = []
         self.trigger_active = True
+        self.message = "Processing new data"
         self.isActive = True
         self.stopped_after: int | None = None
 
@@ -45,9 +46,9 @@ class PlayedQuery:
         return self.recentProgress[-1] if self.recentProgress else None
 
     @property
-    def status(self) -> dict[str, bool]:
+    def status(self) -> dict[str, object]:
         self._next_look()
-        return {"isTriggerActive": self.trigger_active}
+        return {"isTriggerActive": self.trigger_active, "message": self.message}
 
     def awaitTermination(self, _timeout: float) -> bool:
         self._next_look()
@@ -99,10 +100,22 @@ def test_a_stop_waits_for_the_batch_in_flight(monkeypatch: pytest.MonkeyPatch) -
     assert told == [0, 1]
 
 
-def test_a_stop_between_two_batches_is_immediate() -> None:
+@pytest.mark.parametrize(
+    ("trigger_active", "message"),
+    [(False, "Waiting for next trigger"), (True, "Getting offsets from KafkaV2[Subscribe[events]]")],
+)
+def test_a_stop_between_two_batches_is_immediate(trigger_active: bool, message: str) -> None:
     stop = StopRequest()
     query = PlayedQuery([[progress(0)], [], [progress(1)]], stop=stop, stop_at_look=1)
-    query.trigger_active = False
+    query.trigger_active, query.message = trigger_active, message
+    follow(query, stop, lambda _: None)
+    assert query.stopped_after == 0
+
+
+def test_a_batch_that_does_not_finish_is_broken_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streaming_run, "FINISHING_LIMIT_S", -1)
+    stop = StopRequest()
+    query = PlayedQuery([[progress(0)], [], []], stop=stop, stop_at_look=1)
     follow(query, stop, lambda _: None)
     assert query.stopped_after == 0
 
