@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.leaders import current_leader
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.errors import DEFAULT_MESSAGES, ErrorCode, KafkaError
 from odradek.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
@@ -184,6 +184,8 @@ def error_response(
     """The same error for every partition; None with acks=0, which has no answer."""
     if request.acks == 0:
         return None
+    if message == DEFAULT_MESSAGES[code]:
+        message = None  # a message says more than the code does, or is left out (Kafka's ApiError)
     topics: dict[str, dict[int, PartitionProduceResponse]] = {}
     for topic in request.topic_data:
         for part in topic.partition_data:

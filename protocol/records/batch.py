@@ -308,7 +308,8 @@ def size_of_next_batch(buffer: memoryview) -> int | None:
     if len(buffer) < HEADER_SIZE_UP_TO_MAGIC:
         return None
     if buffer[MAGIC_POSITION] > MAGIC_V2:
-        raise CorruptRecordError(f"Invalid magic found in record: {buffer[MAGIC_POSITION]}")
+        signed = (buffer[MAGIC_POSITION] ^ 0x80) - 0x80
+        raise CorruptRecordError(f"Invalid magic found in record: {signed}")
     return length + LOG_OVERHEAD
 
 
