@@ -78,6 +78,8 @@ class AppendResult:
 
 @dataclass(slots=True, kw_only=True)
 class DeleteRecordsResult:
+    """One partition's part of a DeleteRecords answer."""
+
     requested_offset: int = -1
     low_watermark: int = -1
     error: ErrorCode = ErrorCode.NONE

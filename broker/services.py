@@ -35,6 +35,8 @@ class Spawn(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class Services:
+    """What handlers work with: the parts of the running broker, none of them global."""
+
     config: BrokerConfig
     broker_id: int
     cluster_id: str

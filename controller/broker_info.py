@@ -20,6 +20,8 @@ class SecurityProtocol(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class EndPoint:
+    """Where clients reach a broker through one listener."""
+
     host: str
     port: int
     listener_name: str
@@ -34,6 +36,8 @@ class EndPoint:
 
 @dataclass(frozen=True, slots=True)
 class Broker:
+    """A broker as clients and other brokers are told of it."""
+
     id: int
     end_points: tuple[EndPoint, ...]
     rack: str | None = None

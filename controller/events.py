@@ -125,12 +125,16 @@ class ZkPartitionReassignment:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeaderAndIsrResponseReceived:
+    """A broker answered what it was told to lead and to follow."""
+
     broker_id: int
     response: LeaderAndIsrResponse
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UpdateMetadataResponseReceived:
+    """A broker answered what it was told of the cluster."""
+
     broker_id: int
     response: UpdateMetadataResponse
 
@@ -156,6 +160,8 @@ class UncleanLeaderElectionEnable:
 
 @dataclass(frozen=True, slots=True)
 class TopicUncleanLeaderElectionEnable:
+    """A topic's unclean.leader.election.enable became true."""
+
     topic: str
 
 
@@ -180,6 +186,8 @@ class ControlledShutdown:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AlterPartitionReceived:
+    """A leader asks to change the ISR of its partitions."""
+
     request: AlterPartitionRequest
     version: int
     reply: Reply[AlterPartitionResponse]
@@ -187,6 +195,8 @@ class AlterPartitionReceived:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AllocateProducerIds:
+    """A broker asks for its next block of producer ids."""
+
     broker_id: int
     broker_epoch: int
     reply: Reply[ProducerIdsBlock]

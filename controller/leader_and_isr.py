@@ -29,6 +29,8 @@ class LeaderRecoveryState(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderAndIsr:
+    """Who leads a partition, under which epoch, and who is in sync."""
+
     leader: int
     isr: tuple[int, ...]
     leader_epoch: int = 0

@@ -23,6 +23,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ReplicaAssignment:
+    """The replicas of a partition, and which of them are coming and going while it is reassigned."""
+
     replicas: tuple[int, ...]
     adding_replicas: tuple[int, ...] = ()
     removing_replicas: tuple[int, ...] = ()

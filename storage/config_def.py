@@ -201,6 +201,8 @@ class ValidList:
 
 @dataclass(frozen=True, slots=True)
 class NonEmptyString:
+    """A string of at least one character."""
+
     def ensure_valid(self, name: str, value: ConfigValue) -> None:
         if value == "":
             raise ConfigError.of_value(name, value, "String must be non-empty")

@@ -62,6 +62,8 @@ class ReleaseVersion:
 
 @dataclass(frozen=True, slots=True)
 class GzipLevel:
+    """What zlib takes: -1 for its default, or 1 to 9."""
+
     def ensure_valid(self, name: str, value: ConfigValue) -> None:
         if not isinstance(value, int):
             raise ConfigError.of_value(name, None, "Value must be non-null")

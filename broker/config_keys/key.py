@@ -19,4 +19,6 @@ class UpdateMode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class BrokerConfigKey(ConfigKey):
+    """A key of `server.properties`."""
+
     update_mode: UpdateMode = UpdateMode.READ_ONLY

@@ -9,6 +9,8 @@ from odradek.storage.config_def import ConfigError, ConfigValue
 
 @dataclass(frozen=True, slots=True)
 class NonNull:
+    """A value must be given."""
+
     def ensure_valid(self, name: str, value: ConfigValue) -> None:
         if value is None:
             raise ConfigError.of_value(name, None, "entry must be non null")

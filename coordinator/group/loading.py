@@ -109,6 +109,8 @@ class Replay:
 
 @dataclass(slots=True)
 class _GroupOffsetsFound:
+    """The offsets of one group, committed and pending by producer id."""
+
     committed: dict[TopicPartition, CommittedOffset] = field(default_factory=dict)
     transactional: dict[int, dict[TopicPartition, CommittedOffset]] = field(default_factory=dict)
 
