@@ -100,6 +100,8 @@ class Stat:
 
 @dataclass(frozen=True, slots=True)
 class DataAndStat:
+    """What a node holds, and its stat."""
+
     data: bytes | None
     stat: Stat
 
@@ -144,6 +146,8 @@ class WatchEventType(Enum):
 
 @dataclass(frozen=True, slots=True)
 class WatchEvent:
+    """What a watch saw, once: the watch is gone with it."""
+
     type: WatchEventType
     path: str
 
@@ -162,6 +166,8 @@ class Operation(Generic[ResultT_co]):
 
 @dataclass(frozen=True, slots=True)
 class GetData(Operation[DataAndStat]):
+    """What a node holds; fails with NoNode."""
+
     path: str
     watcher: Watcher | None = None
 
@@ -176,12 +182,16 @@ class Exists(Operation["Stat | None"]):
 
 @dataclass(frozen=True, slots=True)
 class GetChildren(Operation[Children]):
+    """The children of a node; fails with NoNode."""
+
     path: str
     watcher: Watcher | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Create(Operation[Created]):
+    """A new node below one that exists; a sequential one gets a number at the end of its path."""
+
     path: str
     data: bytes | None = None
     mode: CreateMode = CreateMode.PERSISTENT
@@ -189,6 +199,8 @@ class Create(Operation[Created]):
 
 @dataclass(frozen=True, slots=True)
 class SetData(Operation[Stat]):
+    """What a node holds from now on; fails with BadVersion where `version` is not the node's."""
+
     path: str
     data: bytes | None
     version: int = ANY_VERSION
@@ -196,6 +208,8 @@ class SetData(Operation[Stat]):
 
 @dataclass(frozen=True, slots=True)
 class Delete(Operation[None]):
+    """Removes a node without children; fails with BadVersion where `version` is not the node's."""
+
     path: str
     version: int = ANY_VERSION
 
@@ -209,7 +223,8 @@ class Check(Operation[None]):
 
 
 WriteOperation: TypeAlias = Create | SetData | Delete | Check
-WriteResult: TypeAlias = Created | Stat | None
+WriteResult: TypeAlias = str | Stat | None
+"""What one operation of a `Multi` answers: a Create its path (ZooKeeper sends no stat with it), a SetData the stat."""
 
 
 @dataclass(frozen=True, slots=True)

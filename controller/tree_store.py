@@ -87,7 +87,7 @@ _SELECT: Final = (
     "FROM node WHERE parent = ? AND name = ?"
 )
 
-Result: TypeAlias = "DataAndStat | Children | WriteResult | tuple[WriteResult, ...]"
+Result: TypeAlias = "DataAndStat | Children | Created | Stat | tuple[WriteResult, ...] | None"
 
 
 @dataclass(slots=True)
@@ -232,16 +232,17 @@ class TreeStore:
         self._connection.execute("SAVEPOINT multi")
         for index, operation in enumerate(operations):
             try:
-                results.append(self._write(operation, session_id))
+                result = self._write(operation, session_id)
             except TreeError as error:
                 self._connection.execute("ROLLBACK TO multi")
                 self._connection.execute("RELEASE multi")
                 del self.changes[number_of_changes:]
                 raise MultiFailed(index, error) from error
+            results.append(result.path if isinstance(result, Created) else result)
         self._connection.execute("RELEASE multi")
         return tuple(results)
 
-    def _write(self, operation: WriteOperation, session_id: int) -> WriteResult:
+    def _write(self, operation: WriteOperation, session_id: int) -> Created | Stat | None:
         match operation:
             case Create():
                 return self._create(operation, session_id)

@@ -33,6 +33,7 @@ from odradek.controller.metadata_tree import (
     NotEmpty,
     SessionExpired,
     SetData,
+    Stat,
     TreeError,
     WatchEvent,
     WatchEventType,
@@ -217,15 +218,16 @@ class MetadataTreeContract:
     async def test_a_multi_is_applied_under_one_zxid(self, tmp_path: Path) -> None:
         async with self.cluster(tmp_path) as clients:
             tree, path = await clients.connect(), clients.root + "/a"
+            before = await tree.run(Create(clients.root + "/before"))
             created, changed, deleted, checked = await tree.run(
                 Multi((Create(path, b"", EPHEMERAL), SetData(path, b"x", 0), Delete(path, 1), Check(clients.root, 0)))
             )
-            assert created is not None
-            assert changed is not None
-            assert deleted is None
-            assert checked is None
-            assert created.stat.czxid == changed.czxid == changed.mzxid
+            assert (created, deleted, checked) == (path, None, None)
+            assert isinstance(changed, Stat)
+            assert changed.czxid == changed.mzxid > before.stat.czxid
             assert changed.version == 1
+            sequential = await tree.run(Multi((Create(path + "-", b"", SEQUENTIAL),)))
+            assert sequential == (path + "-0000000002",)
 
     @async_test
     async def test_a_multi_fails_as_a_whole(self, tmp_path: Path) -> None:

@@ -66,7 +66,10 @@ class TreeModel:
                             self.nodes = saved
                             return ("MultiFailed", index, str(refused))
                     self.fire(changes)
-                    return tuple(results)
+                    return tuple(
+                        result[0] if isinstance(step, Create) else result
+                        for step, result in zip(operations, results, strict=True)
+                    )
                 case GetData() | Exists() | GetChildren():
                     return self.read(client, operation)
                 case _:
