@@ -17,6 +17,10 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from odradek.controller.request_batch import ControlRequest, ControlResponse
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
+from odradek.protocol.messages.stop_replica import StopReplicaPartitionError, StopReplicaRequest, StopReplicaResponse
+from odradek.protocol.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
 
 if TYPE_CHECKING:
     from odradek.controller.broker_info import Broker
@@ -58,16 +62,44 @@ ControlHandler: TypeAlias = Callable[[ControlRequest], Awaitable[ControlResponse
 
 
 class InProcessTransport:
-    """The way to the broker in this process: its handler, given the same objects that would cross the wire."""
+    """The way to the broker in this process: its handler, given the same objects that would cross the wire.
+
+    A handler that fails is answered for as a broker's request loop answers: with the error, for every partition.
+    """
 
     def __init__(self, handler: ControlHandler) -> None:
         self._handler = handler
 
     async def exchange(self, request: ControlRequest) -> ControlResponse:
-        return await self._handler(request)
+        try:
+            return await self._handler(request)
+        except KafkaError as error:
+            return error_response(request, error.code)
+        except Exception as error:
+            logger.error("Error handling %s", request, exc_info=error)
+            return error_response(request, ErrorCode.UNKNOWN_SERVER_ERROR)
 
     def close(self) -> None:
         """Nothing to close."""
+
+
+def error_response(request: ControlRequest, code: ErrorCode) -> ControlResponse:
+    """The answer to a request that failed as a whole."""
+    match request:
+        case LeaderAndIsrRequest():
+            return LeaderAndIsrResponse(error_code=code)
+        case UpdateMetadataRequest():
+            return UpdateMetadataResponse(error_code=code)
+        case StopReplicaRequest():
+            # Named one by one, for a topic's deletion waits for each of them.
+            errors = [
+                StopReplicaPartitionError(
+                    topic_name=topic.topic_name, partition_index=partition.partition_index, error_code=code
+                )
+                for topic in request.topic_states
+                for partition in topic.partition_states
+            ]
+            return StopReplicaResponse(error_code=code, partition_errors=errors)
 
 
 class _BrokerQueue:

@@ -15,6 +15,7 @@ and `on_failure` is called once, on the loop, so that the broker can stop cleanl
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from odradek.timer.clock import Clock
 
 BATCHES_PER_TRANSACTION_MAX: Final = 64
+
+logger = logging.getLogger("odradek.controller")
 
 ResultT = TypeVar("ResultT")
 
@@ -162,7 +165,9 @@ class TreeDatabase:
                 deliveries, settlements = self._commit(store, batches)
                 self._call_loop(self._deliver, deliveries, settlements)
             store.close()
-        except sqlite3.Error as error:
+        except Exception as error:
+            # SQLite failed, or there is a bug in here: either way nobody may be left waiting for an answer.
+            logger.error("The metadata tree %s failed", self._path, exc_info=error)
             self._call_loop(self._fail, error, batches)
         self._call_loop(self._settle, self._closed, None)
 

@@ -198,6 +198,17 @@ async def test_a_failing_database_ends_every_batch_and_is_reported_once(tmp_path
 
 
 @async_test
+async def test_a_bug_leaves_nobody_waiting() -> None:
+    failures: list[BaseException] = []
+    database = await TreeDatabase.open(":memory:", ManualClock(), failures.append)
+    tree = await database.connect()
+    with pytest.raises(ConnectionLoss):
+        await tree.run(Operation())
+    assert len(failures) == 1
+    await database.close()
+
+
+@async_test
 async def test_a_watcher_that_fails_does_not_hold_up_the_others() -> None:
     async with opened(":memory:") as database:
         tree = await database.connect()
