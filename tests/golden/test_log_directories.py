@@ -19,7 +19,7 @@ from odradek.storage.fetch_data import FetchIsolation
 from odradek.storage.log_manager import LogManager
 from odradek.storage.producer_state_manager import decode_snapshot, encode_snapshot
 from odradek.storage.unified_log import UnifiedLog
-from tests.support.logs import Disk, read_bytes
+from tests.support.logs import NOW, Disk, read_bytes
 
 CAPTURED = Path(__file__).parent / "log_directories"
 TP = TopicPartition("captured", 0)
@@ -73,8 +73,9 @@ def test_consumers_read_the_same_from_us(opened: UnifiedLog) -> None:
 
 
 def test_times_are_found(opened: UnifiedLog) -> None:
+    """Up to the first marker: markers bear the time of the capture, and a lookup finds them like any record."""
     records = EXPECTED["read_uncommitted"]
-    for target in {timestamp for _, timestamp, _ in records}:
+    for target in {timestamp for _, timestamp, _ in records if timestamp <= NOW + 3000}:
         first = next((timestamp, offset) for offset, timestamp, _ in records if timestamp >= target)
         found = opened.fetch_offset_by_timestamp(target)
         assert found is not None
