@@ -6,6 +6,8 @@ BIN    := .venv/bin
 MVN    ?= mvn -q -B
 JVM    := .cache/jvm/libs
 ARGS   ?=
+# An editable install compiles nothing, and where PYTHONDONTWRITEBYTECODE is set every start would compile everything.
+COMPILE = $(BIN)/python -m compileall -q broker controller coordinator protocol storage timer
 
 .PHONY: run test test-unit test-oracle lint bench soak clean
 
@@ -41,10 +43,12 @@ clean:
 
 .venv/.installed: .venv/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(COMPILE)
 	touch $@
 
 .venv/.installed-for-tests: .venv/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,spark]'
+	$(COMPILE)
 	touch $@ .venv/.installed
 
 # Apache Kafka with its tools and ZooKeeper. The local repository is our own: a half-filled entry in a shared one breaks others.
