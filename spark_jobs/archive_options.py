@@ -86,12 +86,6 @@ class ArchiveOptions:
             options["minPartitions"] = str(self.min_partitions)
         return options
 
-    def trigger(self) -> dict[str, bool | str]:
-        """The arguments of `DataStreamWriter.trigger`."""
-        if self.trigger_ms is None:
-            return {"availableNow": True}
-        return {"processingTime": f"{self.trigger_ms} milliseconds"}
-
 
 def parse_options(arguments: Sequence[str] | None = None) -> ArchiveOptions:
     """Read a command line; what is wrong with it ends the process with status 2 and one line, as argparse does."""

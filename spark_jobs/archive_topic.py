@@ -36,8 +36,8 @@ WRAPPINGS = (
 )
 
 
-class SourceError(Exception):
-    """The brokers cannot be reached; the message is one line."""
+class JobError(Exception):
+    """The job cannot do what it was told; the message is one line."""
 
 
 def archive_rows(
@@ -83,8 +83,12 @@ def archive(spark: SparkSession, options: ArchiveOptions, stop: StopRequest) -> 
         value_format=options.value_format,
         schema=schema_of(options.schema),
     )
-    writer = rows.writeStream.format("parquet").partitionBy(*options.partition_by).trigger(**options.trigger())
+    writer = rows.writeStream.format("parquet").partitionBy(*options.partition_by)
     writer = writer.option("checkpointLocation", options.checkpoint).option("compression", options.compression)
+    if options.trigger_ms is None:
+        writer = writer.trigger(availableNow=True)
+    else:
+        writer = writer.trigger(processingTime=f"{options.trigger_ms} milliseconds")
     batches = records = 0
 
     def on_batch(batch: Batch) -> None:
@@ -109,7 +113,10 @@ def schema_of(text: str | None) -> StructType | str | None:
         return text
     from pyspark.sql.types import StructType
 
-    return StructType.fromJson(json.loads(text))
+    try:
+        return StructType.fromJson(json.loads(text))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise JobError(f"--schema is no schema in Spark's JSON form: {error}") from None
 
 
 def check_reachable(bootstrap_servers: str) -> None:
@@ -121,10 +128,10 @@ def check_reachable(bootstrap_servers: str) -> None:
             with socket.create_connection((host.strip("[]"), int(port)), CONNECT_TIMEOUT_S):
                 return
         except ValueError:
-            raise SourceError(f"--bootstrap-servers: {server.strip()!r} is not HOST:PORT") from None
+            raise JobError(f"--bootstrap-servers: {server.strip()!r} is not HOST:PORT") from None
         except OSError as error:
             failures.append(f"{server.strip()}: {error.strerror or error}")
-    raise SourceError(f"no broker can be reached ({'; '.join(failures)})")
+    raise JobError(f"no broker can be reached ({'; '.join(failures)})")
 
 
 def say(line: str) -> None:
@@ -140,22 +147,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         spark = spark_session(
             "archive_topic", master=options.master, conf=dict(options.conf), log_level=options.log_level
         )
-    except (SetupError, SourceError) as error:
-        return fail(error)
+    except (SetupError, JobError) as error:
+        return fail(str(error))
     stop.install()  # PySpark has put its own handler of SIGINT in place
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
     try:
         archive(spark, options, stop)
-    except (OutputError, PySparkException) as error:
-        return fail(error)
+    except (JobError, OutputError, PySparkException) as error:
+        return fail(str(error))
+    except Py4JJavaError as error:  # what PySpark has no class of its own for, such as a folder that cannot be written
+        return fail(error.java_exception.toString())
     finally:
         spark.stop()
     return 0
 
 
-def fail(error: Exception) -> int:
-    print(f"archive_topic: error: {reason(str(error))}", file=sys.stderr, flush=True)
+def fail(message: str) -> int:
+    print(f"archive_topic: error: {reason(message)}", file=sys.stderr, flush=True)
     return 1
 
 

@@ -110,7 +110,9 @@ class ParquetOutput:
         return [status.getPath().getName() for status in file_system.listStatus(path)]
 
     def _path(self, text: str) -> JavaObject:
-        return self._spark._jvm.org.apache.hadoop.fs.Path(text)
+        jvm = self._spark._jvm
+        assert jvm is not None
+        return jvm.org.apache.hadoop.fs.Path(text)
 
     def _file_system(self, text: str) -> JavaObject:
         return self._path(text).getFileSystem(self._spark._jsc.hadoopConfiguration())

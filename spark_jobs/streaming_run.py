@@ -16,8 +16,8 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pyspark.sql.streaming import StreamingQuery
     from pyspark.sql.streaming.listener import StreamingQueryProgress
+    from pyspark.sql.streaming.query import StreamingQuery
 
 LOOK_INTERVAL_S = 0.2
 FINISHING_INTERVAL_S = 0.02
@@ -96,7 +96,7 @@ class Batch:
 def follow(query: StreamingQuery, stop: StopRequest, on_batch: Callable[[Batch], None]) -> None:
     """Wait for the end of the query, or for a wish to stop it; raises what the query failed with."""
     reporter = _Reporter(query, on_batch)
-    while not query.awaitTermination(LOOK_INTERVAL_S):
+    while not query.awaitTermination(LOOK_INTERVAL_S):  # type: ignore[arg-type]  # declared int, taken as float
         reporter.report()
         if stop.requested:
             _finish_batch(query)

@@ -29,7 +29,7 @@ def test_the_command_of_the_readme() -> None:
         "includeHeaders": "true",
         "failOnDataLoss": "true",
     }
-    assert options.trigger() == {"processingTime": "5000 milliseconds"}
+    assert options.trigger_ms == 5_000
     assert (options.partition_by, options.timezone, options.compression) == (("date",), "UTC", "snappy")
 
 
@@ -86,11 +86,11 @@ def test_a_starting_time_is_that_of_the_time_zone(timestamp: str, timezone: str,
     [("0s", 0), ("250ms", 250), ("10 seconds", 10_000), ("1 minute", 60_000), ("2m", 120_000), ("1 hour", 3_600_000)],
 )
 def test_a_trigger_is_an_interval(text: str, milliseconds: int) -> None:
-    assert parse("--trigger", text).trigger() == {"processingTime": f"{milliseconds} milliseconds"}
+    assert parse("--trigger", text).trigger_ms == milliseconds
 
 
 def test_available_now() -> None:
-    assert parse("--available-now").trigger() == {"availableNow": True}
+    assert parse("--available-now").trigger_ms is None
 
 
 def test_a_schema_is_text_or_a_file(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from spark_jobs import archive_topic
-from spark_jobs.archive_topic import SourceError, check_reachable, main, reason, schema_of
+from spark_jobs.archive_topic import JobError, check_reachable, main, reason, schema_of
 from spark_jobs.connector import SetupError
 
 EVENTS = ["--topic", "events", "--output", "out", "--checkpoint", "cp"]
@@ -29,7 +29,7 @@ def test_a_reason_is_one_line_without_its_wrapping(message: str, expected: str |
 
 
 def test_a_server_must_have_a_port() -> None:
-    with pytest.raises(SourceError, match=r"--bootstrap-servers: 'localhost' is not HOST:PORT"):
+    with pytest.raises(JobError, match=r"--bootstrap-servers: 'localhost' is not HOST:PORT"):
         check_reachable("localhost")
 
 
@@ -49,7 +49,7 @@ def test_the_first_server_that_answers_is_enough(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(archive_topic.socket, "create_connection", connect)
     check_reachable("a:1, [::1]:2,c:3")
     assert asked == [("a", 1), ("::1", 2)]
-    with pytest.raises(SourceError, match=r"no broker can be reached \(a:1: Connection refused; b:1: Connection"):
+    with pytest.raises(JobError, match=r"no broker can be reached \(a:1: Connection refused; b:1: Connection"):
         check_reachable("a:1,b:1")
 
 
@@ -75,3 +75,9 @@ def test_a_schema_in_json_is_read() -> None:
     field = '{"name": "id", "type": "long", "nullable": true, "metadata": {}}'
     schema = schema_of(f'{{"type": "struct", "fields": [{field}]}}')
     assert schema.simpleString() == "struct<id:bigint>"
+
+
+@pytest.mark.parametrize("text", ["{", '{"type": "struct"}', '{"type": "struct", "fields": [3]}'])
+def test_a_schema_in_json_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(JobError, match=r"--schema is no schema in Spark's JSON form"):
+        schema_of(text)
