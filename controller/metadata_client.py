@@ -10,7 +10,7 @@ Answers to kafka.zk.KafkaZkClient.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from odradek.controller import znodes
 from odradek.controller.broker_info import Broker
@@ -44,7 +44,17 @@ from odradek.controller.reassignment import ReplicaAssignment
 from odradek.controller.znodes import ProducerIdsBlock, TopicIdReplicaAssignment
 from odradek.protocol.topic_partition import TopicPartition
 
+OPERATIONS_PER_BATCH_MAX: Final = 1000
+
 ResultT = TypeVar("ResultT")
+
+
+async def submit_all(tree: MetadataTree, operations: Sequence[Operation[ResultT]]) -> list[ResultT | TreeError]:
+    """Carry out any number of operations, in batches small enough to let others in between."""
+    results: list[ResultT | TreeError] = []
+    for start in range(0, len(operations), OPERATIONS_PER_BATCH_MAX):
+        results += await tree.submit(operations[start : start + OPERATIONS_PER_BATCH_MAX])
+    return results
 
 
 async def write_fenced(
@@ -53,7 +63,7 @@ async def write_fenced(
     """Write in the controller's name, each operation by itself; ControllerMoved when the fencing token is stale."""
     check = Check(znodes.CONTROLLER_EPOCH, epoch_zk_version)
     results: list[WriteResult | TreeError] = []
-    for answer in await tree.submit([Multi((check, operation)) for operation in operations]):
+    for answer in await submit_all(tree, [Multi((check, operation)) for operation in operations]):
         if not isinstance(answer, TreeError):
             results.append(answer[1])
         elif not isinstance(answer, MultiFailed):
@@ -110,7 +120,7 @@ class MetadataClient:
         paths: list[str] = []
         level = [path]
         while level:
-            answers = await self.tree.submit([GetChildren(p) for p in level])
+            answers = await submit_all(self.tree, [GetChildren(p) for p in level])
             below: list[str] = []
             for parent, children in zip(level, answers, strict=True):
                 if isinstance(children, TreeError):
@@ -148,7 +158,7 @@ class MetadataClient:
         watchers = watchers or {}
         operations: list[Operation[DataAndStat]] = [GetData(path, watchers.get(path)) for path in paths]
         found: list[DataAndStat | None] = []
-        for answer in await self.tree.submit(operations):
+        for answer in await submit_all(self.tree, operations):
             if isinstance(answer, TreeError):
                 if not isinstance(answer, NoNode):
                     raise answer

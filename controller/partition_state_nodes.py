@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from odradek.controller import znodes
 from odradek.controller.leader_and_isr import LeaderAndIsr, LeaderIsrAndControllerEpoch
-from odradek.controller.metadata_client import MetadataClient, stat_of, write_fenced
+from odradek.controller.metadata_client import MetadataClient, stat_of, submit_all, write_fenced
 from odradek.controller.metadata_tree import (
     BadVersion,
     Create,
@@ -45,7 +45,8 @@ class PartitionStateNodes:
     async def read_partition_states(
         self, partitions: Sequence[TopicPartition]
     ) -> dict[TopicPartition, LeaderIsrAndControllerEpoch | None]:
-        answers = await self._client.tree.submit([GetData(znodes.partition_state_path(p)) for p in partitions])
+        paths = [znodes.partition_state_path(partition) for partition in partitions]
+        answers = await submit_all(self._client.tree, [GetData(path) for path in paths])
         states: dict[TopicPartition, LeaderIsrAndControllerEpoch | None] = {}
         for partition, answer in zip(partitions, answers, strict=True):
             if not isinstance(answer, TreeError):

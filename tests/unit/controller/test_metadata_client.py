@@ -7,7 +7,13 @@ import pytest
 
 from odradek.controller import znodes
 from odradek.controller.embedded_tree import TreeDatabase
-from odradek.controller.metadata_client import MetadataClient, stat_of, write_fenced
+from odradek.controller.metadata_client import (
+    OPERATIONS_PER_BATCH_MAX,
+    MetadataClient,
+    stat_of,
+    submit_all,
+    write_fenced,
+)
 from odradek.controller.metadata_tree import BadVersion, Check, Create, Delete, NoNode, SetData
 from odradek.controller.partition_states import ControllerMoved
 from odradek.controller.reassignment import ReplicaAssignment
@@ -148,3 +154,19 @@ async def test_producer_id_blocks_follow_each_other_even_in_a_race() -> None:
 
         client.tree.run = run_after_somebody_else
         assert await client.next_producer_ids_block(1, 1000) == ProducerIdsBlock(1, 2000, 2999)
+
+
+@pytest.mark.parametrize(("operations", "batches"), [(0, 0), (1000, 1), (1001, 2)])
+@async_test
+async def test_long_lists_of_operations_are_cut(operations: int, batches: int) -> None:
+    class Tree:
+        submitted = 0
+
+        async def submit(self, batch: list[object]) -> list[object]:
+            assert len(batch) <= OPERATIONS_PER_BATCH_MAX
+            self.submitted += 1
+            return list(batch)
+
+    tree = Tree()
+    assert await submit_all(tree, list(range(operations))) == list(range(operations))
+    assert tree.submitted == batches
