@@ -48,7 +48,12 @@ def test_the_only_top_level_name_is_odradek(names: list[str]) -> None:
 def test_every_module_is_inside(names: list[str]) -> None:
     """The links under src/odradek were followed: each file of the checkout's packages is in the wheel, as a file."""
     listed = subprocess.run(
-        ["git", "ls-files", *PACKAGES], cwd=REPOSITORY, capture_output=True, text=True, check=True, timeout=30
+        ["git", "ls-tree", "-r", "--name-only", "HEAD", *PACKAGES],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=30,
     )
     expected = {f"odradek/{name}" for name in listed.stdout.splitlines() if name.endswith(".py")}
     assert len(expected) > 100

@@ -67,7 +67,7 @@ def test_from_nothing_to_a_consumed_message(port: int, clone: Path) -> None:
 
 def test_the_commands_of_the_readme_exist(clone: Path) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (clone / "Makefile").read_text(), re.MULTILINE))
-    assert set(re.findall(r"\bmake ([a-z-]+)", README)) <= targets
+    assert set(re.findall(r"(?:^|`)make ([a-z-]+)", README, re.MULTILINE)) <= targets
     shown = subprocess.run(
         [sys.executable, "-m", "odradek", "serve", "--help"],
         cwd=clone,
