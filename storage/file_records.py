@@ -212,7 +212,11 @@ class FileRecords:
 
     def duplicate_fd(self) -> int:
         """A descriptor of the caller's own, to sync the file elsewhere while this one may be closed."""
-        return os.dup(self.fileno())
+        fd = self.pin()
+        try:
+            return self._open_files.retry(lambda: os.dup(fd))
+        finally:
+            self.unpin()
 
     def pin(self) -> int:
         """Open the file and keep it open until as many `unpin`s."""

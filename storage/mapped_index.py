@@ -97,7 +97,7 @@ class MappedIndex:
 
     def create(self) -> None:
         """Make the file, empty, if it is missing."""
-        os.close(self._fs.open(self.path, create=True))
+        os.close(self._open(create=True))
 
     def resize(self, max_bytes: int) -> None:
         """Change the limit; what is already there stays."""
@@ -139,7 +139,7 @@ class MappedIndex:
             return None
         self._dirty = False
         try:
-            return self._fs.open(self.path)
+            return self._open()
         except FileNotFoundError:
             return None
 
@@ -207,10 +207,13 @@ class MappedIndex:
         finally:
             os.close(fd)  # the map holds a descriptor of its own
 
+    def _open(self, *, create: bool = False) -> int:
+        return self._open_files.retry(lambda: self._fs.open(self.path, create=create))
+
     def _grow(self, needed: int) -> None:
         target = -(-needed // PAGE_BYTES) * PAGE_BYTES
         self._unmap()
-        fd = self._fs.open(self.path, create=True)
+        fd = self._open(create=True)
         try:
             self._fs.allocate(fd, self._allocated, target - self._allocated)
         finally:
@@ -223,7 +226,7 @@ class MappedIndex:
             self._load_size()
         if size != self._allocated:
             self._unmap()
-            fd = self._fs.open(self.path, create=True)
+            fd = self._open(create=True)
             try:
                 self._fs.truncate(fd, size)
             finally:

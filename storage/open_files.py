@@ -5,6 +5,8 @@ holds no descriptor until it is read, and an index none until it is searched or 
 Whoever opens something registers here as an `Evictable`; above the limit, or when the kernel answers EMFILE, the oldest
 ones that nobody uses are closed. A file being drained into a socket is in use and declines.
 
+EMFILE also lowers the limit: whoever shares the process's descriptors needs some too, and a worker thread cannot evict.
+
 Kafka keeps all of them open and leaves the limit to ulimit.
 """
 
@@ -20,6 +22,10 @@ if TYPE_CHECKING:
 OPEN_FILES_MAX: Final = 8192
 """The default limit; the broker lowers it when RLIMIT_NOFILE is small."""
 
+HEADROOM: Final = 32
+"""Left for descriptors that are held for moments only: fsyncs, small files, directories."""
+
+_LIMIT_MIN: Final = 16
 _EVICT_AT_ONCE: Final = 64
 T = TypeVar("T")
 
@@ -48,22 +54,31 @@ class OpenFiles:
         if entry in self._entries:
             self._entries.move_to_end(entry)
 
+    def retry(self, open_it: Callable[[], T]) -> T:
+        """Open something that its holder closes itself, making room and trying once more if the kernel refuses."""
+        try:
+            return open_it()
+        except OSError as error:
+            if error.errno not in (errno.EMFILE, errno.ENFILE) or not self._learn_limit():
+                raise
+            return open_it()
+
     def opening(self, entry: Evictable, open_it: Callable[[], T]) -> T:
         """Open something and register its holder, making room first and once more if the kernel refuses."""
         if len(self._entries) >= self.limit:
             self._evict(_EVICT_AT_ONCE)
-        try:
-            opened = open_it()
-        except OSError as error:
-            if error.errno not in (errno.EMFILE, errno.ENFILE) or not self._evict(_EVICT_AT_ONCE):
-                raise
-            opened = open_it()
+        opened = self.retry(open_it)
         self._entries[entry] = None
         return opened
 
     def closed(self, entry: Evictable) -> None:
         """Note that the entry holds nothing any more."""
         self._entries.pop(entry, None)
+
+    def _learn_limit(self) -> int:
+        """The kernel has refused: from now on hold fewer, so that the work of others does not meet the wall."""
+        self.limit = max(_LIMIT_MIN, min(self.limit, len(self._entries) - HEADROOM))
+        return self._evict(max(_EVICT_AT_ONCE, len(self._entries) - self.limit))
 
     def _evict(self, count: int) -> int:
         """Close up to `count` of the longest unused entries; those in use move to the young end."""

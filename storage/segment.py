@@ -121,7 +121,7 @@ class LogSegment:
         time_index = TimeIndex(
             stem + log_files.TIME_INDEX_FILE_SUFFIX + suffix, base_offset, index_bytes, fs, open_files
         )
-        txn_index = TransactionIndex(stem + log_files.TXN_INDEX_FILE_SUFFIX + suffix, base_offset, fs)
+        txn_index = TransactionIndex(stem + log_files.TXN_INDEX_FILE_SUFFIX + suffix, base_offset, fs, open_files)
         if create:
             offset_index.create()
             time_index.create()

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from odradek.storage.file_system import FileSystem
+    from odradek.storage.open_files import OpenFiles
 
 ENTRY: Final = Struct(">hqqqq")
 CURRENT_VERSION: Final = 0
@@ -42,12 +43,13 @@ class AbortedTxn(NamedTuple):
 class TransactionIndex:
     """The aborted transactions of one segment."""
 
-    __slots__ = ("_content", "_fs", "path", "start_offset")
+    __slots__ = ("_content", "_fs", "_open_files", "path", "start_offset")
 
-    def __init__(self, path: str, start_offset: int, fs: FileSystem) -> None:
+    def __init__(self, path: str, start_offset: int, fs: FileSystem, open_files: OpenFiles) -> None:
         self.path = path
         self.start_offset = start_offset
         self._fs = fs
+        self._open_files = open_files
         self._content: bytearray | None = None
 
     def append(self, aborted: AbortedTxn) -> None:
@@ -58,7 +60,7 @@ class TransactionIndex:
                 f"not greater than current last offset {last.last_offset} of index {self.path}"
             )
         data = ENTRY.pack(CURRENT_VERSION, *aborted)
-        fd = self._fs.open(self.path, create=True)
+        fd = self._open(create=True)
         try:
             self._fs.append(fd, [data], len(content))
         finally:
@@ -118,7 +120,7 @@ class TransactionIndex:
         content = self._load()
         keep = sum(1 for aborted in self if aborted.last_offset < offset) * ENTRY.size
         if keep < len(content):
-            fd = self._fs.open(self.path)
+            fd = self._open()
             try:
                 self._fs.truncate(fd, keep)
             finally:
@@ -138,14 +140,17 @@ class TransactionIndex:
 
     def open_for_sync(self) -> int | None:
         try:
-            return self._fs.open(self.path)
+            return self._open()
         except FileNotFoundError:
             return None
+
+    def _open(self, *, create: bool = False) -> int:
+        return self._open_files.retry(lambda: self._fs.open(self.path, create=create))
 
     def _load(self) -> bytearray:
         if self._content is None:
             try:
-                with open(self.path, "rb") as file:
+                with self._open_files.retry(lambda: open(self.path, "rb")) as file:
                     self._content = bytearray(file.read())
             except FileNotFoundError:
                 self._content = bytearray()

@@ -96,7 +96,7 @@ def test_time_index_entry(tmp_path: Path) -> None:
 
 def test_transaction_index_entry(tmp_path: Path) -> None:
     path = tmp_path / "0.txnindex"
-    TransactionIndex(str(path), 0, OsFileSystem()).append(AbortedTxn(1000, 5, 9, 10))
+    TransactionIndex(str(path), 0, OsFileSystem(), OpenFiles()).append(AbortedTxn(1000, 5, 9, 10))
     assert path.read_bytes() == bytes.fromhex(
         "0000 00000000000003e8 0000000000000005 0000000000000009 000000000000000a"
     )

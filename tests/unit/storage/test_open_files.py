@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
+from pathlib import Path
 
 import pytest
 
-from odradek.storage.open_files import OpenFiles
+from odradek.protocol.topic_partition import TopicPartition
+from odradek.storage.open_files import HEADROOM, OpenFiles
+from tests.support.logs import Disk, append, read_all
+
+OVERRIDES = {"segment.bytes": "200", "index.interval.bytes": "0"}
 
 
 class Holder:
@@ -82,3 +88,41 @@ def test_other_errors_are_not_retried() -> None:
         files.opening(Holder("b"), open_it)
     assert a.open
     assert len(files) == 1
+
+
+def test_what_is_not_registered_makes_room_too() -> None:
+    files = OpenFiles()
+    (a,) = opened(files, "a")
+    answers = iter([OSError(errno.EMFILE, os.strerror(errno.EMFILE)), 7])
+
+    def open_it() -> int:
+        answer = next(answers)
+        if isinstance(answer, OSError):
+            raise answer
+        return answer
+
+    assert files.retry(open_it) == 7
+    assert not a.open
+    assert len(files) == 0
+
+
+def test_a_log_works_with_as_few_descriptors_as_the_kernel_leaves(tmp_path: Path) -> None:
+    """The real thing: RLIMIT_NOFILE is lowered below what the logs would like to hold."""
+    disk = Disk(tmp_path)
+    logs = [disk.log(OVERRIDES, tp=TopicPartition("t", number)) for number in range(100)]
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    in_use = len(os.listdir("/proc/self/fd"))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (in_use + 50, hard))
+    try:
+        for log in logs:
+            for number in range(6):
+                append(log, b"%d" % number)
+            log.flush()
+        found = [len(read_all(log)) for log in logs]
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert found == [6] * len(logs)
+    assert disk.environment.open_files.limit <= 150 - HEADROOM, "it has been learnt"
+    assert disk.log_dir.is_online
+    for log in logs:
+        log.close()

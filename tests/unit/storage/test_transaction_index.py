@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.storage.file_system import OsFileSystem
+from odradek.storage.open_files import OpenFiles
 from odradek.storage.transaction_index import ENTRY, AbortedTxn, CorruptIndexError, TransactionIndex
 
 ABORTED = [
@@ -21,7 +22,7 @@ ABORTED = [
 
 @pytest.fixture
 def index(tmp_path: Path) -> TransactionIndex:
-    return TransactionIndex(str(tmp_path / "0.txnindex"), 0, OsFileSystem())
+    return TransactionIndex(str(tmp_path / "0.txnindex"), 0, OsFileSystem(), OpenFiles())
 
 
 def test_file_appears_with_the_first_entry(index: TransactionIndex) -> None:
@@ -53,7 +54,7 @@ def test_collect(
 
 @given(st.integers(0, 60), st.integers(1, 60))
 def test_collect_overlaps_and_nothing_else(fetch_offset: int, size: int) -> None:
-    index = TransactionIndex("/nonexistent/0.txnindex", 0, OsFileSystem())
+    index = TransactionIndex("/nonexistent/0.txnindex", 0, OsFileSystem(), OpenFiles())
     index._content = bytearray(b"".join(ENTRY.pack(0, *aborted) for aborted in ABORTED))
     upper = fetch_offset + size
     found, _ = index.collect(fetch_offset, upper)
@@ -64,9 +65,9 @@ def test_truncation_and_reopening(index: TransactionIndex, tmp_path: Path) -> No
     for aborted in ABORTED:
         index.append(aborted)
     index.truncate_to(35)
-    assert list(TransactionIndex(index.path, 0, OsFileSystem())) == ABORTED[:2]
+    assert list(TransactionIndex(index.path, 0, OsFileSystem(), OpenFiles())) == ABORTED[:2]
     index.append(ABORTED[2])
-    assert list(TransactionIndex(index.path, 0, OsFileSystem())) == ABORTED[:3]
+    assert list(TransactionIndex(index.path, 0, OsFileSystem(), OpenFiles())) == ABORTED[:3]
     index.clear()
     assert not Path(index.path).exists()
 
@@ -82,4 +83,4 @@ def test_corrupt_files_are_found(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "100.txnindex"
     path.write_bytes(content)
     with pytest.raises(CorruptIndexError):
-        TransactionIndex(str(path), 100, OsFileSystem()).sanity_check()
+        TransactionIndex(str(path), 100, OsFileSystem(), OpenFiles()).sanity_check()
