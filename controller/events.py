@@ -52,24 +52,43 @@ ElectionResults: TypeAlias = "Mapping[TopicPartition, int | KafkaError]"
 ReassignmentResults: TypeAlias = "Mapping[TopicPartition, KafkaError | None]"
 
 
-@dataclass(frozen=True, slots=True)
-class Startup:
+class _Bare:
+    """An event that carries nothing; all of a kind are equal. Plain classes, for dataclasses cost at every start."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class Startup(_Bare):
     """The broker has started: watch the controller's node and stand for election."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True, slots=True)
-class ControllerChange:
+
+class ControllerChange(_Bare):
     """`/controller` was created or changed."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True, slots=True)
-class Reelect:
+
+class Reelect(_Bare):
     """`/controller` was deleted."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True, slots=True)
-class RegisterBrokerAndReelect:
+
+class RegisterBrokerAndReelect(_Bare):
     """A new session began: register the broker again, under a new epoch."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,9 +98,10 @@ class Expire:
     reply: Reply[None]
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerChange:
+class BrokerChange(_Bare):
     """Brokers came or went."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +111,10 @@ class BrokerModifications:
     broker_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class TopicChange:
+class TopicChange(_Bare):
     """Topics were created or deleted."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,24 +124,28 @@ class PartitionModifications:
     topic: str
 
 
-@dataclass(frozen=True, slots=True)
-class TopicDeletion:
+class TopicDeletion(_Bare):
     """Topics were put on, or taken off, the list to delete."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True, slots=True)
-class IsrChangeNotification:
+
+class IsrChangeNotification(_Bare):
     """Leaders of before Kafka 2.7 changed ISRs themselves."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True, slots=True)
-class LogDirEventNotification:
+
+class LogDirEventNotification(_Bare):
     """A broker lost a log directory."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True, slots=True)
-class ZkPartitionReassignment:
+
+class ZkPartitionReassignment(_Bare):
     """`/admin/reassign_partitions` appeared."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -148,14 +173,16 @@ class TopicDeletionStopReplicaResponseReceived:
     partition_errors: Mapping[TopicPartition, int]
 
 
-@dataclass(frozen=True, slots=True)
-class AutoPreferredReplicaLeaderElection:
+class AutoPreferredReplicaLeaderElection(_Bare):
     """Time to look for brokers that lead too little."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True, slots=True)
-class UncleanLeaderElectionEnable:
+
+class UncleanLeaderElectionEnable(_Bare):
     """The default of unclean.leader.election.enable became true."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)

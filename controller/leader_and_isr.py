@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 NO_LEADER: Final = -1
 LEADER_DURING_DELETE: Final = -2
@@ -67,8 +67,7 @@ class LeaderAndIsr:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class LeaderIsrAndControllerEpoch:
+class LeaderIsrAndControllerEpoch(NamedTuple):
     """A partition's leadership and the epoch of the controller that wrote it."""
 
     leader_and_isr: LeaderAndIsr

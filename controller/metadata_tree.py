@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final, Generic, Protocol, TypeAlias, TypeVar
+from typing import Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 ANY_VERSION: Final = -1
 NO_OWNER: Final = 0
@@ -82,8 +82,7 @@ class MultiFailed(TreeError):
         self.cause = cause
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stat:
+class Stat(NamedTuple):
     """What the tree knows about a node besides its data."""
 
     czxid: int
@@ -98,24 +97,21 @@ class Stat:
     num_children: int
 
 
-@dataclass(frozen=True, slots=True)
-class DataAndStat:
+class DataAndStat(NamedTuple):
     """What a node holds, and its stat."""
 
     data: bytes | None
     stat: Stat
 
 
-@dataclass(frozen=True, slots=True)
-class Children:
+class Children(NamedTuple):
     """The names (not paths) of a node's children, sorted, and the stat of the node."""
 
     names: tuple[str, ...]
     stat: Stat
 
 
-@dataclass(frozen=True, slots=True)
-class Created:
+class Created(NamedTuple):
     """Where a node was created: for a sequential node the path with its number."""
 
     path: str
@@ -144,8 +140,7 @@ class WatchEventType(Enum):
     CHILDREN = "children"
 
 
-@dataclass(frozen=True, slots=True)
-class WatchEvent:
+class WatchEvent(NamedTuple):
     """What a watch saw, once: the watch is gone with it."""
 
     type: WatchEventType
