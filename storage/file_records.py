@@ -18,7 +18,7 @@ import struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.records.batch import AnyBatch, RecordBatch, size_of_next_batch, view_batch
+from odradek.protocol.records.batch import AnyBatch, RecordBatch, view_batch
 from odradek.protocol.records.layout import BATCH_OVERHEAD, LOG_OVERHEAD, MAGIC_POSITION, MAGIC_V2
 
 if TYPE_CHECKING:
@@ -180,16 +180,22 @@ class FileRecords:
         read_bytes = SEQUENTIAL_READ_BYTES
         while self.size - position > MIN_HEADER:
             chunk = memoryview(os.pread(self.fileno(), min(read_bytes, self.size - position), position))
-            consumed = 0
-            needed = size_of_next_batch(chunk)
-            while needed is not None and needed <= len(chunk) - consumed:
-                yield position + consumed, view_batch(chunk[consumed : consumed + needed])
-                consumed += needed
-                needed = size_of_next_batch(chunk[consumed:])
-            if not consumed and (needed is None or position + needed > self.size):
+            at, end, size = 0, len(chunk), 0
+            while end - at >= MIN_HEADER:
+                _, length, _, magic = _PEEK_SHORT.unpack_from(chunk, at)
+                if length < MIN_BATCH_LENGTH or magic > MAGIC_V2:
+                    raise CorruptLogError(
+                        f"Found a batch of {length} bytes with magic {magic} at byte {position + at} of {self.path}."
+                    )
+                size = LOG_OVERHEAD + length
+                if size > end - at:
+                    break
+                yield position + at, view_batch(chunk[at : at + size])
+                at += size
+            if not at and (end < MIN_HEADER or position + size > self.size):
                 return
-            position += consumed
-            read_bytes = max(SEQUENTIAL_READ_BYTES, needed or 0)
+            position += at
+            read_bytes = max(SEQUENTIAL_READ_BYTES, size)
 
     def truncate_to(self, size: int) -> int:
         """Cut the file and answer the number of bytes that went."""

@@ -28,6 +28,7 @@ class LogFlusher:
     """The recovery point of one log, and how it moves."""
 
     __slots__ = (
+        "_dir_changed",
         "_environment",
         "_generation",
         "_in_flight",
@@ -59,6 +60,7 @@ class LogFlusher:
         self._in_flight = False
         self._generation = 0
         self._waiting: list[tuple[int, Flushed]] = []
+        self._dir_changed = True  # the directory itself may be new
 
     @property
     def is_flushing(self) -> bool:
@@ -69,6 +71,10 @@ class LogFlusher:
         if offset > self._requested:
             self._requested = offset
         self._pump()
+
+    def files_changed(self) -> None:
+        """Files have come or gone: the next flush makes their names durable too."""
+        self._dir_changed = True
 
     def when_flushed(self, offset: int, callback: Flushed) -> None:
         """Call back once everything below `offset` is on the disk, asking for it if nobody has."""
@@ -84,11 +90,13 @@ class LogFlusher:
             return
         descriptors = self._descriptors(max(offset, self._segments.active.base_offset + 1))
         _sync_all(self._environment, descriptors, self.log_dir)
+        self._dir_changed = False
         self._advance(offset)
 
     def truncated_to(self, offset: int) -> None:
         """The log was cut: what was promised beyond is void."""
         self._generation += 1
+        self._dir_changed = True
         self.recovery_point = min(self.recovery_point, offset)
         self._requested = min(self._requested, offset)
         # What waited for the removed records will not get them; their append is answered by the replica manager.
@@ -109,7 +117,8 @@ class LogFlusher:
         except OSError as error:
             self._failed(error)
             return
-        log_dir = self.log_dir
+        log_dir = self.log_dir if self._dir_changed else None
+        self._dir_changed = False
 
         def work() -> None:
             _sync_all(environment, descriptors, log_dir)
@@ -160,12 +169,13 @@ class LogFlusher:
                 self._waiting.append((wanted, callback))
 
 
-def _sync_all(environment: Environment, descriptors: list[int], log_dir: str) -> None:
+def _sync_all(environment: Environment, descriptors: list[int], log_dir: str | None) -> None:
     """The worker's part. Closes the descriptors whatever happens."""
     try:
         for fd in descriptors:
             environment.fs.sync(fd)
-        environment.fs.sync_dir(log_dir)
+        if log_dir is not None:
+            environment.fs.sync_dir(log_dir)
     finally:
         for fd in descriptors:
             os.close(fd)

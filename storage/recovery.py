@@ -20,6 +20,7 @@ import os
 from typing import TYPE_CHECKING
 
 from odradek.protocol.records.errors import CorruptRecordError
+from odradek.protocol.records.layout import MAGIC_V2
 from odradek.storage import checkpoints, log_files
 from odradek.storage.file_records import CorruptLogError
 from odradek.storage.leader_epochs import LeaderEpochs
@@ -289,21 +290,24 @@ class LogLoader:
         )
         segment.begin_rebuild()
         valid_bytes = last_indexed = 0
+        latest_epoch = self.leader_epochs.latest_epoch
         try:
             for position, batch in segment.records.batches():
-                batch.ensure_valid()
-                if segment.index_recovered(batch, position, last_indexed):
+                if not batch.is_valid():
+                    batch.ensure_valid()  # which says in what way it is not
+                last_offset = batch.last_offset
+                if segment.index_recovered(last_offset, batch.max_timestamp, position, last_indexed):
                     last_indexed = position
-                if batch.magic >= 2:
-                    epoch = batch.partition_leader_epoch
-                    if epoch >= 0 and epoch > self.leader_epochs.latest_epoch:
-                        self.leader_epochs.assign(epoch, batch.base_offset)
+                if batch.magic >= MAGIC_V2:
+                    if batch.partition_leader_epoch > latest_epoch:
+                        latest_epoch = batch.partition_leader_epoch
+                        self.leader_epochs.assign(latest_epoch, batch.base_offset)
                     if batch.producer_id >= 0:
                         completed = replay_batch(producers, batch)
                         if completed is not None:
                             complete_transaction(producers, segment, completed)
-                    producers.map_end_offset = batch.last_offset + 1
-                valid_bytes = position + batch.size_in_bytes
+                    producers.map_end_offset = last_offset + 1
+                valid_bytes = position + len(batch.buffer)
         except (CorruptRecordError, CorruptLogError) as error:
             logger.warning(
                 "Found invalid messages in segment %d of %s at byte %d: %s",

@@ -27,7 +27,6 @@ from odradek.storage.transaction_index import AbortedTxn, TransactionIndex
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odradek.protocol.records.batch import AnyBatch
     from odradek.storage.config import LogConfig
     from odradek.storage.environment import Environment
     from odradek.storage.file_records import BatchPosition
@@ -316,16 +315,17 @@ class LogSegment:
         self._bytes_since_last_index_entry = 0
         self._rolling_timestamp = None
 
-    def index_recovered(self, batch: AnyBatch, position: int, last_indexed_position: int) -> bool:
+    def index_recovered(self, last_offset: int, max_timestamp: int, position: int, last_indexed_position: int) -> bool:
         """Index a batch found by recovery; answers whether it got an entry."""
-        last_offset = batch.last_offset
-        self._ensure_offset_in_range(last_offset)
-        if batch.max_timestamp > self.largest.timestamp:
-            self._largest = TimestampOffset(batch.max_timestamp, last_offset)
+        if not 0 <= last_offset - self.base_offset <= MAX_RELATIVE_OFFSET:
+            self._ensure_offset_in_range(last_offset)
+        largest = self._largest or self.largest
+        if max_timestamp > largest.timestamp:
+            self._largest = largest = TimestampOffset(max_timestamp, last_offset)
         if position - last_indexed_position <= self.index_interval_bytes:
             return False
         self.offset_index.append(last_offset, position)
-        self.time_index.maybe_append(*self.largest)
+        self.time_index.maybe_append(*largest)
         return True
 
     def end_rebuild(self, valid_bytes: int) -> int:

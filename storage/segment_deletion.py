@@ -81,5 +81,6 @@ def _delete(log: UnifiedLog, deletable: list[LogSegment], reason: str) -> int:
     if following is not None:
         log.maybe_increment_log_start_offset(following.base_offset, "segment deletion")
     log.local_log.remove_segments(deletable)
+    log.flusher.files_changed()
     delete_snapshots(log, deletable)
     return len(deletable)

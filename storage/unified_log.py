@@ -382,6 +382,7 @@ class UnifiedLog:
         if snapshot is not None:
             self.log_dir.sync_queue.sync_fd(self._environment.fs.open(snapshot))
         self.watermarks.on_rolled()
+        self.flusher.files_changed()
         self.flusher.flush(segment.base_offset)
         return segment
 

@@ -13,7 +13,12 @@ class SyncCounter(OsFileSystem):
 
     def __init__(self) -> None:
         self.syncs = 0
+        self.dirs = 0
         self.broken = False
+
+    def sync_dir(self, path: str) -> None:
+        self.dirs += 1
+        super().sync_dir(path)
 
     def sync(self, fd: int) -> None:
         self.syncs += 1
@@ -55,6 +60,24 @@ def test_flushes_asked_for_meanwhile_are_served_together(tmp_path: Path) -> None
     pool.run_one()
     assert done == list(range(1, 11))
     assert (log.recovery_point, len(pool.pending)) == (11, 0)
+    log.close()
+
+
+def test_directory_is_synced_when_files_came_or_went(tmp_path: Path) -> None:
+    disk, pool, fs = setup(tmp_path)
+    log = disk.log()
+    counts = []
+    for step in (None, None, log.roll, None):
+        append(log, b"a")
+        pool.run_all()
+        if step is not None:
+            step()
+            append(log, b"a")
+        fs.dirs = 0
+        log.flush()
+        pool.run_all()
+        counts.append(fs.dirs)
+    assert counts == [1, 0, 1, 0]
     log.close()
 
 
