@@ -29,6 +29,7 @@ CLOSED = "connection closed"
 NO_ANSWER = "no answer"
 UUID_TEXT = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 NOW_TEXT = re.compile(r"-?\b(?!16000000)\d{13,}\b")  # a time of today, or one computed from it
+SCALA_TEXT = re.compile(r"\b(?:ArrayBuffer|Set|HashSet|List|Vector)\(([^()]*)\)")  # a collection in an error message
 RECORDS_HEAD = struct.Struct(">qi")
 # Fields that say where, when and under which random id; their presence is compared, their value is not.
 VOLATILE = {
@@ -194,6 +195,7 @@ class Transcript:
             text = text.replace(value, name)
         text = text.replace(self.broker.bootstrap, "<address>").replace(str(self.broker.log_dir), "<log dir>")
         text = NOW_TEXT.sub("<time>", text)
+        text = SCALA_TEXT.sub(r"[\1]", text)
         return UUID_TEXT.sub(lambda found: self._members.setdefault(found[0], f"<id {len(self._members) + 1}>"), text)
 
 
