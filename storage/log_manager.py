@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.records.errors import CorruptRecordError
 from odradek.storage import checkpoints, log_files
 from odradek.storage.config import LogConfig
 from odradek.storage.log_dir import LogDir, LogDirError
@@ -216,17 +217,20 @@ class LogManager:
         had_clean_shutdown: bool = False,
         topic_id: bytes | None = None,
     ) -> UnifiedLog:
-        return load_log(
-            path,
-            topic_partition,
-            self.config_of(topic_partition.topic),
-            log_dir,
-            self.environment,
-            log_start_offset=log_start_offset,
-            recovery_point=recovery_point,
-            had_clean_shutdown=had_clean_shutdown,
-            topic_id=topic_id,
-        )
+        try:
+            return load_log(
+                path,
+                topic_partition,
+                self.config_of(topic_partition.topic),
+                log_dir,
+                self.environment,
+                log_start_offset=log_start_offset,
+                recovery_point=recovery_point,
+                had_clean_shutdown=had_clean_shutdown,
+                topic_id=topic_id,
+            )
+        except (KafkaError, CorruptRecordError) as error:
+            raise LogDirError(f"The log in {path} cannot be loaded: {error}") from error
 
     def _register(self, log: UnifiedLog, *, is_future: bool) -> None:
         logs = self._future_logs if is_future else self._logs

@@ -15,6 +15,7 @@ Answers to LogLoader.
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 from typing import TYPE_CHECKING
@@ -80,7 +81,12 @@ def load_log(
 
 
 def _stored_topic_id(path: str) -> bytes | None:
-    return checkpoints.read_partition_metadata(os.path.join(path, checkpoints.PARTITION_METADATA_FILE))
+    try:
+        return checkpoints.read_partition_metadata(os.path.join(path, checkpoints.PARTITION_METADATA_FILE))
+    except checkpoints.CheckpointError as error:
+        # Written by rename after an fsync, it is never half there: the disk has lost it. As in Kafka the directory goes
+        # offline, rather than that a log is served under an id that was made up.
+        raise OSError(errno.EIO, str(error)) from error
 
 
 class LogLoader:

@@ -186,6 +186,31 @@ def test_damaged_checkpoints_only_mean_more_recovery(tmp_path: Path) -> None:
     again.shutdown()
 
 
+def test_lost_partition_metadata_takes_the_directory_offline(tmp_path: Path) -> None:
+    for directory in ("1", "2"):
+        manager = Broker(tmp_path / directory).start()
+        create(manager, A0 if directory == "1" else B0)
+        manager.shutdown()
+    (tmp_path / "1" / "a-0" / "partition.metadata").write_bytes(b"")
+    manager = Broker(tmp_path / "1", tmp_path / "2").start()
+    assert [log.topic_partition for log in manager.all_logs()] == [B0]
+    assert [log_dir.is_online for log_dir in manager.log_dirs] == [False, True]
+    manager.shutdown()
+
+
+def test_log_damaged_after_a_clean_stop_stops_the_start_in_one_sentence(tmp_path: Path) -> None:
+    manager = Broker(tmp_path).start()
+    create(manager, A0)
+    log = manager.get_log(A0)
+    assert log is not None
+    append(log, b"x")
+    manager.shutdown()
+    path = tmp_path / "a-0" / "00000000000000000000.log"
+    path.write_bytes(b"\0" * 100)
+    with pytest.raises(LogDirError, match=r"a-0 cannot be loaded: Found record size 0"):
+        Broker(tmp_path).start()
+
+
 def test_log_start_is_checkpointed_where_it_lies_inside_a_segment(tmp_path: Path) -> None:
     manager = Broker(tmp_path).start()
     create(manager, A0, B0)
