@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -78,6 +79,8 @@ class LogManager:
         self._future_logs: dict[TopicPartition, UnifiedLog] = {}
         self._topic_overrides: dict[str, dict[str, str]] = {}
         self._configs: dict[str, LogConfig] = {}
+        self._topic_sizes: Counter[str] = Counter()
+        """How many logs of a topic there are, in directories that work or have failed."""
         self._high_watermarks: dict[TopicPartition, int] = {}
         self._preferred_dirs: dict[TopicPartition, str] = {}
         self._stopped = False
@@ -129,6 +132,14 @@ class LogManager:
     def _apply_configs(self, logs: Iterable[UnifiedLog]) -> None:
         for log in logs:
             log.update_config(self.config_of(log.topic_partition.topic))
+
+    def _forget_topic_unless_used(self, topic: str) -> None:
+        """Deleted topics leave nothing behind; one made anew under the name begins with its own configs."""
+        self._topic_sizes[topic] -= 1
+        if not self._topic_sizes[topic]:
+            del self._topic_sizes[topic]
+            self._configs.pop(topic, None)
+            self._topic_overrides.pop(topic, None)
 
     # -- starting -------------------------------------------------------------------------------------------
 
@@ -242,6 +253,7 @@ class LogManager:
                 f"this failure by manually deleting one of the two directories for {log.topic_partition}."
             )
         logs[log.topic_partition] = log
+        self._topic_sizes[log.topic_partition.topic] += 1
 
     # -- creating ---------------------------------------------------------------------------------------------
 
@@ -276,7 +288,7 @@ class LogManager:
             message = f"Error while creating log for {topic_partition} in dir {log_dir.path}"
             log_dir.fail(message, error)
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message) from error
-        self._logs[topic_partition] = log
+        self._register(log, is_future=False)
         self._preferred_dirs.pop(topic_partition, None)
         log_dir.sync_queue.sync_dir(path)
         log_dir.sync_queue.sync_dir(log_dir.path)
@@ -338,6 +350,7 @@ class LogManager:
         log.rename_dir(log.log_dir.file(name), keep_writing=False)
         log.discard()
         self._high_watermarks.pop(topic_partition, None)
+        self._forget_topic_unless_used(topic_partition.topic)
         log.log_dir.sync_queue.sync_dir(log.log_dir.path)
         self.checkpoint_recovery_points(log.log_dir)
         self.checkpoint_log_start_offsets(log.log_dir)

@@ -117,6 +117,16 @@ def test_deleted_log_is_renamed_at_once_and_removed_later(tmp_path: Path) -> Non
     manager.shutdown()
 
 
+def test_deleted_topics_leave_nothing_behind(tmp_path: Path) -> None:
+    manager = Broker(tmp_path).start({"a": {"retention.ms": "5"}})
+    create(manager, A0, A1)
+    manager.async_delete(A0)
+    assert manager.config_of("a").retention_ms == 5, "the other partition is still there"
+    manager.async_delete(A1)
+    assert manager.config_of("a").retention_ms == 604_800_000
+    manager.shutdown()
+
+
 def test_deletion_interrupted_by_a_stop_goes_on_at_the_next_start(tmp_path: Path) -> None:
     broker = Broker(tmp_path)
     manager = broker.start()
