@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.errors import KafkaError
 from odradek.storage.fetch_data import FetchIsolation
 from odradek.timer.delayed_operation import DelayedOperation
 
@@ -19,16 +19,6 @@ if TYPE_CHECKING:
     from odradek.broker.partition import OffsetSnapshot
     from odradek.broker.replica_manager import FetchParams, ReadResult, ReplicaManager
     from odradek.storage.offsets import LogOffsetMetadata
-
-ENDS_THE_WAIT = frozenset(
-    (
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-        ErrorCode.FENCED_LEADER_EPOCH,
-        ErrorCode.UNKNOWN_LEADER_EPOCH,
-    )
-)
 
 
 class DelayedFetch(DelayedOperation):
@@ -59,10 +49,8 @@ class DelayedFetch(DelayedOperation):
                 if available is None:
                     return self.force_complete()
                 readable += available
-        except KafkaError as error:
-            if error.code in ENDS_THE_WAIT:
-                return self.force_complete()
-            raise
+        except KafkaError:
+            return self.force_complete()  # the answer will say what is wrong
         return readable >= self._params.min_bytes and self.force_complete()
 
     def _available(self, fetch: PartitionFetch, start: LogOffsetMetadata) -> int | None:

@@ -62,9 +62,9 @@ class Route:
         version = ctx.header.api_version
         if self.error_response is None:
             key, response_type = self.spec.key, self.spec.response_type()
-            ctx.reply(error_response(key, response_type, request, version, error.code, error.message))
+            ctx.reply(error_response(key, response_type, request, version, error.code, error.specific_message))
             return
-        response = self.error_response(request, version, error.code, error.message)
+        response = self.error_response(request, version, error.code, error.specific_message)
         if response is None:
             ctx.close_connection()
         else:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, cast
 
 from odradek.protocol.api import ApiKey
+from odradek.protocol.errors import DEFAULT_MESSAGES
 
 if TYPE_CHECKING:
     from odradek.protocol.errors import ErrorCode
@@ -122,6 +123,8 @@ def error_response(
     response = response_type()
     if key in _WITHOUT_MESSAGE:
         message = None
+    elif key == ApiKey.DESCRIBE_CONFIGS:
+        message = DEFAULT_MESSAGES[code]  # whatever the reason was
     _set_error(response, version, code, message)
     for entities in ENTITIES.get(key, ()):
         _fail_entities(request, response, entities, version, code, message)

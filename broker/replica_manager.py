@@ -467,8 +467,6 @@ class ReplicaManager:
             self._high_watermark_checkpoints_started = True
             self._schedule_high_watermark_checkpoint()
         on_leadership_change(leaders, followers)
-        for partition in (*leaders, *followers):
-            self.complete_delayed(partition.topic_partition)
         return errors
 
     def _apply_state(
@@ -482,9 +480,11 @@ class ReplicaManager:
         hosted = self._partitions.get(topic_partition)
         if hosted is Hosted.OFFLINE:
             return ErrorCode.KAFKA_STORAGE_ERROR
-        if hosted is None and not is_valid_topic_name(topic_partition.topic):
-            return ErrorCode.INVALID_TOPIC_EXCEPTION  # it would become the name of a directory
         if hosted is None:
+            if not is_valid_topic_name(topic_partition.topic) or topic_partition.partition < 0:
+                return ErrorCode.INVALID_TOPIC_EXCEPTION  # it would become the name of a directory
+            if self._broker_id not in state.replicas:
+                return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             hosted = self._partitions[topic_partition] = Partition(
                 topic_partition,
                 broker_id=self._broker_id,
@@ -502,11 +502,12 @@ class ReplicaManager:
             if self._broker_id not in state.replicas:
                 return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             if state.leader == self._broker_id:
-                hosted.make_leader(state, topic_id)
-                leaders.append(hosted)
-            else:
-                hosted.make_follower(state, topic_id)
+                if hosted.make_leader(state, topic_id):
+                    leaders.append(hosted)
+            elif hosted.make_follower(state, topic_id):
                 followers.append(hosted)
+            # A new epoch ends what waited under the old one, and the high watermark may have moved.
+            self.complete_delayed(topic_partition)
             return ErrorCode.NONE
         if state.leader_epoch == hosted.leader_epoch and topic_id is not None and log_topic_id is None:
             if hosted.log is not None:
@@ -538,7 +539,8 @@ class ReplicaManager:
                 errors[topic_partition] = ErrorCode.FENCED_LEADER_EPOCH
                 continue
             errors[topic_partition] = self._stop(topic_partition, hosted, state.delete_partition)
-            on_stopped(topic_partition, state.delete_partition)
+            if errors[topic_partition] == ErrorCode.NONE:
+                on_stopped(topic_partition, state.delete_partition)
         return errors
 
     def _stop(self, topic_partition: TopicPartition, hosted: Partition | Hosted | None, delete: bool) -> ErrorCode:

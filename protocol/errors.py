@@ -166,6 +166,12 @@ class KafkaError(Exception):
         """Whether the same request may succeed later (Kafka's `RetriableException`)."""
         return self.code in RETRIABLE
 
+    @property
+    def specific_message(self) -> str | None:
+        """The message where it says more than the code does, as error answers carry it (Kafka's `ApiError`)."""
+        is_generic = self.code == ErrorCode.UNKNOWN_SERVER_ERROR or self.message == DEFAULT_MESSAGES.get(self.code)
+        return None if is_generic else self.message
+
     def __repr__(self) -> str:
         return f"KafkaError({self.code.name}, {self.message!r})"
 

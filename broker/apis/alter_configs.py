@@ -39,7 +39,7 @@ async def _alter(broker: Services, ctx: RequestContext, request: AlterConfigsReq
                     resource_type=resource.resource_type,
                     resource_name=resource.resource_name,
                     error_code=0 if error is None else error.code,
-                    error_message=None if error is None else error.message,
+                    error_message=None if error is None else error.specific_message,
                 )
                 for resource, error in zip(request.resources, errors, strict=True)
             ]

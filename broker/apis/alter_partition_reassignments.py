@@ -38,7 +38,6 @@ async def _alter(broker: Services, ctx: RequestContext, request: AlterPartitionR
         topics.setdefault(tp.topic, []).append(result)
     ctx.reply(
         AlterPartitionReassignmentsResponse(
-            error_message=None,
             responses=[ReassignableTopicResponse(name=name, partitions=found) for name, found in topics.items()],
         )
     )

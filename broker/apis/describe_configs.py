@@ -44,7 +44,7 @@ async def _describe_all(broker: Services, ctx: RequestContext, request: Describe
         except KafkaError as error:
             result.error_code = error.code
             if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                result.error_message = error.message
+                result.error_message = error.specific_message
         else:
             result.configs = _shaped(configs, resource, request)
         results.append(result)

@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from odradek.broker.request import RequestContext
     from odradek.broker.services import Services
     from odradek.storage.log_dir import LogDir
+    from odradek.storage.unified_log import UnifiedLog
 
 UNKNOWN_BYTES = -1
+UNKNOWN_LAG = -1
 
 
 def handle(broker: Services, ctx: RequestContext, request: DescribeLogDirsRequest) -> None:
@@ -46,7 +48,7 @@ def _describe(broker: Services, log_dir: LogDir, wanted: set[TopicPartition] | N
             DescribeLogDirsPartition(
                 partition_index=log.topic_partition.partition,
                 partition_size=log.size,
-                offset_lag=max(log.high_watermark - log.log_end_offset, 0),
+                offset_lag=_offset_lag(broker, log),
                 is_future_key=log.is_future,
             )
         )
@@ -57,6 +59,18 @@ def _describe(broker: Services, log_dir: LogDir, wanted: set[TopicPartition] | N
         total_bytes=total,
         usable_bytes=usable,
     )
+
+
+def _offset_lag(broker: Services, log: UnifiedLog) -> int:
+    """How far the log is behind the high watermark, or a future log behind the current one; -1 for a log that no
+    partition uses."""
+    hosted = broker.replica_manager.hosted(log.topic_partition)
+    current = None if hosted is None else hosted.log
+    if current is None:
+        return UNKNOWN_LAG
+    if log.is_future:
+        return current.log_end_offset - log.log_end_offset
+    return max(current.high_watermark - log.log_end_offset, 0)
 
 
 def _space(path: str) -> tuple[int, int]:

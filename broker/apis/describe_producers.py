@@ -1,14 +1,14 @@
 """DescribeProducers (key 61), served:
 
-0. The state the leader's log keeps of each idempotent or transactional producer.
+0. The state this broker's log keeps of each idempotent or transactional producer.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.controller.topic_names import is_valid_topic_name
-from odradek.protocol.errors import DEFAULT_MESSAGES, ErrorCode
+from odradek.controller.topic_names import validate_topic_name
+from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -26,30 +26,34 @@ if TYPE_CHECKING:
 def handle(broker: Services, ctx: RequestContext, request: DescribeProducersRequest) -> None:
     topics = []
     for topic in request.topics:
-        if not is_valid_topic_name(topic.name):
-            error = ErrorCode.INVALID_TOPIC_EXCEPTION
-        elif not broker.metadata_cache.contains(topic.name):
-            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        else:
-            error = ErrorCode.NONE
+        error = _topic_error(broker, topic.name)
         partitions = [
             _partition(broker, TopicPartition(topic.name, index))
-            if error == ErrorCode.NONE
-            else PartitionResponse(partition_index=index, error_code=error, error_message=DEFAULT_MESSAGES[error])
+            if error is None
+            else PartitionResponse(partition_index=index, error_code=error.code, error_message=error.message)
             for index in topic.partition_indexes
         ]
         topics.append(TopicResponse(name=topic.name, partitions=partitions))
     ctx.reply(DescribeProducersResponse(topics=topics))
 
 
+def _topic_error(broker: Services, topic: str) -> KafkaError | None:
+    try:
+        validate_topic_name(topic)
+    except KafkaError as error:
+        return error
+    known = broker.metadata_cache.contains(topic)
+    return None if known else KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+
 def _partition(broker: Services, topic_partition: TopicPartition) -> PartitionResponse:
-    hosted = broker.replica_manager.hosted(topic_partition)
-    if hosted is None or hosted.log is None or not hosted.is_leader:
-        known = broker.metadata_cache.contains_partition(*topic_partition)
-        error = ErrorCode.NOT_LEADER_OR_FOLLOWER if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return PartitionResponse(
-            partition_index=topic_partition.partition, error_code=error, error_message=DEFAULT_MESSAGES[error]
-        )
+    """What the log says, whether we lead it or not."""
+    try:
+        hosted = broker.replica_manager.partition(topic_partition)
+    except KafkaError as error:
+        return PartitionResponse(partition_index=topic_partition.partition, error_code=error.code)
+    if hosted.log is None:
+        return PartitionResponse(partition_index=topic_partition.partition, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
     return PartitionResponse(
         partition_index=topic_partition.partition,
         active_producers=[

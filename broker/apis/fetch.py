@@ -38,6 +38,10 @@ if TYPE_CHECKING:
 
 FUTURE_REPLICA_ID = -3
 
+LAST_MAGIC_0_VERSION = 1
+FIRST_V2_BATCH_VERSION = 4
+FIRST_ZSTD_VERSION = 10
+
 # Down-conversion happens in memory: no more of a partition than this is converted for one answer (Kafka converts in
 # pieces of the same size). The first batch always is, whatever its size.
 DOWN_CONVERSION_BYTES = 128 * 1024
@@ -105,10 +109,11 @@ def _respond(
     erroneous: dict[int, PartitionData],
 ) -> None:
     version = ctx.header.api_version
+    is_follower = request.replica_id >= 0
     endpoints: dict[int, NodeEndpoint] = {}
     answers = []
     for result in results:
-        data = _partition_data(broker, result, version)
+        data = _partition_data(broker, result, version, is_follower)
         if version >= 16 and result.error in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
             _name_leader(broker, ctx, result.fetch, data, endpoints)
         answers.append((result.fetch, data))
@@ -118,7 +123,7 @@ def _respond(
     ctx.reply(response)
 
 
-def _partition_data(broker: Services, result: ReadResult, version: int) -> PartitionData:
+def _partition_data(broker: Services, result: ReadResult, version: int, is_follower: bool) -> PartitionData:
     error = result.error
     if error == ErrorCode.KAFKA_STORAGE_ERROR and version <= 5:
         error = ErrorCode.NOT_LEADER_OR_FOLLOWER  # older clients do not know the storage error and would not retry
@@ -135,37 +140,45 @@ def _partition_data(broker: Services, result: ReadResult, version: int) -> Parti
         epoch, end_offset = result.diverging_epoch
         data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
     fetched = result.fetched
-    if fetched is None:
-        return data
-    if fetched.aborted_transactions is not None:
-        data.aborted_transactions = [
-            AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
-            for aborted in fetched.aborted_transactions
-        ]
-    if version >= 10:
+    if fetched is not None:
         data.records = fetched.records
+        if fetched.aborted_transactions is not None:
+            data.aborted_transactions = [
+                AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
+                for aborted in fetched.aborted_transactions
+            ]
+    if version < FIRST_ZSTD_VERSION:
+        return _for_old_reader(broker, result, data, version, is_follower)
+    return data
+
+
+def _for_old_reader(
+    broker: Services, result: ReadResult, data: PartitionData, version: int, is_follower: bool
+) -> PartitionData:
+    """The answer as versions below 10 can take it: no zstd topics, and below 4 no v2 batches.
+
+    A topic whose records could not be told is refused even where there are none to tell, as Apache Kafka does.
+    """
+    fetch = result.fetch
+    hosted = broker.replica_manager.hosted(TopicPartition(fetch.topic or "", fetch.partition))
+    if hosted is None or hosted.log is None:
         return data
-    return _for_old_reader(broker, result, data, version)
-
-
-def _for_old_reader(broker: Services, result: ReadResult, data: PartitionData, version: int) -> PartitionData:
-    """Records as versions below 10 can take them: no zstd topics, and below 4 no v2 batches."""
-    fetch, fetched = result.fetch, result.fetched
-    assert fetched is not None
-    config = broker.replica_manager.partition_of(fetch).log_for(-1, leader_only=False).config
+    config = hosted.log.config
     if config.compression_type == "zstd":
         return _error(fetch, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
-    if version > 3:
-        data.records = fetched.records
+    if version >= FIRST_V2_BATCH_VERSION:
         return data
-    if not config.message_downconversion_enable:
+    if not (is_follower or config.message_downconversion_enable):
         return _error(fetch, ErrorCode.UNSUPPORTED_VERSION)
-    found = fetched.records
+    if not result.size_in_bytes:
+        return data
+    found = data.records
     records = memoryview(found.read()) if isinstance(found, FileRegion) else found
+    assert isinstance(records, memoryview)
     try:
         data.records = down_convert(
             records,
-            magic=0 if version <= 1 else 1,
+            magic=0 if version <= LAST_MAGIC_0_VERSION else 1,
             first_offset=fetch.fetch_offset,
             max_source_bytes=DOWN_CONVERSION_BYTES,
         )

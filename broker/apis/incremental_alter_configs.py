@@ -50,7 +50,7 @@ async def _alter(broker: Services, ctx: RequestContext, request: IncrementalAlte
                 resource_type=change.resource_type,
                 resource_name=change.resource_name,
                 error_code=0 if error is None else error.code,
-                error_message=None if error is None else error.message,
+                error_message=None if error is None else error.specific_message,
             )
         )
     ctx.reply(IncrementalAlterConfigsResponse(responses=responses))

@@ -25,8 +25,9 @@ class Leader(NamedTuple):
 def current_leader(broker: Services, ctx: RequestContext, topic_partition: TopicPartition) -> Leader:
     """The leader as the replica manager knows it, else as the metadata cache does (KIP-951)."""
     hosted = broker.replica_manager.hosted(topic_partition)
-    if hosted is not None and hosted.leader_id is not None:
-        leader_id, leader_epoch = hosted.leader_id, hosted.leader_epoch
+    if hosted is not None:
+        leader_id = NO_LEADER if hosted.leader_id is None else hosted.leader_id
+        leader_epoch = hosted.leader_epoch
     else:
         state = broker.metadata_cache.partition_state(topic_partition.topic, topic_partition.partition)
         if state is None:

@@ -39,7 +39,6 @@ async def _list(broker: Services, ctx: RequestContext, request: ListPartitionRea
         )
     ctx.reply(
         ListPartitionReassignmentsResponse(
-            error_message=None,
             topics=[OngoingTopicReassignment(name=name, partitions=found) for name, found in topics.items()],
         )
     )

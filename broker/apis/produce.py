@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.leaders import current_leader
-from odradek.protocol.errors import DEFAULT_MESSAGES, ErrorCode, KafkaError
+from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
@@ -132,6 +132,8 @@ def _response(
     endpoints: dict[int, NodeEndpoint] = {}
     topics: dict[str, list[PartitionProduceResponse]] = {}
     for topic_partition, result in results.items():
+        if topic_partition in refused:
+            continue  # named twice
         answer = PartitionProduceResponse(
             index=topic_partition.partition,
             error_code=result.error,
@@ -184,8 +186,6 @@ def error_response(
     """The same error for every partition; None with acks=0, which has no answer."""
     if request.acks == 0:
         return None
-    if message == DEFAULT_MESSAGES[code]:
-        message = None  # a message says more than the code does, or is left out (Kafka's ApiError)
     topics: dict[str, dict[int, PartitionProduceResponse]] = {}
     for topic in request.topic_data:
         for part in topic.partition_data:

@@ -106,7 +106,7 @@ def test_refusal_becomes_the_error_response(broker: Broker) -> None:
 
 
 def test_module_can_have_an_error_response_of_its_own(broker: Broker) -> None:
-    def error_response(request: Request, version: int, code: ErrorCode) -> Response:
+    def error_response(request: Request, version: int, code: ErrorCode, message: str | None) -> Response:
         return HeartbeatResponse(error_code=code, throttle_time_ms=version)
 
     broker.serve(ApiKey.HEARTBEAT, refusing(KafkaError(ErrorCode.NOT_COORDINATOR)), error_response=error_response)
@@ -119,7 +119,7 @@ def test_refusal_of_an_api_without_answer_closes_the_connection(broker: Broker) 
     broker.serve(
         ApiKey.PRODUCE,
         refusing(KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)),
-        error_response=lambda request, version, code: None,
+        error_response=lambda request, version, code, message: None,
     )
     broker.send(encode_request(RequestHeader(ApiKey.PRODUCE, 3, 5, "me"), ProduceRequest(acks=0)))
     assert broker.closed()[0] is CloseReason.REQUEST_REFUSED
