@@ -37,8 +37,10 @@ from odradek.timer.clock import ManualClock, SystemClock
 
 T = TypeVar("T")
 
-TURNS = 2_000
+TURNS = 400
 """Turns of the loop after which a request that is not answered counts as waiting."""
+
+LONGEST_TIMEOUT_MS = 2**31
 
 START_MS = 1_700_000_000_000
 PORT = 9092
@@ -191,9 +193,11 @@ class InProcessBroker:
         self, request: Request, version: int, *, connection: FakeConnection | None = None, client_id: str = "me"
     ) -> Waiting:
         """Dispatch a request; it may still be waiting for its answer."""
+        return self.send_frame(self.frame(request, version, client_id=client_id), connection)
+
+    def frame(self, request: Request, version: int, *, client_id: str = "me") -> bytes:
         self._correlation_id += 1
-        header = RequestHeader(ApiKey(request.API_KEY), version, self._correlation_id, client_id)
-        return self.send_frame(encode_request(header, request), connection)
+        return encode_request(RequestHeader(ApiKey(request.API_KEY), version, self._correlation_id, client_id), request)
 
     def send_frame(self, frame: bytes, connection: FakeConnection | None = None) -> Waiting:
         peer = FakeConnection() if connection is None else connection
@@ -214,6 +218,13 @@ class InProcessBroker:
         assert waiting.is_answered, f"no answer to {request!r}"
         assert waiting.answer is not None
         return waiting.answer
+
+    def finish(self, waiting: Waiting) -> None:
+        """Let it be answered; if need be by its time-out."""
+        if not self.settle(lambda: waiting.is_over):
+            self.advance(LONGEST_TIMEOUT_MS)
+            self.settle(lambda: waiting.is_over)
+        assert waiting.is_over
 
     # Topics
 
