@@ -10,7 +10,7 @@ import itertools
 import socket
 import struct
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.support.broker import FAST_SETTINGS
@@ -24,6 +24,11 @@ SESSION_TIMEOUT_S = int(FAST_SETTINGS["zookeeper.session.timeout.ms"]) / 1000
 START_TIMEOUT_S = 60
 STOP_TIMEOUT_S = 60
 SIGTERM_STATUS = 143  # a JVM that ran its shutdown hooks after SIGTERM: 128 + 15
+
+FRUGAL = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+"""For tests: a quick start and little memory. As it is run in earnest: `IN_EARNEST`."""
+
+IN_EARNEST = ("-Xmx1g", "-Xms1g", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")
 
 LOG4J = """\
 log4j.rootLogger=INFO, stdout
@@ -80,7 +85,13 @@ class ApacheBroker:
     target = "apache"
     host = "127.0.0.1"
 
-    def __init__(self, directory: Path, zookeeper_connect: str, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        zookeeper_connect: str,
+        settings: Mapping[str, str] | None = None,
+        jvm_options: Sequence[str] = FRUGAL,
+    ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self.port = free_port()
         self.log_dir = directory / "logs"
@@ -98,7 +109,7 @@ class ApacheBroker:
         command = java_command(
             "kafka.Kafka",
             str(server_properties),
-            options=("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-Dlog4j.configuration=file:{log4j}"),
+            options=(*jvm_options, f"-Dlog4j.configuration=file:{log4j}"),
         )
         self._process = ManagedProcess(command, directory / "kafka.log", cwd=directory)
 
@@ -106,8 +117,16 @@ class ApacheBroker:
     def bootstrap(self) -> str:
         return f"{self.host}:{self.port}"
 
-    def start(self) -> None:
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def launch(self) -> None:
+        """Start the process and do not wait for it."""
         self._process.start()
+
+    def start(self) -> None:
+        self.launch()
         self._process.wait_for_line(r"\[KafkaServer id=\d+\] started", START_TIMEOUT_S)
         eventually(self._has_metadata, timeout_s=START_TIMEOUT_S)
 

@@ -26,14 +26,14 @@ class OdradekBroker:
     target = "odradek"
     host = "127.0.0.1"
 
-    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None, port: int = 0) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self.log_dir = directory / "logs"
         self._directory = directory
         self._settings = {key: value for key, value in FAST_SETTINGS.items() if not key.startswith("zookeeper.")}
         self._settings.update(settings or {})
         self._process: ManagedProcess | None = None
-        self._port = 0
+        self._port = port
 
     @property
     def port(self) -> int:
@@ -48,7 +48,8 @@ class OdradekBroker:
     def pid(self) -> int:
         return self._running().pid
 
-    def start(self) -> None:
+    def launch(self) -> None:
+        """Start the process and do not wait for it."""
         command = [sys.executable, "-m", "odradek", "serve", "--port", str(self._port), "--data", str(self.log_dir)]
         for key, value in self._settings.items():
             command += ["--override", f"{key}={value}"]
@@ -56,9 +57,13 @@ class OdradekBroker:
         environment = {"PYTHONPATH": python_path, "PYTHONUNBUFFERED": "1"}
         self._process = ManagedProcess(command, self._directory / "odradek.log", cwd=self._directory, env=environment)
         self._process.start()
-        self._process.wait_for_line(STARTED, START_TIMEOUT_S)
+
+    def start(self) -> None:
+        self.launch()
+        process = self._running()
+        process.wait_for_line(STARTED, START_TIMEOUT_S)
         if not self._port:
-            self._port = int(self._process.wait_for_line(ADDRESS, START_TIMEOUT_S)[1])
+            self._port = int(process.wait_for_line(ADDRESS, START_TIMEOUT_S)[1])
 
     def stop(self) -> None:
         process = self._running()

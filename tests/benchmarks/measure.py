@@ -1,0 +1,54 @@
+"""Figures of a process and how they are shown: processor time, latencies, and tables of two columns and a ratio."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import psutil
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Processor seconds of a process, all its threads together."""
+
+    user_s: float
+    system_s: float
+
+    @property
+    def total_s(self) -> float:
+        return self.user_s + self.system_s
+
+    def __sub__(self, earlier: Usage) -> Usage:
+        return Usage(self.user_s - earlier.user_s, self.system_s - earlier.system_s)
+
+
+def usage_of(pid: int) -> Usage:
+    times = psutil.Process(pid).cpu_times()
+    return Usage(times.user, times.system)
+
+
+def resident_mb(pid: int) -> float:
+    return float(psutil.Process(pid).memory_info().rss) / 1e6
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The value that `share` of them do not exceed. `values` are sorted."""
+    return values[min(len(values) - 1, int(share * len(values)))]
+
+
+class Table:
+    """Rows of a name, a figure of Odradek, the same of Apache Kafka, and how many times the one is the other."""
+
+    def __init__(self, title: str) -> None:
+        print(f"\n{title}\n{'':<48}{'Odradek':>12}{'Apache':>12}{'ratio':>8}")
+
+    def row(self, name: str, unit: str, odradek: float, apache: float) -> None:
+        """Printed at once: a benchmark that is stopped has shown what it knew."""
+        ratio = f"{odradek / apache:8.2f}" if apache else f"{'':>8}"
+        print(f"{f'{name}, {unit}':<48}{odradek:>12.{_decimals(odradek)}f}{apache:>12.{_decimals(apache)}f}{ratio}")
+
+
+def _decimals(value: float) -> int:
+    """Three digits that say something."""
+    return 0 if value >= 100 else 1 if value >= 10 else 2 if value >= 1 else 3
