@@ -85,7 +85,8 @@ class MemberMetadata:
 
     @property
     def protocol_names(self) -> list[str]:
-        return [name for name, _ in self.protocols]
+        """In the order of preference, each once: a member that lists one twice must not be counted as two."""
+        return list(dict.fromkeys(name for name, _ in self.protocols))
 
     def metadata(self, protocol_name: str) -> bytes:
         """What the member said about the protocol; KeyError if it does not speak it."""

@@ -55,3 +55,7 @@ def test_a_new_member_that_waits_is_not_alive_for_ever() -> None:
 def test_static_members_have_an_instance_id() -> None:
     assert member(group_instance_id="i").is_static
     assert not member().is_static
+
+
+def test_a_protocol_listed_twice_is_named_once() -> None:
+    assert member(protocols=(("range", b"1"), ("sticky", b"2"), ("range", b"3"))).protocol_names == ["range", "sticky"]
