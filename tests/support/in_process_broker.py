@@ -147,7 +147,7 @@ class InProcessBroker:
         assert services is not None
         assert isinstance(sockets, NoSockets)
         self.services: Services = services
-        self._dispatch = sockets.dispatch
+        self.dispatch = sockets.dispatch
         self.settle(lambda: services.controller.is_active and services.metadata_cache.is_alive(services.broker_id))
 
     async def _make(self, config: BrokerConfig) -> KafkaServer:
@@ -203,7 +203,7 @@ class InProcessBroker:
         peer = FakeConnection() if connection is None else connection
 
         async def dispatch() -> None:
-            self._dispatch(peer, memoryview(frame), self.clock.monotonic_ms())
+            self.dispatch(peer, memoryview(frame), self.clock.monotonic_ms())
 
         self.loop.run_until_complete(dispatch())
         return Waiting(self, peer, int.from_bytes(frame[4:8], "big"))
