@@ -109,10 +109,10 @@ def test_what_is_not_registered_makes_room_too() -> None:
 def test_a_log_works_with_as_few_descriptors_as_the_kernel_leaves(tmp_path: Path) -> None:
     """The real thing: RLIMIT_NOFILE is lowered below what the logs would like to hold."""
     disk = Disk(tmp_path)
-    logs = [disk.log(OVERRIDES, tp=TopicPartition("t", number)) for number in range(100)]
+    logs = [disk.log(OVERRIDES, tp=TopicPartition("t", number)) for number in range(40)]
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     in_use = len(os.listdir("/proc/self/fd"))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (in_use + 50, hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (in_use + 20, hard))
     try:
         for log in logs:
             for number in range(6):
@@ -122,7 +122,7 @@ def test_a_log_works_with_as_few_descriptors_as_the_kernel_leaves(tmp_path: Path
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert found == [6] * len(logs)
-    assert disk.environment.open_files.limit <= 150 - HEADROOM, "it has been learnt"
+    assert disk.environment.open_files.limit <= 60 - HEADROOM, "it has been learnt"
     assert disk.log_dir.is_online
     for log in logs:
         log.close()
