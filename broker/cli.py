@@ -28,8 +28,7 @@ _SERVE_HELP: Final = """\
 Without arguments: one node on 127.0.0.1:9092 that keeps its metadata itself, data in ./odradek-data.
 
 A configuration file is a server.properties as Apache Kafka 3.9 knows it. Settings are taken from --override, then from
-environment variables (KAFKA_LOG_DIRS for log.dirs), then from the file, then from the defaults. With zookeeper.connect
-the broker joins that cluster.
+environment variables (KAFKA_LOG_DIRS for log.dirs), then from the file, then from the defaults.
 """
 
 _SERVE_EXAMPLES: Final = """\
@@ -45,6 +44,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = _parser().parse_args(arguments)
     if parsed.command == "serve":
         return _serve(parsed)
+    if parsed.command == "health":
+        from odradek.broker.health import main as health
+
+        return health(parsed.address)
     _parser().print_help()
     return EXIT_USAGE
 
@@ -74,6 +77,10 @@ def _parser() -> argparse.ArgumentParser:
         choices=("auto", "uvloop", "asyncio"),
         help="auto takes uvloop where it is installed",
     )
+    health = commands.add_parser(
+        "health", help="tell whether a broker answers", description="Exit status 0 if it does."
+    )
+    health.add_argument("address", metavar="HOST:PORT")
     return parser
 
 

@@ -29,6 +29,10 @@ MAX_EPOCH = 2**31 - 1
 MIN_EVICTION_MS = 120_000
 TOPIC_ID_VERSION = 13
 
+MAX_CACHED_PARTITIONS = 500_000
+"""Partitions that all sessions together may remember (about 250 bytes each). Kafka bounds the sessions only, and a
+session grows with every partition a client names, existing or not."""
+
 Key = tuple[bytes | str | None, int]
 
 
@@ -158,8 +162,15 @@ class FetchSessionCache:
     """At most `max_sessions` sessions. A new one takes the place of one that was idle for `MIN_EVICTION_MS`, or of one
     that is worth less: not a follower's while the new one is, or old enough and with fewer partitions."""
 
-    def __init__(self, max_sessions: int, random_id: Callable[[int, int], int]) -> None:
+    def __init__(
+        self,
+        max_sessions: int,
+        random_id: Callable[[int, int], int],
+        *,
+        max_partitions: int = MAX_CACHED_PARTITIONS,
+    ) -> None:
         self._max_sessions = max_sessions
+        self._max_partitions = max_partitions
         self._random_id = random_id
         self._sessions: dict[int, FetchSession] = {}  # in order of last use
         self.evictions = 0
@@ -170,6 +181,9 @@ class FetchSessionCache:
     @property
     def total_partitions(self) -> int:
         return sum(len(session.partitions) for session in self._sessions.values())
+
+    def has_room_for(self, additional_partitions: int) -> bool:
+        return self.total_partitions + additional_partitions <= self._max_partitions
 
     def get(self, session_id: int) -> FetchSession | None:
         return self._sessions.get(session_id)
@@ -186,6 +200,8 @@ class FetchSessionCache:
     ) -> FetchSession | None:
         """A new session that remembers `answers` as told, or None when there is no room."""
         if len(self._sessions) >= self._max_sessions and not self._evict(privileged, len(answers), now_ms):
+            return None
+        if not self.has_room_for(len(answers)):
             return None
         session_id = INVALID_SESSION_ID
         while session_id == INVALID_SESSION_ID or session_id in self._sessions:
@@ -314,7 +330,11 @@ def new_context(
         return FetchContext(cache, (), version=version, error=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
     if session.uses_topic_ids != (version >= TOPIC_ID_VERSION):
         return FetchContext(cache, (), version=version, error=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+    size = len(session.partitions)
     session.update(requested, _forgotten(request, version))
+    if len(session.partitions) > size and not cache.has_room_for(0):
+        cache.remove(session_id)  # the client starts over with a full fetch, which needs no session
+        return FetchContext(cache, (), version=version, error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
     if not session.partitions:
         cache.remove(session_id)
         return FetchContext(cache, requested, version=version)

@@ -131,6 +131,11 @@ class KafkaServer:
             raise
 
     async def _start(self) -> None:
+        if self.config.uses_zookeeper:
+            raise StartupError(
+                "zookeeper.connect is set, but joining a ZooKeeper cluster is not supported yet: leave it out for one "
+                "node that keeps its metadata itself."
+            )
         self._log_manager.lock_dirs()
         os.makedirs(self.config.metadata_dir, exist_ok=True)
         path = os.path.join(self.config.metadata_dir, METADATA_FILE)
