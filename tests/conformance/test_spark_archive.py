@@ -254,7 +254,7 @@ def test_archive_killed_five_times_has_every_record_once(
 ) -> None:
     run, topic = make_archive(PARTITIONS)
     options = ["--master", "local[2]", "--trigger", "0s", "--max-offsets-per-trigger", "300"]
-    job = SparkJob("archive_topic", [*run.arguments, *options], tmp_path / "job.log")
+    job = SparkJob("archive_topic", [*run.arguments, *options], tmp_path)
     producer = BackgroundProducer(broker.bootstrap, topic, PARTITIONS, per_second=300)
     seed = random.randrange(1_000_000)
     moments = random.Random(seed)

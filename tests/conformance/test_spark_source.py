@@ -254,6 +254,20 @@ def test_stream_finds_new_partitions_and_new_topics_that_match(
         assert running.records() == sent
 
 
+def test_stream_goes_on_when_the_broker_was_killed_and_is_back(
+    spark: SparkSession, new_broker: Callable[..., Broker]
+) -> None:
+    broker = new_broker()
+    topic = Topic(broker, "killed")
+    reader = kafka_stream(spark, broker.bootstrap, subscribe=topic.name, startingOffsets="earliest")
+    with Stream(spark, reader, processingTime="0 seconds") as running:
+        assert running.records() == topic.select(lambda record: True)
+        broker.kill()
+        broker.start()
+        more = send(broker.bootstrap, topic.name, [Outgoing(value=b"more", partition=p) for p in range(PARTITIONS)])
+        assert running.records() == in_order(topic.select(lambda record: True) + more)
+
+
 def test_stream_reads_the_assigned_partition_only(stream: Callable[..., Stream], topic: Topic) -> None:
     with stream(assign=json.dumps({topic.name: [2]}), startingOffsets="earliest") as running:
         assert running.records() == topic.select(lambda record: record.partition == 2)

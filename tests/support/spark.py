@@ -25,14 +25,19 @@ FLUSH_TIMEOUT_S = 30
 MARKS = [
     pytest.mark.oracle,
     pytest.mark.filterwarnings(r"ignore:unclosed <socket\.socket:ResourceWarning"),
-]  # For a JVM that lives a minute: the second compiler costs more than it gives.
-QUICK_CONF = {
-    "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.ui.enabled": "false",
-}
+]
 
 Headers = tuple[tuple[str, bytes | None], ...]
+
+
+def quick_conf(directory: Path) -> dict[str, str]:
+    """For a JVM that lives a minute: without the second compiler, and with all it may leave behind in `directory`."""
+    return {
+        "spark.driver.defaultJavaOptions": f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Djava.io.tmpdir={directory}",
+        "spark.local.dir": str(directory),
+        "spark.sql.shuffle.partitions": "2",
+        "spark.ui.enabled": "false",
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,13 +172,14 @@ def _bytes(value: bytearray | None) -> bytes | None:
 
 
 class SparkJob:
-    """A job of `spark_jobs`, as a user starts it."""
+    """A job of `spark_jobs`, as a user starts it, but in a directory of its own for what it leaves behind."""
 
-    def __init__(self, module: str, arguments: Sequence[str], log_path: Path) -> None:
+    def __init__(self, module: str, arguments: Sequence[str], directory: Path) -> None:
         command = [sys.executable, "-m", f"spark_jobs.{module}", *arguments]
-        for key, value in QUICK_CONF.items():
+        for key, value in quick_conf(directory).items():
             command += ["--conf", f"{key}={value}"]
-        self.process = ManagedProcess(command, log_path, cwd=REPOSITORY)
+        environment = {"PYTHONPATH": str(REPOSITORY)}
+        self.process = ManagedProcess(command, directory / f"{module}.log", cwd=directory, env=environment)
 
     def kill_tree(self) -> None:
         """SIGKILL to Python and the JVM it started."""
