@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -186,6 +187,7 @@ class SparkJob:
         family = [psutil.Process(self.process.pid)]
         family += family[0].children(recursive=True)
         for member in family:
-            member.kill()
+            with suppress(psutil.NoSuchProcess):  # the JVM has children of its own for a moment, `chmod` and such
+                member.kill()
         psutil.wait_procs(family, timeout=10)
         self.process.wait(10)
