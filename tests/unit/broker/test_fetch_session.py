@@ -230,3 +230,14 @@ def test_partition_named_twice_counts_once_as_last_named() -> None:
     )
     context = Broker().open(twice)
     assert [(fetch.partition, fetch.fetch_offset) for fetch in context.partitions] == [(0, 2)]
+
+
+def test_sessions_remember_a_bounded_number_of_partitions() -> None:
+    broker = Broker()
+    broker.cache = FetchSessionCache(10, lambda low, high: 77, max_partitions=3)
+    assert broker.fetch(request(0, 1)).session_id == 77
+    assert broker.fetch(request(0, 1)).session_id == 0, "no room: served without a session"
+    assert broker.fetch(request(2, session=77, epoch=1)).error_code == ErrorCode.NONE
+    refused = broker.fetch(request(3, session=77, epoch=2))
+    assert refused.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert broker.cache.total_partitions == 0
