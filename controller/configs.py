@@ -162,6 +162,8 @@ class ConfigAdmin:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{topic}' does not exist.")
         existing = await self._client.entity_config(f"topics/{topic}")
         base = existing if is_incremental else {}
+        if any(change.operation not in set(AlterOperation) for change in resource.changes):
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Apache checks it for brokers only, and stumbles here
         configs = apply_changes(base, resource.changes, TOPIC_CONFIGS)
         try:
             validate_topic_configs(configs, self._broker_settings(), existing)

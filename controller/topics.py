@@ -272,6 +272,8 @@ class AdminManager:
         validate_only: bool,
         record_mutations: RecordMutations,
     ) -> TopicResult:
+        if not topic.name:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as Apache, which stumbles over the path it makes of it
         found = (
             await self._client.topic_assignments([topic.name]) if topic_names.is_valid_topic_name(topic.name) else []
         )
@@ -339,8 +341,8 @@ def _validate_assignment(assignment: Mapping[int, Sequence[int]]) -> None:
     if len({len(replicas) for replicas in assignment.values()}) != 1:
         raise invalid("All partitions should have the same number of replicas")
     if any(len(set(replicas)) != len(replicas) for replicas in assignment.values()):
-        shown = ", ".join(f"{p} -> {list(replicas)}" for p, replicas in assignment.items())
-        raise invalid(f"Duplicate replica assignment found: Map({shown})")
+        shown = ", ".join(f"{p} -> ArrayBuffer({', '.join(map(str, ids))})" for p, ids in assignment.items())
+        raise invalid(f"Duplicate replica assignment found: HashMap({shown})")
     if sorted(assignment) != list(range(len(assignment))):
         raise invalid("partitions should be a consecutive 0-based integer sequence")
 

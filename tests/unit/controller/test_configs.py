@@ -16,7 +16,7 @@ from odradek.controller.configs import (
     apply_changes,
     describe_topic_configs,
 )
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.errors import DEFAULT_MESSAGES, ErrorCode, KafkaError
 from odradek.storage.config import TOPIC_CONFIGS
 from odradek.storage.config_def import ConfigDef, ConfigError, ConfigKey, ConfigType, Importance
 from tests.support.async_test import async_test
@@ -131,9 +131,14 @@ async def test_incremental_alter_changes_key_by_key() -> None:
             "Unknown config name: no.such",
         ),
         (
-            changes(TOPIC, "t", ConfigChange("retention.ms", "1", 9)),
+            changes(BROKER, "0", ConfigChange("log.cleaner.threads", "1", 9)),
             ErrorCode.INVALID_REQUEST,
             "Unknown operations type 9",
+        ),
+        (
+            changes(TOPIC, "t", ConfigChange("retention.ms", "1", 9)),
+            ErrorCode.UNKNOWN_SERVER_ERROR,
+            DEFAULT_MESSAGES[ErrorCode.UNKNOWN_SERVER_ERROR],
         ),
         (changes(32, "t", ConfigChange("a", "1")), ErrorCode.INVALID_REQUEST, "Unknown resource type 32"),
         (

@@ -160,7 +160,7 @@ async def test_a_topic_without_live_replicas_times_out() -> None:
         (
             wanted("t", assignments={0: [0, 0]}),
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            "Duplicate replica assignment found: Map(0 -> [0, 0])",
+            "Duplicate replica assignment found: HashMap(0 -> ArrayBuffer(0, 0))",
         ),
         (
             wanted("t", 1, 1, configs={"a": None, "b": None}),
