@@ -17,6 +17,8 @@ from tests.support.broker import Broker
 from tests.support.raw_client import ConnectionClosedError, RawClient
 from tests.support.requests import batch, build
 
+pytestmark = pytest.mark.oracle
+
 # What a stranger must not send while others use the broker: these change or end the broker itself.
 CONTROL = {
     ApiKey.LEADER_AND_ISR,

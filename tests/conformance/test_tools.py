@@ -104,11 +104,11 @@ def test_consumer_groups(broker: Broker, run: Run, admin: Admin, unique: Callabl
     assert idle.lines[-1].split()[:6] == [group, topic, "0", "10", "10", "0"]
     reset = ("consumer-groups", "--reset-offsets", "--group", group, "--topic", topic)
     planned = run(*reset, "--to-offset", "4", "--dry-run").lines
-    assert planned[-1].split() == [group, topic, "0", "4"]
+    assert planned[-1].split()[-4:] == [group, topic, "0", "4"]
     run(*reset, "--shift-by", "-3", "--execute")
     assert run("consumer-groups", "--describe", "--group", group).lines[-1].split()[3:6] == ["7", "10", "3"]
     deleted = run("consumer-groups", "--delete-offsets", "--group", group, "--topic", topic).lines
-    assert deleted[-1].split() == [topic, "0", "Successful"]
+    assert deleted[-1].split()[-3:] == [topic, "0", "Successful"]
     assert "successful" in run("consumer-groups", "--delete", "--group", group).stdout
     assert group not in run("consumer-groups", "--list").lines
 

@@ -173,7 +173,7 @@ class Transcript:
             if not field.versions.covers(version) and not field.tagged.covers(version):
                 continue
             value = getattr(message, field.name)
-            if field.name in VOLATILE and value not in (None, -1, 0):
+            if field.name in VOLATILE and value not in ((None, -1) if field.name == "producer_id" else (None, -1, 0)):
                 result[field.name] = VOLATILE[field.name]
             elif field.kind is Kind.UUID:
                 result[field.name] = None if value == ZERO_UUID else "<uuid>"
