@@ -31,6 +31,7 @@ from odradek.protocol.messages.create_topics import (
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
+from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from odradek.protocol.schema import Request, Response
 from odradek.storage.file_records import FileRegion
 from odradek.timer.clock import ManualClock, SystemClock
@@ -253,6 +254,16 @@ class InProcessBroker:
         )
         (result,) = self.call(request, 7).topics  # type: ignore[attr-defined]
         assert result.error_code == 0, result
+
+    def delete_topic(self, name: str) -> None:
+        """Delete, and wait until the name is free again, as no request does."""
+        request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=5_000)
+        (result,) = self.call(request, 6).responses  # type: ignore[attr-defined]
+        assert result.error_code == 0, result
+        for _ in range(TURNS):
+            if name not in self.run(self.services.controller.client.topics()):
+                return
+        raise AssertionError(f"{name} is still there")
 
     def topic_id(self, name: str) -> bytes:
         return self.services.metadata_cache.topic_id(name)
