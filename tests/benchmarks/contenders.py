@@ -27,6 +27,8 @@ from tests.support.requests import build
 
 Contender: TypeAlias = OdradekBroker | ApacheBroker
 
+ADMIN_TIMEOUT_S = 60
+
 SETTINGS: Mapping[str, str] = {
     "log.segment.delete.delay.ms": "1000",  # what was measured leaves the disk before the next
     "log.retention.check.interval.ms": "5000",
@@ -81,8 +83,8 @@ def contenders() -> Iterator[Contenders]:
 def create_topic(broker: Contender, name: str, partitions: int) -> None:
     """Create a topic and wait until its partitions have leaders; `delete_topic` gives the disk back."""
     topic = {"name": name, "num_partitions": partitions, "replication_factor": 1}
-    with RawClient(broker.host, broker.port) as client:
-        created = client.call(build(ApiKey.CREATE_TOPICS, topics=[topic], timeout_ms=60_000), 5)
+    with RawClient(broker.host, broker.port, timeout_s=ADMIN_TIMEOUT_S) as client:
+        created = client.call(build(ApiKey.CREATE_TOPICS, topics=[topic], timeout_ms=ADMIN_TIMEOUT_S * 1000), 5)
         assert created.topics[0].error_code == 0, created  # type: ignore[attr-defined]
         wanted = build(ApiKey.METADATA, topics=[{"name": name}])
         while True:
@@ -92,8 +94,8 @@ def create_topic(broker: Contender, name: str, partitions: int) -> None:
 
 
 def delete_topic(broker: Contender, name: str) -> None:
-    with RawClient(broker.host, broker.port) as client:
-        client.call(build(ApiKey.DELETE_TOPICS, topic_names=[name], timeout_ms=60_000), 5)
+    with RawClient(broker.host, broker.port, timeout_s=ADMIN_TIMEOUT_S) as client:
+        client.call(build(ApiKey.DELETE_TOPICS, topic_names=[name], timeout_ms=ADMIN_TIMEOUT_S * 1000), 5)
 
 
 def frame_of(request: Request, version: int, client_id: str = "bench") -> bytes:

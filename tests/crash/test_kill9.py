@@ -7,80 +7,18 @@ page cache. The idempotent producer moreover never repeats a record, whatever th
 from __future__ import annotations
 
 import random
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import confluent_kafka
 import pytest
 
 from tests.support.admin import Admin
 from tests.support.clients import Confluent, Message
+from tests.support.numbered_load import PARTITIONS, Load, check_acknowledged, read_all
 from tests.support.odradek_process import OdradekBroker
 
 KILLS = 20
-PARTITIONS = 3
-DRAIN_TIMEOUT_S = 30
-
-
-class Load:
-    """A producer in a thread of its own that numbers its records per partition and notes each acknowledgement."""
-
-    def __init__(self, bootstrap: str, topic: str, *, idempotent: bool) -> None:
-        self.topic = topic
-        self.acknowledged: dict[int, dict[int, int]] = {partition: {} for partition in range(PARTITIONS)}
-        self.sent = [0] * PARTITIONS
-        self.failed: list[tuple[int, int, str]] = []
-        self._producer = confluent_kafka.Producer(
-            {
-                "bootstrap.servers": bootstrap,
-                "acks": "all",
-                "enable.idempotence": idempotent,
-                "max.in.flight.requests.per.connection": 5 if idempotent else 1,
-                "retries": 1000 if idempotent else 0,
-                "linger.ms": 1,
-                "batch.size": 10_000,
-                "reconnect.backoff.ms": 10,
-                "reconnect.backoff.max.ms": 100,
-                "message.timeout.ms": 60_000,
-                "log_level": 0,
-            }
-        )
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        while not self._stopping.is_set():
-            for partition in range(PARTITIONS):
-                number = self.sent[partition]
-                self.sent[partition] += 1
-                self._producer.produce(
-                    self.topic,
-                    b"%d" % number,
-                    partition=partition,
-                    on_delivery=lambda error, message, number=number: self._delivered(error, message, number),
-                )
-            self._producer.poll(0.001)
-
-    def _delivered(
-        self, error: confluent_kafka.KafkaError | None, message: confluent_kafka.Message, number: int
-    ) -> None:
-        if error is None:
-            self.acknowledged[message.partition()][number] = message.offset()
-        else:
-            self.failed.append((message.partition(), number, error.str()))
-
-    @property
-    def total(self) -> int:
-        return sum(len(by_number) for by_number in self.acknowledged.values())
-
-    def finish(self) -> None:
-        self._stopping.set()
-        self._thread.join(10)
-        assert not self._thread.is_alive()
-        assert self._producer.flush(DRAIN_TIMEOUT_S) == 0
 
 
 @pytest.fixture
@@ -89,35 +27,6 @@ def broker(tmp_path: Path) -> Iterator[OdradekBroker]:
     process.start()
     yield process
     process.close()
-
-
-def read_all(bootstrap: str, topic: str, partition: int) -> list[int]:
-    """The numbers in a partition, by offset."""
-    consumer = confluent_kafka.Consumer(
-        {"bootstrap.servers": bootstrap, "group.id": "not-used", "enable.partition.eof": True, "log_level": 0}
-    )
-    numbers: list[int] = []
-    try:
-        consumer.assign([confluent_kafka.TopicPartition(topic, partition, 0)])
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline:
-            for message in consumer.consume(10_000, 0.5):
-                if message.error():
-                    assert message.error().code() == confluent_kafka.KafkaError._PARTITION_EOF
-                    return numbers
-                assert message.offset() == len(numbers), "offsets have a hole"
-                numbers.append(int(message.value()))
-    finally:
-        consumer.close()
-    raise AssertionError("the end of the partition was not reached")
-
-
-def check_acknowledged(load: Load, partition: int, numbers: list[int]) -> None:
-    for number, offset in load.acknowledged[partition].items():
-        assert offset < len(numbers), (
-            f"acknowledged record {number} at {offset} is lost: the log ends at {len(numbers)}"
-        )
-        assert numbers[offset] == number, f"offset {offset} was answered for {number} and holds {numbers[offset]}"
 
 
 def test_what_was_acknowledged_survives_twenty_kills(broker: OdradekBroker) -> None:

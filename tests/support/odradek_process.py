@@ -25,6 +25,8 @@ class OdradekBroker:
 
     target = "odradek"
     host = "127.0.0.1"
+    module = "odradek"
+    python_path = (REPOSITORY / "src",)
 
     def __init__(self, directory: Path, settings: Mapping[str, str] | None = None, port: int = 0) -> None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -50,11 +52,11 @@ class OdradekBroker:
 
     def launch(self) -> None:
         """Start the process and do not wait for it."""
-        command = [sys.executable, "-m", "odradek", "serve", "--port", str(self._port), "--data", str(self.log_dir)]
+        command = [sys.executable, "-m", self.module, "serve", "--port", str(self._port), "--data", str(self.log_dir)]
         for key, value in self._settings.items():
             command += ["--override", f"{key}={value}"]
-        python_path = os.pathsep.join(filter(None, [str(REPOSITORY / "src"), os.environ.get("PYTHONPATH")]))
-        environment = {"PYTHONPATH": python_path, "PYTHONUNBUFFERED": "1"}
+        python_path = [*map(str, self.python_path), *filter(None, [os.environ.get("PYTHONPATH")])]
+        environment = {"PYTHONPATH": os.pathsep.join(python_path), "PYTHONUNBUFFERED": "1"}
         self._process = ManagedProcess(command, self._directory / "odradek.log", cwd=self._directory, env=environment)
         self._process.start()
 
