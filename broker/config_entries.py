@@ -22,7 +22,11 @@ UNKNOWN_TYPE = 0
 
 def broker_configs(config: BrokerConfig) -> list[DescribeConfigsResourceResult]:
     """Every config of this broker."""
-    return [_entry(config, name, config.text(name), config.synonyms(name)) for name in BROKER_CONFIG_KEYS]
+    return [
+        _entry(config, name, config.text(name), config.synonyms(name))
+        for name, key in BROKER_CONFIG_KEYS.items()
+        if not key.internal
+    ]
 
 
 def cluster_default_configs(config: BrokerConfig, defaults: Mapping[str, str]) -> list[DescribeConfigsResourceResult]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from odradek.protocol.api import ApiKey
 from tests.support.admin import Admin
 from tests.support.broker import Broker
 from tests.support.clients import Confluent, Message
@@ -189,6 +190,7 @@ def test_leader_election_and_reassignment(
     assert f"Reassignment of partition {topic}-0 is completed." in verified.stdout
 
 
+@pytest.mark.needs(ApiKey.ALTER_CLIENT_QUOTAS, ApiKey.ALTER_USER_SCRAM_CREDENTIALS)
 def test_quotas_and_scram_users(run: Run, unique: Callable[[str], str]) -> None:
     user = unique("user")
     which = ("--entity-type", "users", "--entity-name", user)

@@ -71,6 +71,7 @@ def test_describe_a_broker(transcript: Transcript) -> None:
         "metadata.",
         "broker.id",
         "node.id",
+        "odradek.",
     )
     for config in sorted(result.configs, key=lambda config: config.name):
         if not config.name.startswith(local):

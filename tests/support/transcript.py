@@ -19,6 +19,7 @@ from odradek.protocol.api import ApiKey
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.schema import Kind, Request, Response, Struct
 from tests.support.broker import Broker
+from tests.support.not_yet import NOT_SERVED, WAITS_FOR_TRANSACTIONS
 from tests.support.raw_client import ConnectionClosedError, RawClient
 from tests.support.requests import build
 from tests.support.waiting import eventually
@@ -61,6 +62,7 @@ class Transcript:
         self._client: RawClient | None = None
         self._others: list[RawClient] = []
         self.answers: dict[str, Plain] = {}
+        self._not_served: set[str] = set()
 
     @property
     def client(self) -> RawClient:
@@ -82,6 +84,8 @@ class Transcript:
 
     def call(self, label: str, request: Request, version: int) -> Response | None:
         """Send, note the answer under `label`, and return it; None when the connection was closed instead."""
+        if request.API_KEY in NOT_SERVED:
+            self._not_served.add(label)
         try:
             response = self.client.call(request, version)
         except ConnectionClosedError:
@@ -160,11 +164,22 @@ class Transcript:
         differences = [
             "\n".join([label, *(f"    {line}" for line in found)])
             for label, answer in self.answers.items()
-            if (found := _differences(expected[label], answer))
+            if (found := self._compare(label, expected[label], answer))
         ]
         assert not differences, f"{len(differences)} of {len(expected)} answers differ (Apache != ours):\n" + "\n".join(
             differences
         )
+
+    def _compare(self, label: str, expected: Plain, answer: Plain) -> list[str]:
+        """Where the answers differ; what is not served yet has to differ in the way that is known."""
+        if self.broker.target == "apache":
+            return _differences(expected, answer)
+        if label in self._not_served:
+            return [] if answer == CLOSED else ["it is served now: tests/support/not_yet.py has to forget it"]
+        found = _differences(_without_unserved(expected), answer)
+        if f"{self._golden.stem}: {label}" in WAITS_FOR_TRANSACTIONS:
+            return [] if found else ["it is as Apache's now: tests/support/not_yet.py has to forget it"]
+        return found
 
     def plain(self, message: Struct, version: int) -> dict[str, Plain]:
         """The fields that exist in `version`, without their bulk: what a reader of the golden file wants to see."""
@@ -204,6 +219,14 @@ class Transcript:
         text = NOW_TEXT.sub("<time>", text)
         text = SCALA_TEXT.sub(r"[\1]", SCALA_TEXT.sub(r"[\1]", text))  # they are nested once at most
         return UUID_TEXT.sub(lambda found: self._members.setdefault(found[0], f"<id {len(self._members) + 1}>"), text)
+
+
+def _without_unserved(answer: Plain) -> Plain:
+    """An ApiVersions answer without what is not served yet; any other answer as it is."""
+    if not isinstance(answer, dict) or not isinstance(answer.get("api_keys"), list):
+        return answer
+    keys = [entry for entry in answer["api_keys"] if entry["api_key"] not in NOT_SERVED]
+    return {**answer, "api_keys": keys}
 
 
 def _without_filler(records: bytes) -> bytes:
