@@ -254,6 +254,10 @@ def test_archive_killed_five_times_has_every_record_once(
 ) -> None:
     run, topic = make_archive(PARTITIONS)
     options = ["--master", "local[2]", "--trigger", "0s", "--max-offsets-per-trigger", "300"]
+    sent = send(broker.bootstrap, topic, (Outgoing(value=b"%d" % number) for number in range(100)))
+    log = SparkJob("archive_topic", [*run.arguments, "--available-now"], tmp_path).run(BEGUN, JOB_START_TIMEOUT_S)
+    assert "done: 100 records in 1 batch" in log.splitlines()
+
     job = SparkJob("archive_topic", [*run.arguments, *options], tmp_path)
     producer = BackgroundProducer(broker.bootstrap, topic, PARTITIONS, per_second=300)
     seed = random.randrange(1_000_000)
@@ -270,7 +274,7 @@ def test_archive_killed_five_times_has_every_record_once(
         job.process.wait_for_line(BATCH, JOB_START_TIMEOUT_S)
         assert job.process.terminate(JOB_STOP_TIMEOUT_S) == 0
     finally:
-        sent = producer.stop()
+        sent += producer.stop()
         if job.process.is_running:
             job.kill_tree()
     assert "stopped: " in job.process.log_text()

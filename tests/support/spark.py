@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import threading
 from collections.abc import Iterable, Sequence
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import DataStreamReader
 
 FLUSH_TIMEOUT_S = 30
+CLASSES = REPOSITORY / ".cache" / "spark" / "test-classes.jsa"
 # PySpark leaves it to the garbage collector to close the socket that brought it rows.
 MARKS = [
     pytest.mark.oracle,
@@ -32,9 +34,16 @@ Headers = tuple[tuple[str, bytes | None], ...]
 
 
 def quick_conf(directory: Path) -> dict[str, str]:
-    """For a JVM that lives a minute: without the second compiler, and with all it may leave behind in `directory`."""
+    """For a JVM that lives a minute: without the second compiler, and with all it may leave behind in `directory`.
+
+    Loading Spark's classes is most of a start. The first JVM of a checkout that asks for it writes them down when it
+    ends, and later ones map that file, in half the time; a JVM that it does not fit ignores it.
+    """
+    java_options = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xlog:disable -Djava.io.tmpdir={directory}"
+    if CLASSES.is_file():
+        java_options += f" -XX:SharedArchiveFile={CLASSES}"
     return {
-        "spark.driver.defaultJavaOptions": f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Djava.io.tmpdir={directory}",
+        "spark.driver.defaultJavaOptions": java_options,
         "spark.local.dir": str(directory),
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",
@@ -176,11 +185,31 @@ class SparkJob:
     """A job of `spark_jobs`, as a user starts it, but in a directory of its own for what it leaves behind."""
 
     def __init__(self, module: str, arguments: Sequence[str], directory: Path) -> None:
+        conf = quick_conf(directory)
+        self._written_classes = None if CLASSES.is_file() else directory / CLASSES.name
+        if self._written_classes is not None:
+            conf["spark.driver.defaultJavaOptions"] += f" -XX:ArchiveClassesAtExit={self._written_classes}"
         command = [sys.executable, "-m", f"spark_jobs.{module}", *arguments]
-        for key, value in quick_conf(directory).items():
+        for key, value in conf.items():
             command += ["--conf", f"{key}={value}"]
         environment = {"PYTHONPATH": str(REPOSITORY)}
         self.process = ManagedProcess(command, directory / f"{module}.log", cwd=directory, env=environment)
+
+    def run(self, begun: str, timeout_s: float) -> str:
+        """Run the job, which prints `begun` on its way, to its end, a good one, and return what it printed."""
+        self.process.start()
+        self.process.wait_for_line(begun, timeout_s)
+        children = psutil.Process(self.process.pid).children(recursive=True)
+        status = self.process.wait(timeout_s)
+        if status != 0:
+            raise self.process.error(f"ended with status {status}")
+        psutil.wait_procs(children, timeout=timeout_s)  # the JVM ends after the job
+        if self._written_classes is not None and self._written_classes.is_file():
+            CLASSES.parent.mkdir(parents=True, exist_ok=True)
+            whole = CLASSES.with_suffix(".new")
+            shutil.move(self._written_classes, whole)
+            whole.replace(CLASSES)
+        return self.process.log_text()
 
     def kill_tree(self) -> None:
         """SIGKILL to Python and the JVM it started."""
