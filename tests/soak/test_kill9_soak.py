@@ -75,7 +75,7 @@ def check_idempotent(load: Load, partition: int, bootstrap: str) -> None:
     """Everything that was sent is there, once and in order, whatever was answered."""
     numbers = read_all(bootstrap, load.topic, partition)
     check_acknowledged(load, partition, numbers)
-    assert load.failed == set()
+    assert load.failed == []
     assert numbers == list(range(load.sent[partition]))
 
 
