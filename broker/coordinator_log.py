@@ -15,7 +15,8 @@ from odradek.storage.file_records import FileRegion
 
 if TYPE_CHECKING:
     from odradek.broker.metadata_cache import MetadataCache
-    from odradek.broker.replica_manager import AppendResult, ReplicaManager
+    from odradek.broker.replica_manager import ReplicaManager
+    from odradek.broker.replica_results import AppendResult
     from odradek.coordinator.ports import OnCommitted, TransactionalProducer
 
 NO_PRODUCER_ID = -1

@@ -9,7 +9,8 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.timer.delayed_operation import DelayedOperation
 
 if TYPE_CHECKING:
-    from odradek.broker.replica_manager import DeleteRecordsResult, ReplicaManager
+    from odradek.broker.replica_manager import ReplicaManager
+    from odradek.broker.replica_results import DeleteRecordsResult
     from odradek.protocol.topic_partition import TopicPartition
 
 

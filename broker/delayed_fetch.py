@@ -17,7 +17,8 @@ from odradek.timer.delayed_operation import DelayedOperation
 if TYPE_CHECKING:
     from odradek.broker.fetch_session import PartitionFetch
     from odradek.broker.partition import OffsetSnapshot
-    from odradek.broker.replica_manager import FetchParams, ReadResult, ReplicaManager
+    from odradek.broker.replica_manager import ReplicaManager
+    from odradek.broker.replica_results import FetchParams, ReadResult
     from odradek.storage.offsets import LogOffsetMetadata
 
 

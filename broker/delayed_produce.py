@@ -14,7 +14,8 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.timer.delayed_operation import DelayedOperation
 
 if TYPE_CHECKING:
-    from odradek.broker.replica_manager import AppendResult, ReplicaManager
+    from odradek.broker.replica_manager import ReplicaManager
+    from odradek.broker.replica_results import AppendResult
     from odradek.protocol.topic_partition import TopicPartition
 
 

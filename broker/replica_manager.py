@@ -10,21 +10,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
-from functools import partial
 from typing import TYPE_CHECKING
 
 from odradek.broker.delayed_delete_records import DelayedDeleteRecords
 from odradek.broker.delayed_fetch import DelayedFetch
 from odradek.broker.delayed_produce import DelayedProduce
+from odradek.broker.flush_waits import when_flushed
+from odradek.broker.high_watermark_checkpoints import HighWatermarkCheckpoints
+from odradek.broker.leader_and_isr_states import partition_states
 from odradek.broker.partition import EPOCH_DURING_DELETE, NO_LEADER_EPOCH, Partition
+from odradek.broker.replica_results import AppendResult, DeleteRecordsResult, FetchParams, ReadResult
 from odradek.controller.topic_names import INTERNAL_TOPICS, is_valid_topic_name
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.append_info import AppendOrigin, RecordValidationError
-from odradek.storage.fetch_data import EMPTY_RECORDS, FetchDataInfo, FetchIsolation
+from odradek.storage.fetch_data import EMPTY_RECORDS, FetchDataInfo
 from odradek.timer.purgatory import DelayedOperationPurgatory
 
 if TYPE_CHECKING:
@@ -57,68 +59,6 @@ class Hosted(Enum):
     OFFLINE = "offline"  # its log directory has failed
 
 
-@dataclass(slots=True, kw_only=True)
-class AppendResult:
-    """One partition's part of a Produce answer. Offsets and times are -1 where unknown.
-
-    `required_offset`: what the high watermark must reach before acks=-1 is answered. `flush_required`: the topic's
-    flush policy wants the records on the disk before any answer.
-    """
-
-    error: ErrorCode = ErrorCode.NONE
-    error_message: str | None = None
-    base_offset: int = -1
-    last_offset: int = -1
-    log_append_time_ms: int = -1
-    log_start_offset: int = -1
-    required_offset: int = 0
-    flush_required: bool = False
-    record_errors: Sequence[tuple[int, str | None]] = ()
-
-
-@dataclass(slots=True, kw_only=True)
-class DeleteRecordsResult:
-    """One partition's part of a DeleteRecords answer."""
-
-    requested_offset: int = -1
-    low_watermark: int = -1
-    error: ErrorCode = ErrorCode.NONE
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchParams:
-    """What one Fetch asks as a whole. `replica_id` -1: a consumer."""
-
-    replica_id: int
-    max_wait_ms: int
-    min_bytes: int
-    max_bytes: int
-    isolation: FetchIsolation
-    leader_only: bool
-    hard_max_bytes: bool  # Fetch v0-2: an oversize first batch is not returned
-
-    @property
-    def is_from_follower(self) -> bool:
-        return self.replica_id >= 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadResult:
-    """One partition of a Fetch answer. Offsets are -1 where unknown."""
-
-    fetch: PartitionFetch
-    error: ErrorCode = ErrorCode.NONE
-    fetched: FetchDataInfo | None = None
-    diverging_epoch: tuple[int, int] | None = None
-    high_watermark: int = -1
-    log_start_offset: int = -1
-    last_stable_offset: int = -1
-
-    @property
-    def size_in_bytes(self) -> int:
-        return 0 if self.fetched is None else self.fetched.size_in_bytes
-
-
 class ReplicaManager:
     def __init__(
         self,
@@ -137,9 +77,9 @@ class ReplicaManager:
         self._clock = clock
         self._timer = timer
         self._replica_lag_time_max_ms = replica_lag_time_max_ms
-        self._high_watermark_checkpoint_interval_ms = high_watermark_checkpoint_interval_ms
-        self._high_watermark_checkpoints_started = False
-        self._stopped = False
+        self._high_watermark_checkpoints = HighWatermarkCheckpoints(
+            log_manager, timer, high_watermark_checkpoint_interval_ms
+        )
         self._partitions: dict[TopicPartition, Partition | Hosted] = {}
         self.controller_epoch = 0
         self.produce_purgatory: DelayedOperationPurgatory[DelayedProduce] = DelayedOperationPurgatory("Produce", timer)
@@ -229,28 +169,9 @@ class ReplicaManager:
                 respond(results)
 
         if pending and any(result.flush_required for result in results.values()):
-            self._when_flushed(results, answer)
+            when_flushed(results, self.hosted, answer)
         else:
             answer()
-
-    def _when_flushed(self, results: Mapping[TopicPartition, AppendResult], answer: Callable[[], None]) -> None:
-        """Call `answer` once every append that asks for it is on the disk; many appends share one fsync."""
-        waiting = 1
-
-        def flushed(result: AppendResult | None, error: OSError | None) -> None:
-            nonlocal waiting
-            if result is not None and error is not None:
-                result.error = ErrorCode.KAFKA_STORAGE_ERROR
-            waiting -= 1
-            if not waiting:
-                answer()
-
-        for topic_partition, result in results.items():
-            hosted = self.hosted(topic_partition)
-            if result.flush_required and hosted is not None and hosted.log is not None:
-                waiting += 1
-                hosted.log.when_flushed(result.required_offset, partial(flushed, result))
-        flushed(None, None)
 
     def _all_reached(self, results: Mapping[TopicPartition, AppendResult]) -> bool:
         """Whether acks=-1 can be answered at once, as it can be on every partition without followers."""
@@ -455,17 +376,14 @@ class ReplicaManager:
         errors: dict[TopicPartition, ErrorCode] = {}
         leaders: list[Partition] = []
         followers: list[Partition] = []
-        for topic, topic_id, state in _partition_states(request):
+        for topic, topic_id, state in partition_states(request):
             topic_partition = TopicPartition(topic, state.partition_index)
             try:
                 errors[topic_partition] = self._apply_state(topic_partition, topic_id, state, leaders, followers)
             except KafkaError as error:
                 log.error("LeaderAndIsr for %s failed: %s", topic_partition, error.message)
                 errors[topic_partition] = error.code
-        if not self._high_watermark_checkpoints_started:
-            # Not before the first LeaderAndIsr: until then a checkpoint would forget every partition.
-            self._high_watermark_checkpoints_started = True
-            self._schedule_high_watermark_checkpoint()
+        self._high_watermark_checkpoints.begin()
         on_leadership_change(leaders, followers)
         return errors
 
@@ -572,35 +490,6 @@ class ReplicaManager:
             )
         self.controller_epoch = controller_epoch
 
-    # High watermarks on disk
-
-    def checkpoint_high_watermarks(self) -> None:
-        """Write each hosted log's high watermark to its directory's ``replication-offset-checkpoint``."""
-        self._log_manager.checkpoint_high_watermarks()
-
-    def _schedule_high_watermark_checkpoint(self) -> None:
-        if not self._stopped:
-            self._timer.schedule(self._high_watermark_checkpoint_interval_ms, self._checkpoint_and_reschedule)
-
-    def _checkpoint_and_reschedule(self) -> None:
-        if not self._stopped:
-            self.checkpoint_high_watermarks()
-            self._schedule_high_watermark_checkpoint()
-
     def shutdown(self) -> None:
-        """Stop the periodic checkpoint and write the last one."""
-        self._stopped = True
-        if self._high_watermark_checkpoints_started:
-            self.checkpoint_high_watermarks()
-
-
-def _partition_states(
-    request: LeaderAndIsrRequest,
-) -> Iterator[tuple[str, bytes | None, LeaderAndIsrPartitionState]]:
-    """Topic, topic id (None without one) and state: grouped by topic since v2, a flat list before."""
-    for state in request.ungrouped_partition_states:
-        yield state.topic_name, None, state
-    for topic in request.topic_states:
-        topic_id = None if topic.topic_id == ZERO_UUID else topic.topic_id
-        for state in topic.partition_states:
-            yield topic.topic_name, topic_id, state
+        """Write the last high watermarks."""
+        self._high_watermark_checkpoints.finish()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from odradek.broker.apis.isolation import READ_COMMITTED, require_isolation_level
 from odradek.broker.apis.leaders import current_leader
 from odradek.broker.fetch_session import FetchContext, PartitionFetch, new_context
-from odradek.broker.replica_manager import FetchParams, ReadResult
+from odradek.broker.replica_results import FetchParams, ReadResult
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import (
     AbortedTransaction,

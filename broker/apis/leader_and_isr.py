@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.broker_epoch import is_stale
+from odradek.broker.leader_and_isr_states import partition_states
 from odradek.controller.topic_names import GROUP_METADATA_TOPIC, is_valid_topic_name
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.leader_and_isr import (
@@ -70,15 +71,12 @@ async def apply(
 
 def _new_topics(broker: Services, request: LeaderAndIsrRequest) -> list[str]:
     """Topics of which a partition without a log is named."""
-    named = [(state.topic_name, state.partition_index) for state in request.ungrouped_partition_states]
-    named += [
-        (topic.topic_name, state.partition_index) for topic in request.topic_states for state in topic.partition_states
-    ]
     return sorted(
         {
             topic
-            for topic, index in named
-            if is_valid_topic_name(topic) and broker.log_manager.get_log(TopicPartition(topic, index)) is None
+            for topic, _, state in partition_states(request)
+            if is_valid_topic_name(topic)
+            and broker.log_manager.get_log(TopicPartition(topic, state.partition_index)) is None
         }
     )
 

@@ -29,7 +29,7 @@ from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.append_info import AppendOrigin
 
 if TYPE_CHECKING:
-    from odradek.broker.replica_manager import AppendResult
+    from odradek.broker.replica_results import AppendResult
     from odradek.broker.request import RequestContext
     from odradek.broker.services import Services
 

@@ -1,4 +1,6 @@
-"""A replica manager over real logs, with a clock that is moved by hand, for tests of produce, fetch and control requests."""
+"""A replica manager over real logs, with a clock that is moved by hand, for tests of produce, fetch and control
+requests.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,8 @@ from pathlib import Path
 
 from odradek.broker.fetch_session import PartitionFetch
 from odradek.broker.metadata_cache import MetadataCache
-from odradek.broker.replica_manager import AppendResult, FetchParams, ReadResult, ReplicaManager
+from odradek.broker.replica_manager import ReplicaManager
+from odradek.broker.replica_results import AppendResult, FetchParams, ReadResult
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.leader_and_isr import (
     LeaderAndIsrPartitionState,

@@ -1,0 +1,75 @@
+"""What the replica manager is asked and answers: values that handlers, waiting operations and tests share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from odradek.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from odradek.broker.fetch_session import PartitionFetch
+    from odradek.storage.fetch_data import FetchDataInfo, FetchIsolation
+
+
+@dataclass(slots=True, kw_only=True)
+class AppendResult:
+    """One partition's part of a Produce answer. Offsets and times are -1 where unknown.
+
+    `required_offset`: what the high watermark must reach before acks=-1 is answered. `flush_required`: the topic's
+    flush policy wants the records on the disk before any answer.
+    """
+
+    error: ErrorCode = ErrorCode.NONE
+    error_message: str | None = None
+    base_offset: int = -1
+    last_offset: int = -1
+    log_append_time_ms: int = -1
+    log_start_offset: int = -1
+    required_offset: int = 0
+    flush_required: bool = False
+    record_errors: Sequence[tuple[int, str | None]] = ()
+
+
+@dataclass(slots=True, kw_only=True)
+class DeleteRecordsResult:
+    """One partition's part of a DeleteRecords answer."""
+
+    requested_offset: int = -1
+    low_watermark: int = -1
+    error: ErrorCode = ErrorCode.NONE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchParams:
+    """What one Fetch asks as a whole. `replica_id` -1: a consumer."""
+
+    replica_id: int
+    max_wait_ms: int
+    min_bytes: int
+    max_bytes: int
+    isolation: FetchIsolation
+    leader_only: bool
+    hard_max_bytes: bool  # Fetch v0-2: an oversize first batch is not returned
+
+    @property
+    def is_from_follower(self) -> bool:
+        return self.replica_id >= 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadResult:
+    """One partition of a Fetch answer. Offsets are -1 where unknown."""
+
+    fetch: PartitionFetch
+    error: ErrorCode = ErrorCode.NONE
+    fetched: FetchDataInfo | None = None
+    diverging_epoch: tuple[int, int] | None = None
+    high_watermark: int = -1
+    log_start_offset: int = -1
+    last_stable_offset: int = -1
+
+    @property
+    def size_in_bytes(self) -> int:
+        return 0 if self.fetched is None else self.fetched.size_in_bytes
