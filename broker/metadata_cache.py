@@ -13,10 +13,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from odradek.controller.broker_info import SecurityProtocol
 from odradek.controller.topic_names import INTERNAL_TOPICS
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
-from odradek.protocol.messages.update_metadata import UpdateMetadataPartitionState, UpdateMetadataRequest
+from odradek.protocol.messages.update_metadata import (
+    UpdateMetadataEndpoint,
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+)
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.topic_partition import TopicPartition
 
@@ -178,13 +183,21 @@ def _nodes(request: UpdateMetadataRequest) -> dict[int, dict[str, Node]]:
     nodes: dict[int, dict[str, Node]] = {}
     for broker in request.live_brokers:
         listeners = {
-            endpoint.listener: Node(broker_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack)
+            _listener(endpoint): Node(broker_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack)
             for endpoint in broker.endpoints
         }
         if not listeners and broker.v0_host:
             listeners["PLAINTEXT"] = Node(broker_id=broker.id, host=broker.v0_host, port=broker.v0_port)
         nodes[broker.id] = listeners
     return nodes
+
+
+def _listener(endpoint: UpdateMetadataEndpoint) -> str:
+    """The listener's name; before v3 a listener had none and was known by its security protocol."""
+    if endpoint.listener:
+        return endpoint.listener
+    known = {protocol.value: protocol.name for protocol in SecurityProtocol}
+    return known.get(endpoint.security_protocol, "")
 
 
 def _partition_metadata(
