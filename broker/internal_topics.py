@@ -66,12 +66,17 @@ class TopicCreator:
     def create_in_background(self, name: str) -> None:
         """Start the creation of an internal topic, unless it is under way."""
         if name not in self._in_flight:
+            # At once and not in the task: one request may ask for the topic many times.
+            self._in_flight.add(name)
             self._spawn(self._create(name))
 
     async def _create(self, name: str) -> None:
-        for topic in await self.create_automatically([name]):
-            if topic.error_code not in (ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
-                log.warning("Creating %s failed: %s", name, ErrorCode(topic.error_code).name)
+        try:
+            errors = await self._admin.auto_create_topics([self._topic(name)])
+        finally:
+            self._in_flight.discard(name)
+        if errors[name] != ErrorCode.LEADER_NOT_AVAILABLE:
+            log.warning("Creating %s failed: %s", name, errors[name].name)
 
     def _topic(self, name: str) -> CreatableTopic:
         config = self._config
