@@ -75,6 +75,9 @@ class ProducerIdManager:
             log.warning("No block of producer ids: %s", error.message)
         finally:
             self._allocating = False
+            self._answer_waiting()
+
+    def _answer_waiting(self) -> None:
         waiting, self._waiting = self._waiting, []
         for respond in waiting:
             if self._next_block is None and self._next_id >= self._end:

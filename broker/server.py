@@ -355,7 +355,13 @@ class KafkaServer:
     def _in_background(self, work: Coroutine[object, object, None]) -> None:
         task = self._loop.create_task(work)
         self._background.add(task)
-        task.add_done_callback(self._background.discard)
+        task.add_done_callback(self._background_ended)
+
+    def _background_ended(self, task: asyncio.Task[None]) -> None:
+        self._background.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            log.error("Error in background work", exc_info=error)
 
     # Stop
 

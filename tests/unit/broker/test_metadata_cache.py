@@ -129,3 +129,25 @@ def test_flat_partition_states_of_older_controllers_are_read() -> None:
     cache.update(UpdateMetadataRequest(controller_id=-1, ungrouped_partition_states=[flat], live_brokers=live(1)))
     assert cache.contains_partition("t", 0)
     assert cache.snapshot.controller_id is None
+
+
+def test_answers_are_made_once_for_each_state_of_the_cluster_and_kind_of_question() -> None:
+    cache = MetadataCache(1)
+    update(cache, state(0, 1))
+    assert ask(cache) == ask(cache) == [(0, 1, ErrorCode.NONE)]
+    assert len(cache.snapshot.answers) == 1
+    update(cache, state(0, 3, [3, 1]))
+    assert cache.snapshot.answers == {}
+    assert ask(cache, listeners=False) == [(0, -1, ErrorCode.LEADER_NOT_AVAILABLE)]
+    assert ask(cache, endpoints=True) == [(0, -1, ErrorCode.LEADER_NOT_AVAILABLE)]
+    assert len(cache.snapshot.answers) == 2
+
+
+def test_questions_about_unknown_topics_leave_nothing() -> None:
+    cache = MetadataCache(1)
+    update(cache, state(0, 1))
+    answered = cache.topic_metadata(
+        ["nobody"], "PLAINTEXT", error_unavailable_endpoints=False, error_unavailable_listeners=True
+    )
+    assert answered == []
+    assert cache.snapshot.answers == {}

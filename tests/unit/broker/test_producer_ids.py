@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any
 
+import pytest
+
 from odradek.broker.producer_ids import ProducerIdManager
 from odradek.protocol.errors import ErrorCode, KafkaError
 
@@ -98,3 +100,16 @@ def test_no_id_is_given_twice() -> None:
     given = [answer for answer in ids.answers if not isinstance(answer, ErrorCode)]
     assert len(given) == len(set(given))
     assert len(given) > 400
+
+
+def test_whoever_waits_is_answered_even_when_the_allocation_breaks() -> None:
+    answers: list[int | ErrorCode] = []
+    spawned: list[Coroutine[Any, Any, None]] = []
+
+    async def allocate() -> tuple[int, int]:
+        raise ConnectionError("the metadata tree is gone")
+
+    ProducerIdManager(allocate, spawned.append).next(answers.append)
+    with pytest.raises(ConnectionError):
+        spawned.pop().send(None)
+    assert answers == [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]

@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+import pytest
+
+from odradek.broker.config import BrokerConfig
+from odradek.storage.config_def import ConfigError
+
+ZOOKEEPER = {"zookeeper.connect": "localhost:2181"}
+TWO_LISTENERS = {
+    "listeners": "PLAINTEXT://:9092,B://:9093",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,B:PLAINTEXT",
+}
+
+
+def refusal(settings: dict[str, str]) -> str:
+    with pytest.raises(ConfigError) as refused:
+        BrokerConfig(settings)
+    assert "\n" not in str(refused.value)
+    return str(refused.value)
+
+
+# -- between plain values: the limit is refused on one side and taken on the other
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"log.roll.ms": "0"}, "log.roll.ms must be greater than or equal to 1"),
+        ({"log.roll.jitter.ms": "-1"}, "log.roll.jitter.ms must be greater than or equal to 0"),
+        ({"log.retention.ms": "0"}, "log.retention.ms must be unlimited (-1) or, greater than or equal to 1"),
+        (
+            {"log.cleaner.dedupe.buffer.size": "1048576"},
+            "log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread.",
+        ),
+        (
+            {"log.cleaner.dedupe.buffer.size": "2097152", "log.cleaner.threads": "2"},
+            "log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread.",
+        ),
+        (
+            {"replica.fetch.wait.max.ms": "501", "replica.socket.timeout.ms": "500"},
+            "replica.socket.timeout.ms should always be at least replica.fetch.wait.max.ms to prevent unnecessary "
+            "socket timeouts",
+        ),
+        (
+            {"replica.fetch.wait.max.ms": "501", "replica.lag.time.max.ms": "500"},
+            "replica.fetch.wait.max.ms should always be less than or equal to replica.lag.time.max.ms to prevent "
+            "frequent changes in ISR",
+        ),
+        (
+            {"queued.max.request.bytes": "99", "socket.request.max.bytes": "100"},
+            "queued.max.request.bytes must be larger or equal to socket.request.max.bytes",
+        ),
+        (
+            {"connections.max.idle.ms": "100"},
+            "connection.failed.authentication.delay.ms=100 should always be less than connections.max.idle.ms=100 to "
+            "prevent failed authentication responses from timing out",
+        ),
+    ],
+)
+def test_relation_that_does_not_hold_is_refused(settings: dict[str, str], message: str) -> None:
+    assert refusal(settings) == message
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"log.roll.ms": "1"},
+        {"log.roll.jitter.ms": "0"},
+        {"log.retention.ms": "1"},
+        {"log.retention.ms": "-1"},
+        {"log.cleaner.dedupe.buffer.size": "1048577"},
+        {"log.cleaner.dedupe.buffer.size": "1048577", "log.cleaner.threads": "0"},
+        {"replica.fetch.wait.max.ms": "500", "replica.socket.timeout.ms": "500"},
+        {"replica.fetch.wait.max.ms": "500", "replica.lag.time.max.ms": "500"},
+        {"queued.max.request.bytes": "100", "socket.request.max.bytes": "100"},
+        {"queued.max.request.bytes": "-1", "socket.request.max.bytes": "100"},
+        {"connections.max.idle.ms": "101"},
+        {"connections.max.idle.ms": "-1"},
+    ],
+)
+def test_relation_that_just_holds_is_taken(settings: dict[str, str]) -> None:
+    config = BrokerConfig(settings)
+    assert {name: config.value(name) for name in settings} == {name: int(text) for name, text in settings.items()}
+
+
+def test_relations_are_checked_for_dynamic_values_too() -> None:
+    config = BrokerConfig({})
+    with pytest.raises(ConfigError, match="at least 1MB per cleaner thread"):
+        config.apply_dynamic(broker={}, default={"log.cleaner.dedupe.buffer.size": "1048576"})
+
+
+# -- the identity of the broker
+
+
+def test_generated_broker_ids_begin_above_the_reserved_ones() -> None:
+    assert BrokerConfig({"broker.id": "1000"}).broker_id == 1000
+    message = "broker.id must be greater than or equal to -1 and not greater than reserved.broker.max.id"
+    assert refusal({"broker.id": "1001"}) == message
+    assert refusal({"broker.id": "-2"}) == message
+    assert BrokerConfig({"broker.id": "1001", "reserved.broker.max.id": "1001"}).broker_id == 1001
+
+
+def test_without_generated_ids_any_number_is_good_but_one_is_needed() -> None:
+    settings = {**ZOOKEEPER, "broker.id.generation.enable": "false"}
+    assert BrokerConfig({**settings, "broker.id": "1001"}).broker_id == 1001
+    assert refusal({**settings, "broker.id": "-1"}) == "broker.id must be greater than or equal to 0"
+    assert refusal(settings) == "broker.id must be greater than or equal to 0"
+
+
+def test_node_id_must_be_the_broker_id() -> None:
+    message = "You must set `node.id` to the same value as `broker.id`."
+    assert refusal({"broker.id": "1", "node.id": "2"}) == message
+
+
+# -- places and limits
+
+
+def test_log_directory_is_needed() -> None:
+    message = "At least one log directory must be defined via log.dirs or log.dir."
+    assert refusal({"log.dirs": ""}) == message
+    assert refusal({"log.dirs": " , "}) == message
+
+
+def test_connections_per_address_may_be_zero_if_somebody_is_exempt() -> None:
+    message = "max.connections.per.ip can be set to zero only if max.connections.per.ip.overrides property is set."
+    assert refusal({"max.connections.per.ip": "0"}) == message
+    config = BrokerConfig({"max.connections.per.ip": "0", "max.connections.per.ip.overrides": "127.0.0.1:1"})
+    assert config.max_connections_per_ip_overrides == {"127.0.0.1": 1}
+
+
+def test_exempt_addresses_look_like_addresses() -> None:
+    message = "max.connections.per.ip.overrides contains invalid addresses : a/b,c d"
+    assert refusal({"max.connections.per.ip.overrides": "a/b:1,host-1.example:2,::1:3,c d:4"}) == message
+
+
+# -- what is not served is refused rather than ignored
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"process.roles": "broker"}, "no KRaft mode"),
+        ({"zookeeper.metadata.migration.enable": "true"}, "The migration to KRaft is not supported."),
+        (
+            {"controller.listener.names": "CONTROLLER"},
+            "controller.listener.names must be empty when not running in KRaft mode: CONTROLLER",
+        ),
+        ({"authorizer.class.name": "x.Y"}, "authorizers are not supported yet"),
+        ({"listeners": "SSL://:9093"}, "uses SSL, which is not supported yet"),
+        (
+            {"group.coordinator.rebalance.protocols": "classic,consumer"},
+            "The new 'CONSUMER' rebalance protocol is only supported in KRaft cluster.",
+        ),
+        (
+            {"group.coordinator.rebalance.protocols": "consumer"},
+            "Disabling the 'CLASSIC' protocol is not supported.",
+        ),
+    ],
+)
+def test_what_is_not_served_is_refused(settings: dict[str, str], message: str) -> None:
+    assert message in refusal(settings)
+
+
+# -- listeners
+
+
+def test_only_what_is_listened_on_can_be_advertised() -> None:
+    advertised = "PLAINTEXT://h:1,B://h:2"
+    message = (
+        "advertised.listeners listener names must be equal to or a subset of the ones defined in listeners. Found "
+        "PLAINTEXT,B. The valid options based on the current configuration are PLAINTEXT"
+    )
+    protocols = {"listener.security.protocol.map": TWO_LISTENERS["listener.security.protocol.map"]}
+    assert refusal({**protocols, "advertised.listeners": advertised}) == message
+    assert len(BrokerConfig({**TWO_LISTENERS, "advertised.listeners": advertised}).advertised_listeners) == 2
+    assert len(BrokerConfig({**TWO_LISTENERS, "advertised.listeners": "PLAINTEXT://h:1"}).advertised_listeners) == 1
+
+
+def test_inter_broker_listener_must_be_advertised() -> None:
+    settings = {**TWO_LISTENERS, "advertised.listeners": "PLAINTEXT://h:1", "inter.broker.listener.name": "B"}
+    assert refusal(settings) == (
+        "inter.broker.listener.name must be a listener name defined in advertised.listeners. The valid options based "
+        "on currently configured listeners are PLAINTEXT"
+    )
+
+
+@pytest.mark.parametrize("settings", [{"advertised.listeners": "PLAINTEXT://0.0.0.0:9092"}, TWO_LISTENERS])
+def test_wildcard_is_not_advertised(settings: dict[str, str]) -> None:
+    wildcard = {**settings, "listeners": "PLAINTEXT://0.0.0.0:9092"}
+    assert "cannot use the nonroutable meta-address 0.0.0.0" in refusal({**ZOOKEEPER, **wildcard})
+
+
+def test_control_plane_has_a_listener_of_its_own() -> None:
+    def control_plane(name: str) -> dict[str, str]:
+        return {**TWO_LISTENERS, "control.plane.listener.name": name}
+
+    assert "should have a different value from the inter broker listener name" in refusal(control_plane("PLAINTEXT"))
+    hidden = {**control_plane("B"), "advertised.listeners": "PLAINTEXT://h:1"}
+    assert "control.plane.listener.name must be a listener name defined in advertised.listeners" in refusal(hidden)
+    assert BrokerConfig(control_plane("b")).control_plane_listener_name is not None

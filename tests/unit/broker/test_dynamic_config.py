@@ -1,0 +1,91 @@
+"""Broker configs that change while the broker runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+import pytest
+
+from odradek.broker.config import BrokerConfig
+from odradek.broker.dynamic_config import DynamicBrokerConfig
+from odradek.controller.controller import Controller
+from odradek.controller.znodes import DEFAULT_ENTITY
+from odradek.storage.config_def import ConfigError
+from odradek.storage.log_manager import LogManager
+
+
+class Broker:
+    """Records what others are told of a change."""
+
+    def __init__(self) -> None:
+        self.told: list[Mapping[str, str]] = []
+        self.elections = 0
+        self.config = BrokerConfig({"broker.id": "3"})
+        self.dynamic = DynamicBrokerConfig(self.config, cast("LogManager", self))
+
+    def update_broker_settings(self, settings: Mapping[str, str]) -> None:
+        self.told.append(dict(settings))
+
+    def enable_default_unclean_leader_election(self) -> None:
+        self.elections += 1
+
+    def apply(self, entity: str, **configs: str) -> None:
+        named = {name.replace("_", "."): value for name, value in configs.items()}
+        self.dynamic.apply(entity, named, cast("Controller", self))
+
+
+@pytest.fixture
+def broker() -> Broker:
+    return Broker()
+
+
+def test_value_of_this_broker_beats_the_default_of_all(broker: Broker) -> None:
+    broker.apply(DEFAULT_ENTITY, log_retention_ms="1")
+    broker.apply("3", log_retention_ms="2")
+    assert broker.config.text("log.retention.ms") == "2"
+    broker.apply("3")
+    assert broker.config.text("log.retention.ms") == "1"
+    assert [settings.get("log.retention.ms") for settings in broker.told] == ["1", "2", "1"]
+
+
+def test_configs_of_other_brokers_are_theirs(broker: Broker) -> None:
+    broker.apply("4", log_retention_ms="1")
+    assert broker.told == []
+
+
+def test_value_that_cannot_be_is_left_out_and_told(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
+    broker.apply("3", log_retention_ms="soon")
+    assert broker.told == []
+    assert "log.retention.ms" in caplog.text
+
+
+def test_nobody_is_told_of_a_change_that_changes_nothing(broker: Broker) -> None:
+    broker.apply("3", log_retention_ms="1")
+    broker.apply("3", log_retention_ms="1")
+    assert len(broker.told) == 1
+
+
+def test_unclean_election_for_all_is_the_controllers_business(broker: Broker) -> None:
+    broker.apply(DEFAULT_ENTITY, unclean_leader_election_enable="true")
+    assert broker.elections == 1
+    broker.apply(DEFAULT_ENTITY, unclean_leader_election_enable="true", log_retention_ms="1")
+    assert broker.elections == 1
+
+
+@pytest.mark.parametrize(
+    ("configs", "per_broker", "reason"),
+    [
+        ({"broker.id": "4"}, True, "Cannot update these configs dynamically: Set(broker.id)"),
+        ({"advertised.listeners": "PLAINTEXT://h:1"}, False, "Cannot update these configs at default cluster level"),
+        ({"log.retention.ms": "soon"}, True, "log.retention.ms"),
+        ({"log.retention.ms": "soon"}, False, "log.retention.ms"),
+    ],
+)
+def test_change_is_checked_before_it_is_stored(
+    broker: Broker, configs: dict[str, str], per_broker: bool, reason: str
+) -> None:
+    with pytest.raises(ConfigError, match=reason.replace("(", r"\(").replace(")", r"\)")):
+        broker.dynamic.validate_change(configs, per_broker=per_broker)
+    broker.dynamic.validate_change({"log.retention.ms": "5"}, per_broker=per_broker)
+    assert broker.told == [], "checking changes nothing"
