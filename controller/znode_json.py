@@ -28,7 +28,7 @@ def parse(data: bytes | None) -> Json:
         return None
     try:
         return cast("Json", json.loads(data))
-    except ValueError:
+    except (ValueError, RecursionError):  # thousands of brackets are no JSON of anybody's
         return None
 
 
@@ -61,7 +61,8 @@ def list_in(node: Mapping[str, Json], key: str) -> list[Json]:
 
 
 def ints(value: Json) -> tuple[int, ...]:
-    if not isinstance(value, list) or not all(isinstance(item, int) for item in value):
+    """The numbers of a list; TypeError for anything else, because the caller knows what node it is."""
+    if not isinstance(value, list) or not all(isinstance(item, int) and not isinstance(item, bool) for item in value):
         raise TypeError(f"{value!r} is no list of numbers")
     return tuple(cast("list[int]", value))
 
