@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING
 
-from odradek.controller.metadata_tree import NodeExists, NoNode, SetData, TreeError
+from odradek.controller.metadata_tree import Create, NodeExists, NoNode, SetData, TreeError, parent_path
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -36,14 +36,18 @@ class ZnodeOffsets:
             try:
                 await self._client.tree.run(SetData(path, data))
             except NoNode:
-                try:
-                    await self._client.create_recursive(path, data)
-                except NodeExists:
-                    await self._client.tree.run(SetData(path, data))
+                await self._create(path, data)
         except TreeError as failure:
             log.error("Cannot store the offset at %s: %r", path, failure)
             error = ErrorCode.UNKNOWN_SERVER_ERROR
         done(error)
+
+    async def _create(self, path: str, data: bytes) -> None:
+        await self._client.create_recursive(parent_path(path))
+        try:
+            await self._client.tree.run(Create(path, data))
+        except NodeExists:  # another member of the group was faster; the last commit counts
+            await self._client.tree.run(SetData(path, data))
 
     def get(
         self, group_id: str, topic_partition: TopicPartition, done: Callable[[ErrorCode, int | None], None]
