@@ -11,12 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from odradek.protocol.errors import KafkaError
-from odradek.storage.fetch_data import FetchIsolation
 from odradek.timer.delayed_operation import DelayedOperation
 
 if TYPE_CHECKING:
     from odradek.broker.fetch_session import PartitionFetch
-    from odradek.broker.partition import OffsetSnapshot
     from odradek.broker.replica_manager import ReplicaManager
     from odradek.broker.replica_results import FetchParams, ReadResult
     from odradek.storage.offsets import LogOffsetMetadata
@@ -57,8 +55,8 @@ class DelayedFetch(DelayedOperation):
     def _available(self, fetch: PartitionFetch, start: LogOffsetMetadata) -> int | None:
         """Bytes readable from `start`; None when the fetch has to be answered now."""
         partition = self._replica_manager.partition_of(fetch)
-        snapshot = partition.offset_snapshot(fetch.current_leader_epoch, self._params.leader_only)
-        end = _end(snapshot, self._params.isolation)
+        params = self._params
+        end = partition.fetchable_end(params.isolation, fetch.current_leader_epoch, params.leader_only)
         available = 0
         if start.message_offset > end.message_offset:
             return None
@@ -77,9 +75,3 @@ class DelayedFetch(DelayedOperation):
 
     def on_complete(self) -> None:
         self._respond(self._replica_manager.read(self._params, self._fetches, update_follower_state=False))
-
-
-def _end(snapshot: OffsetSnapshot, isolation: FetchIsolation) -> LogOffsetMetadata:
-    if isolation is FetchIsolation.LOG_END:
-        return snapshot.log_end_offset
-    return snapshot.high_watermark if isolation is FetchIsolation.HIGH_WATERMARK else snapshot.last_stable_offset

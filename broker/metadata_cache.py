@@ -52,6 +52,9 @@ class MetadataSnapshot:
     topic_names: Mapping[bytes, str] = field(default_factory=dict)
     nodes: Mapping[int, Mapping[str, Node]] = field(default_factory=dict)
     controller_id: int | None = None
+    answers: dict[tuple[str, str, bool, bool], list[MetadataResponsePartition]] = field(default_factory=dict)
+    """What clients were told of the partitions of a topic, by the arguments of `_partition_answers`. Goes with the
+    snapshot, so it is never out of date and holds at most a few variants of each topic."""
 
     def node(self, broker_id: int, listener: str) -> Node | None:
         """The address of `broker_id` on `listener`, or None when it is dead or lacks that listener."""
@@ -147,8 +150,7 @@ class MetadataCache:
         snapshot = self.snapshot
         found = []
         for topic in topics:
-            states = snapshot.partitions.get(topic)
-            if states is None:
+            if topic not in snapshot.partitions:
                 continue
             found.append(
                 MetadataResponseTopic(
@@ -156,12 +158,9 @@ class MetadataCache:
                     name=topic,
                     topic_id=snapshot.topic_ids.get(topic, ZERO_UUID),
                     is_internal=topic in INTERNAL_TOPICS,
-                    partitions=[
-                        _partition_metadata(
-                            snapshot, state, listener, error_unavailable_endpoints, error_unavailable_listeners
-                        )
-                        for state in states.values()
-                    ],
+                    partitions=_partition_answers(
+                        snapshot, topic, listener, error_unavailable_endpoints, error_unavailable_listeners
+                    ),
                 )
             )
         return found
@@ -198,6 +197,24 @@ def _listener(endpoint: UpdateMetadataEndpoint) -> str:
         return endpoint.listener
     known = {protocol.value: protocol.name for protocol in SecurityProtocol}
     return known.get(endpoint.security_protocol, "")
+
+
+def _partition_answers(
+    snapshot: MetadataSnapshot,
+    topic: str,
+    listener: str,
+    error_unavailable_endpoints: bool,
+    error_unavailable_listeners: bool,
+) -> list[MetadataResponsePartition]:
+    """Metadata of every partition of `topic`. Made once for a snapshot: clients ask far more often than it changes."""
+    asked = topic, listener, error_unavailable_endpoints, error_unavailable_listeners
+    answers = snapshot.answers.get(asked)
+    if answers is None:
+        answers = snapshot.answers[asked] = [
+            _partition_metadata(snapshot, state, listener, error_unavailable_endpoints, error_unavailable_listeners)
+            for state in snapshot.partitions[topic].values()
+        ]
+    return answers
 
 
 def _partition_metadata(

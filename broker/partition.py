@@ -38,15 +38,6 @@ EARLIEST_TIMESTAMP = -2
 EARLIEST_LOCAL_TIMESTAMP = -4
 
 
-class OffsetSnapshot(NamedTuple):
-    """The ends of a log at one moment."""
-
-    log_start_offset: int
-    log_end_offset: LogOffsetMetadata
-    high_watermark: LogOffsetMetadata
-    last_stable_offset: LogOffsetMetadata
-
-
 class ReadInfo(NamedTuple):
     """What one read of a partition gives; the offsets are those *before* the read.
 
@@ -329,14 +320,11 @@ class Partition:
         replica.record_fetch(fetch_offset, log_start_offset, self._clock.monotonic_ms(), self.log.log_end_offset)
         return self.maybe_increment_high_watermark()
 
-    def offset_snapshot(self, current_leader_epoch: int, leader_only: bool) -> OffsetSnapshot:
-        log = self.log_for(current_leader_epoch, leader_only)
-        return OffsetSnapshot(
-            log.log_start_offset,
-            log.log_end_offset_metadata,
-            log.high_watermark_metadata,
-            log.watermarks.last_stable_metadata,
-        )
+    def fetchable_end(
+        self, isolation: FetchIsolation, current_leader_epoch: int, leader_only: bool
+    ) -> LogOffsetMetadata:
+        """Where a reader has to stop, and its place in a file. Raises what `read` raises about leaders and epochs."""
+        return self.log_for(current_leader_epoch, leader_only).watermarks.limit_metadata(isolation)
 
     def fetch_offset_for_timestamp(
         self, timestamp: int, isolation_level: int | None, current_leader_epoch: int, leader_only: bool
