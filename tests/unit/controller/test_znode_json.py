@@ -52,7 +52,7 @@ def test_any_bytes_are_json_or_nothing(data: bytes) -> None:
 
 @pytest.mark.parametrize("data", [None, b"", b"[]", b"1", b'"x"', b"null", b"{"])
 def test_node_that_holds_no_object_is_named(data: bytes | None) -> None:
-    with pytest.raises(BadZnode, match="^/brokers/ids/1 holds no JSON object: "):
+    with pytest.raises(BadZnode, match=r"^/brokers/ids/1 holds no JSON object: "):
         json_object(data, "/brokers/ids/1")
 
 
@@ -64,12 +64,12 @@ def test_numbers() -> None:
 
 @pytest.mark.parametrize("value", ["1", 1.0, None, True, [1]])
 def test_what_is_not_a_number_is_named(value: object) -> None:
-    with pytest.raises(BadZnode, match="^epoch is .*, not a number$"):
+    with pytest.raises(BadZnode, match=r"^epoch is .*, not a number$"):
         int_in({"epoch": value}, "epoch", 5)
 
 
 def test_number_that_is_missing_is_named() -> None:
-    with pytest.raises(BadZnode, match="^epoch is None, not a number$"):
+    with pytest.raises(BadZnode, match=r"^epoch is None, not a number$"):
         int_in({}, "epoch")
 
 
@@ -80,9 +80,9 @@ def test_strings_and_lists() -> None:
 
 @pytest.mark.parametrize("node", [{}, {"a": None}, {"a": 1}, {"a": {}}])
 def test_what_is_neither_string_nor_list_is_named(node: dict[str, object]) -> None:
-    with pytest.raises(BadZnode, match="^a is .*, not a string$"):
+    with pytest.raises(BadZnode, match=r"^a is .*, not a string$"):
         str_in(node, "a")
-    with pytest.raises(BadZnode, match="^a is .*, not a list$"):
+    with pytest.raises(BadZnode, match=r"^a is .*, not a list$"):
         list_in(node, "a")
 
 
