@@ -22,13 +22,13 @@ from odradek.broker.config_keys import BROKER_CONFIG_KEYS, BROKER_CONFIGS, confi
 from odradek.broker.config_values import BrokerConfigValues
 from odradek.broker.endpoint import (
     EndPoint,
-    SecurityProtocol,
     parse_csv,
     parse_csv_map,
     parse_end_points,
     parse_protocol_map,
     parse_security_protocol,
 )
+from odradek.controller.broker_info import SecurityProtocol
 from odradek.storage.config_def import ConfigError, ConfigType, ConfigValue, NoDefault
 
 __all__ = ["BROKER_CONFIGS", "BrokerConfig", "ConfigSource", "SynonymValue"]

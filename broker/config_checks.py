@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, cast
 
-from odradek.broker.endpoint import SecurityProtocol
+from odradek.controller.broker_info import SecurityProtocol
 from odradek.storage.config_def import ConfigError, ConfigValue
 
 if TYPE_CHECKING:

@@ -7,23 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from enum import IntEnum
 from typing import Final, NamedTuple
 
+from odradek.controller.broker_info import SecurityProtocol
 from odradek.storage.config_def import ConfigError
 
 _URI: Final = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
 _COMMA: Final = re.compile(r"\s*,\s*")
 _IPV4: Final = re.compile(r"\d{1,3}(\.\d{1,3}){3}", re.ASCII)
-
-
-class SecurityProtocol(IntEnum):
-    """Ids as they stand in broker registrations and control requests."""
-
-    PLAINTEXT = 0
-    SSL = 1
-    SASL_PLAINTEXT = 2
-    SASL_SSL = 3
 
 
 class EndPoint(NamedTuple):

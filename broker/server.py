@@ -31,7 +31,7 @@ from odradek.broker.services import Services
 from odradek.broker.startup_error import StartupError
 from odradek.broker.ticker import Ticker
 from odradek.broker.topic_waits import TopicWaits
-from odradek.controller.broker_info import Broker, BrokerInfo, EndPoint, SecurityProtocol
+from odradek.controller.broker_info import Broker, BrokerInfo, EndPoint
 from odradek.controller.channels import ControllerChannels, InProcessTransport
 from odradek.controller.config_changes import ConfigChangeListener
 from odradek.controller.configs import ConfigAdmin
@@ -322,7 +322,7 @@ class KafkaServer:
                     advertised.host or "localhost",
                     port,
                     advertised.listener_name,
-                    SecurityProtocol(advertised.security_protocol),
+                    advertised.security_protocol,
                 )
             )
         return BrokerInfo(broker=Broker(self.broker_id, tuple(end_points), self.config.broker_rack))

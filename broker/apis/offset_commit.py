@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.apis.existing_partitions import split_by_existence
 from odradek.broker.apis.group_requests import group_context
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_commit import (
@@ -27,25 +28,16 @@ if TYPE_CHECKING:
 
 
 def handle(broker: Services, ctx: RequestContext, request: OffsetCommitRequest) -> None:
-    unknown: dict[str, list[int]] = {}
-    known: list[OffsetCommitRequestTopic] = []
-    for topic in request.topics:
-        states = broker.metadata_cache.snapshot.partitions.get(topic.name, {})
-        existing = [part for part in topic.partitions if part.partition_index in states]
-        missing = [part.partition_index for part in topic.partitions if part.partition_index not in states]
-        if missing:
-            unknown.setdefault(topic.name, []).extend(missing)
-        if existing:
-            known.append(OffsetCommitRequestTopic(name=topic.name, partitions=existing))
+    existing, unknown = split_by_existence(broker, request.topics)
 
     def respond(response: OffsetCommitResponse) -> None:
         _add_unknown(response, unknown)
         ctx.reply(response)
 
-    if not known:
+    if not existing:
         respond(OffsetCommitResponse())
         return
-    request.topics = known
+    request.topics = [OffsetCommitRequestTopic(name=name, partitions=found) for name, found in existing]
     broker.group_coordinator.commit_offsets(group_context(ctx), request, respond)
 
 

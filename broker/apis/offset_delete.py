@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.apis.existing_partitions import split_by_existence
 from odradek.broker.apis.group_requests import group_context
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_delete import (
@@ -20,23 +21,14 @@ if TYPE_CHECKING:
 
 
 def handle(broker: Services, ctx: RequestContext, request: OffsetDeleteRequest) -> None:
-    unknown: dict[str, list[int]] = {}
-    known: list[OffsetDeleteRequestTopic] = []
-    for topic in request.topics:
-        states = broker.metadata_cache.snapshot.partitions.get(topic.name, {})
-        existing = [part for part in topic.partitions if part.partition_index in states]
-        missing = [part.partition_index for part in topic.partitions if part.partition_index not in states]
-        if missing:
-            unknown.setdefault(topic.name, []).extend(missing)
-        if existing:
-            known.append(OffsetDeleteRequestTopic(name=topic.name, partitions=existing))
+    existing, unknown = split_by_existence(broker, request.topics)
 
     def respond(response: OffsetDeleteResponse) -> None:
         if response.error_code == ErrorCode.NONE:  # an error on top stands alone
             _add_unknown(response, unknown)
         ctx.reply(response)
 
-    request.topics = known
+    request.topics = [OffsetDeleteRequestTopic(name=name, partitions=found) for name, found in existing]
     broker.group_coordinator.delete_offsets(group_context(ctx), request, respond)
 
 

@@ -5,7 +5,8 @@ import pytest
 from odradek.broker.config import EMBEDDED_METADATA_DEFAULTS, BrokerConfig, ConfigSource
 from odradek.broker.config_keys import BROKER_CONFIG_KEYS, UpdateMode, config_synonyms
 from odradek.broker.config_values import BrokerConfigValues
-from odradek.broker.endpoint import EndPoint, SecurityProtocol
+from odradek.broker.endpoint import EndPoint
+from odradek.controller.broker_info import SecurityProtocol
 from odradek.storage.config import TOPIC_CONFIG_SYNONYMS
 from odradek.storage.config_def import ConfigError, ConfigType, Password
 

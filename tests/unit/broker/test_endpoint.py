@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.broker.endpoint import EndPoint, SecurityProtocol, parse_csv, parse_csv_map, parse_end_points
+from odradek.broker.endpoint import EndPoint, parse_csv, parse_csv_map, parse_end_points
+from odradek.controller.broker_info import SecurityProtocol
 from odradek.storage.config_def import ConfigError
 
 PROTOCOLS = {"PLAINTEXT": SecurityProtocol.PLAINTEXT, "SSL": SecurityProtocol.SSL}
