@@ -1,11 +1,7 @@
-"""All logs of a broker: loading them, finding them, creating and deleting them, and the work that recurs.
+"""All logs of a broker: starting with them, finding them, creating and deleting them, and stopping.
 
-    every                                          does
-    log.flush.offset.checkpoint.interval.ms        writes recovery points
-    log.flush.start.offset.checkpoint.interval.ms  writes log start offsets
-    log.flush.scheduler.interval.ms                flushes logs whose flush.ms has passed
-    log.retention.check.interval.ms                applies retention
-    producer.id.expiration.check.interval.ms       forgets idle producers
+What a start finds in a directory is `log_loading`'s; the checkpoints are `log_checkpoints`'; the work that recurs is
+`log_sweeps`'.
 
 High watermarks are the replica manager's; it calls `checkpoint_high_watermarks` every 5 s. A new log goes to the
 directory with the fewest. A deleted one is renamed `-delete` at once and removed after `file.delete.delay.ms`.
@@ -21,40 +17,26 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.records.errors import CorruptRecordError
-from odradek.storage import checkpoints, log_files
+from odradek.storage import log_checkpoints, log_files
 from odradek.storage.config import LogConfig
 from odradek.storage.log_dir import LogDir, LogDirError
-from odradek.storage.recovery import load_log
+from odradek.storage.log_loading import open_log, stored_logs, take_last_stop
+from odradek.storage.log_sweeps import LogManagerSettings, LogSweeps, delete_old_segments_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from odradek.protocol.topic_partition import TopicPartition
     from odradek.storage.environment import Environment
+    from odradek.storage.log_loading import LastStop
     from odradek.storage.unified_log import UnifiedLog
 
-_NEVER_MS: Final = 2**62
-_LOGS_AT_ONCE: Final = 200
-"""Visited by one callback of a sweep; some milliseconds."""
+__all__ = ["LogManager", "LogManagerSettings"]
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogManagerSettings:
-    """The broker settings that drive the recurring work, with Kafka's defaults."""
-
-    initial_task_delay_ms: int = 30_000
-    flush_check_ms: int = 2**63 - 1
-    recovery_point_checkpoint_ms: int = 60_000
-    log_start_offset_checkpoint_ms: int = 60_000
-    retention_check_ms: int = 300_000
-    producer_id_expiration_check_ms: int = 600_000
 
 
 class LogManager:
@@ -69,7 +51,7 @@ class LogManager:
     ) -> None:
         self.environment = environment
         self.broker_settings = dict(broker_settings)
-        self.settings = settings or LogManagerSettings()
+        self.sweeps = LogSweeps(environment, settings or LogManagerSettings(), self.all_logs)
         self.log_dirs = [LogDir(path, environment) for path in log_dirs]
         for log_dir in self.log_dirs:
             log_dir.on_failure = self._on_dir_failure
@@ -84,7 +66,6 @@ class LogManager:
         self._high_watermarks: dict[TopicPartition, int] = {}
         self._preferred_dirs: dict[TopicPartition, str] = {}
         self._stopped = False
-        self.logs_at_once = _LOGS_AT_ONCE
         self._are_dirs_taken = False
         self._is_started = False
 
@@ -176,6 +157,7 @@ class LogManager:
     def _abandon(self) -> None:
         """A start that failed leaves no lock and no descriptor behind."""
         self._stopped = True
+        self.sweeps.stop()
         for log in self.all_logs():
             log.discard()
         for log_dir in self.log_dirs:
@@ -187,61 +169,31 @@ class LogManager:
             raise LogDirError(f"None of the log directories can be used: {failures}")
 
     def _load_dir(self, log_dir: LogDir) -> None:
-        had_clean_shutdown = log_dir.take_clean_shutdown()
-        recovery_points = _read_checkpoint(log_dir, checkpoints.RECOVERY_POINT_FILE)
-        log_start_offsets = _read_checkpoint(log_dir, checkpoints.LOG_START_OFFSET_FILE)
-        self._high_watermarks.update(_read_checkpoint(log_dir, checkpoints.HIGH_WATERMARK_FILE))
-        for entry in sorted(os.scandir(log_dir.path), key=lambda found: found.name):
-            if not entry.is_dir() or entry.name in log_files.SKIPPED_DIRECTORIES:
-                continue
-            parsed = log_files.parse_dir_name(entry.name)
-            if parsed is None:
-                raise LogDirError(
-                    f"Found directory {entry.path}, '{entry.name}' is not in the form of topic-partition or "
-                    "topic-partition.uniqueId-delete (if marked for deletion). Kafka's log directories (and children) "
-                    "should only contain Kafka topic data."
-                )
-            topic_partition, marker = parsed
-            if marker == log_files.DELETE_DIR_SUFFIX:
-                self._remove_dir_later(entry.path, log_dir, self.config_of(topic_partition.topic).file_delete_delay_ms)
-            elif marker == log_files.STRAY_DIR_SUFFIX:
-                logger.warning("Ignoring %s, which was set aside as stray", entry.path)
+        last_stop = take_last_stop(log_dir)
+        self._high_watermarks.update(last_stop.high_watermarks)
+        for stored in stored_logs(log_dir):
+            if stored.marker == log_files.DELETE_DIR_SUFFIX:
+                delay_ms = self.config_of(stored.topic_partition.topic).file_delete_delay_ms
+                self._remove_dir_later(stored.path, log_dir, delay_ms)
+            elif stored.marker == log_files.STRAY_DIR_SUFFIX:
+                logger.warning("Ignoring %s, which was set aside as stray", stored.path)
             else:
-                log = self._load_log(
-                    entry.path,
-                    topic_partition,
-                    log_dir,
-                    recovery_point=recovery_points.get(topic_partition, 0),
-                    log_start_offset=log_start_offsets.get(topic_partition, 0),
-                    had_clean_shutdown=had_clean_shutdown,
-                )
-                self._register(log, is_future=marker == log_files.FUTURE_DIR_SUFFIX)
+                log = self._open_log(stored.path, stored.topic_partition, log_dir, last_stop=last_stop)
+                self._register(log, is_future=stored.marker == log_files.FUTURE_DIR_SUFFIX)
 
-    def _load_log(
+    def _open_log(
         self,
         path: str,
         topic_partition: TopicPartition,
         log_dir: LogDir,
         *,
-        recovery_point: int = 0,
-        log_start_offset: int = 0,
-        had_clean_shutdown: bool = False,
+        last_stop: LastStop | None = None,
         topic_id: bytes | None = None,
     ) -> UnifiedLog:
-        try:
-            return load_log(
-                path,
-                topic_partition,
-                self.config_of(topic_partition.topic),
-                log_dir,
-                self.environment,
-                log_start_offset=log_start_offset,
-                recovery_point=recovery_point,
-                had_clean_shutdown=had_clean_shutdown,
-                topic_id=topic_id,
-            )
-        except (KafkaError, CorruptRecordError) as error:
-            raise LogDirError(f"The log in {path} cannot be loaded: {error}") from error
+        config = self.config_of(topic_partition.topic)
+        return open_log(
+            path, topic_partition, config, log_dir, self.environment, last_stop=last_stop, topic_id=topic_id
+        )
 
     def _register(self, log: UnifiedLog, *, is_future: bool) -> None:
         logs = self._future_logs if is_future else self._logs
@@ -283,7 +235,7 @@ class LogManager:
         log_dir = self._dir_for(topic_partition)
         path = log_dir.file(log_files.log_dir_name(topic_partition))
         try:
-            log = self._load_log(path, topic_partition, log_dir, topic_id=topic_id)
+            log = self._open_log(path, topic_partition, log_dir, topic_id=topic_id)
         except OSError as error:
             message = f"Error while creating log for {topic_partition} in dir {log_dir.path}"
             log_dir.fail(message, error)
@@ -391,90 +343,29 @@ class LogManager:
 
     def checkpoint_recovery_points(self, log_dir: LogDir | None = None) -> None:
         for directory in self._dirs_or_all(log_dir):
-            offsets = {log.topic_partition: log.recovery_point for log in self.logs_in(directory)}
-            self._write_checkpoint(directory, checkpoints.RECOVERY_POINT_FILE, offsets)
+            log_checkpoints.queue_recovery_points(directory, self.logs_in(directory))
 
     def checkpoint_log_start_offsets(self, log_dir: LogDir | None = None) -> None:
-        """Only logs that begin inside a segment need an entry."""
         for directory in self._dirs_or_all(log_dir):
-            offsets = {
-                log.topic_partition: log.log_start_offset
-                for log in self.logs_in(directory)
-                if log.log_start_offset > log.segments.first.base_offset
-            }
-            self._write_checkpoint(directory, checkpoints.LOG_START_OFFSET_FILE, offsets)
+            log_checkpoints.queue_log_start_offsets(directory, self.logs_in(directory))
 
     def checkpoint_high_watermarks(self) -> None:
         """Called by the replica manager every replica.high.watermark.checkpoint.interval.ms and at shutdown."""
         for directory in self.live_log_dirs:
-            offsets = {
-                log.topic_partition: log.high_watermark for log in self._logs.values() if log.log_dir is directory
-            }
-            self._write_checkpoint(directory, checkpoints.HIGH_WATERMARK_FILE, offsets)
+            logs = (log for log in self._logs.values() if log.log_dir is directory)
+            log_checkpoints.queue_high_watermarks(directory, logs)
 
     def _dirs_or_all(self, log_dir: LogDir | None) -> list[LogDir]:
         return self.live_log_dirs if log_dir is None else [log_dir] if log_dir.is_online else []
 
-    def _write_checkpoint(self, log_dir: LogDir, name: str, offsets: Mapping[TopicPartition, int]) -> None:
-        log_dir.sync_queue.write(log_dir.file(name), checkpoints.encode_offsets(offsets))
-
     # -- recurring work -------------------------------------------------------------------------------------------
 
     def start_background_tasks(self) -> None:
-        settings = self.settings
-        self._every(settings.retention_check_ms, lambda: self._sweep(self._delete_old_segments_of))
-        self._every(settings.recovery_point_checkpoint_ms, self.checkpoint_recovery_points)
-        self._every(settings.log_start_offset_checkpoint_ms, self.checkpoint_log_start_offsets)
-        self._every(settings.producer_id_expiration_check_ms, lambda: self._sweep(self._remove_expired_producers_of))
-        if settings.flush_check_ms < _NEVER_MS:
-            self._every(settings.flush_check_ms, lambda: self._sweep(self._flush_if_due))
-
-    def _every(self, interval_ms: int, work: Callable[[], object]) -> None:
-        timer = self.environment.timer
-
-        def run() -> None:
-            if self._stopped:
-                return
-            work()
-            timer.schedule(interval_ms, run)
-
-        timer.schedule(self.settings.initial_task_delay_ms, run)
-
-    def _sweep(self, work: Callable[[UnifiedLog], object]) -> None:
-        """Visit every log, a few at a time: ten thousand at once would hold the loop up."""
-        remaining = self.all_logs()
-
-        def visit_some() -> None:
-            for log in remaining[-self.logs_at_once :]:
-                if log.log_dir.is_online and not log.is_closed:
-                    work(log)
-            del remaining[-self.logs_at_once :]
-            if remaining and not self._stopped:
-                self.environment.timer.schedule(1, visit_some)
-
-        visit_some()
+        self.sweeps.start(self.checkpoint_recovery_points, self.checkpoint_log_start_offsets)
 
     def delete_old_segments(self) -> int:
         """Apply retention to every log at once; answers how many segments went."""
-        return sum(self._delete_old_segments_of(log) for log in self.all_logs())
-
-    def _delete_old_segments_of(self, log: UnifiedLog) -> int:
-        if log.config.compact and not log.config.delete:
-            return 0  # the cleaner sees to these
-        try:
-            return log.delete_old_segments()
-        except KafkaError as error:
-            logger.error("Retention of %s stopped: %s", log.topic_partition, error)
-            return 0
-
-    def _flush_if_due(self, log: UnifiedLog) -> None:
-        """Flush a log whose oldest unflushed record has waited for flush.ms."""
-        now_ms = self.environment.clock.time_ms()
-        if log.unflushed_messages and now_ms - log.last_flushed_ms >= log.config.flush_ms:
-            log.flush()
-
-    def _remove_expired_producers_of(self, log: UnifiedLog) -> None:
-        log.remove_expired_producers(self.environment.clock.time_ms())
+        return sum(delete_old_segments_of(log) for log in self.all_logs())
 
     # -- failure and shutdown ---------------------------------------------------------------------------------------
 
@@ -499,42 +390,15 @@ class LogManager:
             self._abandon()
             return
         self._stopped = True
+        self.sweeps.stop()
         for log_dir in self.live_log_dirs:
             logs = self.logs_in(log_dir)
             try:
                 for log in logs:
                     log.close()
-                self._write_final_checkpoints(log_dir, logs)
+                log_checkpoints.write_final(log_dir, logs, self.environment.fs)
                 log_dir.mark_clean_shutdown()
             except (OSError, KafkaError) as error:
                 logger.error("Log directory %s is not shut down cleanly: %s", log_dir.path, error)
         for log_dir in self.log_dirs:
             log_dir.unlock()
-
-    def _write_final_checkpoints(self, log_dir: LogDir, logs: list[UnifiedLog]) -> None:
-        """In place of whatever is still queued, and synchronously."""
-        fs = self.environment.fs
-        log_dir.sync_queue.drain()
-        fs.replace_file(
-            log_dir.file(checkpoints.RECOVERY_POINT_FILE),
-            checkpoints.encode_offsets({log.topic_partition: log.recovery_point for log in logs}),
-        )
-        fs.replace_file(
-            log_dir.file(checkpoints.LOG_START_OFFSET_FILE),
-            checkpoints.encode_offsets(
-                {
-                    log.topic_partition: log.log_start_offset
-                    for log in logs
-                    if log.log_start_offset > log.segments.first.base_offset
-                }
-            ),
-        )
-
-
-def _read_checkpoint(log_dir: LogDir, name: str) -> dict[TopicPartition, int]:
-    """A checkpoint's offsets; a damaged file counts as empty, which only makes recovery look further back."""
-    try:
-        return checkpoints.read_offsets(log_dir.file(name))
-    except checkpoints.CheckpointError as error:
-        logger.warning("Ignoring a checkpoint: %s", error)
-        return {}

@@ -108,6 +108,15 @@ class Watermarks:
         self._set(self._local.end_offset_metadata if offset == end else metadata)
         return True
 
+    def raise_high_watermark_to_end(self) -> bool:
+        """The same to the log end, where nobody else has to have the records: short, for it comes with every append."""
+        end = self._local.end_offset_metadata
+        old = self._high_watermark
+        if end.message_offset == old.message_offset and not old.on_older_segment(end):
+            return False
+        self._set(end)
+        return True
+
     def on_rolled(self) -> None:
         """The log end has moved to a new segment; a high watermark at the log end moves along."""
         if self.high_watermark >= self._local.log_end_offset:

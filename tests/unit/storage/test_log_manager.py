@@ -1,4 +1,4 @@
-"""All logs of a broker: start, creation, deletion, checkpoints, failure, shutdown."""
+"""All logs of a broker: start, creation, deletion, failure, shutdown."""
 
 from __future__ import annotations
 
@@ -9,36 +9,11 @@ import pytest
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.topic_partition import TopicPartition
-from odradek.storage import checkpoints
 from odradek.storage.log_dir import LogDirError
-from odradek.storage.log_manager import LogManager, LogManagerSettings
-from tests.support.logs import NOW, DeferredIoPool, Disk, append, read_all, values_of
+from tests.support.logs import DeferredIoPool, append, read_all, values_of
+from tests.support.managed_logs import Broker, create
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
-
-
-class Broker:
-    """A log manager with its clock; stopped at the end of the test so that the lock is released."""
-
-    def __init__(self, *paths: Path, io_pool: DeferredIoPool | None = None, **settings: int) -> None:
-        self.disk = Disk(paths[0], io_pool=io_pool)
-        self.manager = LogManager(
-            [str(path) for path in paths], {}, self.disk.environment, LogManagerSettings(**settings)
-        )
-
-    def start(self, overrides: dict[str, dict[str, str]] | None = None) -> LogManager:
-        self.manager.startup(overrides)
-        return self.manager
-
-    def kill(self) -> None:
-        """What the kernel does for a killed process."""
-        for log_dir in self.manager.log_dirs:
-            log_dir.unlock()
-
-
-def create(manager: LogManager, *partitions: TopicPartition) -> None:
-    for partition in partitions:
-        manager.get_or_create_log(partition, b"\x07" * 16, is_new=True)
 
 
 def test_logs_come_back_after_a_clean_stop_without_recovery(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -127,54 +102,6 @@ def test_deleted_topics_leave_nothing_behind(tmp_path: Path) -> None:
     manager.shutdown()
 
 
-def test_deletion_interrupted_by_a_stop_goes_on_at_the_next_start(tmp_path: Path) -> None:
-    broker = Broker(tmp_path)
-    manager = broker.start()
-    create(manager, A0)
-    manager.async_delete(A0)
-    manager.shutdown()
-    broker.disk.advance(100_000)
-    assert [name for name in os.listdir(tmp_path) if name.endswith("-delete")]
-    again = Broker(tmp_path)
-    again.start()
-    assert again.manager.get_log(A0) is None
-    again.disk.advance(60_000)
-    assert not [name for name in os.listdir(tmp_path) if name.endswith("-delete")]
-    again.manager.shutdown()
-
-
-def test_stray_logs_are_set_aside_for_good(tmp_path: Path) -> None:
-    broker = Broker(tmp_path)
-    manager = broker.start()
-    create(manager, A0)
-    manager.set_stray(A0)
-    manager.shutdown()
-    again = Broker(tmp_path)
-    again.start()
-    again.disk.advance(10**9)
-    (stray,) = [name for name in os.listdir(tmp_path) if name.endswith("-stray")]
-    assert again.manager.all_logs() == []
-    assert stray.startswith("a-0.")
-    again.manager.shutdown()
-
-
-def test_directory_that_is_no_log_stops_the_start(tmp_path: Path) -> None:
-    (tmp_path / "lost+found").mkdir()
-    broker = Broker(tmp_path)
-    with pytest.raises(LogDirError, match=r"lost\+found.*not in the form of topic-partition"):
-        broker.start()
-    (tmp_path / "lost+found").rmdir()
-    Broker(tmp_path).start().shutdown()  # the failed start has released the lock
-
-
-def test_files_and_known_directories_are_passed_over(tmp_path: Path) -> None:
-    (tmp_path / "remote-log-index-cache").mkdir()
-    (tmp_path / "some-file-0").touch()
-    manager = Broker(tmp_path).start()
-    assert manager.all_logs() == []
-    manager.shutdown()
-
-
 def test_the_same_partition_in_two_directories_stops_the_start(tmp_path: Path) -> None:
     for directory in ("1", "2"):
         manager = Broker(tmp_path / directory).start()
@@ -183,80 +110,6 @@ def test_the_same_partition_in_two_directories_stops_the_start(tmp_path: Path) -
     broker = Broker(tmp_path / "1", tmp_path / "2")
     with pytest.raises(LogDirError, match="Duplicate log directories found"):
         broker.start()
-
-
-def test_damaged_checkpoints_only_mean_more_recovery(tmp_path: Path) -> None:
-    manager = Broker(tmp_path).start()
-    create(manager, A0)
-    manager.shutdown()
-    (tmp_path / checkpoints.RECOVERY_POINT_FILE).write_text("rubbish")
-    (tmp_path / checkpoints.LOG_START_OFFSET_FILE).write_text("0\n9\n")
-    again = Broker(tmp_path).start()
-    assert again.get_log(A0) is not None
-    again.shutdown()
-
-
-def test_lost_partition_metadata_takes_the_directory_offline(tmp_path: Path) -> None:
-    for directory in ("1", "2"):
-        manager = Broker(tmp_path / directory).start()
-        create(manager, A0 if directory == "1" else B0)
-        manager.shutdown()
-    (tmp_path / "1" / "a-0" / "partition.metadata").write_bytes(b"")
-    manager = Broker(tmp_path / "1", tmp_path / "2").start()
-    assert [log.topic_partition for log in manager.all_logs()] == [B0]
-    assert [log_dir.is_online for log_dir in manager.log_dirs] == [False, True]
-    manager.shutdown()
-
-
-def test_log_damaged_after_a_clean_stop_stops_the_start_in_one_sentence(tmp_path: Path) -> None:
-    manager = Broker(tmp_path).start()
-    create(manager, A0)
-    log = manager.get_log(A0)
-    assert log is not None
-    append(log, b"x")
-    manager.shutdown()
-    path = tmp_path / "a-0" / "00000000000000000000.log"
-    path.write_bytes(b"\0" * 100)
-    with pytest.raises(LogDirError, match=r"a-0 cannot be loaded: Found record size 0"):
-        Broker(tmp_path).start()
-
-
-def test_log_start_is_checkpointed_where_it_lies_inside_a_segment(tmp_path: Path) -> None:
-    manager = Broker(tmp_path).start()
-    create(manager, A0, B0)
-    log = manager.get_log(A0)
-    assert log is not None
-    append(log, b"x", b"y", b"z")
-    log.update_high_watermark(3)
-    log.delete_records(2)
-    manager.checkpoint_log_start_offsets()
-    assert (tmp_path / "log-start-offset-checkpoint").read_text() == "0\n1\na 0 2\n"
-    manager.shutdown()
-    again = Broker(tmp_path).start()
-    log = again.get_log(A0)
-    assert log is not None
-    assert log.log_start_offset == 2
-    again.shutdown()
-
-
-def test_recurring_work(tmp_path: Path) -> None:
-    broker = Broker(tmp_path, flush_check_ms=1000)
-    manager = broker.start({"a": {"retention.ms": "1000", "flush.ms": "2000"}})
-    create(manager, A0)
-    log = manager.get_log(A0)
-    assert log is not None
-    append(log, b"x", timestamp=NOW, producer_id=1, producer_epoch=0, base_sequence=0)
-    log.update_high_watermark(1)
-    manager.start_background_tasks()
-    broker.disk.advance(29_999)
-    assert (log.recovery_point, log.log_start_offset) == (0, 0)
-    broker.disk.advance(1)
-    assert (log.recovery_point, log.log_start_offset) == (1, 1)
-    assert (tmp_path / checkpoints.RECOVERY_POINT_FILE).read_text() == "0\n1\na 0 1\n"
-    for _ in range(24 * 6):
-        broker.disk.advance(600_000)
-    assert not log.active_producers()
-    manager.shutdown()
 
 
 def test_config_changes_reach_the_logs(tmp_path: Path) -> None:
@@ -318,25 +171,6 @@ def test_shutdown_before_the_start_touches_nothing(tmp_path: Path) -> None:
     Broker(tmp_path).start().shutdown()
 
 
-def test_sweeps_visit_logs_in_slices(tmp_path: Path) -> None:
-    broker = Broker(tmp_path)
-    manager = broker.start({"a": {"retention.ms": "1"}})
-    partitions = [TopicPartition("a", number) for number in range(5)]
-    create(manager, *partitions)
-    for log in manager.all_logs():
-        append(log, b"x", timestamp=NOW)
-        log.update_high_watermark(1)
-    manager.logs_at_once = 2
-    manager.start_background_tasks()
-    broker.disk.advance(30_000)
-    starts = [log.log_start_offset for log in manager.all_logs()]
-    assert sum(starts) == 2
-    broker.disk.advance(1)
-    broker.disk.advance(1)
-    assert sum(log.log_start_offset for log in manager.all_logs()) == 5
-    manager.shutdown()
-
-
 def test_when_durable_waits_for_new_logs(tmp_path: Path) -> None:
     pool = DeferredIoPool()
     manager = Broker(tmp_path / "1", tmp_path / "2", io_pool=pool).start()
@@ -348,19 +182,4 @@ def test_when_durable_waits_for_new_logs(tmp_path: Path) -> None:
     pool.run_all()
     assert answers == [None]
     assert (tmp_path / "1" / "a-0" / "partition.metadata").exists()
-    manager.shutdown()
-
-
-def test_truncation_checkpoints_the_recovery_point(tmp_path: Path) -> None:
-    manager = Broker(tmp_path).start()
-    create(manager, A0)
-    log = manager.get_log(A0)
-    assert log is not None
-    append(log, b"x")
-    append(log, b"y")
-    log.flush()
-    manager.truncate_to({A0: 1, B0: 5})
-    assert (tmp_path / checkpoints.RECOVERY_POINT_FILE).read_text() == "0\n1\na 0 1\n"
-    manager.truncate_fully_and_start_at(A0, 10)
-    assert (tmp_path / checkpoints.RECOVERY_POINT_FILE).read_text() == "0\n1\na 0 10\n"
     manager.shutdown()

@@ -41,6 +41,17 @@ def test_same_offset_on_a_newer_segment_is_an_increment(log: UnifiedLog) -> None
     assert log.high_watermark_metadata == (3, 3, 0)
 
 
+def test_raise_to_end_does_what_an_increment_to_the_end_does(log: UnifiedLog) -> None:
+    log.update_high_watermark(2)
+    assert log.watermarks.raise_high_watermark_to_end()
+    assert log.high_watermark_metadata == log.log_end_offset_metadata
+    assert not log.watermarks.raise_high_watermark_to_end()
+    log.watermarks._set(LogOffsetMetadata(4, 0, log.size))
+    log.local_log.roll(4)
+    assert log.watermarks.raise_high_watermark_to_end()
+    assert log.high_watermark_metadata == (4, 4, 0)
+
+
 def test_position_is_looked_up_when_it_is_not_known(log: UnifiedLog) -> None:
     log.update_high_watermark(2)
     assert log.high_watermark_metadata == (2, 0, log.size // 2)

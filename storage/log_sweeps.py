@@ -1,0 +1,122 @@
+"""The work that recurs over all logs of a broker.
+
+    every                                          does
+    log.flush.offset.checkpoint.interval.ms        writes recovery points
+    log.flush.start.offset.checkpoint.interval.ms  writes log start offsets
+    log.flush.scheduler.interval.ms                flushes logs whose flush.ms has passed
+    log.retention.check.interval.ms                applies retention
+    producer.id.expiration.check.interval.ms       forgets idle producers
+
+A sweep visits a few logs, lets the loop go on, and visits the next: ten thousand at once would hold everything up.
+
+Invariants: a log that was closed or whose directory failed since the sweep began is passed over; after `stop` nothing
+is begun.
+
+Answers to LogManager.startupWithConfigOverrides, cleanupLogs and flushDirtyLogs.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from odradek.protocol.errors import KafkaError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.storage.environment import Environment
+    from odradek.storage.unified_log import UnifiedLog
+
+_NEVER_MS: Final = 2**62
+_LOGS_AT_ONCE: Final = 200
+"""Visited by one callback of a sweep; some milliseconds."""
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogManagerSettings:
+    """The broker settings that drive the recurring work, with Kafka's defaults."""
+
+    initial_task_delay_ms: int = 30_000
+    flush_check_ms: int = 2**63 - 1
+    recovery_point_checkpoint_ms: int = 60_000
+    log_start_offset_checkpoint_ms: int = 60_000
+    retention_check_ms: int = 300_000
+    producer_id_expiration_check_ms: int = 600_000
+
+
+class LogSweeps:
+    """The recurring work of one log manager."""
+
+    __slots__ = ("_all_logs", "_environment", "_settings", "_stopped", "logs_at_once")
+
+    def __init__(
+        self, environment: Environment, settings: LogManagerSettings, all_logs: Callable[[], list[UnifiedLog]]
+    ) -> None:
+        self._environment = environment
+        self._settings = settings
+        self._all_logs = all_logs
+        self._stopped = False
+        self.logs_at_once = _LOGS_AT_ONCE
+
+    def start(
+        self, checkpoint_recovery_points: Callable[[], object], checkpoint_log_start_offsets: Callable[[], object]
+    ) -> None:
+        settings = self._settings
+        self._every(settings.retention_check_ms, lambda: self._sweep(delete_old_segments_of))
+        self._every(settings.recovery_point_checkpoint_ms, checkpoint_recovery_points)
+        self._every(settings.log_start_offset_checkpoint_ms, checkpoint_log_start_offsets)
+        self._every(settings.producer_id_expiration_check_ms, lambda: self._sweep(self._remove_expired_producers_of))
+        if settings.flush_check_ms < _NEVER_MS:
+            self._every(settings.flush_check_ms, lambda: self._sweep(self._flush_if_due))
+
+    def stop(self) -> None:
+        self._stopped = True
+
+    def _every(self, interval_ms: int, work: Callable[[], object]) -> None:
+        timer = self._environment.timer
+
+        def run() -> None:
+            if self._stopped:
+                return
+            work()
+            timer.schedule(interval_ms, run)
+
+        timer.schedule(self._settings.initial_task_delay_ms, run)
+
+    def _sweep(self, work: Callable[[UnifiedLog], object]) -> None:
+        """Visit every log there is now, `logs_at_once` at a time."""
+        remaining = self._all_logs()
+
+        def visit_some() -> None:
+            for log in remaining[-self.logs_at_once :]:
+                if log.log_dir.is_online and not log.is_closed:
+                    work(log)
+            del remaining[-self.logs_at_once :]
+            if remaining and not self._stopped:
+                self._environment.timer.schedule(1, visit_some)
+
+        visit_some()
+
+    def _flush_if_due(self, log: UnifiedLog) -> None:
+        """Flush a log whose oldest unflushed record has waited for flush.ms."""
+        now_ms = self._environment.clock.time_ms()
+        if log.unflushed_messages and now_ms - log.last_flushed_ms >= log.config.flush_ms:
+            log.flush()
+
+    def _remove_expired_producers_of(self, log: UnifiedLog) -> None:
+        log.remove_expired_producers(self._environment.clock.time_ms())
+
+
+def delete_old_segments_of(log: UnifiedLog) -> int:
+    """Apply retention, unless the log is only compacted; answers how many segments went."""
+    if log.config.compact and not log.config.delete:
+        return 0  # the cleaner sees to these
+    try:
+        return log.delete_old_segments()
+    except KafkaError as error:
+        logger.error("Retention of %s stopped: %s", log.topic_partition, error)
+        return 0
