@@ -1,8 +1,9 @@
 """Requests that wait until a topic has appeared in, or vanished from, this broker's metadata.
 
 CreateTopics and CreatePartitions wait until every partition has a leader, DeleteTopics until the topic is forgotten;
-both are tried again whenever an UpdateMetadata names one of their topics (Kafka's ``DelayedCreatePartitions`` and
-``DelayedDeleteTopics``). Implements the port `TopicsReady`.
+ElectLeaders until clients are told of the leaders that were elected; all are tried again whenever an UpdateMetadata
+names one of their topics (Kafka's ``DelayedCreatePartitions``, ``DelayedDeleteTopics`` and ``DelayedElectLeader``).
+Implements the port `TopicsReady`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from odradek.timer.purgatory import DelayedOperationPurgatory
 
 if TYPE_CHECKING:
     from odradek.broker.metadata_cache import MetadataCache
+    from odradek.protocol.topic_partition import TopicPartition
     from odradek.timer.system_timer import SystemTimer
 
 
@@ -47,12 +49,27 @@ class TopicWaits:
     async def wait_for_leaders(self, partitions: Mapping[str, Collection[int]], timeout_ms: int) -> set[str]:
         return await self._wait(partitions, lambda: self._without_leaders(partitions), timeout_ms)
 
+    async def wait_for_elected(self, leaders: Mapping[TopicPartition, int], timeout_ms: int) -> set[TopicPartition]:
+        """Wait until clients are told these leaders; the partitions of which they still are not when time is up."""
+
+        def late() -> set[TopicPartition]:
+            return {tp for tp, leader in leaders.items() if self._leader_of(tp) != leader}
+
+        await self._wait({tp.topic for tp in leaders}, lambda: {tp.topic for tp in late()}, timeout_ms)
+        return late()
+
+    def _leader_of(self, topic_partition: TopicPartition) -> int | None:
+        state = self._metadata_cache.partition_state(*topic_partition)
+        return None if state is None else state.leader
+
     async def wait_for_deletion(self, topics: Collection[str], timeout_ms: int) -> set[str]:
         return await self._wait(
             topics, lambda: {topic for topic in topics if self._metadata_cache.contains(topic)}, timeout_ms
         )
 
     async def _wait(self, topics: Iterable[str], unfinished: Callable[[], set[str]], timeout_ms: int) -> set[str]:
+        if not unfinished():
+            return set()
         done: asyncio.Future[set[str]] = asyncio.get_running_loop().create_future()
         self.purgatory.try_complete_else_watch(DelayedTopics(timeout_ms, unfinished, done), topics)
         return await done

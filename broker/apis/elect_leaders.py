@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from odradek.broker.request import RequestContext
     from odradek.broker.services import Services
 
+FIRST_ERROR_VERSION = 1
+"""Before there is no place for an error on top."""
+
 
 def handle(broker: Services, ctx: RequestContext, request: ElectLeadersRequest) -> None:
     broker.spawn(ctx, request, _elect(broker, ctx, request))
@@ -39,13 +42,19 @@ async def _elect(broker: Services, ctx: RequestContext, request: ElectLeadersReq
         partitions = frozenset(
             TopicPartition(topic.topic, index) for topic in request.topic_partitions for index in topic.partitions
         )
+    deadline_ms = ctx.received_ms + request.timeout_ms
+    outcomes = await broker.controller.elect_leaders(partitions, election_type)
+    elected = {tp: outcome for tp, outcome in outcomes.items() if not isinstance(outcome, KafkaError)}
+    late = await broker.topic_waits.wait_for_elected(elected, max(0, deadline_ms - broker.clock.monotonic_ms()))
     topics: dict[str, list[PartitionResult]] = {}
-    for tp, outcome in (await broker.controller.elect_leaders(partitions, election_type)).items():
+    for tp, outcome in outcomes.items():
         result = PartitionResult(partition_id=tp.partition, error_message=None)
         if isinstance(outcome, KafkaError):
             if request.topic_partitions is None and outcome.code == ErrorCode.ELECTION_NOT_NEEDED:
                 continue
             result.error_code, result.error_message = outcome.code, outcome.message
+        elif tp in late:
+            result.error_code = ErrorCode.REQUEST_TIMED_OUT
         topics.setdefault(tp.topic, []).append(result)
     ctx.reply(
         ElectLeadersResponse(
@@ -60,12 +69,12 @@ def error_response(
     request: ElectLeadersRequest, version: int, code: ErrorCode, message: str | None
 ) -> ElectLeadersResponse:
     return ElectLeadersResponse(
-        error_code=code,
+        error_code=code if version >= FIRST_ERROR_VERSION else ErrorCode.NONE,
         replica_election_results=[
             ReplicaElectionResult(
                 topic=topic.topic,
                 partition_result=[
-                    PartitionResult(partition_id=index, error_code=code, error_message=None)
+                    PartitionResult(partition_id=index, error_code=code, error_message=message)
                     for index in topic.partitions
                 ],
             )

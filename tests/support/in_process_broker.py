@@ -142,7 +142,11 @@ class InProcessBroker:
         self.random = random.Random(1)
         self._correlation_id = 0
         self.server = self.run(self._make(config))
-        self.run(self.server.start())
+        try:
+            self.run(self.server.start())
+        except BaseException:
+            self.loop.close()
+            raise
         services = self.server._services
         sockets = self.server._sockets
         assert services is not None

@@ -14,6 +14,7 @@ from odradek.protocol.messages.update_metadata import (
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
 )
+from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.clock import ManualClock
 from odradek.timer.system_timer import SystemTimer
 from tests.support.async_test import async_test
@@ -106,3 +107,17 @@ async def test_nobody_is_left_to_tell() -> None:
     await asyncio.gather(task, return_exceptions=True)
     broker.advance(101)
     assert broker.waits.purgatory.num_delayed == 0
+
+
+@async_test
+async def test_election_is_over_when_clients_are_told_of_it() -> None:
+    broker = Broker()
+    broker.tell("t", 0, 0, alive=(0, 1))
+    moved, stuck = TopicPartition("t", 0), TopicPartition("t", 1)
+    both = await broker.start(broker.waits.wait_for_elected({moved: 1, stuck: 1}, 100))
+    one = await broker.start(broker.waits.wait_for_elected({moved: 1}, 100))
+    broker.tell("t", 1, 0, alive=(0, 1))
+    assert await one == set()
+    broker.advance(101)
+    assert await both == {stuck}
+    assert await broker.waits.wait_for_elected({}, 0) == set()

@@ -6,12 +6,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from odradek.broker.apis import HANDLERS
+from odradek.broker.dispatch import Route
 from odradek.protocol.api import API, ApiKey
+from odradek.protocol.codec import decode, encode
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.schema import Kind, Request, Struct
 from odradek.protocol.source_writer import fields_at
 from tests.support.in_process_broker import InProcessBroker, in_process_broker, no_bugs_logged
@@ -102,6 +106,21 @@ def fill_twice(struct: Struct, version: int) -> None:
         elif field.kind is Kind.ARRAY and element is not None:
             value: object = "a" if element.kind is Kind.STRING else bytes(16) if element.kind is Kind.UUID else 0
             setattr(struct, field.name, [value, value])
+
+
+@pytest.mark.parametrize(("key", "version"), SERVED, ids=names)
+def test_every_refusal_can_be_sent(key: ApiKey, version: int) -> None:
+    """Whatever goes wrong in a handler, its client is told in a form its version has."""
+    route = Route(API[key], import_module(HANDLERS[key]))
+    if route.error_response is None:
+        return  # the generic one has a test of its own
+    request = API[key].request_type()()
+    fill_twice(request, version)
+    response = route.error_response(request, version, ErrorCode.UNKNOWN_SERVER_ERROR, "reason")
+    assert response is not None or key is ApiKey.PRODUCE
+    if response is not None:
+        data = encode(response, version)
+        assert encode(decode(API[key].response_type(), memoryview(data), version), version) == data
 
 
 @pytest.mark.parametrize(("key", "version"), SERVED, ids=names)

@@ -1,0 +1,111 @@
+"""ElectLeaders and the requests about reassignments, on a broker that has every replica."""
+
+from __future__ import annotations
+
+import pytest
+
+from odradek.protocol.api import ApiKey
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.schema import Request
+from tests.support.in_process_broker import InProcessBroker
+from tests.support.requests import build
+
+NONE = ErrorCode.NONE
+PREFERRED, UNCLEAN = 0, 1
+
+
+@pytest.fixture(autouse=True)
+def topics(broker: InProcessBroker) -> None:
+    if not broker.services.metadata_cache.contains("t"):
+        broker.create_topic("t", 2)
+
+
+def elect(*partitions: int, topic: str = "t", **fields: object) -> Request:
+    fields.setdefault("topic_partitions", [{"topic": topic, "partitions": list(partitions)}])
+    return build(ApiKey.ELECT_LEADERS, timeout_ms=1_000, **fields)
+
+
+def elected(broker: InProcessBroker, request: Request, version: int = 2) -> dict[tuple[str, int], int]:
+    response = broker.call(request, version)
+    assert response.error_code == NONE  # type: ignore[attr-defined]
+    return {
+        (topic.topic, part.partition_id): part.error_code
+        for topic in response.replica_election_results  # type: ignore[attr-defined]
+        for part in topic.partition_result
+    }
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_leader_that_is_preferred_already_needs_no_election(broker: InProcessBroker, version: int) -> None:
+    assert elected(broker, elect(0, 1), version) == {
+        ("t", 0): ErrorCode.ELECTION_NOT_NEEDED,
+        ("t", 1): ErrorCode.ELECTION_NOT_NEEDED,
+    }
+
+
+def test_of_all_partitions_those_without_an_election_are_left_out(broker: InProcessBroker) -> None:
+    assert elected(broker, elect(topic_partitions=None)) == {}
+
+
+def test_unknown_partition(broker: InProcessBroker) -> None:
+    assert elected(broker, elect(9)) == {("t", 9): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    assert elected(broker, elect(0, topic="none")) == {("none", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+
+
+def test_unclean_election_is_not_needed_while_there_is_a_leader(broker: InProcessBroker) -> None:
+    assert elected(broker, elect(0, election_type=UNCLEAN)) == {("t", 0): ErrorCode.ELECTION_NOT_NEEDED}
+
+
+def test_refusal_of_version_0_has_no_error_on_top(broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(broker.services.controller), "elect_leaders", refuse)
+    for version in range(3):
+        response = broker.call(elect(0), version)
+        assert response.error_code == (NONE if version == 0 else ErrorCode.NOT_CONTROLLER)  # type: ignore[attr-defined]
+        (topic,) = response.replica_election_results  # type: ignore[attr-defined]
+        assert [part.error_code for part in topic.partition_result] == [ErrorCode.NOT_CONTROLLER]
+
+
+async def refuse(*arguments: object) -> None:
+    raise KafkaError(ErrorCode.NOT_CONTROLLER)
+
+
+def test_unknown_election_type_refuses_every_partition(broker: InProcessBroker) -> None:
+    response = broker.call(elect(0, 1, election_type=9), 2)
+    assert response.error_code == ErrorCode.INVALID_REQUEST  # type: ignore[attr-defined]
+    (topic,) = response.replica_election_results  # type: ignore[attr-defined]
+    assert [part.error_code for part in topic.partition_result] == [ErrorCode.INVALID_REQUEST] * 2
+
+
+# Reassignments
+
+
+def reassign(broker: InProcessBroker, topic: str, partition: int, replicas: list[int] | None) -> tuple[int, str | None]:
+    asked = [{"name": topic, "partitions": [{"partition_index": partition, "replicas": replicas}]}]
+    request = build(ApiKey.ALTER_PARTITION_REASSIGNMENTS, topics=asked, timeout_ms=1_000)
+    response = broker.call(request, 0)
+    assert (response.error_code, response.error_message) == (NONE, "")  # type: ignore[attr-defined]
+    ((part,),) = [found.partitions for found in response.responses]  # type: ignore[attr-defined]
+    return part.error_code, part.error_message
+
+
+@pytest.mark.parametrize(
+    ("partition", "replicas", "error"),
+    [
+        (0, [0], NONE),
+        (0, None, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS),
+        (0, [7], ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (0, [0, 0], ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (0, [], ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (9, [0], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    ],
+)
+def test_reassignments(broker: InProcessBroker, partition: int, replicas: list[int] | None, error: ErrorCode) -> None:
+    found, message = reassign(broker, "t", partition, replicas)
+    assert found == error
+    assert (message is None) == (error == NONE)
+
+
+@pytest.mark.parametrize("topics", [None, [], [{"name": "t", "partition_indexes": [0]}]])
+def test_nothing_is_being_reassigned(broker: InProcessBroker, topics: list[object] | None) -> None:
+    response = broker.call(build(ApiKey.LIST_PARTITION_REASSIGNMENTS, topics=topics), 0)
+    assert (response.error_code, response.error_message, response.topics) == (NONE, "", [])  # type: ignore[attr-defined]

@@ -1,0 +1,66 @@
+"""A broker from start to stop, without sockets: what it leaves on the disk and finds again."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from odradek.broker.config import BrokerConfig
+from odradek.broker.server import KafkaServer
+from odradek.broker.startup_error import StartupError
+from odradek.protocol.api import ApiKey
+from tests.support.in_process_broker import InProcessBroker, in_process_broker, no_bugs_logged
+from tests.support.requests import batch, build
+
+
+def produce(broker: InProcessBroker, topic: str) -> int:
+    data = [{"name": topic, "partition_data": [{"index": 0, "records": batch(b"a")}]}]
+    response = broker.call(build(ApiKey.PRODUCE, acks=-1, topic_data=data), 11)
+    answer = response.responses[0].partition_responses[0]  # type: ignore[attr-defined]
+    assert answer.error_code == 0
+    return answer.base_offset  # type: ignore[no-any-return]
+
+
+def test_everything_is_there_again_after_a_restart(tmp_path: Path) -> None:
+    with no_bugs_logged():
+        with in_process_broker(tmp_path) as broker:
+            broker.create_topic("t", configs={"retention.ms": "77"})
+            assert produce(broker, "t") == 0
+            cluster_id, topic_id = broker.services.cluster_id, broker.topic_id("t")
+        with in_process_broker(tmp_path) as broker:
+            assert broker.settle(lambda: broker.services.metadata_cache.contains("t"))
+            assert (broker.services.cluster_id, broker.topic_id("t")) == (cluster_id, topic_id)
+            hosted = next(broker.services.replica_manager.online_partitions())
+            assert hosted.log is not None
+            assert hosted.log.config.retention_ms == 77
+            assert broker.settle(lambda: hosted.is_leader)
+            assert produce(broker, "t") == 1
+
+
+def test_stop_writes_the_clean_shutdown_marker(tmp_path: Path) -> None:
+    with in_process_broker(tmp_path):
+        assert not (tmp_path / ".kafka_cleanshutdown").exists()
+    assert (tmp_path / ".kafka_cleanshutdown").exists()
+
+
+def test_directory_of_another_broker_is_refused_and_left_alone(tmp_path: Path) -> None:
+    with in_process_broker(tmp_path):
+        pass
+    with pytest.raises(StartupError, match=r"(?s)7.*0|0.*7"):
+        InProcessBroker(tmp_path, {"broker.id": "7"})
+    with in_process_broker(tmp_path):
+        pass
+
+
+def test_directory_in_use_is_refused(tmp_path: Path) -> None:
+    with in_process_broker(tmp_path), pytest.raises(StartupError, match="lock"):
+        InProcessBroker(tmp_path)
+
+
+def test_stop_before_the_start_does_nothing(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        await KafkaServer(BrokerConfig({"log.dirs": str(tmp_path)})).stop()
+
+    asyncio.run(scenario())
