@@ -208,11 +208,15 @@ class Partition:
         log = self.log
         if log is None or len(self.isr) < self._min_isr(log):
             return False
-        end: LogOffsetMetadata | None = log.log_end_offset_metadata
-        if self.replicas and end is not None:
-            end = high_watermark_candidate(
-                end, self.replicas.values(), self.isr, self._clock.monotonic_ms(), self._replica_lag_time_max_ms
-            )
+        if not self.replicas:
+            return log.watermarks.raise_high_watermark_to_end()
+        end = high_watermark_candidate(
+            log.log_end_offset_metadata,
+            self.replicas.values(),
+            self.isr,
+            self._clock.monotonic_ms(),
+            self._replica_lag_time_max_ms,
+        )
         return end is not None and log.maybe_increment_high_watermark(end)
 
     def replicas_reached(self, required_offset: int) -> tuple[bool, ErrorCode]:
