@@ -11,19 +11,22 @@ from odradek.broker.endpoint import EndPoint
 from odradek.broker.startup_error import StartupError
 
 USE_OS_DEFAULT: Final = -1
+PORT_MAX: Final = 65535
 
 
 def open_listening_socket(end_point: EndPoint, *, receive_buffer_bytes: int, backlog: int) -> socket.socket:
     """A bound, listening, non-blocking socket. No host means every interface, IPv4 and IPv6. Raises StartupError."""
+    host, port = end_point.host or "0.0.0.0", end_point.port
+    if not 0 <= port <= PORT_MAX:  # getaddrinfo would take what is above it modulo 65536
+        raise StartupError(f"Socket server failed to bind to {host}:{port}: port out of range.")
     try:
         listening = _bind(end_point, receive_buffer_bytes)
         listening.listen(backlog)
     except OSError as error:
-        host, port = end_point.host or "0.0.0.0", end_point.port
         reason = error.strerror or str(error)
         raise StartupError(f"Socket server failed to bind to {host}:{port}: {reason}.") from error
-    except OverflowError as error:
-        raise StartupError(f"Socket server failed to bind to {end_point}: {error}.") from error
+    except UnicodeError as error:  # a host that is no name in any alphabet
+        raise StartupError(f"Socket server failed to bind to {host}:{port}: {error}.") from error
     listening.setblocking(False)
     return listening
 

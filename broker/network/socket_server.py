@@ -108,10 +108,10 @@ class SocketServer:
     async def close(self) -> None:
         """Stop accepting and drop all connections."""
         self.stop_accepting()
+        if self._handshakes:  # until its end a connection has no transport that could be aborted
+            await asyncio.wait(self._handshakes)
         for connection in list(self.connections):
             connection.abort(CloseReason.SHUTDOWN)
-        if self._handshakes:
-            await asyncio.wait(self._handshakes)
         if self.connections:  # connection_lost comes with the next turns of the loop
             self._all_closed = asyncio.get_running_loop().create_future()
             await self._all_closed
