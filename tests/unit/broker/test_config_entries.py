@@ -1,0 +1,46 @@
+"""The broker's configs as DescribeConfigs shows them."""
+
+from __future__ import annotations
+
+from odradek.broker.config import BrokerConfig
+from odradek.broker.config_entries import broker_configs, cluster_default_configs
+from odradek.protocol.messages.describe_configs import DescribeConfigsResourceResult
+
+DYNAMIC, DYNAMIC_DEFAULT, STATIC, DEFAULT = 2, 3, 4, 5
+
+
+def entries(config: BrokerConfig) -> dict[str, DescribeConfigsResourceResult]:
+    return {entry.name: entry for entry in broker_configs(config)}
+
+
+def test_value_and_source_are_those_in_force() -> None:
+    config = BrokerConfig({"log.retention.ms": "1"})
+    found = entries(config)
+    assert (found["log.retention.ms"].value, found["log.retention.ms"].config_source) == ("1", STATIC)
+    assert found["log.segment.bytes"].config_source == DEFAULT
+    config.apply_dynamic(broker={"log.retention.ms": "2"}, default={"log.retention.ms": "3"})
+    entry = entries(config)["log.retention.ms"]
+    assert (entry.value, entry.config_source) == ("2", DYNAMIC)
+    synonyms = [(synonym.value, synonym.source) for synonym in entry.synonyms if synonym.name == "log.retention.ms"]
+    assert synonyms == [("2", DYNAMIC), ("3", DYNAMIC_DEFAULT), ("1", STATIC)]
+
+
+def test_secrets_have_no_value_anywhere() -> None:
+    entry = entries(BrokerConfig({"ssl.keystore.password": "hush"}))["ssl.keystore.password"]
+    assert entry.is_sensitive
+    assert entry.value is None
+    assert {synonym.value for synonym in entry.synonyms} == {None}
+
+
+def test_what_can_change_while_the_broker_runs_is_not_read_only() -> None:
+    found = entries(BrokerConfig({}))
+    assert found["broker.id"].read_only
+    assert not found["log.retention.ms"].read_only
+
+
+def test_defaults_of_all_brokers_are_shown_without_those_of_this_one() -> None:
+    config = BrokerConfig({"log.retention.ms": "1"})
+    config.apply_dynamic(broker={"log.retention.ms": "2"}, default={"log.retention.ms": "3"})
+    (entry,) = cluster_default_configs(config, config.dynamic_defaults)
+    assert (entry.name, entry.value) == ("log.retention.ms", "3")
+    assert {synonym.source for synonym in entry.synonyms} == {DYNAMIC_DEFAULT}
