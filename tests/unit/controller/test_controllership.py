@@ -1,0 +1,284 @@
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+
+from odradek.controller.channels import OnResponse
+from odradek.controller.controllership import CREATION, DATA_CHANGE, ControllerConfig, Controllership
+from odradek.controller.election import Elected
+from odradek.controller.events import (
+    BrokerModifications,
+    ControllerEvent,
+    LeaderAndIsrResponseReceived,
+    PartitionModifications,
+    TopicChange,
+    TopicDeletionStopReplicaResponseReceived,
+    UpdateMetadataResponseReceived,
+)
+from odradek.controller.leader_and_isr import LeaderAndIsr, LeaderIsrAndControllerEpoch
+from odradek.controller.metadata_client import MetadataClient
+from odradek.controller.metadata_tree import Watcher, WatchEvent, WatchEventType
+from odradek.controller.reassignment import ReplicaAssignment
+from odradek.controller.request_batch import ControlRequest
+from odradek.protocol.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
+from odradek.protocol.messages.stop_replica import (
+    StopReplicaPartitionError,
+    StopReplicaPartitionState,
+    StopReplicaRequest,
+    StopReplicaResponse,
+    StopReplicaTopicState,
+)
+from odradek.protocol.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+from odradek.protocol.topic_partition import TopicPartition
+from tests.support.async_test import async_test
+from tests.support.controller_states import broker, shown
+
+ELECTED = Elected(epoch=7, epoch_zk_version=12)
+PARTITION = TopicPartition("t", 0)
+
+
+class _Channel:
+    """Keeps requests, and lets the test answer them."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[int, ControlRequest, OnResponse]] = []
+
+    def send(self, broker_id: int, request: ControlRequest, callback: OnResponse) -> None:
+        self.sent.append((broker_id, request, callback))
+
+
+class _Tree:
+    """The part of a metadata client that sets watches."""
+
+    def __init__(self) -> None:
+        self.watchers: dict[str, Watcher] = {}
+
+    async def watch_existence(self, path: str, watcher: Watcher) -> bool:
+        self.watchers[path] = watcher
+        return True
+
+
+class _Term(Controllership):
+    """A term of broker 0 as the controller of brokers 0, 1 and 2."""
+
+    def __init__(self) -> None:
+        self.tree = _Tree()
+        self.requests = _Channel()
+        self.events: list[ControllerEvent] = []
+        client = cast("MetadataClient", self.tree)
+        config = ControllerConfig(broker_id=0)
+        super().__init__(config, ELECTED, client, self.requests, self.events.append)  # type: ignore[arg-type]
+        self.context.set_live_brokers({broker(broker_id): 100 + broker_id for broker_id in range(3)})
+
+    def lead(self, partition: TopicPartition, leader: int) -> None:
+        self.context.all_topics.add(partition.topic)
+        self.context.update_assignment(partition, ReplicaAssignment((leader,)))
+        leadership = LeaderAndIsr(leader=leader, isr=(leader,))
+        self.context.put_leadership(partition, LeaderIsrAndControllerEpoch(leadership, ELECTED.epoch))
+
+    @property
+    def receivers(self) -> list[int]:
+        return [broker_id for broker_id, _, _ in self.requests.sent]
+
+
+def stop_replicas(*partitions: TopicPartition, delete: bool = True) -> StopReplicaRequest:
+    return StopReplicaRequest(
+        topic_states=[
+            StopReplicaTopicState(
+                topic_name=partition.topic,
+                partition_states=[
+                    StopReplicaPartitionState(partition_index=partition.partition, delete_partition=delete)
+                ],
+            )
+            for partition in partitions
+        ]
+    )
+
+
+def stopped(*errors: tuple[TopicPartition, int], error_code: int = 0) -> StopReplicaResponse:
+    return StopReplicaResponse(
+        error_code=error_code,
+        partition_errors=[
+            StopReplicaPartitionError(topic_name=p.topic, partition_index=p.partition, error_code=code)
+            for p, code in errors
+        ],
+    )
+
+
+# -- a term
+
+
+def test_term_begins_with_its_epoch_and_fencing_token_and_knows_nothing_else() -> None:
+    term = _Term()
+    assert (term.context.epoch, term.context.epoch_zk_version, term.fence) == (7, 12, 12)
+    assert term.context.all_topics == set()
+    assert not term.is_over
+    assert term.requests.sent == []
+
+
+def test_terms_share_nothing() -> None:
+    first, second = _Term(), _Term()
+    first.lead(PARTITION, 1)
+    first.batch.add_update_metadata([1], [PARTITION])
+    assert second.context.leadership(PARTITION) is None
+    assert second.batch.is_empty
+
+
+# -- watches
+
+
+def test_watcher_is_an_event_for_the_changes_it_was_set_for() -> None:
+    term = _Term()
+    watcher = term.watch(TopicChange(), CREATION)
+    for kind in WatchEventType:
+        watcher(WatchEvent(kind, "/x"))
+    assert term.events == [TopicChange()]
+
+
+def test_watcher_takes_any_change_unless_told_otherwise() -> None:
+    term = _Term()
+    for kind in WatchEventType:
+        term.watch(TopicChange())(WatchEvent(kind, "/x"))
+    assert term.events == [TopicChange()] * len(WatchEventType)
+
+
+def test_watchers_of_one_event_are_one_to_the_tree() -> None:
+    """The tree calls equal watchers once; what differs in event or kind of change must stay apart."""
+    term = _Term()
+    assert len({term.topic_watcher("t"), term.topic_watcher("t")}) == 1
+    assert len({term.topic_watcher("t"), term.topic_watcher("u")}) == 2
+    assert len({term.watch(TopicChange(), CREATION), term.watch(TopicChange(), DATA_CHANGE)}) == 2
+
+
+def test_topic_is_watched_for_new_partitions_and_not_for_its_end() -> None:
+    term = _Term()
+    watcher = term.topic_watcher("t")
+    watcher(WatchEvent(WatchEventType.DELETED, "/brokers/topics/t"))
+    assert term.events == []
+    watcher(WatchEvent(WatchEventType.CHANGED, "/brokers/topics/t"))
+    assert term.events == [PartitionModifications("t")]
+
+
+@async_test
+async def test_brokers_are_watched_for_new_registrations() -> None:
+    term = _Term()
+    await term.watch_brokers([1, 2])
+    assert set(term.tree.watchers) == {"/brokers/ids/1", "/brokers/ids/2"}
+    watcher = term.tree.watchers["/brokers/ids/2"]
+    watcher(WatchEvent(WatchEventType.DELETED, "/brokers/ids/2"))  # the list of brokers is watched for that
+    assert term.events == []
+    watcher(WatchEvent(WatchEventType.CHANGED, "/brokers/ids/2"))
+    assert term.events == [BrokerModifications(2)]
+
+
+# -- requests
+
+
+def test_batch_is_sent_once() -> None:
+    term = _Term()
+    term.lead(PARTITION, 1)
+    term.batch.add_update_metadata([1, 2], [PARTITION])
+    term.send_batch()
+    assert term.receivers == [1, 2]
+    assert shown(term.requests.sent[0][1]).startswith("t-0 leader 1")
+    assert term.batch.is_empty
+    term.send_batch()
+    assert len(term.requests.sent) == 2
+
+
+def test_update_metadata_tells_chosen_brokers_of_chosen_partitions() -> None:
+    term = _Term()
+    term.lead(PARTITION, 1)
+    term.send_update_metadata([2], [PARTITION])
+    term.send_update_metadata([2])
+    first, second = (request for _, request, _ in term.requests.sent)
+    assert isinstance(first, UpdateMetadataRequest)
+    assert isinstance(second, UpdateMetadataRequest)
+    assert term.receivers == [2, 2]
+    assert (first.controller_id, first.controller_epoch) == (0, 7)
+    assert [topic.topic_name for topic in first.topic_states] == ["t"]
+    assert second.topic_states == []
+    assert {live.id for live in second.live_brokers} == {0, 1, 2}
+
+
+def test_update_metadata_to_all_reaches_brokers_that_are_shutting_down() -> None:
+    term = _Term()
+    term.context.shutting_down_broker_ids.add(2)
+    term.context.remove_live_brokers([1])
+    term.send_update_metadata_to_all()
+    assert sorted(term.receivers) == [0, 2]
+
+
+# -- answers
+
+
+def test_answers_become_events_of_the_broker_that_gave_them() -> None:
+    term = _Term()
+    term.send([(1, LeaderAndIsrRequest()), (2, UpdateMetadataRequest())])
+    leader_and_isr, update_metadata = LeaderAndIsrResponse(), UpdateMetadataResponse()
+    term.requests.sent[1][2](update_metadata)
+    term.requests.sent[0][2](leader_and_isr)
+    second, first = term.events
+    assert isinstance(second, UpdateMetadataResponseReceived)
+    assert isinstance(first, LeaderAndIsrResponseReceived)
+    assert (second.broker_id, second.response) == (2, update_metadata)
+    assert (first.broker_id, first.response) == (1, leader_and_isr)
+
+
+@pytest.mark.parametrize(
+    ("request_", "response"),
+    [
+        (LeaderAndIsrRequest(), LeaderAndIsrResponse()),
+        (UpdateMetadataRequest(), UpdateMetadataResponse()),
+        (stop_replicas(PARTITION), stopped((PARTITION, 0))),
+    ],
+)
+def test_answer_that_comes_after_the_term_is_for_nobody(request_: ControlRequest, response: object) -> None:
+    term = _Term()
+    term.context.topics_with_deletion_started.add("t")
+    term.send([(1, request_)])
+    term.is_over = True
+    term.requests.sent[0][2](response)  # type: ignore[arg-type]
+    assert term.events == []
+
+
+def test_answer_for_replicas_to_delete_names_what_was_deleted_and_what_failed() -> None:
+    term = _Term()
+    term.context.topics_with_deletion_started.add("t")
+    other = TopicPartition("t", 1)
+    term.send([(1, stop_replicas(PARTITION, other))])
+    term.requests.sent[0][2](stopped((PARTITION, 0), (other, 56), error_code=3))
+    (event,) = term.events
+    assert isinstance(event, TopicDeletionStopReplicaResponseReceived)
+    assert (event.broker_id, event.error_code) == (1, 3)
+    assert event.partition_errors == {PARTITION: 0, other: 56}
+
+
+@pytest.mark.parametrize(
+    ("request_", "deleting"),
+    [
+        (stop_replicas(PARTITION, delete=False), {"t"}),  # a replica that merely stops, of a reassignment
+        (stop_replicas(PARTITION), {"u"}),  # a replica that is dropped, of a topic that stays
+        (stop_replicas(TopicPartition("t", 1)), {"t"}),  # not what the answer is about
+    ],
+)
+def test_answer_about_anything_else_than_a_topics_deletion_is_no_event(
+    request_: StopReplicaRequest, deleting: set[str]
+) -> None:
+    term = _Term()
+    term.context.topics_with_deletion_started |= deleting
+    term.send([(1, request_)])
+    term.requests.sent[0][2](stopped((PARTITION, 0)))
+    assert term.events == []
+
+
+def test_topic_must_still_be_in_deletion_when_the_answer_comes() -> None:
+    term = _Term()
+    term.send([(1, stop_replicas(PARTITION))])
+    answer = term.requests.sent[0][2]
+    answer(stopped((PARTITION, 0)))
+    assert term.events == []
+    term.context.topics_with_deletion_started.add("t")
+    answer(stopped((PARTITION, 0)))
+    assert len(term.events) == 1
