@@ -1,7 +1,7 @@
 """One partition's log: a `LocalLog` with the producers, leader epochs and watermarks that give its bytes a meaning.
 
-An append is one synchronous call: validate, assign offsets, note the epoch, roll if need be, check the producer, write,
-and only then change the state in memory. A read answers a region of a file, bounded by the reader's isolation.
+An append is one synchronous call: validate and assign offsets here; check the producer, write, and take over the state
+in `log_append`. A read answers a region of a file, bounded by the reader's isolation.
 
 Invariants: an offset is given once; state in memory changes only after the write it describes; after an I/O error the
 whole directory is offline and every call answers KAFKA_STORAGE_ERROR. An fsync never happens here: flushes and small
@@ -18,21 +18,19 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.records.errors import CorruptRecordError
-from odradek.protocol.records.layout import MAGIC_V2
 from odradek.storage import checkpoints, log_files
 from odradek.storage.append_info import AppendOrigin, LogAppendInfo
 from odradek.storage.fetch_data import FetchDataInfo, FetchIsolation
 from odradek.storage.flusher import LogFlusher
+from odradek.storage.log_append import append_replicated, append_validated
 from odradek.storage.offset_lookup import lookup_by_timestamp
 from odradek.storage.offsets import LogOffsetMetadata, TimestampAndOffset
 from odradek.storage.producer_checks import ProducerChecks
-from odradek.storage.segment import MAX_RELATIVE_OFFSET, AppendedBatch
 from odradek.storage.segment_deletion import delete_old_segments
 from odradek.storage.truncation import truncate_fully_and_start_at, truncate_to
 from odradek.storage.validator import (
     ValidationRules,
     analyze,
-    check_replicated_offsets,
     validate_and_assign,
 )
 from odradek.storage.watermarks import Watermarks
@@ -40,7 +38,6 @@ from odradek.storage.watermarks import Watermarks
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from odradek.protocol.records.batch import AnyBatch
     from odradek.protocol.topic_partition import TopicPartition
     from odradek.storage.config import LogConfig
     from odradek.storage.environment import Environment
@@ -48,11 +45,10 @@ if TYPE_CHECKING:
     from odradek.storage.local_log import LocalLog
     from odradek.storage.log_dir import LogDir
     from odradek.storage.offsets import EpochEndOffset
-    from odradek.storage.producer_state import BatchMetadata, ProducerStateEntry
+    from odradek.storage.producer_state import ProducerStateEntry
     from odradek.storage.producer_state_manager import ProducerStateManager
     from odradek.storage.segment import LogSegment
     from odradek.storage.segments import LogSegments
-    from odradek.storage.validator import ValidatedBatch
 
 DELETE_TO_HIGH_WATERMARK: Final = -1
 
@@ -80,7 +76,7 @@ class UnifiedLog:
         self.leader_epochs = leader_epochs
         self.producers = producers
         self.watermarks = Watermarks(local_log, producers, log_start_offset)
-        self._checks = ProducerChecks(producers, transaction_verification=environment.transaction_verification)
+        self.checks = ProducerChecks(producers, transaction_verification=environment.transaction_verification)
         self._environment = environment
         self._clock = environment.clock
         self.flusher = LogFlusher(
@@ -208,61 +204,11 @@ class UnifiedLog:
                 leader_epoch=leader_epoch,
                 now_ms=now_ms,
             )
-            return self._append_validated(batch, leader_epoch, origin, verification_guard, now_ms)
+            return append_validated(self, batch, leader_epoch, origin, verification_guard, now_ms)
         except CorruptRecordError as error:
             raise KafkaError(ErrorCode(error.error_code), str(error)) from error
         except OSError as error:
             self._fail("appending records", error)
-
-    def _append_validated(
-        self,
-        validated: ValidatedBatch,
-        leader_epoch: int,
-        origin: AppendOrigin,
-        verification_guard: object | None,
-        now_ms: int,
-    ) -> LogAppendInfo:
-        local = self.local_log
-        batch, parts, size, first_offset, last_offset, max_timestamp, log_append_time = validated
-        if leader_epoch != self.leader_epochs.latest_epoch:
-            self.leader_epochs.assign(leader_epoch, first_offset)
-        self._check_segment_size(size)
-        segment = self._maybe_roll(size, first_offset, last_offset, max_timestamp, now_ms)
-        info = completed = None
-        if batch.producer_id >= 0:
-            if origin is AppendOrigin.CLIENT and (duplicate := self._checks.find_duplicate(batch)) is not None:
-                return self._answer_duplicate(duplicate)
-            info, completed = self._checks.check(
-                batch,
-                first_offset=LogOffsetMetadata(first_offset, segment.base_offset, segment.size),
-                last_offset=last_offset,
-                max_timestamp=max_timestamp,
-                origin=origin,
-                verification_guard=verification_guard,
-            )
-        segment.append(parts, last_offset, max_timestamp, last_offset)
-        local.log_end_offset = last_offset + 1
-        if info is not None:
-            self._checks.apply([info], [] if completed is None else [completed], segment)
-        self.producers.map_end_offset = last_offset + 1
-        self.watermarks.update_first_unstable()
-        config = local.config
-        flush_required = local.log_end_offset - self.flusher.recovery_point >= config.flush_messages
-        if flush_required:
-            self.flusher.flush(local.log_end_offset)
-        return LogAppendInfo(
-            first_offset=first_offset,
-            last_offset=last_offset,
-            max_timestamp=max_timestamp,
-            offset_of_max_timestamp=last_offset,
-            log_append_time=log_append_time,
-            log_start_offset=self.log_start_offset,
-            num_messages=last_offset - first_offset + 1,
-            num_batches=1,
-            size_in_bytes=size,
-            last_leader_epoch=leader_epoch,
-            flush_required=flush_required,
-        )
 
     def append_as_follower(self, records: memoryview) -> LogAppendInfo:
         """Append what a leader sent, with the offsets and epochs it gave."""
@@ -272,62 +218,11 @@ class UnifiedLog:
             found = analyze(records, self._rules, AppendOrigin.REPLICATION)
             if not found:
                 return LogAppendInfo.of_nothing(self.log_start_offset)
-            return self._append_replicated(found)
+            return append_replicated(self, found, self._clock.time_ms())
         except CorruptRecordError as error:
             raise KafkaError(ErrorCode(error.error_code), str(error)) from error
         except OSError as error:
             self._fail("appending records", error)
-
-    def _append_replicated(self, found: list[AnyBatch]) -> LogAppendInfo:
-        local = self.local_log
-        check_replicated_offsets(found, local.log_end_offset, local.topic_partition, self.log_start_offset)
-        for batch in found:
-            if batch.magic < MAGIC_V2:
-                self.leader_epochs.clear()
-            elif batch.partition_leader_epoch != self.leader_epochs.latest_epoch:
-                self.leader_epochs.assign(batch.partition_leader_epoch, batch.base_offset)
-        entries = [
-            AppendedBatch(batch.last_offset, batch.max_timestamp, batch.last_offset, len(batch.buffer))
-            for batch in found
-        ]
-        size = sum(entry.size for entry in entries)
-        self._check_segment_size(size)
-        last = entries[-1]
-        largest = max(entries, key=_max_timestamp)
-        has_first_offset = found[0].magic >= MAGIC_V2
-        roll_offset = found[0].base_offset if has_first_offset else last.last_offset - MAX_RELATIVE_OFFSET
-        segment = self._maybe_roll(size, roll_offset, last.last_offset, largest.max_timestamp, self._clock.time_ms())
-        infos, completed = self._checks.check_replicated(found, segment)
-        segment.append_batches([batch.buffer for batch in found], entries)
-        local.log_end_offset = last.last_offset + 1
-        self._checks.apply(infos, completed, segment)
-        self.producers.map_end_offset = local.log_end_offset
-        self.watermarks.update_first_unstable()
-        flush_required = self.unflushed_messages >= local.config.flush_messages
-        if flush_required:
-            self.flusher.flush(local.log_end_offset)
-        first_offset = found[0].base_offset if has_first_offset else found[0].last_offset
-        return LogAppendInfo(
-            first_offset=first_offset,
-            last_offset=last.last_offset,
-            max_timestamp=largest.max_timestamp,
-            offset_of_max_timestamp=largest.last_offset,
-            log_start_offset=self.log_start_offset,
-            num_messages=last.last_offset - first_offset + 1,
-            num_batches=len(found),
-            size_in_bytes=size,
-            last_leader_epoch=found[-1].partition_leader_epoch,
-            flush_required=flush_required,
-        )
-
-    def _check_segment_size(self, size: int) -> None:
-        limit = self.local_log.config.segment_bytes
-        if size > limit:
-            raise KafkaError(
-                ErrorCode.RECORD_LIST_TOO_LARGE,
-                f"Message batch size is {size} bytes in append to partition {self.topic_partition}, which exceeds the "
-                f"maximum configured segment size of {limit}.",
-            )
 
     # -- producers ------------------------------------------------------------------------------------
 
@@ -336,32 +231,21 @@ class UnifiedLog:
 
     def has_ongoing_transaction(self, producer_id: int) -> bool:
         """Whether the producer has a transaction open here."""
-        return self._checks.has_ongoing_transaction(producer_id)
+        return self.checks.has_ongoing_transaction(producer_id)
 
     def maybe_start_transaction_verification(
         self, producer_id: int, sequence: int, producer_epoch: int
     ) -> object | None:
         """The guard an append must present once the coordinator has confirmed; None when a transaction is open."""
-        return self._checks.start_verification(producer_id, sequence, producer_epoch, self._clock.time_ms())
+        return self.checks.start_verification(producer_id, sequence, producer_epoch, self._clock.time_ms())
 
     def remove_expired_producers(self, now_ms: int) -> int:
         return self.producers.remove_expired(now_ms)
 
-    def _answer_duplicate(self, duplicate: BatchMetadata) -> LogAppendInfo:
-        return LogAppendInfo(
-            first_offset=duplicate.first_offset,
-            last_offset=duplicate.last_offset,
-            max_timestamp=duplicate.timestamp,
-            log_append_time=duplicate.timestamp,
-            log_start_offset=self.log_start_offset,
-            duplicate=True,
-        )
-
     # -- rolling -----------------------------------------------------------------------------------
 
-    def _maybe_roll(
-        self, size: int, first_offset: int, last_offset: int, max_timestamp: int, now_ms: int
-    ) -> LogSegment:
+    def maybe_roll(self, size: int, first_offset: int, last_offset: int, max_timestamp: int, now_ms: int) -> LogSegment:
+        """The segment for an append: a new one if the active one is full, too old, or out of index or offsets."""
         segment = self.local_log.segments.active
         if segment.should_roll(self.local_log.config, size, last_offset, max_timestamp, now_ms):
             return self._roll(first_offset)
@@ -591,7 +475,3 @@ class UnifiedLog:
             ErrorCode.KAFKA_STORAGE_ERROR,
             f"The log dir {self.log_dir.path} is already offline due to a previous IO exception.",
         )
-
-
-def _max_timestamp(batch: AppendedBatch) -> int:
-    return batch.max_timestamp
