@@ -1,0 +1,64 @@
+"""Commands of a group transcript that an administrator gives: describe, list, delete."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from odradek.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from odradek.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from tests.support.group_notation import Line
+
+if TYPE_CHECKING:
+    from tests.support.group_transcript import Command, Transcript
+
+
+def describe(transcript: Transcript, line: Line) -> None:
+    """describe g ..."""
+
+    def show(response: DescribeGroupsResponse) -> None:
+        for group in response.groups:
+            head = f"{group.group_id or 'none'}: {ErrorCode(group.error_code).name} {group.group_state}"
+            transcript.say(f"{head} type={group.protocol_type} protocol={group.protocol_data}")
+            for member in group.members:
+                instance = "" if member.group_instance_id is None else f" instance={member.group_instance_id}"
+                transcript.say(
+                    f"  {member.member_id}{instance} client={member.client_id} host={member.client_host} "
+                    f"metadata={len(member.member_metadata)} bytes assignment={member.member_assignment.decode()}"
+                )
+
+    request = DescribeGroupsRequest(groups=["" if word == "none" else word for word in line.words])
+    transcript.coordinator.describe_groups(transcript.context(line, "admin", "describe"), request, show)
+
+
+def list_groups(transcript: Transcript, line: Line) -> None:
+    """list [states=Stable,Empty] [types=classic]"""
+
+    def show(response: ListGroupsResponse) -> None:
+        groups = [f"{group.group_id}/{group.group_state}/{group.group_type}" for group in response.groups]
+        transcript.say(" ".join([f"ListGroups {ErrorCode(response.error_code).name}", *groups]))
+
+    request = ListGroupsRequest(
+        states_filter=line.options["states"].split(",") if "states" in line.options else [],
+        types_filter=line.options["types"].split(",") if "types" in line.options else [],
+    )
+    transcript.coordinator.list_groups(transcript.context(line, "admin", "list"), request, show)
+
+
+def delete(transcript: Transcript, line: Line) -> None:
+    """delete g ..."""
+
+    def show(response: DeleteGroupsResponse) -> None:
+        results = [f"{result.group_id}:{ErrorCode(result.error_code).name}" for result in response.results]
+        transcript.say(" ".join(["DeleteGroups", *results]))
+
+    request = DeleteGroupsRequest(groups_names=line.words)
+    transcript.coordinator.delete_groups(transcript.context(line, "admin", "delete"), request, show)
+
+
+COMMANDS: dict[str, Command] = {
+    "describe": describe,
+    "list": list_groups,
+    "delete": delete,
+}
