@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 from pathlib import Path
 
@@ -20,6 +21,24 @@ class FullDisk(OsFileSystem):
 
     def allocate(self, fd: int, position: int, size: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+class CutWatcher(OsFileSystem):
+    """A disk that remembers its maps and at each cut how many of them were open."""
+
+    __slots__ = ("maps", "open_at_cut")
+
+    def __init__(self) -> None:
+        self.maps: list[mmap.mmap] = []
+        self.open_at_cut: list[int] = []
+
+    def map(self, fd: int, size: int) -> mmap.mmap:
+        self.maps.append(super().map(fd, size))
+        return self.maps[-1]
+
+    def truncate(self, fd: int, size: int) -> None:
+        self.open_at_cut.append(sum(not each.closed for each in self.maps))
+        super().truncate(fd, size)
 
 
 def new_index(
@@ -84,6 +103,17 @@ def test_full_disk_is_an_error_and_not_a_signal(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No space left"):
         index.append(1, 1)
     assert index.entries == 0
+
+
+def test_map_is_closed_before_the_file_is_cut(tmp_path: Path) -> None:
+    fs = CutWatcher()
+    index = new_index(tmp_path, fs=fs)
+    for cut in (index.clear, index.trim, index.close):
+        index.append(index.entries + 1, 1)
+        assert not fs.maps[-1].closed
+        cut()
+    assert fs.open_at_cut == [0, 0, 0]
+    assert len(fs.maps) == 3, "made anew after each cut"
 
 
 def test_clear_and_refill(tmp_path: Path) -> None:
