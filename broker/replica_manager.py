@@ -9,7 +9,7 @@ Controller requests carry an epoch: one that is older than the newest seen is re
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,6 @@ from odradek.broker.delayed_fetch import DelayedFetch
 from odradek.broker.delayed_produce import DelayedProduce
 from odradek.broker.flush_waits import when_flushed
 from odradek.broker.high_watermark_checkpoints import HighWatermarkCheckpoints
-from odradek.broker.leader_and_isr_states import partition_states
 from odradek.broker.partition import EPOCH_DURING_DELETE, NO_LEADER_EPOCH, Partition
 from odradek.broker.replica_results import AppendResult, DeleteRecordsResult, FetchParams, ReadResult
 from odradek.controller.topic_names import INTERNAL_TOPICS, is_valid_topic_name
@@ -32,7 +31,7 @@ from odradek.timer.purgatory import DelayedOperationPurgatory
 if TYPE_CHECKING:
     from odradek.broker.fetch_session import PartitionFetch
     from odradek.broker.metadata_cache import MetadataCache
-    from odradek.protocol.messages.leader_and_isr import LeaderAndIsrPartitionState, LeaderAndIsrRequest
+    from odradek.protocol.messages.leader_and_isr import LeaderAndIsrPartitionState
     from odradek.protocol.messages.stop_replica import StopReplicaPartitionState
     from odradek.storage.log_manager import LogManager
     from odradek.timer.clock import Clock
@@ -77,7 +76,7 @@ class ReplicaManager:
         self._clock = clock
         self._timer = timer
         self._replica_lag_time_max_ms = replica_lag_time_max_ms
-        self._high_watermark_checkpoints = HighWatermarkCheckpoints(
+        self.high_watermark_checkpoints = HighWatermarkCheckpoints(
             log_manager, timer, high_watermark_checkpoint_interval_ms
         )
         self._partitions: dict[TopicPartition, Partition | Hosted] = {}
@@ -365,25 +364,25 @@ class ReplicaManager:
 
     def become_leader_or_follower(
         self,
-        request: LeaderAndIsrRequest,
+        controller_epoch: int,
+        states: Iterable[tuple[str, bytes | None, LeaderAndIsrPartitionState]],
         on_leadership_change: Callable[[Sequence[Partition], Sequence[Partition]], None],
     ) -> dict[TopicPartition, ErrorCode]:
-        """Apply the states that are newer than ours; one error per partition.
+        """Apply the states (topic, its id, state) that are newer than ours; one error per partition.
 
         Raises: KafkaError STALE_CONTROLLER_EPOCH.
         """
-        self._check_controller_epoch(request.controller_epoch, f"LeaderAndIsr from controller {request.controller_id}")
+        self._check_controller_epoch(controller_epoch, "LeaderAndIsr")
         errors: dict[TopicPartition, ErrorCode] = {}
         leaders: list[Partition] = []
         followers: list[Partition] = []
-        for topic, topic_id, state in partition_states(request):
+        for topic, topic_id, state in states:
             topic_partition = TopicPartition(topic, state.partition_index)
             try:
                 errors[topic_partition] = self._apply_state(topic_partition, topic_id, state, leaders, followers)
             except KafkaError as error:
                 log.error("LeaderAndIsr for %s failed: %s", topic_partition, error.message)
                 errors[topic_partition] = error.code
-        self._high_watermark_checkpoints.begin()
         on_leadership_change(leaders, followers)
         return errors
 
@@ -492,4 +491,4 @@ class ReplicaManager:
 
     def shutdown(self) -> None:
         """Write the last high watermarks."""
-        self._high_watermark_checkpoints.finish()
+        self.high_watermark_checkpoints.finish()

@@ -9,7 +9,8 @@ The answer waits until what was created or truncated is durable.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from typing import TYPE_CHECKING, TypeVar
 
 from odradek.broker.apis.broker_epoch import is_stale
 from odradek.broker.leader_and_isr_states import partition_states
@@ -25,13 +26,18 @@ from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from odradek.broker.partition import Partition
     from odradek.broker.request import RequestContext
     from odradek.broker.services import Services
 
 FIRST_TOPIC_ID_VERSION = 5
+
+SLICE = 16
+"""Partitions that are applied before the event loop has a turn."""
+
+State = TypeVar("State")
 
 
 def handle(broker: Services, ctx: RequestContext, request: LeaderAndIsrRequest) -> None:
@@ -46,6 +52,9 @@ async def apply(
 ) -> None:
     """Do what the controller asks; `respond` is called once it is durable.
 
+    Making a log takes about a millisecond: many partitions are applied a few at a time, and the loop has its turn
+    between. Each slice looks at the controller's epoch anew.
+
     Nobody is notified of the configs a topic is created with, so those of topics that are new here are read first.
     """
     for topic, overrides in (await broker.topic_overrides(_new_topics(broker, request))).items():
@@ -53,13 +62,20 @@ async def apply(
     if is_stale(broker, request.broker_epoch):
         respond(error_response(request, version, ErrorCode.STALE_BROKER_EPOCH, None))
         return
+    errors: dict[TopicPartition, ErrorCode] = {}
     try:
-        errors = broker.replica_manager.become_leader_or_follower(
-            request, lambda leaders, followers: _move_coordinators(broker, leaders, followers)
-        )
+        for states in _slices(list(partition_states(request))):
+            errors |= broker.replica_manager.become_leader_or_follower(
+                request.controller_epoch,
+                states,
+                lambda leaders, followers: _move_coordinators(broker, leaders, followers),
+            )
+            await asyncio.sleep(0)
     except KafkaError as error:
         respond(error_response(request, version, error.code, None))
         return
+
+    broker.replica_manager.high_watermark_checkpoints.begin()  # now that every partition is known
 
     def durable(failure: OSError | None) -> None:
         if failure is not None:
@@ -67,6 +83,10 @@ async def apply(
         respond(_response(request, version, errors))
 
     broker.log_manager.when_durable(durable)
+
+
+def _slices(states: list[State]) -> Iterator[list[State]]:
+    return (states[start : start + SLICE] for start in range(0, max(len(states), 1), SLICE))
 
 
 def _new_topics(broker: Services, request: LeaderAndIsrRequest) -> list[str]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from odradek.broker.fetch_session import PartitionFetch
+from odradek.broker.leader_and_isr_states import partition_states
 from odradek.broker.metadata_cache import MetadataCache
 from odradek.broker.replica_manager import ReplicaManager
 from odradek.broker.replica_results import AppendResult, FetchParams, ReadResult
@@ -108,7 +109,10 @@ class Replicas:
             self.leaders += [partition.topic_partition for partition in leaders]  # type: ignore[attr-defined]
             self.followers += [partition.topic_partition for partition in followers]  # type: ignore[attr-defined]
 
-        return self.manager.become_leader_or_follower(request, moved)[tp]
+        states = partition_states(request)
+        errors = self.manager.become_leader_or_follower(request.controller_epoch, states, moved)
+        self.manager.high_watermark_checkpoints.begin()
+        return errors[tp]
 
     def know(self, tp: TopicPartition, *, leader: int = OWN_ID, replicas: Sequence[int] = (OWN_ID,)) -> None:
         """What an UpdateMetadata says about the partition; every replica is alive."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from odradek.broker.apis import leader_and_isr as leader_and_isr_api
+from odradek.broker.apis.leader_and_isr import SLICE
 from odradek.protocol.api import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.primitives import ZERO_UUID
@@ -228,3 +231,38 @@ def test_older_controller_tells_nothing(broker: InProcessBroker) -> None:
     response = broker.call(update_metadata(8, controller_epoch=EPOCH - 1), 8)
     assert response.error_code == ErrorCode.STALE_CONTROLLER_EPOCH  # type: ignore[attr-defined]
     assert not broker.services.metadata_cache.contains("x")
+
+
+def test_many_partitions_are_applied_in_slices_between_which_the_loop_has_its_turn(broker: InProcessBroker) -> None:
+    states = [
+        {
+            "partition_index": index,
+            "leader": 0,
+            "isr": [0],
+            "replicas": [0],
+            "controller_epoch": EPOCH,
+            "is_new": True,
+        }
+        for index in range(2 * SLICE + 1)
+    ]
+    request = build(
+        ApiKey.LEADER_AND_ISR,
+        controller_epoch=EPOCH,
+        broker_epoch=-1,
+        topic_states=[{"topic_name": "x", "topic_id": TOPIC_ID, "partition_states": states}],
+    )
+    hosted_at_turn: list[int] = []
+
+    async def apply() -> Response:
+        answers: list[Response] = []
+        work = asyncio.ensure_future(leader_and_isr_api.apply(broker.services, request, 7, answers.append))
+        while not work.done():
+            hosted_at_turn.append(len(list(broker.services.replica_manager.online_partitions())))
+            await asyncio.sleep(0)
+        while not answers:
+            await asyncio.sleep(0)
+        return answers[0]
+
+    response = broker.run(apply())
+    assert len(partition_errors(response, 7)) == len(states)
+    assert {SLICE, 2 * SLICE} <= {*hosted_at_turn}
