@@ -12,9 +12,8 @@ Answers to UnifiedLog.
 
 from __future__ import annotations
 
-import logging
 import os
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.records.errors import CorruptRecordError
@@ -23,6 +22,7 @@ from odradek.storage.append_info import AppendOrigin, LogAppendInfo
 from odradek.storage.fetch_data import FetchDataInfo, FetchIsolation
 from odradek.storage.flusher import LogFlusher
 from odradek.storage.log_append import append_replicated, append_validated
+from odradek.storage.log_start import delete_records, maybe_increment_log_start_offset
 from odradek.storage.offset_lookup import lookup_by_timestamp
 from odradek.storage.offsets import LogOffsetMetadata, TimestampAndOffset
 from odradek.storage.producer_checks import ProducerChecks
@@ -49,10 +49,6 @@ if TYPE_CHECKING:
     from odradek.storage.producer_state_manager import ProducerStateManager
     from odradek.storage.segment import LogSegment
     from odradek.storage.segments import LogSegments
-
-DELETE_TO_HIGH_WATERMARK: Final = -1
-
-logger = logging.getLogger(__name__)
 
 
 class UnifiedLog:
@@ -344,35 +340,11 @@ class UnifiedLog:
 
     def maybe_increment_log_start_offset(self, offset: int, reason: str) -> bool:
         """Move the log start up; the data below goes with the next retention pass."""
-        if offset > self.high_watermark:
-            raise KafkaError(
-                ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"Cannot increment the log start offset to {offset} of partition {self.topic_partition} since it is "
-                f"larger than the high watermark {self.high_watermark}",
-            )
-        if offset <= self.log_start_offset:
-            return False
-        self.watermarks.log_start_offset = offset
-        logger.info("Incremented log start offset of %s to %d due to %s", self.topic_partition, offset, reason)
-        self.leader_epochs.truncate_from_start(offset)
-        self.producers.on_log_start_offset_incremented(offset)
-        self.watermarks.update_first_unstable()
-        return True
+        return maybe_increment_log_start_offset(self, offset, reason)
 
     def delete_records(self, offset: int) -> int:
         """Answer DeleteRecords: everything below `offset` (-1: below the high watermark) is gone. The new log start."""
-        if not self.config.delete:
-            raise KafkaError(
-                ErrorCode.POLICY_VIOLATION,
-                f"Records of partition {self.topic_partition} can not be deleted due to the configured policy",
-            )
-        target = self.high_watermark if offset == DELETE_TO_HIGH_WATERMARK else offset
-        if target < 0:
-            raise KafkaError(
-                ErrorCode.OFFSET_OUT_OF_RANGE, f"The offset {target} for partition {self.topic_partition} is not valid"
-            )
-        self.maybe_increment_log_start_offset(target, "client delete records request")
-        return self.log_start_offset
+        return delete_records(self, offset)
 
     def delete_old_segments(self) -> int:
         """Apply retention; answers how many segments went."""

@@ -106,27 +106,6 @@ def test_nothing_above_the_high_watermark_is_deleted(disk: Disk) -> None:
     assert log.delete_old_segments() == 0
 
 
-def test_delete_records_moves_the_log_start(disk: Disk) -> None:
-    log = disk.log()
-    append(log, b"a", b"b", b"c")
-    log.update_high_watermark(2)
-    assert log.delete_records(1) == 1
-    assert log.delete_records(-1) == 2
-    with pytest.raises(KafkaError) as error:
-        log.delete_records(3)
-    assert error.value.code is ErrorCode.OFFSET_OUT_OF_RANGE
-    with pytest.raises(KafkaError) as error:
-        log.read(1, 100, LOG_END, True)
-    assert error.value.code is ErrorCode.OFFSET_OUT_OF_RANGE
-
-
-def test_delete_records_of_a_compacted_topic_is_refused(disk: Disk) -> None:
-    log = disk.log({"cleanup.policy": "compact"})
-    with pytest.raises(KafkaError) as error:
-        log.delete_records(0)
-    assert error.value.code is ErrorCode.POLICY_VIOLATION
-
-
 # -- truncation -----------------------------------------------------------
 
 
