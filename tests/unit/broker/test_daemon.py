@@ -202,6 +202,7 @@ def test_failure_during_a_start_that_fails_is_not_reported_twice(
     broker.start_error = StartupError("no")
     serve_until(lambda: broker.instance.failed.set_exception(OSError("lost")), broker, process)
     del broker.instance
+    broker.start_error = None  # its traceback holds the broker
     gc.collect()
     assert "never retrieved" not in caplog.text
 
