@@ -155,7 +155,7 @@ def test_a_zero_time_out_expires_in_the_next_advance(
     assert_empty(purgatory, timer)
 
 
-def test_a_hundred_thousand_time_outs_under_keys_never_checked_leave_nothing(
+def test_twenty_thousand_time_outs_under_keys_never_checked_leave_nothing(
     purgatory: DelayedOperationPurgatory[Operation], timer: SystemTimer, clock: ManualClock
 ) -> None:
     class Quiet(DelayedOperation):
@@ -168,11 +168,11 @@ def test_a_hundred_thousand_time_outs_under_keys_never_checked_leave_nothing(
             pass
 
     quiet: DelayedOperationPurgatory[Quiet] = DelayedOperationPurgatory("quiet", timer)
-    for number in range(100_000):
+    for number in range(20_000):
         quiet.try_complete_else_watch(Quiet(1 + number % 500), [number, -number % 1_000])
-    assert quiet.num_delayed == 100_000
+    assert quiet.num_delayed == 20_000
     clock.advance(500)
-    assert timer.advance() == 100_000
+    assert timer.advance() == 20_000
     assert (quiet.watched, quiet.num_delayed, quiet.num_keys, timer.size) == (0, 0, 0, 0)
     assert_empty(purgatory, timer)
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from itertools import product
 
 import pytest
 from hypothesis import given
@@ -53,19 +54,15 @@ def down(data: bytes | bytearray, magic: int = 1, first_offset: int = 0, max_sou
 # Down
 
 
-@pytest.mark.parametrize("codec", CODECS)
-@pytest.mark.parametrize("magic", [0, 1])
 @given(sample=spaced_records())
-def test_down_conversion_keeps_offsets_keys_and_values(
-    codec: CompressionType, magic: int, sample: tuple[int, list[Record]]
-) -> None:
+def test_down_conversion_keeps_offsets_keys_and_values(sample: tuple[int, list[Record]]) -> None:
     base_offset, records = sample
-    converted = down(build_batch(records, base_offset=base_offset, compression_type=codec), magic)
-    expected = [record._replace(headers=()) for record in records]
-    if magic == 0:
-        expected = [record._replace(timestamp=-1) for record in expected]
-    assert records_of(converted) == expected
-    assert all(batch.magic == magic for batch in scan(converted))
+    magic_1 = [record._replace(headers=()) for record in records]
+    magic_0 = [record._replace(timestamp=-1) for record in magic_1]
+    for codec, (magic, expected) in product(CODECS, enumerate((magic_0, magic_1))):
+        converted = down(build_batch(records, base_offset=base_offset, compression_type=codec), magic)
+        assert records_of(converted) == expected, (codec, magic)
+        assert all(batch.magic == magic for batch in scan(converted)), (codec, magic)
 
 
 def test_uncompressed_batch_begins_at_the_record_asked_for() -> None:
@@ -136,22 +133,18 @@ def test_wrapper_offsets_count_from_the_first_record_left() -> None:
 # Up
 
 
-@pytest.mark.parametrize("codec", CompressionType)
-@pytest.mark.parametrize("source_codec", CODECS)
-@pytest.mark.parametrize("magic", [0, 1])
 @given(records=st.lists(headerless_records, min_size=1, max_size=5))
-def test_up_conversion_assigns_offsets_and_keeps_the_rest(
-    codec: CompressionType, source_codec: CompressionType, magic: int, records: list[SimpleRecord]
-) -> None:
-    data = build_messages(records, magic, compression_type=source_codec)
-    built = up_convert(scan(data), base_offset=1000, compression_type=codec, partition_leader_epoch=6)
-    batch = RecordBatch(memoryview(built))
-    assert (batch.magic, batch.compression_type, batch.partition_leader_epoch) == (2, codec, 6)
-    assert (batch.base_offset, batch.record_count, batch.producer_id) == (1000, len(records), -1)
-    assert records_of(built) == [
-        Record(1000 + n, -1 if magic == 0 else record.timestamp, record.key, record.value)
-        for n, record in enumerate(records)
-    ]
+def test_up_conversion_assigns_offsets_and_keeps_the_rest(records: list[SimpleRecord]) -> None:
+    for magic, source_codec, codec in product((0, 1), CODECS, CompressionType):
+        data = build_messages(records, magic, compression_type=source_codec)
+        built = up_convert(scan(data), base_offset=1000, compression_type=codec, partition_leader_epoch=6)
+        batch = RecordBatch(memoryview(built))
+        assert (batch.magic, batch.compression_type, batch.partition_leader_epoch) == (2, codec, 6)
+        assert (batch.base_offset, batch.record_count, batch.producer_id) == (1000, len(records), -1)
+        assert records_of(built) == [
+            Record(1000 + n, -1 if magic == 0 else record.timestamp, record.key, record.value)
+            for n, record in enumerate(records)
+        ], (magic, source_codec, codec)
 
 
 def test_up_conversion_with_log_append_time() -> None:

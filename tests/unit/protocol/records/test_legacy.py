@@ -3,6 +3,7 @@ from __future__ import annotations
 import struct
 import zlib
 from contextlib import suppress
+from itertools import product
 
 import pytest
 from hypothesis import given
@@ -62,19 +63,18 @@ def test_log_append_time_of_a_single_message() -> None:
     assert (batch.timestamp_type, batch.max_timestamp) == (1, T)
 
 
-@pytest.mark.parametrize("magic", [0, 1])
-@pytest.mark.parametrize("codec", [CompressionType.NONE, *CODECS])
 @given(sample=spaced_records(with_headers=False))
-def test_round_trip(magic: int, codec: CompressionType, sample: tuple[int, list[Record]]) -> None:
+def test_round_trip(sample: tuple[int, list[Record]]) -> None:
     base_offset, records = sample
-    data = build_messages(records, magic, base_offset=base_offset, compression_type=codec)
-    found = list(batches(memoryview(data)))
-    for batch in found:
-        batch.ensure_valid()
-    assert found[0].base_offset == records[0].offset
-    assert found[-1].last_offset == records[-1].offset
-    expected = [record._replace(timestamp=-1) for record in records] if magic == 0 else records
-    assert [record for batch in found for record in batch.records()] == expected
+    for magic, codec in product((0, 1), (CompressionType.NONE, *CODECS)):
+        data = build_messages(records, magic, base_offset=base_offset, compression_type=codec)
+        found = list(batches(memoryview(data)))
+        for batch in found:
+            batch.ensure_valid()
+        assert found[0].base_offset == records[0].offset
+        assert found[-1].last_offset == records[-1].offset
+        expected = [record._replace(timestamp=-1) for record in records] if magic == 0 else records
+        assert [record for batch in found for record in batch.records()] == expected, (magic, codec)
 
 
 @pytest.mark.parametrize("magic", [0, 1])
