@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hypothesis
 import pytest
 
 from tests.support.not_yet import NOT_SERVED
@@ -23,6 +24,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # How long an example takes depends on what else the machine does.
+    hypothesis.settings.register_profile(
+        "untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    )
+    hypothesis.settings.load_profile("untimed")
     config.addinivalue_line("markers", "needs(*api_keys): the APIs a conformance test stands on")
     # kafka-python 3.0 reads its schemas through a deprecated call of the standard library.
     config.addinivalue_line("filterwarnings", "ignore:(read_text|open_text) is deprecated:DeprecationWarning")
