@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import hypothesis
 import pytest
 
@@ -42,3 +44,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if early:
         config.hook.pytest_deselected(items=early)
         items[:] = [item for item in items if item not in early]
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # thousands of collected tests are no garbage, and looking through them again takes a part of the run
