@@ -16,6 +16,7 @@ Answers to LogManager.checkpointRecoveryOffsetsInDir and checkpointLogStartOffse
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from odradek.storage import checkpoints
@@ -31,16 +32,22 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-def queue_recovery_points(log_dir: LogDir, logs: Iterable[UnifiedLog]) -> None:
-    _queue(log_dir, checkpoints.RECOVERY_POINT_FILE, _recovery_points(logs))
+Logs = Callable[[], "Iterable[UnifiedLog]"]
+"""The logs of a directory, as they will be when the checkpoint is put together: many changes in a row make one file."""
 
 
-def queue_log_start_offsets(log_dir: LogDir, logs: Iterable[UnifiedLog]) -> None:
-    _queue(log_dir, checkpoints.LOG_START_OFFSET_FILE, _log_start_offsets(logs))
+def queue_recovery_points(log_dir: LogDir, logs: Logs) -> None:
+    _queue(log_dir, checkpoints.RECOVERY_POINT_FILE, lambda: _recovery_points(logs()))
 
 
-def queue_high_watermarks(log_dir: LogDir, logs: Iterable[UnifiedLog]) -> None:
-    _queue(log_dir, checkpoints.HIGH_WATERMARK_FILE, {log.topic_partition: log.high_watermark for log in logs})
+def queue_log_start_offsets(log_dir: LogDir, logs: Logs) -> None:
+    _queue(log_dir, checkpoints.LOG_START_OFFSET_FILE, lambda: _log_start_offsets(logs()))
+
+
+def queue_high_watermarks(log_dir: LogDir, logs: Logs) -> None:
+    _queue(
+        log_dir, checkpoints.HIGH_WATERMARK_FILE, lambda: {log.topic_partition: log.high_watermark for log in logs()}
+    )
 
 
 def write_final(log_dir: LogDir, logs: Sequence[UnifiedLog], fs: FileSystem) -> None:
@@ -74,5 +81,5 @@ def _log_start_offsets(logs: Iterable[UnifiedLog]) -> dict[TopicPartition, int]:
     }
 
 
-def _queue(log_dir: LogDir, name: str, offsets: Mapping[TopicPartition, int]) -> None:
-    log_dir.sync_queue.write(log_dir.file(name), checkpoints.encode_offsets(offsets))
+def _queue(log_dir: LogDir, name: str, offsets: Callable[[], Mapping[TopicPartition, int]]) -> None:
+    log_dir.sync_queue.write(log_dir.file(name), lambda: checkpoints.encode_offsets(offsets()))

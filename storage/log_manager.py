@@ -17,6 +17,7 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING
 
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -343,17 +344,20 @@ class LogManager:
 
     def checkpoint_recovery_points(self, log_dir: LogDir | None = None) -> None:
         for directory in self._dirs_or_all(log_dir):
-            log_checkpoints.queue_recovery_points(directory, self.logs_in(directory))
+            log_checkpoints.queue_recovery_points(directory, partial(self.logs_in, directory))
 
     def checkpoint_log_start_offsets(self, log_dir: LogDir | None = None) -> None:
         for directory in self._dirs_or_all(log_dir):
-            log_checkpoints.queue_log_start_offsets(directory, self.logs_in(directory))
+            log_checkpoints.queue_log_start_offsets(directory, partial(self.logs_in, directory))
 
     def checkpoint_high_watermarks(self) -> None:
         """Called by the replica manager every replica.high.watermark.checkpoint.interval.ms and at shutdown."""
         for directory in self.live_log_dirs:
-            logs = (log for log in self._logs.values() if log.log_dir is directory)
-            log_checkpoints.queue_high_watermarks(directory, logs)
+            log_checkpoints.queue_high_watermarks(directory, partial(self._current_logs_in, directory))
+
+    def _current_logs_in(self, log_dir: LogDir) -> list[UnifiedLog]:
+        """Without those that are being filled by a move."""
+        return [log for log in self._logs.values() if log.log_dir is log_dir]
 
     def _dirs_or_all(self, log_dir: LogDir | None) -> list[LogDir]:
         return self.live_log_dirs if log_dir is None else [log_dir] if log_dir.is_online else []

@@ -24,13 +24,14 @@ if TYPE_CHECKING:
     from odradek.storage.ports import IoPool
 
     Durable = Callable[[OSError | None], None]
+    Content = bytes | Callable[[], bytes]
 
 
 @dataclass(slots=True)
 class Batch:
     """What is stored together."""
 
-    files: dict[str, bytes] = field(default_factory=dict)
+    files: dict[str, Content] = field(default_factory=dict)
     dirs: dict[str, None] = field(default_factory=dict)
     fds: list[int] = field(default_factory=list)
     is_stored: bool = False
@@ -38,6 +39,13 @@ class Batch:
     @property
     def is_empty(self) -> bool:
         return not self.files and not self.dirs and not self.fds
+
+    def settle(self) -> Batch:
+        """Ask for the contents that are still functions; on the loop, before a worker has the batch."""
+        for path, content in self.files.items():
+            if not isinstance(content, bytes):
+                self.files[path] = content()
+        return self
 
 
 class SyncQueue:
@@ -60,8 +68,12 @@ class SyncQueue:
     def is_idle(self) -> bool:
         return self._in_flight is None and self._gathering.is_empty
 
-    def write(self, path: str, content: bytes) -> None:
-        """Replace a file's content, atomically."""
+    def write(self, path: str, content: Content) -> None:
+        """Replace a file's content, atomically.
+
+        A function is asked for the content when the file is about to be stored, on the loop: what is changed many times
+        in a row is put together once.
+        """
         self._gathering.files[path] = content
         self._pump()
 
@@ -97,7 +109,7 @@ class SyncQueue:
 
         A batch that waits for its worker is stored here, before the younger one; the worker finds nothing to do.
         """
-        gathered, self._gathering = self._gathering, Batch()
+        gathered, self._gathering = self._gathering.settle(), Batch()
         for batch in (self._in_flight, gathered):
             if batch is not None:
                 self._store(batch)
@@ -109,7 +121,7 @@ class SyncQueue:
         if self._gathering.is_empty:
             self._call_back(None)
             return
-        batch = self._in_flight = self._gathering
+        batch = self._in_flight = self._gathering.settle()
         self._gathering = Batch()
         waiting, self._waiting = self._waiting, []
 
@@ -144,6 +156,7 @@ def _store(fs: FileSystem, batch: Batch) -> None:
     try:
         changed_dirs = dict(batch.dirs)
         for path, content in batch.files.items():
+            assert isinstance(content, bytes), "a batch is settled before it is stored"
             directory = os.path.dirname(path)
             try:
                 fs.write_file(path + ".tmp", content, sync=True)

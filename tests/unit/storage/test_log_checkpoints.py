@@ -54,7 +54,7 @@ def test_high_watermarks_come_back(tmp_path: Path) -> None:
     assert log is not None
     append(log, b"x", b"y")
     log.update_high_watermark(1)
-    log_checkpoints.queue_high_watermarks(log.log_dir, [log])
+    log_checkpoints.queue_high_watermarks(log.log_dir, lambda: [log])
     assert (tmp_path / checkpoints.HIGH_WATERMARK_FILE).read_text() == "0\n1\na 0 1\n"
     assert log_checkpoints.read(log.log_dir, checkpoints.HIGH_WATERMARK_FILE) == {A0: 1}
     manager.shutdown()

@@ -47,6 +47,31 @@ def test_idle_queue_answers_at_once(setup: Setup) -> None:
     assert setup.queue.is_idle
 
 
+def test_a_function_is_asked_once_when_its_file_is_about_to_be_stored(setup: Setup) -> None:
+    asked: list[int] = []
+    now = 1
+
+    def content() -> bytes:
+        asked.append(now)
+        return b"%d" % now
+
+    setup.queue.write(setup.file("other"), b"on its way")
+    setup.queue.write(setup.file("a"), content)
+    setup.queue.write(setup.file("a"), content)
+    assert not asked, "the queue still gathers"
+    now = 2
+    setup.pool.run_all()
+    assert asked == [2]
+    assert (setup.path / "a").read_bytes() == b"2"
+
+
+def test_a_function_is_asked_by_a_drain_too(setup: Setup) -> None:
+    setup.queue.write(setup.file("other"), b"on its way")
+    setup.queue.write(setup.file("a"), lambda: b"last words")
+    setup.queue.drain()
+    assert (setup.path / "a").read_bytes() == b"last words"
+
+
 def test_callback_waits_for_what_was_queued_before_it(setup: Setup) -> None:
     setup.queue.write(setup.file("a"), b"1")
     setup.queue.write(setup.file("b"), b"1")  # the first batch is on its way already
