@@ -155,7 +155,7 @@ class TreeDatabase:
 
         try:
             store = TreeStore(self._path, self._clock)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError, ValueError, TypeError) as error:  # the last two: a path or content that is none
             self._call_loop(self._fail_to_open, error)
             return
         self._call_loop(self._settle, self._opened, None)

@@ -157,6 +157,12 @@ async def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
 
 
 @async_test
+async def test_a_refusal_that_is_not_of_sqlite_leaves_nobody_waiting(tmp_path: Path) -> None:
+    with pytest.raises(ConnectionLoss, match="null"):
+        await TreeDatabase.open(str(tmp_path / "a\0b"), ManualClock())
+
+
+@async_test
 async def test_a_database_of_a_later_version_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "metadata.db"
     async with opened(path):
