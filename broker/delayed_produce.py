@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from odradek.broker.delayed_partitions import DelayedPartitions
+from odradek.broker.replica_results import AppendResult
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.timer.delayed_operation import DelayedOperation
 
 if TYPE_CHECKING:
     from odradek.broker.replica_manager import ReplicaManager
-    from odradek.broker.replica_results import AppendResult
     from odradek.protocol.topic_partition import TopicPartition
 
 
-class DelayedProduce(DelayedOperation):
+class DelayedProduce(DelayedPartitions[AppendResult]):
     """`results` are the local appends; those without an error are pending until their `required_offset` is reached."""
 
     def __init__(
@@ -29,27 +29,15 @@ class DelayedProduce(DelayedOperation):
         replica_manager: ReplicaManager,
         respond: Callable[[Mapping[TopicPartition, AppendResult]], None],
     ) -> None:
-        super().__init__(timeout_ms)
-        self._results = results
-        self._pending = {tp for tp, result in results.items() if result.error == ErrorCode.NONE}
+        super().__init__(timeout_ms, results, respond)
         self._replica_manager = replica_manager
-        self._respond = respond
 
-    def try_complete(self) -> bool:
-        for topic_partition in list(self._pending):
-            result = self._results[topic_partition]
-            try:
-                partition = self._replica_manager.partition(topic_partition)
-            except KafkaError as error:
-                reached, code = True, error.code
-            else:
-                reached, code = partition.replicas_reached(result.required_offset)
-            if reached or code != ErrorCode.NONE:
-                self._pending.discard(topic_partition)
-                result.error = code
-        return not self._pending and self.force_complete()
-
-    def on_complete(self) -> None:
-        for topic_partition in self._pending:
-            self._results[topic_partition].error = ErrorCode.REQUEST_TIMED_OUT
-        self._respond(self._results)
+    def settle(self, topic_partition: TopicPartition, result: AppendResult) -> bool:
+        try:
+            partition = self._replica_manager.partition(topic_partition)
+        except KafkaError as error:
+            result.error = error.code
+            return True
+        reached, code = partition.replicas_reached(result.required_offset)
+        result.error = code
+        return reached or code != ErrorCode.NONE

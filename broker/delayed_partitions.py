@@ -1,0 +1,49 @@
+"""A request whose partitions settle one by one, and which is answered when all have, or when its time is up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+from odradek.protocol.errors import ErrorCode
+from odradek.timer.delayed_operation import DelayedOperation
+
+if TYPE_CHECKING:
+    from odradek.protocol.topic_partition import TopicPartition
+
+
+class PartitionResult(Protocol):
+    error: ErrorCode
+
+
+ResultT = TypeVar("ResultT", bound=PartitionResult)
+
+
+class DelayedPartitions(DelayedOperation, Generic[ResultT]):
+    """Results without an error are pending until `settle` says so; when time is up those left are REQUEST_TIMED_OUT."""
+
+    def __init__(
+        self,
+        timeout_ms: int,
+        results: Mapping[TopicPartition, ResultT],
+        respond: Callable[[Mapping[TopicPartition, ResultT]], None],
+    ) -> None:
+        super().__init__(timeout_ms)
+        self._results = results
+        self._pending = {tp for tp, result in results.items() if result.error == ErrorCode.NONE}
+        self._respond = respond
+
+    def settle(self, topic_partition: TopicPartition, result: ResultT) -> bool:
+        """Look at one pending partition and write what is known into its result; whether it is done, or failed."""
+        raise NotImplementedError
+
+    def try_complete(self) -> bool:
+        for topic_partition in list(self._pending):
+            if self.settle(topic_partition, self._results[topic_partition]):
+                self._pending.discard(topic_partition)
+        return not self._pending and self.force_complete()
+
+    def on_complete(self) -> None:
+        for topic_partition in self._pending:
+            self._results[topic_partition].error = ErrorCode.REQUEST_TIMED_OUT
+        self._respond(self._results)
