@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from odradek.broker.isr import Replica, effective_min_isr, high_watermark_candidate
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage.legacy_offsets import legacy_offsets_before
-from odradek.storage.offsets import LogOffsetMetadata, TimestampAndOffset
+from odradek.storage.offsets import LogOffsetMetadata, SpecialTimestamp, TimestampAndOffset
 
 if TYPE_CHECKING:
     from odradek.broker.metadata_cache import MetadataCache
@@ -31,11 +31,6 @@ NO_LEADER_EPOCH = -1
 EPOCH_DURING_DELETE = -2
 UNDEFINED_EPOCH = -1
 UNDEFINED_EPOCH_OFFSET = -1
-HIGH_WATERMARK = -1
-
-LATEST_TIMESTAMP = -1
-EARLIEST_TIMESTAMP = -2
-EARLIEST_LOCAL_TIMESTAMP = -4
 
 
 class ReadInfo(NamedTuple):
@@ -236,18 +231,7 @@ class Partition:
         Raises: KafkaError POLICY_VIOLATION for a log that is only compacted; OFFSET_OUT_OF_RANGE;
         NOT_LEADER_OR_FOLLOWER.
         """
-        log = self._leader_log()
-        if not log.config.delete:
-            raise KafkaError(
-                ErrorCode.POLICY_VIOLATION,
-                f"Records of partition {self.topic_partition} can not be deleted due to the configured policy",
-            )
-        target = log.high_watermark if offset == HIGH_WATERMARK else offset
-        if target < 0:
-            raise KafkaError(
-                ErrorCode.OFFSET_OUT_OF_RANGE, f"The offset {target} for partition {self.topic_partition} is not valid"
-            )
-        log.maybe_increment_log_start_offset(target, "client delete records request")
+        target = self._leader_log().delete_records(offset)
         return target, self.low_watermark()
 
     def low_watermark(self) -> int:
@@ -345,12 +329,12 @@ class Partition:
             limit = log.last_stable_offset if isolation_level == 1 else log.high_watermark
         epoch_start = self.leader_epoch_start_offset
         lagging = isolation_level is not None and epoch_start is not None and epoch_start > log.high_watermark
-        if timestamp == LATEST_TIMESTAMP:
+        if timestamp == SpecialTimestamp.LATEST:
             if lagging:
                 self._refuse_lagging(log)
             return TimestampAndOffset(-1, limit, self.leader_epoch)
         found = log.fetch_offset_by_timestamp(timestamp)
-        if timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
+        if timestamp in (SpecialTimestamp.EARLIEST, SpecialTimestamp.EARLIEST_LOCAL):
             return found
         if found is not None and found.offset < limit:
             return found

@@ -5,13 +5,12 @@ Answers to UnifiedLog.legacyFetchOffsetsBefore.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+from odradek.storage.offsets import SpecialTimestamp
 
 if TYPE_CHECKING:
     from odradek.storage.unified_log import UnifiedLog
-
-LATEST_TIMESTAMP: Final = -1
-EARLIEST_TIMESTAMP: Final = -2
 
 
 def legacy_offsets_before(log: UnifiedLog, timestamp: int, max_offsets: int, now_ms: int) -> list[int]:
@@ -19,9 +18,9 @@ def legacy_offsets_before(log: UnifiedLog, timestamp: int, max_offsets: int, now
     points = [(max(segment.base_offset, log.log_start_offset), segment.modified_ms) for segment in log.segments]
     if log.segments.active.size > 0:
         points.append((log.log_end_offset, now_ms))
-    if timestamp == LATEST_TIMESTAMP:
+    if timestamp == SpecialTimestamp.LATEST:
         last = len(points) - 1
-    elif timestamp == EARLIEST_TIMESTAMP:
+    elif timestamp == SpecialTimestamp.EARLIEST:
         last = 0
     else:
         last = max((index for index, (_, changed_ms) in enumerate(points) if changed_ms <= timestamp), default=-1)

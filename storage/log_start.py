@@ -42,7 +42,10 @@ def maybe_increment_log_start_offset(log: UnifiedLog, offset: int, reason: str) 
 
 
 def delete_records(log: UnifiedLog, offset: int) -> int:
-    """Answer DeleteRecords: everything below `offset` (-1: below the high watermark) is gone. The new log start."""
+    """Hide everything below `offset` (-1: the high watermark); return that offset, which may lie below the log start.
+
+    Raises: KafkaError POLICY_VIOLATION for a log that is only compacted; OFFSET_OUT_OF_RANGE.
+    """
     if not log.config.delete:
         raise KafkaError(
             ErrorCode.POLICY_VIOLATION,
@@ -54,4 +57,4 @@ def delete_records(log: UnifiedLog, offset: int) -> int:
             ErrorCode.OFFSET_OUT_OF_RANGE, f"The offset {target} for partition {log.topic_partition} is not valid"
         )
     maybe_increment_log_start_offset(log, target, "client delete records request")
-    return log.log_start_offset
+    return target

@@ -11,36 +11,30 @@ Answers to UnifiedLog.fetchOffsetByTimestamp.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.storage.offsets import NO_EPOCH, NO_TIMESTAMP, TimestampAndOffset
+from odradek.storage.offsets import NO_EPOCH, NO_TIMESTAMP, SpecialTimestamp, TimestampAndOffset
 
 if TYPE_CHECKING:
     from odradek.storage.segment import LogSegment
     from odradek.storage.unified_log import UnifiedLog
 
-LATEST_TIMESTAMP: Final = -1
-EARLIEST_TIMESTAMP: Final = -2
-MAX_TIMESTAMP: Final = -3
-EARLIEST_LOCAL_TIMESTAMP: Final = -4
-LATEST_TIERED_TIMESTAMP: Final = -5
-
 
 def lookup_by_timestamp(log: UnifiedLog, timestamp: int, limit: int) -> TimestampAndOffset | None:
     """The answer for a reader who may see the offsets below `limit`."""
     match timestamp:
-        case -1:
+        case SpecialTimestamp.LATEST:
             return TimestampAndOffset(NO_TIMESTAMP, limit, log.latest_epoch)
-        case -2 | -4:
+        case SpecialTimestamp.EARLIEST | SpecialTimestamp.EARLIEST_LOCAL:
             earliest = log.leader_epochs.earliest_entry
             epoch = NO_EPOCH
             if earliest is not None and earliest.start_offset <= log.log_start_offset:
                 epoch = earliest.epoch
             return TimestampAndOffset(NO_TIMESTAMP, log.log_start_offset, epoch)
-        case -5:
+        case SpecialTimestamp.LATEST_TIERED:
             return TimestampAndOffset(NO_TIMESTAMP, -1, NO_EPOCH)
-        case -3:
+        case SpecialTimestamp.MAX:
             found = _record_of_max_timestamp(log)
         case _ if timestamp >= 0:
             found = _first_record_since(log, timestamp)

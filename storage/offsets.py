@@ -5,12 +5,23 @@ Answers to LogOffsetMetadata, TimestampOffset, FileRecords.TimestampAndOffset an
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Final, NamedTuple
 
 UNKNOWN_OFFSET: Final = -1
 UNKNOWN_POSITION: Final = -1
 NO_TIMESTAMP: Final = -1
 NO_EPOCH: Final = -1
+
+
+class SpecialTimestamp(IntEnum):
+    """What ListOffsets asks for instead of a time (Kafka's `ListOffsetsRequest`)."""
+
+    LATEST = -1
+    EARLIEST = -2
+    MAX = -3
+    EARLIEST_LOCAL = -4
+    LATEST_TIERED = -5
 
 
 class LogOffsetMetadata(NamedTuple):

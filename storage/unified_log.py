@@ -343,7 +343,7 @@ class UnifiedLog:
         return maybe_increment_log_start_offset(self, offset, reason)
 
     def delete_records(self, offset: int) -> int:
-        """Answer DeleteRecords: everything below `offset` (-1: below the high watermark) is gone. The new log start."""
+        """Answer DeleteRecords: see `log_start.delete_records`."""
         return delete_records(self, offset)
 
     def delete_old_segments(self) -> int:

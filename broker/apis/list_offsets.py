@@ -7,7 +7,8 @@ latest tiered offset, of which there is none without tiering.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
 
 from odradek.broker.apis.isolation import require_isolation_level
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -19,6 +20,7 @@ from odradek.protocol.messages.list_offsets import (
     ListOffsetsTopicResponse,
 )
 from odradek.protocol.topic_partition import TopicPartition
+from odradek.storage.offsets import SpecialTimestamp
 
 if TYPE_CHECKING:
     from odradek.broker.request import RequestContext
@@ -26,11 +28,14 @@ if TYPE_CHECKING:
 
 CONSUMER_REPLICA_ID = -1
 DEBUGGING_REPLICA_ID = -2
-EARLIEST_TIMESTAMP = -2
-UNKNOWN_EPOCH = -1
 
-# Special timestamps and the version each came with.
-FIRST_VERSION_OF_TIMESTAMP = {-1: 1, -2: 1, -3: 7, -4: 8, -5: 9}
+FIRST_VERSION_OF_TIMESTAMP: Final[Mapping[int, int]] = {
+    SpecialTimestamp.LATEST: 1,
+    SpecialTimestamp.EARLIEST: 1,
+    SpecialTimestamp.MAX: 7,
+    SpecialTimestamp.EARLIEST_LOCAL: 8,
+    SpecialTimestamp.LATEST_TIERED: 9,
+}
 
 
 def handle(broker: Services, ctx: RequestContext, request: ListOffsetsRequest) -> None:
@@ -106,7 +111,7 @@ def _offsets_v0(
     part: ListOffsetsPartition,
     version: int,
 ) -> ListOffsetsPartitionResponse:
-    if part.timestamp < EARLIEST_TIMESTAMP:
+    if part.timestamp < SpecialTimestamp.EARLIEST:
         return ListOffsetsPartitionResponse(
             partition_index=part.partition_index, error_code=ErrorCode.UNSUPPORTED_VERSION
         )
