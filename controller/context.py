@@ -158,9 +158,6 @@ class ControllerContext:
     def put_leadership(self, partition: TopicPartition, leadership: LeaderIsrAndControllerEpoch) -> None:
         self._leadership[partition] = leadership
 
-    def clear_leadership(self) -> None:
-        self._leadership.clear()
-
     def leader_epoch(self, partition: TopicPartition) -> int:
         """The epoch to put into StopReplica."""
         if self.is_topic_queued_for_deletion(partition.topic):

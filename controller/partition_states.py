@@ -68,7 +68,6 @@ class ControllerMoved(Exception):
     """Another broker is the controller now: a write was fenced. It ends the event at hand; this controller resigns."""
 
 
-StateOrError: TypeAlias = LeaderIsrAndControllerEpoch | StateChangeFailed
 LeadershipOrError: TypeAlias = LeaderAndIsr | StateChangeFailed
 
 

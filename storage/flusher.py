@@ -62,10 +62,6 @@ class LogFlusher:
         self._waiting: list[tuple[int, Flushed]] = []
         self._dir_changed = True  # the directory itself may be new
 
-    @property
-    def is_flushing(self) -> bool:
-        return self._in_flight
-
     def flush(self, offset: int) -> None:
         """See to it that everything below `offset` gets to the disk."""
         if offset > self._requested:

@@ -86,10 +86,6 @@ class LogDir:
         if not os.access(self.path, os.R_OK | os.W_OK | os.X_OK):
             raise LogDirError(f"{self.path} cannot be read and written")
 
-    @property
-    def is_locked(self) -> bool:
-        return self._lock_fd >= 0
-
     def lock(self) -> None:
         """Take the directory for this broker, or raise LogDirError."""
         refusal = (

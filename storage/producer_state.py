@@ -118,10 +118,6 @@ class ProducerStateEntry:
     def last_offset_delta(self) -> int:
         return self.batches[-1].offset_delta if self.batches else 0
 
-    @property
-    def first_data_offset(self) -> int:
-        return self.batches[0].first_offset if self.batches else -1
-
     def add_batch(self, producer_epoch: int, batch: BatchMetadata) -> None:
         self.maybe_update_epoch(producer_epoch)
         self.batches.append(batch)

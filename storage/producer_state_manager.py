@@ -302,9 +302,6 @@ class ProducerStateManager:
     def rename_dir(self, log_dir: str) -> None:
         self._dir = log_dir
 
-    def snapshot_path(self, offset: int) -> str | None:
-        return self._snapshot_path(offset) if offset in self._snapshots else None
-
     def _snapshot_path(self, offset: int) -> str:
         return os.path.join(self._dir, log_files.snapshot_name(offset))
 
@@ -333,15 +330,6 @@ class ProducerStateManager:
             self.delete_snapshot(snapshot)
         self.last_snapshot_offset = 0
         self.map_end_offset = offset
-
-    def truncate_fully_and_reload_snapshots(self) -> None:
-        """Empty the memory but keep what is on disk: the start of a rebuild."""
-        self.producers.clear()
-        self._ongoing.clear()
-        self._unreplicated.clear()
-        self.last_snapshot_offset = 0
-        self.map_end_offset = 0
-        self._snapshots = sorted(log_files.snapshot_offsets(self._dir))
 
     def on_log_start_offset_incremented(self, log_start_offset: int) -> None:
         self._remove_unreplicated_below(log_start_offset)

@@ -240,10 +240,6 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    @property
-    def is_closing(self) -> bool:
-        return self._close_reason is not None
-
     def allow_frames(self, max_frame_bytes: int) -> None:
         """Lift the small limit that holds before authentication."""
         self._frames.max_size = max_frame_bytes

@@ -52,9 +52,7 @@ from odradek.protocol.messages.offset_commit import OffsetCommitRequest, OffsetC
 from odradek.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from odradek.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
-    OffsetFetchRequestGroup,
     OffsetFetchResponse,
-    OffsetFetchResponseGroup,
 )
 from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from odradek.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
@@ -262,12 +260,6 @@ class GroupCoordinator:
         self, context: GroupRequestContext, request: OffsetFetchRequest, respond: Respond[OffsetFetchResponse]
     ) -> None:
         self._offsets.fetch(context, request, respond)
-
-    def fetch_group_offsets(
-        self, group: OffsetFetchRequestGroup, version: int, *, require_stable: bool
-    ) -> OffsetFetchResponseGroup:
-        """One group of an OffsetFetch, for a handler that authorises group by group (version 1 and later)."""
-        return self._offsets.fetch_group(group, version, require_stable=require_stable)
 
     def delete_offsets(
         self, context: GroupRequestContext, request: OffsetDeleteRequest, respond: Respond[OffsetDeleteResponse]

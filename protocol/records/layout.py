@@ -26,17 +26,13 @@ PREFIX_SIZE: Final = 16
 CRC_POSITION: Final = 17
 ATTRIBUTES_POSITION: Final = 21
 """The CRC-32C covers everything from here to the end."""
-MAX_TIMESTAMP_POSITION: Final = 35
 BATCH_HEADER: Final = Struct(">qiibIhiqqqhii")
 PREFIX: Final = Struct(">qii")
 
 # Magic 0 and 1
 LEGACY_OVERHEAD_V0: Final = 14
-LEGACY_OVERHEAD_V1: Final = 22
 LEGACY_HEADER: Final = Struct(">qiIbb")
 """Offset, size, CRC-32, magic, attributes."""
-LEGACY_CRC_POSITION: Final = 12
-LEGACY_ATTRIBUTES_POSITION: Final = 17
 LEGACY_TIMESTAMP_POSITION: Final = 18
 
 # Attributes
