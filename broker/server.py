@@ -31,6 +31,7 @@ from odradek.broker.services import Services
 from odradek.broker.startup_error import StartupError
 from odradek.broker.ticker import Ticker
 from odradek.broker.topic_waits import TopicWaits
+from odradek.broker.worker_processes import WorkerProcesses
 from odradek.controller.broker_info import Broker, BrokerInfo, EndPoint
 from odradek.controller.channels import ControllerChannels, InProcessTransport
 from odradek.controller.config_changes import ConfigChangeListener
@@ -106,6 +107,7 @@ class KafkaServer:
         self.failed: asyncio.Future[None] = self._loop.create_future()
         self._ticker = Ticker(self._loop, self.clock, self.timer)
         self._io_pool = ThreadIoPool(self._loop)
+        self._workers = WorkerProcesses(self._loop)
         self._log_manager = self._make_log_manager()
         self._database: TreeDatabase | None = None
         self._services: Services | None = None
@@ -176,6 +178,7 @@ class KafkaServer:
             clock=self.clock,
             timer=self.timer,
             io_pool=self._io_pool,
+            workers=self._workers,
             random_below=random.randrange,
             new_uuid_hex=lambda: uuid.uuid4().hex,
             validate_all_records=config.value("odradek.validate.records") == "always",
@@ -387,6 +390,7 @@ class KafkaServer:
             await services.controller.shutdown()
         if self._database is not None:
             await self._database.close()
+        self._workers.close()
         self._io_pool.close()
 
 

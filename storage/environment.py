@@ -1,4 +1,4 @@
-"""What every log of a broker shares: disk, clock, timer, pool, descriptors, chance.
+"""What every log of a broker shares: disk, clock, timer, pools, descriptors, chance.
 
 Handed in by the constructor, so that tests bring their own.
 """
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from odradek.storage.file_system import FileSystem, OsFileSystem
 from odradek.storage.open_files import OpenFiles
-from odradek.storage.ports import InlineIoPool, IoPool
+from odradek.storage.ports import InlineIoPool, InlineWorkerPool, IoPool, WorkerPool
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,6 +33,7 @@ class Environment:
     timer: SystemTimer
     fs: FileSystem = field(default_factory=OsFileSystem)
     io_pool: IoPool = field(default_factory=InlineIoPool)
+    workers: WorkerPool = field(default_factory=InlineWorkerPool)
     open_files: OpenFiles = field(default_factory=OpenFiles)
     random_below: Callable[[int], int] = no_jitter
     """A random number in [0, limit); `random.randrange` in the broker."""

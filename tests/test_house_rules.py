@@ -22,6 +22,7 @@ CATCHES_EVERYTHING = {
     "controller/channels.py": "a bug in a handler of this broker: the controller gets UNKNOWN_SERVER_ERROR",
     "controller/controller.py": "a bug in an event of the controller: logged, and the events after it are processed",
     "controller/embedded_tree.py": "SQLite failed, or a bug in its thread: all who wait are told, and the broker stops",
+    "storage/worker.py": "a bug in work of a process: its traceback goes to the broker, and the process goes on",
     "timer/purgatory.py": "a bug in a waiting request: the others of its key are still looked at",
     "timer/system_timer.py": "a bug in a task: the tasks after it still run",
 }
