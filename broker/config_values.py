@@ -169,4 +169,5 @@ class BrokerConfigValues:
     connections_max_reauth_ms: int
     sasl_server_max_receive_size: int
     # odradek
+    odradek_event_loop_pause_ms: int
     odradek_validate_records: str

@@ -23,6 +23,7 @@ from odradek.broker.fetch_session import FetchSessionCache
 from odradek.broker.inter_broker import OwnBroker
 from odradek.broker.internal_topics import TopicCreator
 from odradek.broker.io_pool import ThreadIoPool
+from odradek.broker.loop_monitor import LoopMonitor
 from odradek.broker.metadata_cache import MetadataCache
 from odradek.broker.network.socket_server import SocketServer
 from odradek.broker.producer_ids import ProducerIdManager
@@ -108,6 +109,7 @@ class KafkaServer:
         self._ticker = Ticker(self._loop, self.clock, self.timer)
         self._io_pool = ThreadIoPool(self._loop)
         self._workers = WorkerProcesses(self._loop)
+        self._loop_monitor = LoopMonitor(self._loop, self.clock, config.odradek_event_loop_pause_ms)
         self._log_manager = self._make_log_manager()
         self._database: TreeDatabase | None = None
         self._services: Services | None = None
@@ -148,6 +150,8 @@ class KafkaServer:
         self.cluster_id = await create_or_get_cluster_id(client, self._new_cluster_id)
         self._format_log_dirs()
         self._ticker.start()
+        if self._loop_monitor.pause_ms:
+            self._loop_monitor.start()
         overrides = await client.entity_configs("topics", sorted(await client.topics()))
         self._log_manager.startup(overrides)
 
@@ -385,6 +389,7 @@ class KafkaServer:
             services.group_coordinator.shutdown()
             services.replica_manager.shutdown()
         self._ticker.stop()
+        self._loop_monitor.stop()
         self._log_manager.shutdown()
         if services is not None:
             await services.controller.shutdown()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from odradek.broker.config_keys.key import BrokerConfigKey
-from odradek.storage.config_def import ConfigType, Importance, ValidString
+from odradek.storage.config_def import ConfigType, Importance, ValidString, at_least
 
 ODRADEK_KEYS: Final = (
     BrokerConfigKey(
@@ -24,5 +24,14 @@ ODRADEK_KEYS: Final = (
         "timestamp limits, conversion), or always, as Apache Kafka does. "
         "The header and checksum of a batch are always verified.",
         ValidString(("when-needed", "always")),
+    ),
+    BrokerConfigKey(
+        "odradek.event.loop.pause.ms",
+        ConfigType.INT,
+        "0",
+        Importance.LOW,
+        "The event loop is watched, and what holds it up for longer than this is logged; how late things were comes "
+        "with the stop. 0 does not watch.",
+        at_least(0),
     ),
 )

@@ -1,0 +1,142 @@
+"""Watches how long the event loop keeps everything waiting, and says what it was doing meanwhile.
+
+A tick comes back every `TICK_MS`; how much later than that it comes is how long anything else that happened meanwhile
+has waited: one callback that took long, or many short ones in a row. The loop counts the ticks by their lateness. A
+tick that is later than the limit is logged with the processor time the loop's thread has used since the last one,
+in its own code and in system calls: what is missing to the whole was spent waiting, for a disk, the GIL or a core.
+
+The loop cannot look at itself while it is stuck. A thread does, every `WATCH_MS`: when a tick is overdue it notes the
+stack of the loop's thread, and the log names the callback and where in it the loop was found.
+
+Off unless `odradek.event.loop.pause.ms` is set: 200 ticks a second are a half per cent of a core.
+"""
+
+from __future__ import annotations
+
+import logging
+import resource
+import sys
+import threading
+from typing import TYPE_CHECKING, Final, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+    from odradek.timer.clock import Clock
+
+TICK_MS: Final = 5
+WATCH_MS: Final = 10
+
+SHARES: Final = ((0.5, "p50"), (0.99, "p99"), (0.999, "p99.9"))
+"""Which percentiles are told."""
+
+UNSEEN: Final = "not seen"
+"""What stands for the callback when the loop was back before the thread had looked."""
+
+logger = logging.getLogger(__name__)
+
+
+class Loop(Protocol):
+    """What the monitor needs of an asyncio loop."""
+
+    def call_later(self, delay: float, callback: Callable[[], object], /) -> object: ...
+
+
+class LoopMonitor:
+    """Counts the lateness of ticks, from `start` to `stop`. To be started on the loop's own thread."""
+
+    def __init__(self, loop: Loop, clock: Clock, pause_ms: int) -> None:
+        self.pause_ms = pause_ms
+        self.lateness_ms: dict[int, int] = {}
+        """How many ticks were how late."""
+        self._loop = loop
+        self._clock = clock
+        self._thread_id = threading.get_ident()
+        self._last_tick_ms = 0
+        self._used = (0.0, 0.0)
+        self._seen: tuple[int, str] = (0, UNSEEN)
+        """When the tick before a pause had come, and where the loop was found in that pause."""
+        self._stopped = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, name="loop-monitor", daemon=True)
+
+    def start(self) -> None:
+        self._last_tick_ms = self._clock.monotonic_ms()
+        self._used = _processor_time_ms()
+        self._loop.call_later(TICK_MS / 1000, self._tick)
+        self._watcher.start()
+
+    def stop(self) -> None:
+        """Log what was found. May be called without `start`."""
+        if self._watcher.is_alive():
+            self._stopped.set()
+            self._watcher.join()
+            logger.info("Event loop: %s", self.summary())
+
+    def summary(self) -> str:
+        """The percentiles of the lateness, and the longest."""
+        ticks = sum(self.lateness_ms.values())
+        figures = [f"{name} {self.percentile_ms(share)} ms" for share, name in SHARES]
+        longest = max(self.lateness_ms, default=0)
+        beyond = sum(count for late_ms, count in self.lateness_ms.items() if late_ms > self.pause_ms)
+        return f"{ticks} ticks, late by {', '.join(figures)}, longest {longest} ms; {beyond} beyond {self.pause_ms} ms"
+
+    def percentile_ms(self, share: float) -> int:
+        """The lateness that `share` of the ticks do not exceed."""
+        left = sum(self.lateness_ms.values()) * share
+        for late_ms in sorted(self.lateness_ms):
+            left -= self.lateness_ms[late_ms]
+            if left <= 0:
+                return late_ms
+        return 0
+
+    def _tick(self) -> None:
+        if self._stopped.is_set():
+            return
+        now_ms = self._clock.monotonic_ms()
+        late_ms = max(0, now_ms - self._last_tick_ms - TICK_MS)
+        self.lateness_ms[late_ms] = self.lateness_ms.get(late_ms, 0) + 1
+        used = _processor_time_ms()
+        if late_ms > self.pause_ms:
+            self._log_pause(late_ms, used[0] - self._used[0], used[1] - self._used[1])
+        self._last_tick_ms, self._used = now_ms, used
+        self._loop.call_later(TICK_MS / 1000, self._tick)
+
+    def _log_pause(self, late_ms: int, user_ms: float, system_ms: float) -> None:
+        last_tick_ms, where = self._seen
+        logger.warning(
+            "The event loop was held up for %d ms (%.0f ms computing, %.0f ms in system calls, the rest waiting) by %s",
+            late_ms,
+            user_ms,
+            system_ms,
+            where if last_tick_ms == self._last_tick_ms else UNSEEN,
+        )
+
+    # -- in the thread -------------------------------------------------------------------------------------
+
+    def _watch(self) -> None:
+        while not self._stopped.wait(WATCH_MS / 1000):
+            last_tick_ms = self._last_tick_ms
+            if self._clock.monotonic_ms() - last_tick_ms > TICK_MS + self.pause_ms // 2:
+                frame = sys._current_frames().get(self._thread_id)
+                if frame is not None:
+                    self._seen = (last_tick_ms, describe(frame))
+
+
+def describe(frame: FrameType) -> str:
+    """The callback of the loop in which a thread was found, and its innermost function."""
+    stack = []
+    inner: FrameType | None = frame
+    while inner is not None and not inner.f_globals.get("__name__", "").startswith("asyncio."):
+        stack.append(inner)
+        inner = inner.f_back
+    if not stack:
+        return "the event loop itself"
+    names = [f"{found.f_globals.get('__name__')}.{found.f_code.co_qualname}:{found.f_lineno}" for found in stack]
+    return names[0] if len(names) == 1 else f"{names[-1]}, in {names[0]}"
+
+
+def _processor_time_ms() -> tuple[float, float]:
+    """What this thread has used so far: its own code, system calls."""
+    usage = resource.getrusage(resource.RUSAGE_THREAD)
+    return usage.ru_utime * 1000, usage.ru_stime * 1000
