@@ -38,6 +38,20 @@ examples:
   odradek serve server.properties --override log.dirs=/data
 """
 
+_COPY_HELP: Final = """\
+Copy a cluster's metadata (topics, configs, ids, counters) while no broker runs on either side. The log directories are
+used as they are. A copy that was interrupted is completed by running it again.
+
+LOCATION is a directory that holds (or gets) odradek-metadata.db, that file itself, or a ZooKeeper:
+zookeeper://host:port[,host:port]/chroot
+"""
+
+_COPY_EXAMPLES: Final = """\
+examples:
+  odradek metadata copy --from ./odradek-data --to zookeeper://127.0.0.1:2181/kafka
+  odradek metadata copy --from zookeeper://127.0.0.1:2181/kafka --to ./odradek-data
+"""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point; answers the exit status."""
@@ -48,6 +62,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from odradek.broker.health import main as health
 
         return health(parsed.address)
+    if parsed.command == "metadata":
+        from odradek.broker.metadata_command import main as copy_metadata
+
+        return copy_metadata(parsed.source, parsed.target, overwrite=parsed.overwrite)
     _parser().print_help()
     return EXIT_USAGE
 
@@ -81,7 +99,25 @@ def _parser() -> argparse.ArgumentParser:
         "health", help="tell whether a broker answers", description="Exit status 0 if it does."
     )
     health.add_argument("address", metavar="HOST:PORT")
+    _add_metadata(commands)
     return parser
+
+
+def _add_metadata(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    metadata = commands.add_parser("metadata", help="work on a cluster's metadata")
+    actions = metadata.add_subparsers(dest="action", metavar="action", required=True)
+    copy = actions.add_parser(
+        "copy",
+        help="copy it between a data directory and a ZooKeeper",
+        description=_COPY_HELP,
+        epilog=_COPY_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    copy.add_argument("--from", dest="source", required=True, metavar="LOCATION", help="what is copied")
+    copy.add_argument("--to", dest="target", required=True, metavar="LOCATION", help="what becomes equal to it")
+    copy.add_argument(
+        "--overwrite", action="store_true", help="replace a target of another cluster or one that is not behind"
+    )
 
 
 def _port(text: str) -> int:

@@ -39,7 +39,7 @@ from odradek.controller.config_changes import ConfigChangeListener
 from odradek.controller.configs import ConfigAdmin
 from odradek.controller.controller import Controller
 from odradek.controller.controllership import ControllerConfig
-from odradek.controller.embedded_tree import TreeDatabase
+from odradek.controller.embedded_tree import METADATA_FILE, TreeDatabase
 from odradek.controller.metadata_client import MetadataClient
 from odradek.controller.metadata_tree import TreeError
 from odradek.controller.registration import RegistrationRefused, create_base_nodes, create_or_get_cluster_id
@@ -64,8 +64,6 @@ if TYPE_CHECKING:
     from odradek.timer.task import TimerTask
 
 log = logging.getLogger(__name__)
-
-METADATA_FILE = "odradek-metadata.db"
 
 
 class Sockets(Protocol):

@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from odradek.controller.tree_store import TreeStore
     from odradek.timer.clock import Clock
 
+METADATA_FILE: Final = "odradek-metadata.db"
+"""What the database is called in its directory, `metadata.dir`."""
+
 BATCHES_PER_TRANSACTION_MAX: Final = 64
 
 logger = logging.getLogger("odradek.controller")

@@ -28,6 +28,7 @@ from odradek.controller.metadata_tree import (
     Multi,
     MultiFailed,
     NodeExists,
+    Nodes,
     NoNode,
     NotEmpty,
     Operation,
@@ -49,7 +50,7 @@ OPERATIONS_PER_BATCH_MAX: Final = 1000
 ResultT = TypeVar("ResultT")
 
 
-async def submit_all(tree: MetadataTree, operations: Sequence[Operation[ResultT]]) -> list[ResultT | TreeError]:
+async def submit_all(tree: Nodes, operations: Sequence[Operation[ResultT]]) -> list[ResultT | TreeError]:
     """Carry out any number of operations, in batches small enough to let others in between."""
     results: list[ResultT | TreeError] = []
     for start in range(0, len(operations), OPERATIONS_PER_BATCH_MAX):

@@ -239,15 +239,19 @@ class SessionListener(Protocol):
         """A new session took the place of the lost one."""
 
 
-class MetadataTree(Protocol):
+class Nodes(Protocol):
+    """What takes batches of operations."""
+
+    async def submit(self, operations: Sequence[Operation[ResultT]]) -> list[ResultT | TreeError]:
+        """Carry out a batch. A refused operation yields its error; ConnectionLoss and SessionExpired are raised."""
+
+
+class MetadataTree(Nodes, Protocol):
     """One client of the tree, with its session."""
 
     @property
     def session_id(self) -> int:
         """The id of the current session, as it appears in `Stat.ephemeral_owner`."""
-
-    async def submit(self, operations: Sequence[Operation[ResultT]]) -> list[ResultT | TreeError]:
-        """Carry out a batch. A refused operation yields its error; ConnectionLoss and SessionExpired are raised."""
 
     async def run(self, operation: Operation[ResultT]) -> ResultT:
         """Carry out one operation, raising its error."""

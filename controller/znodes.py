@@ -71,6 +71,22 @@ PERSISTENT_PATHS: Final = (
 )
 """What every broker creates when it starts, in Kafka's order."""
 
+SEQUENTIAL_PARENTS: Final = (
+    CONFIG_CHANGES,
+    ISR_CHANGE_NOTIFICATION,
+    LOG_DIR_EVENT_NOTIFICATION,
+    "/kafka-acl-changes",
+    "/kafka-acl-extended-changes",
+    "/delegation_token/token_changes",
+)
+"""The nodes whose children are numbered."""
+
+TOP_LEVEL_NAMES: Final = frozenset(
+    {path.split("/")[1] for path in (*PERSISTENT_PATHS, *SEQUENTIAL_PARENTS)}
+    | {"cluster", "controller", "controller_epoch", "feature", "kafka-acl", "kafka-acl-extended", "migration"}
+)
+"""What is Kafka's at the root: a ZooKeeper may be shared with others."""
+
 DEFAULT_ENTITY: Final = "<default>"
 
 _END_POINT = re.compile(r"([^:]+)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")

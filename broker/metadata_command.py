@@ -1,0 +1,81 @@
+"""`odradek metadata copy`: a cluster's metadata from one place to another, each a database or a ZooKeeper.
+
+A database is opened as a broker opens it, so that the two exclude each other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from odradek.broker.cli import refuse
+from odradek.broker.log_setup import configure_logging
+from odradek.controller.embedded_tree import METADATA_FILE, TreeDatabase
+from odradek.controller.metadata_copy import Copied, CopyRefused, copy_metadata
+from odradek.controller.metadata_tree import Nodes, TreeError
+from odradek.timer.clock import SystemClock
+
+ZOOKEEPER_SCHEME: Final = "zookeeper://"
+
+
+def main(source: str, target: str, *, overwrite: bool) -> int:
+    """Exit status 0 when the target equals the source, else 1 with one line that says why not."""
+    configure_logging("ERROR")
+    logging.getLogger("kazoo").setLevel(logging.CRITICAL)  # what it reports comes as an error, too
+    try:
+        copied = asyncio.run(_copy(source, target, overwrite))
+    except (CopyRefused, TreeError) as error:
+        return refuse(error)
+    written = f"{copied.nodes} nodes, {copied.writes} writes"
+    sys.stdout.write(f"{target} holds the metadata of the cluster {copied.cluster_id}: {written}\n")
+    return 0
+
+
+async def _copy(source: str, target: str, overwrite: bool) -> Copied:
+    async with _open(source, is_target=False) as from_nodes, _open(target, is_target=True) as to_nodes:
+        return await copy_metadata(from_nodes, to_nodes, overwrite=overwrite)
+
+
+@asynccontextmanager
+async def _open(location: str, *, is_target: bool) -> AsyncIterator[Nodes]:
+    if location.startswith(ZOOKEEPER_SCHEME):
+        from odradek.controller.zookeeper_tree import ZooKeeperNodes
+
+        zookeeper = ZooKeeperNodes(*hosts_and_chroot(location))
+        await zookeeper.connect()
+        try:
+            if is_target:
+                await zookeeper.create_chroot()
+            yield zookeeper
+        finally:
+            await zookeeper.close()
+    else:
+        database = await TreeDatabase.open(database_path(location, must_exist=not is_target), SystemClock())
+        try:
+            yield await database.connect()
+        finally:
+            await database.close()
+
+
+def hosts_and_chroot(location: str) -> tuple[str, str]:
+    """The servers and the chroot ("" for none) of `zookeeper://host:port,host:port/chroot`; raises CopyRefused."""
+    hosts, slash, chroot = location.removeprefix(ZOOKEEPER_SCHEME).partition("/")
+    chroot = (slash + chroot).rstrip("/")
+    if not all(hosts.split(",")) or "//" in chroot:
+        raise CopyRefused(f"{location}: expected {ZOOKEEPER_SCHEME}host:port[,host:port]/chroot")
+    return hosts, chroot
+
+
+def database_path(location: str, *, must_exist: bool) -> str:
+    """The database that a directory or a file name stands for; raises CopyRefused when there is none."""
+    path = os.path.join(location, METADATA_FILE) if os.path.isdir(location) else location
+    if must_exist and not os.path.isfile(path):
+        raise CopyRefused(f"{path}: there is no metadata")
+    if not (path.endswith(".db") and os.path.isdir(os.path.dirname(os.path.abspath(path)))):
+        raise CopyRefused(f"{location} is neither a directory nor a .db file in one")
+    return path

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from odradek.broker import cli
+from odradek.broker.metadata_command import hosts_and_chroot
+from odradek.controller import tree_store, zookeeper_tree
+from odradek.controller.embedded_tree import METADATA_FILE, EmbeddedTree, TreeDatabase
+from odradek.controller.metadata_copy import CopyRefused
+from odradek.controller.metadata_tree import Create, GetData
+from odradek.timer.clock import ManualClock
+
+
+@asynccontextmanager
+async def opened(path: Path) -> AsyncIterator[EmbeddedTree]:
+    database = await TreeDatabase.open(str(path), ManualClock(1000))
+    yield await database.connect()
+    await database.close()
+
+
+async def fill(path: Path) -> None:
+    async with opened(path) as tree:
+        await tree.submit([Create("/cluster"), Create("/cluster/id", b'{"version":"1","id":"abc"}')])
+
+
+async def cluster_node(path: Path) -> bytes | None:
+    async with opened(path) as tree:
+        return (await tree.run(GetData("/cluster/id"))).data
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A data directory with metadata, and an empty one beside it."""
+    for name in ("data", "copy"):
+        (tmp_path / name).mkdir()
+    asyncio.run(fill(tmp_path / "data" / METADATA_FILE))
+    return tmp_path / "data"
+
+
+def copy(source: Path | str, target: Path | str, *options: str) -> int:
+    return cli.main(["metadata", "copy", "--from", str(source), "--to", str(target), *options])
+
+
+@pytest.mark.parametrize(("source", "target"), [("data", "copy"), (f"data/{METADATA_FILE}", "copy/other.db")])
+def test_directories_and_files(data: Path, source: str, target: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert copy(data.parent / source, data.parent / target) == 0
+    assert "holds the metadata of the cluster abc: 2 nodes, 2 writes" in capsys.readouterr().out
+    (made,) = (data.parent / "copy").glob("*.db")
+    assert asyncio.run(cluster_node(made)) == b'{"version":"1","id":"abc"}'
+
+
+def test_zookeeper_is_connected_and_left(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[object] = []
+
+    class Nodes:
+        def __init__(self, hosts: str, chroot: str) -> None:
+            steps.append((hosts, chroot))
+
+        async def connect(self) -> None:
+            steps.append("connect")
+
+        async def create_chroot(self) -> None:
+            steps.append("chroot")
+
+        async def close(self) -> None:
+            steps.append("close")
+
+        async def submit(self, operations: list[object]) -> list[object]:
+            raise CopyRefused("canary")
+
+    monkeypatch.setattr(zookeeper_tree, "ZooKeeperNodes", Nodes)
+    assert copy(data, "zookeeper://a:1,b:2/kafka") == 1
+    assert steps == [("a:1,b:2", "/kafka"), "connect", "chroot", "close"]
+    steps.clear()
+    assert copy("zookeeper://a:1/", data) == 1
+    assert steps == [("a:1", ""), "connect", "close"]
+
+
+def refusal(capsys: pytest.CaptureFixture[str]) -> str:
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("odradek: ")
+    assert printed.err.count("\n") == 1
+    return printed.err
+
+
+def test_what_is_not_there_is_refused(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert copy(data.parent / "copy", data) == 1
+    assert "copy/odradek-metadata.db: there is no metadata" in refusal(capsys)
+    assert copy(data, data.parent / "nowhere" / "x.db") == 1
+    assert "is neither a directory nor a .db file in one" in refusal(capsys)
+    assert copy(data, data.parent / "nowhere") == 1
+    assert "is neither a directory nor a .db file in one" in refusal(capsys)
+    assert not list((data.parent / "copy").iterdir())
+
+
+def test_database_of_a_living_broker_is_refused(
+    data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tree_store, "_LOCK_TIMEOUT_S", 0)
+    asyncio.run(fill(data.parent / "copy" / METADATA_FILE))
+    broker = sqlite3.connect(data.parent / "copy" / METADATA_FILE)
+    broker.execute("PRAGMA locking_mode = EXCLUSIVE")
+    broker.execute("BEGIN EXCLUSIVE")
+    for source, target in ((data, data.parent / "copy"), (data.parent / "copy", data)):
+        assert copy(source, target) == 1
+        assert "database is locked" in refusal(capsys)
+    broker.close()
+
+
+@pytest.mark.parametrize(
+    ("location", "expected"),
+    [
+        ("zookeeper://h:1", ("h:1", "")),
+        ("zookeeper://h:1,g/", ("h:1,g", "")),
+        ("zookeeper://[::1]:2181/a/b/", ("[::1]:2181", "/a/b")),
+    ],
+)
+def test_locations(location: str, expected: tuple[str, str]) -> None:
+    assert hosts_and_chroot(location) == expected
+
+
+@pytest.mark.parametrize("location", ["zookeeper://", "zookeeper:///kafka", "zookeeper://h:1,,g:2", "zookeeper://h//a"])
+def test_locations_that_are_none(location: str) -> None:
+    with pytest.raises(CopyRefused, match="expected zookeeper://"):
+        hosts_and_chroot(location)
