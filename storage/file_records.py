@@ -82,7 +82,11 @@ class FileRecords:
         records = cls(path, fs, open_files, 0)
         records._fd = open_files.opening(records, lambda: fs.open(path, create=True))
         if preallocate:
-            fs.allocate(records._fd, 0, preallocate)
+            try:
+                fs.allocate(records._fd, 0, preallocate)
+            except OSError:
+                records.close()
+                raise
         return records
 
     @classmethod
@@ -206,6 +210,11 @@ class FileRecords:
             self._fs.truncate(self.fileno(), size)
             self.size = size
         return cut
+
+    def cut_back(self, size: int) -> None:
+        """Undo an append, written half or whole: the file ends at `size` again."""
+        self._fs.truncate(self.fileno(), size)
+        self.size = size
 
     def trim(self) -> None:
         """Give back what was preallocated beyond the last batch."""

@@ -61,6 +61,9 @@ class FileSystem(Protocol):
 
     def set_modified(self, path: str, modified_ns: int) -> None: ...
 
+    def space(self, path: str) -> tuple[int, int]:
+        """The bytes that may still be written on the disk of `path`, and the bytes it has in all (0: not known)."""
+
 
 class OsFileSystem:
     """The real disk."""
@@ -155,3 +158,7 @@ class OsFileSystem:
 
     def set_modified(self, path: str, modified_ns: int) -> None:
         os.utime(path, ns=(modified_ns, modified_ns))
+
+    def space(self, path: str) -> tuple[int, int]:
+        found = os.statvfs(path)
+        return found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize

@@ -30,6 +30,7 @@ class LogFlusher:
     __slots__ = (
         "_dir_changed",
         "_environment",
+        "_failure",
         "_generation",
         "_in_flight",
         "_on_failure",
@@ -59,6 +60,7 @@ class LogFlusher:
         self._requested = recovery_point
         self._in_flight = False
         self._generation = 0
+        self._failure: OSError | None = None
         self._waiting: list[tuple[int, Flushed]] = []
         self._dir_changed = True  # the directory itself may be new
 
@@ -77,11 +79,21 @@ class LogFlusher:
         if offset <= self.recovery_point:
             callback(None)
             return
+        if self._failure is not None:
+            callback(self._failure)
+            return
         self._waiting.append((offset, callback))
         self.flush(offset)
 
+    def abandon(self, error: OSError) -> None:
+        """The log is let go, because its directory failed or it is deleted: nothing more will be flushed."""
+        self._failure = self._failure or error
+        self._release(self.recovery_point, self._failure, include_beyond=True)
+
     def flush_now(self, offset: int) -> None:
         """Flush and wait: for start-up and shutdown, when there is no loop to stall."""
+        if self._failure is not None:
+            raise self._failure
         if offset <= self.recovery_point and not self._segments.active.has_unsynced_indexes:
             return
         descriptors = self._descriptors(max(offset, self._segments.active.base_offset + 1))
@@ -104,7 +116,7 @@ class LogFlusher:
         self.recovery_point = self._requested = offset
 
     def _pump(self) -> None:
-        if self._in_flight or self._requested <= self.recovery_point:
+        if self._in_flight or self._failure is not None or self._requested <= self.recovery_point:
             return
         self._in_flight = True
         target, generation, environment = self._requested, self._generation, self._environment
@@ -148,9 +160,9 @@ class LogFlusher:
 
     def _failed(self, error: OSError) -> None:
         self._in_flight = False
-        self._requested = self.recovery_point
+        self._failure = error
         self._on_failure(error)
-        self._release(self.recovery_point, error, include_beyond=True)
+        self.abandon(error)
 
     def _release(self, offset: int, error: OSError | None, *, include_beyond: bool = False) -> None:
         if not self._waiting:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage import log_files
+from odradek.storage.disk_space import DiskFullError, is_no_space
 from odradek.storage.fetch_data import EMPTY_RECORDS, FetchDataInfo
 from odradek.storage.offsets import LogOffsetMetadata
 from odradek.storage.segment import LogSegment
@@ -142,7 +143,10 @@ class LocalLog:
     # -- rolling -----------------------------------------------------------------------------------
 
     def roll(self, expected_offset: int = 0) -> LogSegment:
-        """Begin a new segment at the log's end, or at `expected_offset` if that lies behind it."""
+        """Begin a new segment at the log's end, or at `expected_offset` if that lies behind it.
+
+        Raises: DiskFullError, after which the active segment is what it was.
+        """
         base_offset = max(expected_offset, self.log_end_offset)
         active = self.segments.active
         if base_offset in self.segments:
@@ -158,15 +162,27 @@ class LocalLog:
                 f"Trying to roll a new log segment for topic partition {self.topic_partition} with start offset "
                 f"{base_offset} lower than start offset of the active segment {active}"
             )
-        for suffix in log_files.SEGMENT_FILE_SUFFIXES:
-            path = os.path.join(self.dir, log_files.offset_name(base_offset, suffix))
-            if os.path.exists(path):
-                logger.warning("Newly rolled segment file %s already exists; deleting it first", path)
+        for path in self._files_of(base_offset):
+            logger.warning("Newly rolled segment file %s already exists; deleting it first", path)
+            self.environment.fs.unlink(path)
+        try:
+            active.become_inactive()
+            segment = LogSegment.open(self.dir, base_offset, self.config, self.environment, create=True)
+        except OSError as error:
+            if not is_no_space(error):
+                raise
+            for path in self._files_of(base_offset):
                 self.environment.fs.unlink(path)
-        active.become_inactive()
-        segment = LogSegment.open(self.dir, base_offset, self.config, self.environment, create=True)
+            raise DiskFullError(*error.args) from error
         self.segments.add(segment)
         return segment
+
+    def _files_of(self, base_offset: int) -> list[str]:
+        paths = [
+            os.path.join(self.dir, log_files.offset_name(base_offset, suffix))
+            for suffix in log_files.SEGMENT_FILE_SUFFIXES
+        ]
+        return [path for path in paths if os.path.exists(path)]
 
     # -- cutting -----------------------------------------------------------------------------------
 

@@ -1,10 +1,11 @@
 """Writing validated batches to the end of a log, and taking over what the log knows because of them.
 
-In this order: note the leader epoch, roll if need be, check the producers, write, move the log end, apply what the
+In this order: roll if need be, check the producers, write, note the leader epoch, move the log end, apply what the
 check has prepared, flush if flush.messages asks for it.
 
 Invariants: what is refused is refused before the write, and leaves neither bytes nor producer state; a leader writes
-one batch at a time, a follower as many as it was sent, each with the offsets and the epoch it came with.
+one batch at a time, a follower as many as it was sent, each with the offsets and the epoch it came with; the write is
+the last step that may fail for lack of space, and then nothing has happened.
 
 Answers to UnifiedLog.append, after its validation.
 """
@@ -21,8 +22,11 @@ from odradek.storage.segment import MAX_RELATIVE_OFFSET, AppendedBatch
 from odradek.storage.validator import check_replicated_offsets
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from odradek.protocol.records.batch import AnyBatch
     from odradek.storage.producer_state import BatchMetadata
+    from odradek.storage.transaction_index import AbortedTxn
     from odradek.storage.unified_log import UnifiedLog
     from odradek.storage.validator import ValidatedBatch
 
@@ -38,11 +42,10 @@ def append_validated(
     """Write one batch that has been given its offsets, unless it was written before."""
     local = log.local_log
     batch, parts, size, first_offset, last_offset, max_timestamp, log_append_time = validated
-    if leader_epoch != log.leader_epochs.latest_epoch:
-        log.leader_epochs.assign(leader_epoch, first_offset)
     _check_segment_size(log, size)
     segment = log.maybe_roll(size, first_offset, last_offset, max_timestamp, now_ms)
     info = completed = None
+    aborted: Sequence[AbortedTxn] = ()
     if batch.producer_id >= 0:
         if origin is AppendOrigin.CLIENT and (duplicate := log.checks.find_duplicate(batch)) is not None:
             return _answer_duplicate(log, duplicate)
@@ -54,10 +57,14 @@ def append_validated(
             origin=origin,
             verification_guard=verification_guard,
         )
-    segment.append(parts, last_offset, max_timestamp, last_offset)
+        if completed is not None and completed.is_aborted:
+            aborted = log.producers.aborted_by([info], [completed])
+    segment.append(parts, last_offset, max_timestamp, last_offset, aborted)
+    if leader_epoch != log.leader_epochs.latest_epoch:
+        log.leader_epochs.assign(leader_epoch, first_offset)
     local.log_end_offset = last_offset + 1
     if info is not None:
-        log.checks.apply([info], [] if completed is None else [completed], segment)
+        log.checks.apply([info], [] if completed is None else [completed])
     log.producers.map_end_offset = last_offset + 1
     log.watermarks.update_first_unstable()
     config = local.config
@@ -83,11 +90,6 @@ def append_replicated(log: UnifiedLog, found: list[AnyBatch], now_ms: int) -> Lo
     """Write what a leader sent as it is; several batches are one write, and each is indexed by itself."""
     local = log.local_log
     check_replicated_offsets(found, local.log_end_offset, local.topic_partition, log.log_start_offset)
-    for batch in found:
-        if batch.magic < MAGIC_V2:
-            log.leader_epochs.clear()
-        elif batch.partition_leader_epoch != log.leader_epochs.latest_epoch:
-            log.leader_epochs.assign(batch.partition_leader_epoch, batch.base_offset)
     entries = [
         AppendedBatch(batch.last_offset, batch.max_timestamp, batch.last_offset, len(batch.buffer)) for batch in found
     ]
@@ -99,9 +101,15 @@ def append_replicated(log: UnifiedLog, found: list[AnyBatch], now_ms: int) -> Lo
     roll_offset = found[0].base_offset if has_first_offset else last.last_offset - MAX_RELATIVE_OFFSET
     segment = log.maybe_roll(size, roll_offset, last.last_offset, largest.max_timestamp, now_ms)
     infos, completed = log.checks.check_replicated(found, segment)
-    segment.append_batches([batch.buffer for batch in found], entries)
+    aborted = log.producers.aborted_by(infos, completed) if completed else ()
+    segment.append_batches([batch.buffer for batch in found], entries, aborted)
+    for batch in found:
+        if batch.magic < MAGIC_V2:
+            log.leader_epochs.clear()
+        elif batch.partition_leader_epoch != log.leader_epochs.latest_epoch:
+            log.leader_epochs.assign(batch.partition_leader_epoch, batch.base_offset)
     local.log_end_offset = last.last_offset + 1
-    log.checks.apply(infos, completed, segment)
+    log.checks.apply(infos, completed)
     log.producers.map_end_offset = local.log_end_offset
     log.watermarks.update_first_unstable()
     flush_required = log.unflushed_messages >= local.config.flush_messages

@@ -4,7 +4,8 @@ The lock is the record lock a JVM takes on `.lock`, so that the two exclude each
 process and fall when *any* descriptor of the file is closed: the file is therefore opened once, and a registry in this
 process refuses a second broker on the same directory.
 
-A failed directory stays failed until the next start: every log in it answers KAFKA_STORAGE_ERROR.
+A failed directory stays failed until the next start: every log in it answers KAFKA_STORAGE_ERROR, and nothing more is
+written to it. A full one (`space`) is online, and writable again when there is room.
 
 Answers to the lock and offline handling of LogManager, LogDirFailureChannel, BrokerMetadataCheckpoint and
 CleanShutdownFileHandler.
@@ -18,6 +19,7 @@ import logging
 import os
 from typing import TYPE_CHECKING, Final
 
+from odradek.storage.disk_space import DiskSpace
 from odradek.storage.sync_queue import SyncQueue
 
 if TYPE_CHECKING:
@@ -43,15 +45,19 @@ class LogDirError(Exception):
 class LogDir:
     """A log directory. Synchronous and cheap until `open`."""
 
-    __slots__ = ("_environment", "_identity", "_lock_fd", "failure", "on_failure", "path", "sync_queue")
+    __slots__ = ("_environment", "_identity", "_lock_fd", "failure", "on_failure", "path", "space", "sync_queue")
 
     def __init__(self, path: str, environment: Environment) -> None:
         self.path = os.path.abspath(path)
         self.failure: OSError | None = None
         self.on_failure: Callable[[LogDir], None] | None = None
         self._environment = environment
+        self.space = DiskSpace(self.path, environment.fs, environment.clock)
         self.sync_queue = SyncQueue(
-            environment.fs, environment.io_pool, lambda error: self.fail("Error while writing small files", error)
+            environment.fs,
+            environment.io_pool,
+            on_failure=lambda error: self.fail("Error while writing small files", error),
+            on_full=self.space.ran_out,
         )
         self._lock_fd = -1
         self._identity = (0, 0)
@@ -72,19 +78,25 @@ class LogDir:
             return
         self.failure = error
         logger.error("%s; stopping serving logs in dir %s: %s", message, self.path, error)
+        self.sync_queue.fail(error)
         if self.on_failure is not None:
             self.on_failure(self)
+
+    def look_for_room(self) -> None:
+        """To be called now and then: a disk fills up, and is emptied, by others as well."""
+        self.space.look()
+        self.sync_queue.retry()
 
     # -- the lock ----------------------------------------------------------------------------------
 
     def create(self) -> None:
-        """Make the directory if it is missing, and see that it can be written to."""
+        """Make the directory if it is missing, and see that it can be written to. Raises OSError."""
         try:
             self._environment.fs.make_dir(self.path)
         except FileExistsError as error:
-            raise LogDirError(f"{self.path} is not a directory") from error
+            raise NotADirectoryError(errno.ENOTDIR, "not a directory", self.path) from error
         if not os.access(self.path, os.R_OK | os.W_OK | os.X_OK):
-            raise LogDirError(f"{self.path} cannot be read and written")
+            raise PermissionError(errno.EACCES, "cannot be read and written", self.path)
 
     def lock(self) -> None:
         """Take the directory for this broker, or raise LogDirError."""
@@ -128,6 +140,8 @@ class LogDir:
         if not os.path.exists(path):
             return False
         self._environment.fs.unlink(path)
+        # A loss of power must not bring it back once logs are written to.
+        self._environment.fs.sync_dir(self.path)
         return True
 
     def mark_clean_shutdown(self) -> None:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage import log_checkpoints, log_files
 from odradek.storage.config import LogConfig
+from odradek.storage.disk_space import LogDirFullError, is_no_space
 from odradek.storage.log_dir import LogDir, LogDirError
 from odradek.storage.log_loading import open_log, stored_logs, take_last_stop
 from odradek.storage.log_sweeps import LogManagerSettings, LogSweeps, delete_old_segments_of
@@ -235,9 +236,14 @@ class LogManager:
             )
         log_dir = self._dir_for(topic_partition)
         path = log_dir.file(log_files.log_dir_name(topic_partition))
+        is_there = os.path.exists(path)
         try:
             log = self._open_log(path, topic_partition, log_dir, topic_id=topic_id)
         except OSError as error:
+            if is_no_space(error) and not is_there:
+                self.environment.fs.remove_tree(path)
+                log_dir.space.ran_out(error)
+                raise LogDirFullError(log_dir.path) from error
             message = f"Error while creating log for {topic_partition} in dir {log_dir.path}"
             log_dir.fail(message, error)
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message) from error
@@ -248,7 +254,7 @@ class LogManager:
         return log
 
     def _dir_for(self, topic_partition: TopicPartition) -> LogDir:
-        """The directory asked for, else the one with the fewest logs."""
+        """The directory asked for, else the one with the fewest logs that has room."""
         live = self.live_log_dirs
         if not live:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"No log directory is online for {topic_partition}")
@@ -256,6 +262,7 @@ class LogManager:
         for log_dir in live:
             if log_dir.path == preferred:
                 return log_dir
+        live = [log_dir for log_dir in live if not log_dir.space.is_full] or live
         if len(live) == 1:
             return live[0]
         counts = dict.fromkeys((log_dir.path for log_dir in live), 0)
@@ -365,7 +372,11 @@ class LogManager:
     # -- recurring work -------------------------------------------------------------------------------------------
 
     def start_background_tasks(self) -> None:
-        self.sweeps.start(self.checkpoint_recovery_points, self.checkpoint_log_start_offsets)
+        self.sweeps.start(self.checkpoint_recovery_points, self.checkpoint_log_start_offsets, self._look_for_room)
+
+    def _look_for_room(self) -> None:
+        for log_dir in self.live_log_dirs:
+            log_dir.look_for_room()
 
     def delete_old_segments(self) -> int:
         """Apply retention to every log at once; answers how many segments went."""
@@ -374,14 +385,18 @@ class LogManager:
     # -- failure and shutdown ---------------------------------------------------------------------------------------
 
     def _on_dir_failure(self, log_dir: LogDir) -> None:
-        """Forget the logs of a failed directory; what is in it is looked at again at the next start."""
-        offline: list[TopicPartition] = []
+        """Forget the logs of a failed directory; what is in it is looked at again at the next start.
+
+        A partition that was only being moved there goes on where it is.
+        """
+        offline = [topic_partition for topic_partition, log in self._logs.items() if log.log_dir is log_dir]
+        doomed = self.logs_in(log_dir)
         for logs in (self._logs, self._future_logs):
-            for topic_partition, log in list(logs.items()):
-                if log.log_dir is log_dir:
-                    del logs[topic_partition]
-                    log.discard()
-                    offline.append(topic_partition)
+            for topic_partition in [tp for tp, log in logs.items() if log.log_dir is log_dir]:
+                del logs[topic_partition]
+        for log in doomed:
+            log.discard()
+        log_dir.unlock()
         if self.on_log_dir_failure is not None:
             self.on_log_dir_failure(log_dir, offline)
 

@@ -6,6 +6,7 @@
     log.flush.scheduler.interval.ms                flushes logs whose flush.ms has passed
     log.retention.check.interval.ms                applies retention
     producer.id.expiration.check.interval.ms       forgets idle producers
+    LOOK_EVERY_MS                                  looks how much room the disks have
 
 A sweep visits a few logs, lets the loop go on, and visits the next: ten thousand at once would hold everything up.
 
@@ -22,6 +23,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from odradek.protocol.errors import KafkaError
+from odradek.storage.disk_space import LOOK_EVERY_MS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,7 +65,10 @@ class LogSweeps:
         self.logs_at_once = _LOGS_AT_ONCE
 
     def start(
-        self, checkpoint_recovery_points: Callable[[], object], checkpoint_log_start_offsets: Callable[[], object]
+        self,
+        checkpoint_recovery_points: Callable[[], object],
+        checkpoint_log_start_offsets: Callable[[], object],
+        look_for_room: Callable[[], object],
     ) -> None:
         settings = self._settings
         self._every(settings.retention_check_ms, lambda: self._sweep(delete_old_segments_of))
@@ -72,11 +77,12 @@ class LogSweeps:
         self._every(settings.producer_id_expiration_check_ms, lambda: self._sweep(self._remove_expired_producers_of))
         if settings.flush_check_ms < _NEVER_MS:
             self._every(settings.flush_check_ms, lambda: self._sweep(self._flush_if_due))
+        self._every(LOOK_EVERY_MS, look_for_room, initial_delay_ms=LOOK_EVERY_MS)
 
     def stop(self) -> None:
         self._stopped = True
 
-    def _every(self, interval_ms: int, work: Callable[[], object]) -> None:
+    def _every(self, interval_ms: int, work: Callable[[], object], *, initial_delay_ms: int | None = None) -> None:
         timer = self._environment.timer
 
         def run() -> None:
@@ -85,7 +91,7 @@ class LogSweeps:
             work()
             timer.schedule(interval_ms, run)
 
-        timer.schedule(self._settings.initial_task_delay_ms, run)
+        timer.schedule(self._settings.initial_task_delay_ms if initial_delay_ms is None else initial_delay_ms, run)
 
     def _sweep(self, work: Callable[[UnifiedLog], object]) -> None:
         """Visit every log there is now, `logs_at_once` at a time."""

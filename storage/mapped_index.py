@@ -107,6 +107,13 @@ class MappedIndex:
         """Forget every entry, to be filled anew."""
         self._cut(0)
 
+    def make_room(self, entries: int = 1) -> None:
+        """Have page and map ready for the next entries, so that adding them cannot run out of space."""
+        needed = (self.entries + entries) * self._entry.size
+        if needed > self._allocated:
+            self._grow(needed)
+        self._mapping()
+
     def trim(self) -> None:
         """Cut the file to its entries: the form in which others may read it."""
         if self._entries < 0:
@@ -216,6 +223,10 @@ class MappedIndex:
         fd = self._open(create=True)
         try:
             self._fs.allocate(fd, self._allocated, target - self._allocated)
+        except OSError:
+            # Part of it may have been allocated; a reader would take the zeros for entries.
+            self._fs.truncate(fd, self._allocated)
+            raise
         finally:
             os.close(fd)
         self._allocated = target

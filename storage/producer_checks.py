@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage.append_info import AppendOrigin
 from odradek.storage.offsets import LogOffsetMetadata
-from odradek.storage.producer_recovery import apply_batch, complete_transaction
+from odradek.storage.producer_recovery import apply_batch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,16 +87,14 @@ class ProducerChecks:
             position += len(batch.buffer)
         return list(infos.values()), completed
 
-    def apply(
-        self, infos: Sequence[ProducerAppendInfo], completed: Sequence[CompletedTxn], segment: LogSegment
-    ) -> None:
+    def apply(self, infos: Sequence[ProducerAppendInfo], completed: Sequence[CompletedTxn]) -> None:
         """Take over what the written batches change."""
         for info in infos:
             self._producers.update(info)
             if info.is_transactional:
                 self._producers.clear_verification_state(info.producer_id)
         for txn in completed:
-            complete_transaction(self._producers, segment, txn)
+            self._producers.complete_txn(txn)
 
     def has_ongoing_transaction(self, producer_id: int) -> bool:
         entry = self._producers.last_entry(producer_id)

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Final
 
 from odradek.protocol.records.checksum import crc32c
 from odradek.storage import log_files
+from odradek.storage.disk_space import is_no_space
 from odradek.storage.offsets import LogOffsetMetadata
 from odradek.storage.producer_state import (
     NO_PRODUCER_ID,
@@ -34,6 +35,7 @@ from odradek.storage.producer_state import (
     TxnMetadata,
     VerificationState,
 )
+from odradek.storage.transaction_index import AbortedTxn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -92,6 +94,12 @@ def decode_snapshot(content: bytes) -> list[ProducerStateEntry]:
         batch = BatchMetadata(seq, offset, delta, timestamp) if offset >= 0 else None
         entries.append(ProducerStateEntry(pid, epoch, coordinator_epoch, timestamp, max(txn, -1), batch))
     return entries
+
+
+def _last_stable_offset(ongoing: Mapping[int, int], completed: CompletedTxn) -> int:
+    """`ongoing`: the producers of open transactions by their first offsets."""
+    others = [first for first, producer_id in ongoing.items() if producer_id != completed.producer_id]
+    return min(others, default=completed.last_offset + 1)
 
 
 class ProducerStateManager:
@@ -185,8 +193,20 @@ class ProducerStateManager:
 
     def last_stable_offset(self, completed: CompletedTxn) -> int:
         """The last stable offset once this transaction is complete: what its index entry records."""
-        others = [first for first, txn in self._ongoing.items() if txn.producer_id != completed.producer_id]
-        return min(others, default=completed.last_offset + 1)
+        return _last_stable_offset({first: txn.producer_id for first, txn in self._ongoing.items()}, completed)
+
+    def aborted_by(self, infos: Iterable[ProducerAppendInfo], completed: Iterable[CompletedTxn]) -> list[AbortedTxn]:
+        """The index entries of what an append aborts, which are written before its changes are taken over."""
+        ongoing = {first: txn.producer_id for first, txn in self._ongoing.items()}
+        for info in infos:
+            ongoing |= {txn.first_offset.message_offset: txn.producer_id for txn in info.started_transactions}
+        aborted = []
+        for txn in completed:
+            if txn.is_aborted:
+                stable = _last_stable_offset(ongoing, txn)
+                aborted.append(AbortedTxn(txn.producer_id, txn.first_offset, txn.last_offset, stable))
+            ongoing.pop(txn.first_offset, None)
+        return aborted
 
     def complete_txn(self, completed: CompletedTxn) -> None:
         txn = self._ongoing.pop(completed.first_offset, None)
@@ -255,12 +275,25 @@ class ProducerStateManager:
     def latest_snapshot_offset(self) -> int | None:
         return self._snapshots[-1] if self._snapshots else None
 
-    def take_snapshot(self, *, sync: bool = False) -> str | None:
-        """Write a snapshot at the end offset if there is none yet; the path written."""
+    def take_snapshot(self, *, sync: bool = False, is_required: bool = False) -> str | None:
+        """Write a snapshot at the end offset if there is none yet; the path written.
+
+        It saves a replay and is no more than that: on a full disk the log goes on without it, unless `is_required`, as
+        it is for a clean stop (a log without any snapshot is taken for one without producers).
+        """
         if self.map_end_offset <= self.last_snapshot_offset:
             return None
         path = self._snapshot_path(self.map_end_offset)
-        self._fs.write_file(path, encode_snapshot(self.producers.values()), sync=sync)
+        try:
+            self._fs.write_file(path, encode_snapshot(self.producers.values()), sync=sync)
+        except OSError as error:
+            if not is_no_space(error):
+                raise
+            self._fs.unlink(path)
+            if is_required:
+                raise
+            logger.warning("No producer snapshot at %d of %s: %s", self.map_end_offset, self.partition, error)
+            return None
         if self.map_end_offset not in self._snapshots:
             insort(self._snapshots, self.map_end_offset)
         self.last_snapshot_offset = self.map_end_offset

@@ -5,7 +5,8 @@ one, before its own size is counted, so the first batch never gets one. The time
 far with the last offset of the batch that holds it.
 
 Invariants: offsets in the file increase; every offset fits into 31 bits above the base offset; an index never names a
-position at which no batch starts. Only the last segment of a log is appended to.
+position at which no batch starts. Only the last segment of a log is appended to. An append that finds no space leaves
+the files and the segment as they were: room in the indexes is made before the write, and the write is cut off again.
 
 Answers to LogSegment and RollParams.
 """
@@ -13,10 +14,11 @@ Answers to LogSegment and RollParams.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage import log_files
+from odradek.storage.disk_space import DiskFullError, is_no_space
 from odradek.storage.fetch_data import EMPTY_RECORDS, FetchDataInfo
 from odradek.storage.file_records import FileRecords
 from odradek.storage.offset_index import OffsetIndex
@@ -122,8 +124,12 @@ class LogSegment:
         )
         txn_index = TransactionIndex(stem + log_files.TXN_INDEX_FILE_SUFFIX + suffix, base_offset, fs, open_files)
         if create:
-            offset_index.create()
-            time_index.create()
+            try:
+                offset_index.create()
+                time_index.create()
+            except OSError:
+                records.close()
+                raise
         return cls(
             base_offset,
             records,
@@ -145,26 +151,66 @@ class LogSegment:
     # -- appending ---------------------------------------------------------------------------------
 
     def append(
-        self, parts: Sequence[Bytes], last_offset: int, max_timestamp: int, offset_of_max_timestamp: int
+        self,
+        parts: Sequence[Bytes],
+        last_offset: int,
+        max_timestamp: int,
+        offset_of_max_timestamp: int,
+        aborted: Sequence[AbortedTxn] = (),
     ) -> None:
-        """Add one batch."""
+        """Add one batch, and the transactions it aborts. Raises: DiskFullError, after which nothing has happened."""
         self._ensure_offset_in_range(last_offset)
         position = self.records.size
+        entries = 1 if self._bytes_since_last_index_entry > self.index_interval_bytes else 0
+        size = self._write(parts, entries, aborted)
         if position == 0:
             self._rolling_timestamp = max_timestamp
-        size = self.records.append(parts)
         self._index(position, size, last_offset, max_timestamp, offset_of_max_timestamp)
 
-    def append_batches(self, parts: Sequence[Bytes], batches: Sequence[AppendedBatch]) -> None:
-        """Add several batches with one write; each is indexed by itself, so that the indexes stay exact."""
+    def append_batches(
+        self, parts: Sequence[Bytes], batches: Sequence[AppendedBatch], aborted: Sequence[AbortedTxn] = ()
+    ) -> None:
+        """Add several batches with one write; each is indexed by itself, so that the indexes stay exact.
+
+        Raises: DiskFullError, after which nothing has happened.
+        """
         self._ensure_offset_in_range(batches[-1].last_offset)
         position = self.records.size
+        self._write(parts, self._entries_due(batches), aborted)
         if position == 0:
             self._rolling_timestamp = max(batch.max_timestamp for batch in batches)
-        self.records.append(parts)
         for batch in batches:
             self._index(position, batch.size, batch.last_offset, batch.max_timestamp, batch.offset_of_max_timestamp)
             position += batch.size
+
+    def _write(self, parts: Sequence[Bytes], index_entries: int, aborted: Sequence[AbortedTxn]) -> int:
+        """Everything of an append that may find no space: after this, the indexes are filled without a failure."""
+        position = self.records.size
+        try:
+            if index_entries:
+                self.offset_index.make_room(index_entries)
+                self.time_index.make_room(index_entries)
+            size = self.records.append(parts)
+            if aborted:
+                self.txn_index.append(*aborted)
+        except OSError as error:
+            self._undo_write(position, error)
+        return size
+
+    def _undo_write(self, position: int, error: OSError) -> NoReturn:
+        if not is_no_space(error):
+            raise error
+        self.records.cut_back(position)
+        raise DiskFullError(*error.args) from error
+
+    def _entries_due(self, batches: Sequence[AppendedBatch]) -> int:
+        """How many of the batches will get an entry in the indexes."""
+        due, since_last = 0, self._bytes_since_last_index_entry
+        for batch in batches:
+            if since_last > self.index_interval_bytes:
+                due, since_last = due + 1, 0
+            since_last += batch.size
+        return due
 
     def _index(
         self, position: int, size: int, last_offset: int, max_timestamp: int, offset_of_max_timestamp: int

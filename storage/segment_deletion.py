@@ -14,6 +14,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from odradek.storage import retention
+from odradek.storage.disk_space import LogDirFullError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,7 +77,13 @@ def _delete(log: UnifiedLog, deletable: list[LogSegment], reason: str) -> int:
     bases = [segment.base_offset for segment in deletable]
     logger.info("Deleting segments %s of %s because %s", bases, log.topic_partition, reason)
     if len(deletable) == len(log.segments):
-        log.roll()
+        try:
+            log.roll()
+        except LogDirFullError:
+            # The others make room for it, and the last one goes the next time.
+            del deletable[-1], bases[-1]
+            if not deletable:
+                return 0
     following = log.segments.higher(bases[-1])
     if following is not None:
         log.maybe_increment_log_start_offset(following.base_offset, "segment deletion")

@@ -7,7 +7,8 @@ truncation) asks `when_durable`; appends do not ask. A file queued twice is writ
 Invariants: at most one batch is under way; callbacks run in the order of their registration, each exactly once, after
 everything queued before it has been stored or with the error that kept it from being; a failed batch is not retried,
 because after a failed fsync the kernel calls the lost pages clean ("Can applications recover from fsync failures?",
-ATC '20): the directory goes offline.
+ATC '20): the directory goes offline. Only a file for whose temporary there was no space is kept, since nothing has
+happened to it yet: whoever waits for it is told, and it is written with the next change or `retry`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import os
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING
+
+from odradek.storage.disk_space import is_no_space
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +38,9 @@ class Batch:
     dirs: dict[str, None] = field(default_factory=dict)
     fds: list[int] = field(default_factory=list)
     is_stored: bool = False
+    kept: dict[str, Content] = field(default_factory=dict)
+    """Files for which there was no space."""
+    no_space: OSError | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -51,12 +57,29 @@ class Batch:
 class SyncQueue:
     """The queue of one log directory."""
 
-    __slots__ = ("_failure", "_fs", "_gathering", "_in_flight", "_io_pool", "_lock", "_on_failure", "_waiting")
+    __slots__ = (
+        "_failure",
+        "_fs",
+        "_gathering",
+        "_in_flight",
+        "_io_pool",
+        "_lock",
+        "_on_failure",
+        "_on_full",
+        "_waiting",
+    )
 
-    def __init__(self, fs: FileSystem, io_pool: IoPool, on_failure: Callable[[OSError], None]) -> None:
+    def __init__(
+        self,
+        fs: FileSystem,
+        io_pool: IoPool,
+        on_failure: Callable[[OSError], None],
+        on_full: Callable[[OSError], None] = lambda error: None,
+    ) -> None:
         self._fs = fs
         self._io_pool = io_pool
         self._on_failure = on_failure
+        self._on_full = on_full
         self._gathering = Batch()
         self._in_flight: Batch | None = None
         self._lock = Lock()
@@ -84,6 +107,9 @@ class SyncQueue:
 
     def sync_fd(self, fd: int) -> None:
         """Make a file's content and length durable; the queue owns the descriptor from now on and closes it."""
+        if self._failure is not None:
+            os.close(fd)
+            return
         self._gathering.fds.append(fd)
         self._pump()
 
@@ -104,15 +130,32 @@ class SyncQueue:
         self._gathering.dirs.pop(path, None)
         return [os.path.basename(file) for file in dropped]
 
+    def retry(self) -> None:
+        """Write what was kept, as there may be space now."""
+        if not self._gathering.is_empty:
+            self._pump()
+
+    def fail(self, error: OSError) -> None:
+        """The directory has failed: what is queued is dropped, for its state is no longer known to be true."""
+        if self._failure is None:
+            self._failure = error
+        dropped, self._gathering = self._gathering, Batch()
+        for fd in dropped.fds:
+            os.close(fd)
+        self._call_back(self._failure)
+
     def drain(self) -> None:
         """Store what is queued, here and now: for shutdown, when there is no loop to stall.
 
         A batch that waits for its worker is stored here, before the younger one; the worker finds nothing to do.
+        Raises: OSError, also for what is kept because there is no space.
         """
         gathered, self._gathering = self._gathering.settle(), Batch()
         for batch in (self._in_flight, gathered):
             if batch is not None:
                 self._store(batch)
+                if batch.no_space is not None:
+                    raise batch.no_space
         self._call_back(None)
 
     def _pump(self) -> None:
@@ -130,11 +173,15 @@ class SyncQueue:
             if isinstance(result, OSError):
                 self._failure = result
                 self._on_failure(result)
+                self.fail(result)
+            elif batch.no_space is not None:
+                # What was queued meanwhile is younger.
+                self._gathering.files = batch.kept | self._gathering.files
+                self._on_full(batch.no_space)
             for callback in waiting:
-                callback(self._failure)
-            if self._failure is not None:
-                self._call_back(self._failure)
-            self._pump()
+                callback(self._failure or batch.no_space)
+            if batch.no_space is None or self._waiting:
+                self._pump()
 
         self._io_pool.submit(lambda: self._store(batch), done)
 
@@ -159,7 +206,11 @@ def _store(fs: FileSystem, batch: Batch) -> None:
             assert isinstance(content, bytes), "a batch is settled before it is stored"
             directory = os.path.dirname(path)
             try:
-                fs.write_file(path + ".tmp", content, sync=True)
+                no_space = _write(fs, path + ".tmp", content)
+                if no_space is not None:
+                    batch.no_space, batch.kept[path] = no_space, content
+                    continue
+                fs.sync_path(path + ".tmp")
                 fs.rename(path + ".tmp", path)
             except FileNotFoundError:
                 if os.path.isdir(directory):
@@ -173,3 +224,15 @@ def _store(fs: FileSystem, batch: Batch) -> None:
     finally:
         for fd in batch.fds:
             os.close(fd)
+
+
+def _write(fs: FileSystem, path: str, content: bytes) -> OSError | None:
+    """Write a temporary file, leaving none if there is no space: then that is the answer. Not synced."""
+    try:
+        fs.write_file(path, content)
+    except OSError as error:
+        if not is_no_space(error):
+            raise
+        fs.unlink(path)
+        return error
+    return None

@@ -52,17 +52,21 @@ class TransactionIndex:
         self._open_files = open_files
         self._content: bytearray | None = None
 
-    def append(self, aborted: AbortedTxn) -> None:
+    def append(self, *aborted: AbortedTxn) -> None:
+        """Add entries, all of them or, if there is no space, none."""
         content = self._load()
-        if content and (last := self._last(content)).last_offset >= aborted.last_offset:
+        if content and (last := self._last(content)).last_offset >= aborted[0].last_offset:
             raise ValueError(
-                f"The last offset of appended transactions must increase sequentially, but {aborted.last_offset} is "
+                f"The last offset of appended transactions must increase sequentially, but {aborted[0].last_offset} is "
                 f"not greater than current last offset {last.last_offset} of index {self.path}"
             )
-        data = ENTRY.pack(CURRENT_VERSION, *aborted)
+        data = b"".join(ENTRY.pack(CURRENT_VERSION, *txn) for txn in aborted)
         fd = self._open(create=True)
         try:
             self._fs.append(fd, [data], len(content))
+        except OSError:
+            self._fs.truncate(fd, len(content))  # part of an entry would make the index a corrupt one
+            raise
         finally:
             os.close(fd)
         content += data

@@ -4,21 +4,25 @@ An append is one synchronous call: validate and assign offsets here; check the p
 in `log_append`. A read answers a region of a file, bounded by the reader's isolation.
 
 Invariants: an offset is given once; state in memory changes only after the write it describes; after an I/O error the
-whole directory is offline and every call answers KAFKA_STORAGE_ERROR. An fsync never happens here: flushes and small
-files go to the flusher and the directory's sync queue.
+whole directory is offline and every call answers KAFKA_STORAGE_ERROR; an append or roll that finds no space answers the
+same, and the directory stays online. An fsync never happens here: flushes and small files go to the flusher and the
+directory's sync queue.
 
 Answers to UnifiedLog.
 """
 
 from __future__ import annotations
 
+import errno
 import os
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.records.errors import CorruptRecordError
 from odradek.storage import checkpoints, log_files
 from odradek.storage.append_info import AppendOrigin, LogAppendInfo
+from odradek.storage.disk_space import DiskFullError, LogDirFullError
 from odradek.storage.fetch_data import FetchDataInfo, FetchIsolation
 from odradek.storage.flusher import LogFlusher
 from odradek.storage.log_append import append_replicated, append_validated
@@ -36,7 +40,7 @@ from odradek.storage.validator import (
 from odradek.storage.watermarks import Watermarks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from odradek.protocol.topic_partition import TopicPartition
     from odradek.storage.config import LogConfig
@@ -187,6 +191,8 @@ class UnifiedLog:
         """Append what a client or coordinator sent, giving it offsets: all of it, or KafkaError and nothing."""
         if self.log_dir.failure is not None:
             self._raise_offline()
+        if not self.log_dir.space.take(records.nbytes):
+            raise LogDirFullError(self.log_dir.path)
         try:
             found = analyze(records, self._rules, origin)
             if not found:
@@ -203,6 +209,8 @@ class UnifiedLog:
             return append_validated(self, batch, leader_epoch, origin, verification_guard, now_ms)
         except CorruptRecordError as error:
             raise KafkaError(ErrorCode(error.error_code), str(error)) from error
+        except DiskFullError as error:
+            self._refuse(error)
         except OSError as error:
             self._fail("appending records", error)
 
@@ -210,6 +218,8 @@ class UnifiedLog:
         """Append what a leader sent, with the offsets and epochs it gave."""
         if self.log_dir.failure is not None:
             self._raise_offline()
+        if not self.log_dir.space.take(records.nbytes):
+            raise LogDirFullError(self.log_dir.path)
         try:
             found = analyze(records, self._rules, AppendOrigin.REPLICATION)
             if not found:
@@ -217,6 +227,8 @@ class UnifiedLog:
             return append_replicated(self, found, self._clock.time_ms())
         except CorruptRecordError as error:
             raise KafkaError(ErrorCode(error.error_code), str(error)) from error
+        except DiskFullError as error:
+            self._refuse(error)
         except OSError as error:
             self._fail("appending records", error)
 
@@ -249,10 +261,8 @@ class UnifiedLog:
 
     def roll(self) -> LogSegment:
         """Begin a new segment at the log's end."""
-        try:
+        with self._disk("rolling a segment"):
             return self._roll(0)
-        except OSError as error:
-            self._fail("rolling a segment", error)
 
     def _roll(self, expected_offset: int) -> LogSegment:
         segment = self.local_log.roll(expected_offset)
@@ -293,18 +303,20 @@ class UnifiedLog:
 
     def locate(self, offset: int) -> LogOffsetMetadata:
         """The offset with its position: what a delayed fetch counts bytes by."""
-        return self.local_log.locate(offset)
+        with self._disk("reading"):
+            return self.local_log.locate(offset)
+
+    def limit_metadata(self, isolation: FetchIsolation) -> LogOffsetMetadata:
+        """The first offset a reader may not see, with its position."""
+        with self._disk("reading"):
+            return self.watermarks.limit_metadata(isolation)
 
     def fetch_offset_by_timestamp(
         self, timestamp: int, isolation: FetchIsolation = FetchIsolation.LOG_END
     ) -> TimestampAndOffset | None:
         """The answer to ListOffsets: -1 latest, -2 earliest, -3 largest timestamp, -4, -5, or a time; None if none."""
-        try:
+        with self._disk("fetching offset by timestamp"):
             return lookup_by_timestamp(self, timestamp, self.limit_of(isolation))
-        except CorruptRecordError as error:
-            raise KafkaError(ErrorCode(error.error_code), str(error)) from error
-        except OSError as error:
-            self._fail("fetching offset by timestamp", error)
 
     # -- leader epochs -----------------------------------------------------------------------------
 
@@ -340,7 +352,8 @@ class UnifiedLog:
 
     def maybe_increment_log_start_offset(self, offset: int, reason: str) -> bool:
         """Move the log start up; the data below goes with the next retention pass."""
-        return maybe_increment_log_start_offset(self, offset, reason)
+        with self._disk("increasing the log start offset"):
+            return maybe_increment_log_start_offset(self, offset, reason)
 
     def delete_records(self, offset: int) -> int:
         """Answer DeleteRecords: see `log_start.delete_records`."""
@@ -348,24 +361,18 @@ class UnifiedLog:
 
     def delete_old_segments(self) -> int:
         """Apply retention; answers how many segments went."""
-        try:
+        with self._disk("deleting segments"):
             return delete_old_segments(self, self._clock.time_ms())
-        except OSError as error:
-            self._fail("deleting segments", error)
 
     def truncate_to(self, offset: int) -> bool:
         """Let the log end at `offset`; False when it ends there or earlier already."""
-        try:
+        with self._disk("truncating"):
             return truncate_to(self, offset, self._clock.time_ms())
-        except OSError as error:
-            self._fail("truncating", error)
 
     def truncate_fully_and_start_at(self, offset: int, log_start_offset: int | None = None) -> None:
         """Drop all data and begin anew at `offset`."""
-        try:
+        with self._disk("truncating"):
             truncate_fully_and_start_at(self, offset, log_start_offset, self._clock.time_ms())
-        except OSError as error:
-            self._fail("truncating", error)
 
     # -- flushing ----------------------------------------------------------------------------------
 
@@ -399,10 +406,8 @@ class UnifiedLog:
     def rename_dir(self, path: str, *, keep_writing: bool = True) -> None:
         """Rename the log's directory. What was queued for the old name is queued for the new one."""
         dropped = self.log_dir.sync_queue.forget_dir(self.local_log.dir)
-        try:
+        with self._disk("renaming the log directory"):
             self.local_log.rename_dir(path)
-        except OSError as error:
-            self._fail("renaming the log directory", error)
         self.producers.rename_dir(path)
         self.flusher.log_dir = path
         if not keep_writing:
@@ -422,19 +427,37 @@ class UnifiedLog:
         if self._closed:
             return
         self._closed = True
-        try:
-            self.producers.take_snapshot(sync=True)
+        with self._disk("closing"):
+            self.producers.take_snapshot(sync=True, is_required=True)
             self.segments.active.become_inactive()
             self.flusher.flush_now(self.local_log.log_end_offset)
             self.local_log.close()
-        except OSError as error:
-            self._fail("closing", error)
 
     def discard(self) -> None:
         """Let go of everything without writing: the directory failed or is to be deleted."""
         self._closed = True
         self.leader_epochs.on_change = None
         self.local_log.discard()
+        self.flusher.abandon(self.log_dir.failure or OSError(errno.ENOENT, "the log was deleted"))
+
+    @contextmanager
+    def _disk(self, what: str) -> Iterator[None]:
+        """Work with files. What has failed in it is answered; see `_fail` and `_refuse` for what happens else."""
+        if self.log_dir.failure is not None:
+            self._raise_offline()
+        try:
+            yield
+        except CorruptRecordError as error:
+            raise KafkaError(ErrorCode(error.error_code), str(error)) from error
+        except DiskFullError as error:
+            self._refuse(error)
+        except OSError as error:
+            self._fail(what, error)
+
+    def _refuse(self, error: DiskFullError) -> NoReturn:
+        """There was no space, and nothing has happened: the directory is full, and online."""
+        self.log_dir.space.ran_out(error)
+        raise LogDirFullError(self.log_dir.path) from error
 
     def _fail(self, what: str, error: OSError) -> NoReturn:
         """An I/O error takes the whole directory offline."""
