@@ -312,7 +312,7 @@ class Partition:
         self, isolation: FetchIsolation, current_leader_epoch: int, leader_only: bool
     ) -> LogOffsetMetadata:
         """Where a reader has to stop, and its place in a file. Raises what `read` raises about leaders and epochs."""
-        return self.log_for(current_leader_epoch, leader_only).watermarks.limit_metadata(isolation)
+        return self.log_for(current_leader_epoch, leader_only).limit_metadata(isolation)
 
     def fetch_offset_for_timestamp(
         self, timestamp: int, isolation_level: int | None, current_leader_epoch: int, leader_only: bool
@@ -354,7 +354,8 @@ class Partition:
     ) -> list[int]:
         """ListOffsets v0: segment start offsets in descending order; a consumer's are capped by the high watermark."""
         log = self.log_for(-1, leader_only)
-        offsets = legacy_offsets_before(log, timestamp, max_offsets, self._clock.time_ms())
+        with log.disk("fetching offsets"):
+            offsets = legacy_offsets_before(log, timestamp, max_offsets, self._clock.time_ms())
         high_watermark = log.high_watermark
         if is_consumer and any(offset > high_watermark for offset in offsets):
             return [high_watermark, *(offset for offset in offsets if offset <= high_watermark)]

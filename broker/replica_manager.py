@@ -25,6 +25,7 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.append_info import AppendOrigin, RecordValidationError
+from odradek.storage.disk_space import LogDirFullError
 from odradek.storage.fetch_data import EMPTY_RECORDS, FetchDataInfo
 from odradek.timer.purgatory import DelayedOperationPurgatory
 
@@ -142,10 +143,7 @@ class ReplicaManager:
         records: Mapping[TopicPartition, memoryview],
         respond: Callable[[Mapping[TopicPartition, AppendResult]], None],
     ) -> None:
-        """Append to the leaders' logs;
-
-        `respond` is called now, or with acks=-1 once the replicas have it or time is up.
-        """
+        """Append to the leaders' logs; `respond` is called now, or with acks=-1 when all replicas have it or time is up."""
         if required_acks not in VALID_ACKS:
             respond({tp: AppendResult(error=ErrorCode.INVALID_REQUIRED_ACKS) for tp in records})
             return
@@ -191,9 +189,7 @@ class ReplicaManager:
         origin: AppendOrigin,
     ) -> AppendResult:
         if not internal_topics_allowed and topic_partition.topic in INTERNAL_TOPICS:
-            return AppendResult(
-                error=ErrorCode.INVALID_TOPIC_EXCEPTION,
-            )
+            return AppendResult(error=ErrorCode.INVALID_TOPIC_EXCEPTION)
         try:
             info = self.partition(topic_partition).append_as_leader(records, origin, required_acks)
         except RecordValidationError as error:
@@ -383,6 +379,7 @@ class ReplicaManager:
             except KafkaError as error:
                 log.error("LeaderAndIsr for %s failed: %s", topic_partition, error.message)
                 errors[topic_partition] = error.code
+                self._give_up(topic_partition, error)
         on_leadership_change(leaders, followers)
         return errors
 
@@ -431,6 +428,15 @@ class ReplicaManager:
                 hosted.log.assign_topic_id(topic_id)
             return ErrorCode.NONE
         return ErrorCode.STALE_CONTROLLER_EPOCH
+
+    def _give_up(self, topic_partition: TopicPartition, error: KafkaError) -> None:
+        """A partition that has got no log: offline if it may have one in a failed directory, else not hosted."""
+        hosted = self.hosted(topic_partition)
+        if hosted is not None and hosted.log is None:
+            if isinstance(error, LogDirFullError):
+                del self._partitions[topic_partition]
+            elif error.code == ErrorCode.KAFKA_STORAGE_ERROR:
+                self.handle_log_dir_failure([topic_partition])
 
     def stop_replicas(
         self,

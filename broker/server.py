@@ -202,19 +202,29 @@ class KafkaServer:
     def _new_cluster_id(self) -> str:
         """A directory that was formatted before keeps its cluster; else a fresh id."""
         for log_dir in self._log_manager.live_log_dirs:
-            stored = (log_dir.read_meta_properties() or {}).get("cluster.id")
+            try:
+                stored = (log_dir.read_meta_properties() or {}).get("cluster.id")
+            except OSError as error:
+                log_dir.fail("Error while reading meta.properties", error)
+                continue
             if stored:
                 return stored
         return uuid_to_text(_random_id())
 
     def _format_log_dirs(self) -> None:
         for log_dir in self._log_manager.live_log_dirs:
-            found = log_dir.read_meta_properties()
-            check_meta_properties(found, path=log_dir.path, broker_id=self.broker_id, cluster_id=self.cluster_id)
-            properties = {"version": "0", "broker.id": str(self.broker_id), "cluster.id": self.cluster_id}
-            if found and "directory.id" in found:
-                properties["directory.id"] = found["directory.id"]
-            log_dir.write_meta_properties(properties)
+            try:
+                self._format(log_dir)
+            except OSError as error:
+                log_dir.fail("Error while formatting the log directory", error)
+
+    def _format(self, log_dir: LogDir) -> None:
+        found = log_dir.read_meta_properties()
+        check_meta_properties(found, path=log_dir.path, broker_id=self.broker_id, cluster_id=self.cluster_id)
+        properties = {"version": "0", "broker.id": str(self.broker_id), "cluster.id": self.cluster_id}
+        if found and "directory.id" in found:
+            properties["directory.id"] = found["directory.id"]
+        log_dir.write_meta_properties(properties)
 
     def _make_services(self, client: MetadataClient, own_broker: OwnBroker) -> Services:
         config = self.config
@@ -352,6 +362,10 @@ class KafkaServer:
             self._services.replica_manager.handle_log_dir_failure(partitions)
         if not self._log_manager.live_log_dirs:
             self._fail(log_dir.failure or OSError(f"log directory {log_dir.path} failed"))
+        elif self._services is not None:
+            # The controller asks for every replica here how it is, and elects leaders elsewhere.
+            client = self._services.controller.client
+            self._in_background(client.propagate_log_dir_event(self.broker_id))
 
     def _fail(self, error: BaseException) -> None:
         if not self.failed.done():

@@ -8,8 +8,10 @@ setting a watch and reading the value it guards are one step.
 `EmbeddedTree` is one client of a database, with its session. A broker has one; a simulated cluster opens one per
 broker over the same database, and they see each other's ephemeral nodes come and go as they would in ZooKeeper.
 
-When SQLite fails (disk full, I/O error) the database is dead: every waiting and later batch ends with ConnectionLoss,
-and `on_failure` is called once, on the loop, so that the broker can stop cleanly.
+A full disk refuses writes with StorageFull, as if they had never been asked for: nothing of the transaction stays, and
+the watches it took are set again. When SQLite fails in any other way (I/O error) the database is dead: every waiting
+and later batch ends with ConnectionLoss, and `on_failure` is called once, on the loop, so that the broker can stop
+cleanly.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from odradek.controller.metadata_tree import (
     Operation,
     SessionExpired,
     SessionListener,
+    StorageFull,
     TreeError,
     Watcher,
     WatchEvent,
@@ -51,6 +54,7 @@ logger = logging.getLogger("odradek.controller")
 ResultT = TypeVar("ResultT")
 
 _Delivery = tuple["EmbeddedTree", Watcher, WatchEvent]
+_Watches = dict[str, dict[tuple["EmbeddedTree", Watcher], None]]
 _Settlement = tuple["asyncio.Future[object]", object]
 
 
@@ -69,8 +73,10 @@ class _WatchTable:
     """One-shot watches by path. Used by the database's thread only."""
 
     def __init__(self) -> None:
-        self._data: dict[str, dict[tuple[EmbeddedTree, Watcher], None]] = {}
-        self._children: dict[str, dict[tuple[EmbeddedTree, Watcher], None]] = {}
+        self._data: _Watches = {}
+        self._children: _Watches = {}
+        self._fired: list[tuple[_Watches, str, dict[tuple[EmbeddedTree, Watcher], None]]] = []
+        """What the transaction at hand has taken, and from which table."""
 
     def watch(self, tree: EmbeddedTree, operation: Operation[object], error: TreeError | None) -> None:
         match operation:
@@ -87,10 +93,25 @@ class _WatchTable:
         """Take the watches that a change sets off."""
         triggered: dict[tuple[EmbeddedTree, Watcher], None] = {}
         if event.type is not WatchEventType.CHILDREN:
-            triggered |= self._data.pop(event.path, {})
+            triggered |= self._take(self._data, event.path)
         if event.type in (WatchEventType.CHILDREN, WatchEventType.DELETED):
-            triggered |= self._children.pop(event.path, {})
+            triggered |= self._take(self._children, event.path)
         return [(tree, watcher, event) for tree, watcher in triggered]
+
+    def _take(self, table: _Watches, path: str) -> dict[tuple[EmbeddedTree, Watcher], None]:
+        taken = table.pop(path, {})
+        if taken:
+            self._fired.append((table, path, taken))
+        return taken
+
+    def commit(self) -> None:
+        self._fired.clear()
+
+    def rollback(self) -> None:
+        """What would have set them off has not happened."""
+        for table, path, taken in self._fired:
+            table.setdefault(path, {}).update(taken)
+        self._fired.clear()
 
     def forget(self, tree: EmbeddedTree) -> None:
         for table in (self._data, self._children):
@@ -191,10 +212,46 @@ class TreeDatabase:
         return batches
 
     def _commit(self, store: TreeStore, batches: list[_Batch]) -> tuple[list[_Delivery], list[_Settlement]]:
+        """All batches in one transaction; if there is no space for that, one by one, so that reads are answered."""
+        done = self._try_to_commit(store, batches)
+        if done is not None:
+            return done
         deliveries: list[_Delivery] = []
-        store.begin()
-        settlements = [(batch.future, self._apply(store, batch, deliveries)) for batch in batches]
-        store.commit()
+        settlements: list[_Settlement] = []
+        for batch in batches:
+            alone = self._try_to_commit(store, [batch])
+            if alone is not None:
+                deliveries += alone[0]
+                settlements += alone[1]
+            elif batch.ends_session:
+                # The session is over all the same: what it owned is deleted when the file is opened next.
+                self._sessions.pop(batch.tree, None)
+                settlements.append((batch.future, None))
+            else:
+                settlements.append((batch.future, StorageFull("", "there is no space for the metadata tree")))
+        return deliveries, settlements
+
+    def _try_to_commit(
+        self, store: TreeStore, batches: list[_Batch]
+    ) -> tuple[list[_Delivery], list[_Settlement]] | None:
+        """None when there is no space, after which nothing has happened."""
+        import sqlite3
+
+        sessions = dict(self._sessions)
+        deliveries: list[_Delivery] = []
+        try:
+            store.begin()
+            settlements = [(batch.future, self._apply(store, batch, deliveries)) for batch in batches]
+            store.commit()
+        except sqlite3.OperationalError as error:
+            if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_FULL:
+                raise
+            logger.error("No space to write the metadata tree %s", self._path)
+            store.rollback()
+            self._watches.rollback()
+            self._sessions = sessions
+            return None
+        self._watches.commit()
         return deliveries, settlements
 
     def _apply(self, store: TreeStore, batch: _Batch, deliveries: list[_Delivery]) -> object:

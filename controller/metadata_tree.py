@@ -73,6 +73,10 @@ class ConnectionLoss(TreeError):
     """The store cannot be reached; whether the operation was carried out is not known."""
 
 
+class StorageFull(TreeError):
+    """The store has no room for the write, which was not carried out. Reads go on, and writes when there is room."""
+
+
 class MultiFailed(TreeError):
     """A `Multi` was not applied. `index` is the operation that failed and `cause` what it failed with."""
 

@@ -172,6 +172,14 @@ class TreeStore:
             self._stored_zxid = self._zxid
         self._connection.execute("COMMIT")
 
+    def rollback(self) -> None:
+        """Undo what was done since `begin`, in memory too. SQLite may have begun with it on its own."""
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+        self._zxid = self._stored_zxid = self._counter("zxid")
+        self._sessions = self._counter("session")
+        self.changes.clear()
+
     def close(self) -> None:
         self._connection.close()
 

@@ -18,7 +18,7 @@ import logging
 import os
 from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage import log_checkpoints, log_files
@@ -240,18 +240,26 @@ class LogManager:
         try:
             log = self._open_log(path, topic_partition, log_dir, topic_id=topic_id)
         except OSError as error:
-            if is_no_space(error) and not is_there:
-                self.environment.fs.remove_tree(path)
-                log_dir.space.ran_out(error)
-                raise LogDirFullError(log_dir.path) from error
-            message = f"Error while creating log for {topic_partition} in dir {log_dir.path}"
-            log_dir.fail(message, error)
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message) from error
+            self._refuse_to_create(path, log_dir, error, is_there=is_there)
         self._register(log, is_future=False)
         self._preferred_dirs.pop(topic_partition, None)
         log_dir.sync_queue.sync_dir(path)
         log_dir.sync_queue.sync_dir(log_dir.path)
         return log
+
+    def _refuse_to_create(self, path: str, log_dir: LogDir, error: OSError, *, is_there: bool) -> NoReturn:
+        """There was no space, which leaves nothing behind; or the directory has failed."""
+        if is_no_space(error) and not is_there:
+            try:
+                self.environment.fs.remove_tree(path)
+            except OSError as second:
+                error = second
+            else:
+                log_dir.space.ran_out(error)
+                raise LogDirFullError(log_dir.path) from error
+        message = f"Error while creating the log {path}"
+        log_dir.fail(message, error)
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message) from error
 
     def _dir_for(self, topic_partition: TopicPartition) -> LogDir:
         """The directory asked for, else the one with the fewest logs that has room."""

@@ -261,7 +261,7 @@ class UnifiedLog:
 
     def roll(self) -> LogSegment:
         """Begin a new segment at the log's end."""
-        with self._disk("rolling a segment"):
+        with self.disk("rolling a segment"):
             return self._roll(0)
 
     def _roll(self, expected_offset: int) -> LogSegment:
@@ -303,19 +303,19 @@ class UnifiedLog:
 
     def locate(self, offset: int) -> LogOffsetMetadata:
         """The offset with its position: what a delayed fetch counts bytes by."""
-        with self._disk("reading"):
+        with self.disk("reading"):
             return self.local_log.locate(offset)
 
     def limit_metadata(self, isolation: FetchIsolation) -> LogOffsetMetadata:
         """The first offset a reader may not see, with its position."""
-        with self._disk("reading"):
+        with self.disk("reading"):
             return self.watermarks.limit_metadata(isolation)
 
     def fetch_offset_by_timestamp(
         self, timestamp: int, isolation: FetchIsolation = FetchIsolation.LOG_END
     ) -> TimestampAndOffset | None:
         """The answer to ListOffsets: -1 latest, -2 earliest, -3 largest timestamp, -4, -5, or a time; None if none."""
-        with self._disk("fetching offset by timestamp"):
+        with self.disk("fetching offset by timestamp"):
             return lookup_by_timestamp(self, timestamp, self.limit_of(isolation))
 
     # -- leader epochs -----------------------------------------------------------------------------
@@ -352,7 +352,7 @@ class UnifiedLog:
 
     def maybe_increment_log_start_offset(self, offset: int, reason: str) -> bool:
         """Move the log start up; the data below goes with the next retention pass."""
-        with self._disk("increasing the log start offset"):
+        with self.disk("increasing the log start offset"):
             return maybe_increment_log_start_offset(self, offset, reason)
 
     def delete_records(self, offset: int) -> int:
@@ -361,17 +361,17 @@ class UnifiedLog:
 
     def delete_old_segments(self) -> int:
         """Apply retention; answers how many segments went."""
-        with self._disk("deleting segments"):
+        with self.disk("deleting segments"):
             return delete_old_segments(self, self._clock.time_ms())
 
     def truncate_to(self, offset: int) -> bool:
         """Let the log end at `offset`; False when it ends there or earlier already."""
-        with self._disk("truncating"):
+        with self.disk("truncating"):
             return truncate_to(self, offset, self._clock.time_ms())
 
     def truncate_fully_and_start_at(self, offset: int, log_start_offset: int | None = None) -> None:
         """Drop all data and begin anew at `offset`."""
-        with self._disk("truncating"):
+        with self.disk("truncating"):
             truncate_fully_and_start_at(self, offset, log_start_offset, self._clock.time_ms())
 
     # -- flushing ----------------------------------------------------------------------------------
@@ -406,7 +406,7 @@ class UnifiedLog:
     def rename_dir(self, path: str, *, keep_writing: bool = True) -> None:
         """Rename the log's directory. What was queued for the old name is queued for the new one."""
         dropped = self.log_dir.sync_queue.forget_dir(self.local_log.dir)
-        with self._disk("renaming the log directory"):
+        with self.disk("renaming the log directory"):
             self.local_log.rename_dir(path)
         self.producers.rename_dir(path)
         self.flusher.log_dir = path
@@ -427,7 +427,7 @@ class UnifiedLog:
         if self._closed:
             return
         self._closed = True
-        with self._disk("closing"):
+        with self.disk("closing"):
             self.producers.take_snapshot(sync=True, is_required=True)
             self.segments.active.become_inactive()
             self.flusher.flush_now(self.local_log.log_end_offset)
@@ -441,8 +441,11 @@ class UnifiedLog:
         self.flusher.abandon(self.log_dir.failure or OSError(errno.ENOENT, "the log was deleted"))
 
     @contextmanager
-    def _disk(self, what: str) -> Iterator[None]:
-        """Work with files. What has failed in it is answered; see `_fail` and `_refuse` for what happens else."""
+    def disk(self, what: str) -> Iterator[None]:
+        """Around work with files: an I/O error in it takes the directory offline, and everything is answered.
+
+        Raises: KafkaError KAFKA_STORAGE_ERROR, or CORRUPT_MESSAGE for records that cannot be read.
+        """
         if self.log_dir.failure is not None:
             self._raise_offline()
         try:

@@ -6,47 +6,36 @@ half of its bytes). What was acknowledged before must be there after the next st
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.errors import KafkaError
 from odradek.protocol.records.control import ControlRecordType
-from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.append_info import AppendOrigin
-from odradek.storage.log_dir import LogDirError
-from odradek.storage.log_manager import LogManager
 from odradek.storage.unified_log import UnifiedLog
-from tests.support.faulty_disk import CrashError, FaultyFileSystem, crash, disk_full, io_error
-from tests.support.logs import Disk, append, marker, read_all, values_of
-
-TP = TopicPartition("topic", 0)
-OVERRIDES = {"topic": {"segment.bytes": "300", "index.interval.bytes": "100", "file.delete.delay.ms": "10"}}
-
-
-class Run:
-    """One run of a scenario: what has been acknowledged, and how the directory is reached."""
-
-    def __init__(self, path: Path, fs: FaultyFileSystem) -> None:
-        self.disk = Disk(path, fs=fs)
-        self.manager = LogManager([str(path)], {}, self.disk.environment)
-        self.acknowledged: list[bytes] = []
-        self.start = 0
-        self.end_may_be = 10**9
-
-    def open(self) -> UnifiedLog:
-        self.manager.startup(OVERRIDES)
-        return self.manager.get_or_create_log(TP, b"\x05" * 16, is_new=True)
-
-    def append(self, log: UnifiedLog, value: bytes, **producer: int | bool) -> None:
-        append(log, value, **producer)
-        self.acknowledged.append(value)
-
-    def release(self) -> None:
-        for log_dir in self.manager.log_dirs:
-            log_dir.unlock()
+from tests.support.crash_runs import (
+    TOPIC_ID,
+    TP,
+    Run,
+    Scenario,
+    check_after_restart,
+    die_at_each_change,
+    fail_at_each,
+    runs_failing_at_each,
+)
+from tests.support.faulty_disk import (
+    CHANGES,
+    NEEDS_ROOM,
+    OPENS,
+    SYNCS,
+    FaultyFileSystem,
+    disk_full,
+    io_error,
+    too_many_files,
+)
+from tests.support.logs import marker, read_all, values_of
 
 
 def appends_and_rolls(run: Run) -> None:
@@ -151,72 +140,88 @@ SCENARIOS = [
 ]
 
 
-def changes_of(scenario: Callable[[Run], None], path: Path) -> int:
-    fs = FaultyFileSystem()
-    scenario(Run(path, fs))
-    shutil.rmtree(path)
-    return fs.count
+def names(scenario: Scenario) -> str:
+    return scenario.__name__
 
 
-def check_after_restart(run: Run, path: Path) -> None:
-    again = Run(path, FaultyFileSystem())
-    again.manager.startup(OVERRIDES)
-    log = again.manager.get_or_create_log(TP, is_new=True)
-    records = read_all(log)
-    offsets = [record.offset for record in records]
-    assert offsets == list(range(log.log_start_offset, log.log_end_offset)), "no gap and nothing twice"
-    found = {record.offset: record.value for record in records}
-    for offset, value in enumerate(run.acknowledged):
-        if offset < run.start and offset not in found:
-            continue
-        if value:
-            assert found.get(offset) == value, f"record {offset} was acknowledged and is lost"
-        else:
-            assert offset in found
-    assert log.log_start_offset <= run.start
-    append(log, b"life goes on")
-    assert values_of(read_all(log))[-1] == b"life goes on"
-    again.manager.shutdown()
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=names)
+def test_death_at_every_change(memory_path: Path, scenario: Scenario) -> None:
+    die_at_each_change(scenario, memory_path)
 
 
-def answer_of(scenario: Callable[[Run], None], run: Run) -> ErrorCode | None:
-    """The error code the scenario ends with; a broker that refuses to start counts as a storage error."""
-    try:
-        scenario(run)
-    except KafkaError as error:
-        return error.code
-    except LogDirError:
-        return ErrorCode.KAFKA_STORAGE_ERROR
-    return None
-
-
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
-def test_death_at_every_change(tmp_path: Path, scenario: Callable[[Run], None]) -> None:
-    count = changes_of(scenario, tmp_path / "counting")
-    assert count > 10
-    for point in range(1, count + 1):
-        path = tmp_path / f"run-{point}"
-        run = Run(path, FaultyFileSystem(point, crash))
-        with pytest.raises(CrashError):
-            scenario(run)
-        run.release()
-        check_after_restart(run, path)
-        shutil.rmtree(path)
-
-
-@pytest.mark.parametrize("failure", [io_error, disk_full], ids=lambda failure: failure.__name__)
 @pytest.mark.parametrize("for_good", [True, False], ids=["from then on", "once"])
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
-def test_disk_failure_at_every_change(
-    tmp_path: Path, scenario: Callable[[Run], None], failure: Callable[[], BaseException], for_good: bool
+@pytest.mark.parametrize(
+    ("failure", "kinds"),
+    [(io_error, CHANGES), (disk_full, CHANGES), (too_many_files, OPENS), (io_error, SYNCS)],
+    ids=["EIO", "ENOSPC", "EMFILE", "fsync"],
+)
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=names)
+def test_disk_failure_at_every_operation(
+    memory_path: Path,
+    scenario: Scenario,
+    failure: Callable[[], BaseException],
+    kinds: frozenset[str],
+    for_good: bool,
 ) -> None:
-    """It is answered with a storage error and takes the directory offline; the next start is as after a kill."""
-    count = changes_of(scenario, tmp_path / "counting")
-    for point in range(1, count + 1):
-        path = tmp_path / f"run-{point}"
-        run = Run(path, FaultyFileSystem(point, failure, for_good=for_good))
-        answer = answer_of(scenario, run)
-        run.release()
-        assert answer in (None, ErrorCode.KAFKA_STORAGE_ERROR)
-        check_after_restart(run, path)
-        shutil.rmtree(path)
+    fail_at_each(scenario, memory_path, failure, for_good=for_good, kinds=kinds)
+
+
+def append_stubbornly(run: Run, log: UnifiedLog, value: bytes, **producer: int | bool) -> None:
+    """As a client does: try again, unless the directory is offline."""
+    try:
+        run.append(log, value, **producer)
+    except KafkaError:
+        assert log.log_dir.is_online, f"offline after {run.fs.failed!r}"
+        assert values_of(read_all(log)) == run.acknowledged, "what is there can be read, and nothing else is there"
+        run.fs.mend()
+        log.log_dir.look_for_room()
+        run.append(log, value, **producer)
+
+
+def open_stubbornly(run: Run) -> UnifiedLog:
+    try:
+        return run.open()
+    except KafkaError:
+        run.fs.mend()
+        return run.manager.get_or_create_log(TP, TOPIC_ID, is_new=True)
+
+
+def stubborn_appends(run: Run) -> None:
+    log = open_stubbornly(run)
+    for number in range(12):
+        append_stubbornly(run, log, b"value %d" % number, producer_id=1, producer_epoch=0, base_sequence=number)
+    assert log.log_dir.is_online
+    assert values_of(read_all(log)) == run.acknowledged
+    run.manager.shutdown()
+
+
+def stubborn_aborts(run: Run) -> None:
+    """Aborted transactions write to a third file, after the records."""
+    log = open_stubbornly(run)
+    for number in range(4):
+        producer = {"producer_id": number, "producer_epoch": 0, "base_sequence": 0, "is_transactional": True}
+        append_stubbornly(run, log, b"txn", **producer)
+        data = marker(ControlRecordType.ABORT, producer_id=number)
+        try:
+            log.append_as_leader(data, 0, origin=AppendOrigin.COORDINATOR)
+        except KafkaError:
+            assert log.log_dir.is_online
+            assert log.checks.has_ongoing_transaction(number), "it did not happen"
+            run.fs.mend()
+            log.log_dir.look_for_room()
+            log.append_as_leader(data, 0, origin=AppendOrigin.COORDINATOR)
+        run.acknowledged.append(read_all(log)[-1].value or b"")
+        log.update_high_watermark(log.log_end_offset)
+    aborted = [txn for segment in log.segments for txn in segment.txn_index]
+    assert [txn.last_offset for txn in aborted] == [1, 3, 5, 7]
+    run.manager.shutdown()
+
+
+@pytest.mark.parametrize("for_good", [True, False], ids=["from then on", "once"])
+@pytest.mark.parametrize("scenario", [stubborn_appends, stubborn_aborts], ids=names)
+def test_full_disk_refuses_an_append_and_takes_it_when_there_is_room(
+    memory_path: Path, scenario: Scenario, for_good: bool
+) -> None:
+    for run in runs_failing_at_each(scenario, memory_path, disk_full, for_good=for_good, kinds=NEEDS_ROOM):
+        scenario(run)
+        check_after_restart(run)

@@ -1,20 +1,34 @@
 """A disk that fails at the n-th change of a file: by an error the broker sees, or by the end of the process.
 
 Every mutation of the storage layer goes through `FileSystem`, so counting its calls numbers all the points at which a
-process can die between two of them. A write that is hit stores half of its bytes first.
+process can die between two of them. A write that is hit stores half of its bytes first. Nothing is synced in truth:
+the kernel outlives the process (for the loss of power there is `simulated_disk`).
 """
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from odradek.storage.file_system import OsFileSystem
 
 if TYPE_CHECKING:
     from odradek.storage.file_system import Bytes
+
+CHANGES: Final = frozenset(
+    {"create", "append", "truncate", "allocate", "sync", "rename", "unlink", "make", "remove", "write"}
+)
+"""The kinds of operations that change what is on the disk: the first word of their names."""
+
+NEEDS_ROOM: Final = frozenset({"create", "append", "allocate", "make", "write"})
+SYNCS: Final = frozenset({"sync"})
+OPENS: Final = frozenset({"open", "create", "map", "write"})
+"""What takes a descriptor, if only for a moment."""
+
+PLENTY: Final = (2**40, 2**41)
 
 
 class CrashError(BaseException):
@@ -26,28 +40,51 @@ def crash() -> BaseException:
 
 
 def io_error() -> BaseException:
-    return OSError(5, "Input/output error")
+    return OSError(errno.EIO, os.strerror(errno.EIO))
 
 
 def disk_full() -> BaseException:
-    return OSError(28, "No space left on device")
+    return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def too_many_files() -> BaseException:
+    return OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
 
 class FaultyFileSystem:
-    """Counts changes, and raises at the one numbered `fail_at` (from 1); later ones work again, or fail for ever."""
+    """Counts the operations of some `kinds`, and raises at the one numbered `fail_at` (from 1).
+
+    Later ones fail as well (`for_good`), or work again. `mend` ends the failures.
+    """
 
     def __init__(
-        self, fail_at: int = 0, failure: Callable[[], BaseException] = crash, *, for_good: bool = True
+        self,
+        fail_at: int = 0,
+        failure: Callable[[], BaseException] = crash,
+        *,
+        for_good: bool = True,
+        kinds: frozenset[str] = CHANGES,
     ) -> None:
         self.fail_at = fail_at
         self.failure = failure
         self.for_good = for_good
+        self.kinds = kinds
         self.count = 0
         self.operations: list[str] = []
         self._disk = OsFileSystem()
 
+    def mend(self) -> None:
+        self.fail_at = 0
+
+    @property
+    def failed(self) -> str:
+        """The operation that failed first; empty if none did."""
+        return self.operations[self.fail_at - 1] if 0 < self.fail_at <= self.count else ""
+
     def _step(self, name: str) -> bool:
-        """Count one change; whether it fails."""
+        """Count one operation; whether it fails."""
+        if name.split()[0] not in self.kinds:
+            return False
         self.count += 1
         self.operations.append(name)
         return bool(self.fail_at) and (self.count == self.fail_at or (self.for_good and self.count > self.fail_at))
@@ -57,8 +94,7 @@ class FaultyFileSystem:
             raise self.failure()
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> int:
-        if create:
-            self._check("create " + os.path.basename(path))
+        self._check(("create " if create else "open ") + os.path.basename(path))
         return self._disk.open(path, create=create, writable=writable)
 
     def append(self, fd: int, parts: Sequence[Bytes], position: int) -> int:
@@ -73,23 +109,23 @@ class FaultyFileSystem:
         self._disk.truncate(fd, size)
 
     def allocate(self, fd: int, position: int, size: int) -> None:
-        self._check("allocate")
+        if self._step("allocate"):
+            os.ftruncate(fd, position + size // 2)
+            raise self.failure()
         self._disk.allocate(fd, position, size)
 
     def map(self, fd: int, size: int) -> mmap.mmap:
+        self._check("map")
         return self._disk.map(fd, size)
 
     def sync(self, fd: int) -> None:
         self._check("sync")
-        self._disk.sync(fd)
 
     def sync_path(self, path: str) -> None:
         self._check("sync " + os.path.basename(path))
-        self._disk.sync_path(path)
 
     def sync_dir(self, path: str) -> None:
         self._check("sync dir")
-        self._disk.sync_dir(path)
 
     def rename(self, source: str, target: str) -> None:
         self._check("rename " + os.path.basename(source))
@@ -100,7 +136,8 @@ class FaultyFileSystem:
         self._disk.unlink(path)
 
     def make_dir(self, path: str) -> None:
-        self._check("make dir")
+        if not os.path.isdir(path):
+            self._check("make dir")
         self._disk.make_dir(path)
 
     def remove_tree(self, path: str) -> None:
@@ -110,12 +147,19 @@ class FaultyFileSystem:
     def replace_file(self, path: str, content: bytes, *, sync: bool = True) -> None:
         self.write_file(path + ".tmp", content, sync=sync)
         self.rename(path + ".tmp", path)
+        if sync:
+            self.sync_dir(os.path.dirname(path))
 
     def write_file(self, path: str, content: bytes, *, sync: bool = False) -> None:
         if self._step("write " + os.path.basename(path)):
             self._disk.write_file(path, content[: len(content) // 2])
             raise self.failure()
-        self._disk.write_file(path, content, sync=sync)
+        self._disk.write_file(path, content)
+        if sync:
+            self.sync_path(path)
 
     def set_modified(self, path: str, modified_ns: int) -> None:
         self._disk.set_modified(path, modified_ns)
+
+    def space(self, path: str) -> tuple[int, int]:
+        return PLENTY

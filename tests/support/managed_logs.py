@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from odradek.protocol.topic_partition import TopicPartition
+from odradek.storage.file_system import FileSystem
 from odradek.storage.log_manager import LogManager, LogManagerSettings
 from tests.support.logs import DeferredIoPool, Disk
 
@@ -12,8 +13,10 @@ from tests.support.logs import DeferredIoPool, Disk
 class Broker:
     """A log manager with its clock; stopped at the end of the test so that the lock is released."""
 
-    def __init__(self, *paths: Path, io_pool: DeferredIoPool | None = None, **settings: int) -> None:
-        self.disk = Disk(paths[0], io_pool=io_pool)
+    def __init__(
+        self, *paths: Path, io_pool: DeferredIoPool | None = None, fs: FileSystem | None = None, **settings: int
+    ) -> None:
+        self.disk = Disk(paths[0], io_pool=io_pool, fs=fs)
         self.manager = LogManager(
             [str(path) for path in paths], {}, self.disk.environment, LogManagerSettings(**settings)
         )

@@ -31,7 +31,9 @@ from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.append_info import AppendOrigin
 from odradek.storage.fetch_data import FetchIsolation
 from odradek.storage.file_records import FileRegion
+from odradek.storage.file_system import FileSystem
 from odradek.storage.log_manager import LogManager
+from odradek.storage.ports import IoPool
 from tests.support.logs import Disk
 
 OWN_ID = 0
@@ -42,9 +44,18 @@ TP = TopicPartition("t", 0)
 class Replicas:
     """One broker's replicas. `lead` and `follow` are what the controller would say."""
 
-    def __init__(self, path: Path, overrides: Mapping[str, str] | None = None) -> None:
-        self.disk = Disk(path)
-        self.log_manager = LogManager([str(path)], {}, self.disk.environment)
+    def __init__(
+        self,
+        path: Path,
+        overrides: Mapping[str, str] | None = None,
+        *,
+        log_dirs: Sequence[Path] = (),
+        fs: FileSystem | None = None,
+        io_pool: IoPool | None = None,
+    ) -> None:
+        """`log_dirs`: those beside `path`."""
+        self.disk = Disk(path, fs=fs, io_pool=io_pool)
+        self.log_manager = LogManager([str(each) for each in (path, *log_dirs)], {}, self.disk.environment)
         self.log_manager.startup({"t": dict(overrides or {})})
         self.cache = MetadataCache(OWN_ID)
         self.manager = ReplicaManager(
@@ -79,6 +90,7 @@ class Replicas:
         isr: Sequence[int] | None = None,
         topic_id: bytes = TOPIC_ID,
         controller_epoch: int = 1,
+        is_new: bool = True,
     ) -> ErrorCode:
         """One LeaderAndIsr for one partition; the metadata cache is told as well."""
         self.know(tp, leader=leader, replicas=replicas)
@@ -98,7 +110,7 @@ class Replicas:
                             isr=list(replicas if isr is None else isr),
                             partition_epoch=partition_epoch,
                             replicas=list(replicas),
-                            is_new=True,
+                            is_new=is_new,
                         )
                     ],
                 )

@@ -11,7 +11,8 @@ from odradek.protocol.messages.stop_replica import StopReplicaPartitionState
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.checkpoints import HIGH_WATERMARK_FILE
 from odradek.storage.offsets import LogOffsetMetadata
-from tests.support.logs import batch
+from tests.support.faulty_disk import FaultyFileSystem, disk_full
+from tests.support.logs import DeferredIoPool, batch
 from tests.support.replicas import TOPIC_ID, TP, Replicas, offsets_of
 
 OTHER = TopicPartition("t", 1)
@@ -334,3 +335,59 @@ def test_flush_policy_makes_the_answer_wait_for_the_disk(tmp_path: Path) -> None
     (answer,) = replicas.append(batch(b"a"))
     assert (answer.error, answer.flush_required) == (NONE, True)
     assert replicas.manager.partition(TP).log.recovery_point == 1  # type: ignore[union-attr]
+
+
+def test_partition_whose_log_may_lie_in_a_failed_directory_is_offline(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    replicas = Replicas(tmp_path / "good", log_dirs=[tmp_path / "file"])
+    assert replicas.lead(is_new=False) == ErrorCode.KAFKA_STORAGE_ERROR
+    assert replicas.manager.is_offline(TP)
+    assert replicas.append(batch(b"a"))[0].error == ErrorCode.KAFKA_STORAGE_ERROR
+    assert replicas.fetch(0)[0].error == ErrorCode.KAFKA_STORAGE_ERROR
+    other = TopicPartition("t", 1)
+    assert replicas.follow(other, is_new=False) == ErrorCode.KAFKA_STORAGE_ERROR
+    assert replicas.manager.is_offline(other)
+    assert replicas.lead(TopicPartition("t", 2)) == NONE
+
+
+def test_partition_whose_log_has_no_room_is_tried_again(tmp_path: Path) -> None:
+    fs = FaultyFileSystem(kinds=frozenset({"create"}))
+    replicas = Replicas(tmp_path, fs=fs)
+    fs.fail_at, fs.failure = fs.count + 1, disk_full
+    assert replicas.lead() == ErrorCode.KAFKA_STORAGE_ERROR
+    assert not replicas.manager.is_offline(TP)
+    assert replicas.manager.hosted(TP) is None
+    fs.mend()
+    replicas.log_manager.log_dirs[0].look_for_room()
+    assert replicas.lead() == NONE
+    assert replicas.append(batch(b"a"))[0].error == NONE
+
+
+def test_failing_read_takes_the_directory_offline_and_answers(
+    replicas: Replicas, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replicas.lead()
+    replicas.append(batch(b"a"))
+    log = replicas.manager.partition(TP).log
+    assert log is not None
+
+    def fail(*_: object, **__: object) -> object:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(type(log.segments.active), "read", fail)
+    assert [result.error for result in replicas.fetch(0)] == [ErrorCode.KAFKA_STORAGE_ERROR]
+    assert replicas.append(batch(b"a"))[0].error == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_produce_that_waits_for_a_flush_is_told_when_the_directory_fails(tmp_path: Path) -> None:
+    pool = DeferredIoPool()
+    replicas = Replicas(tmp_path, {"flush.messages": "1"}, io_pool=pool)
+    replicas.lead()
+    pool.run_all()
+    answers = replicas.append(batch(b"a"), acks=-1)
+    assert not answers
+    replicas.log_manager.on_log_dir_failure = lambda _, gone: replicas.manager.handle_log_dir_failure(gone)
+    replicas.log_manager.log_dirs[0].fail("test", OSError(5, "Input/output error"))
+    assert [answer.error for answer in answers] == [ErrorCode.KAFKA_STORAGE_ERROR]
+    pool.run_all()
+    assert len(answers) == 1

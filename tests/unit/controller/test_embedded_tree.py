@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from odradek.controller import tree_store
 from odradek.controller.embedded_tree import EmbeddedTree, TreeDatabase
 from odradek.controller.metadata_tree import (
     BadArguments,
@@ -24,9 +25,10 @@ from odradek.controller.metadata_tree import (
     Multi,
     Operation,
     SetData,
+    StorageFull,
     WatchEvent,
 )
-from odradek.controller.tree_store import DATA_BYTES_MAX
+from odradek.controller.tree_store import DATA_BYTES_MAX, TreeStore
 from odradek.timer.clock import ManualClock
 from tests.support.async_test import async_test
 from tests.unit.controller.metadata_tree_contract import Clients, MetadataTreeContract
@@ -289,3 +291,73 @@ def with_watcher(operation: Operation[object], watcher: object) -> Operation[obj
             return type(operation)(path, watcher)
         case _:
             return operation
+
+
+class _SmallStore(TreeStore):
+    """A store on a disk of so many pages."""
+
+    pages = 2**30
+
+    def begin(self) -> None:
+        self._connection.execute(f"PRAGMA max_page_count = {self.pages}")
+        super().begin()
+
+
+@pytest.fixture
+def small_store(monkeypatch: pytest.MonkeyPatch) -> type[_SmallStore]:
+    monkeypatch.setattr(tree_store, "TreeStore", _SmallStore)
+    monkeypatch.setattr(_SmallStore, "pages", 2**30)
+    return _SmallStore
+
+
+@async_test
+async def test_a_full_disk_refuses_writes_and_lives(tmp_path: Path, small_store: type[_SmallStore]) -> None:
+    failures: list[BaseException] = []
+    database = await TreeDatabase.open(str(tmp_path / "metadata.db"), ManualClock(), failures.append)
+    tree = await database.connect()
+    await tree.run(Create("/a", b"before"))
+    seen: list[WatchEvent] = []
+    await tree.run(GetData("/a", seen.append))
+    await tree.run(GetChildren("/", seen.append))
+    small_store.pages = 1
+    large, read, small = await asyncio.gather(
+        tree.submit([SetData("/a", bytes(50_000)), Create("/b", bytes(50_000))]),
+        tree.run(GetData("/a")),
+        tree.run(SetData("/a", b"fits!!")),
+        return_exceptions=True,
+    )
+    assert isinstance(large, StorageFull)
+    assert read.data == b"before"  # type: ignore[union-attr]
+    assert small.version == 1, "what fits is written, and the refused change has left no version behind"  # type: ignore[union-attr]
+    await asyncio.sleep(0)
+    assert [event.path for event in seen] == ["/a"], "of what did happen, once"
+    small_store.pages = 2**30
+    await tree.submit([Create("/b", bytes(50_000))])
+    await asyncio.sleep(0)
+    assert [event.path for event in seen] == ["/a", "/"], "the watch that the refused change had taken is there"
+    assert (await tree.run(GetData("/a"))).data == b"fits!!"
+    assert not failures
+    await database.close()
+
+
+@async_test
+async def test_a_session_ends_on_a_full_disk_and_none_begins(
+    tmp_path: Path, small_store: type[_SmallStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_space(self: TreeStore, session_id: int = 0) -> int:
+        self._connection.execute("CREATE TABLE filler (x)")
+        self._connection.execute("INSERT INTO filler VALUES (zeroblob(100000))")
+        raise AssertionError("there was space")
+
+    async with opened(tmp_path / "metadata.db") as database:
+        tree = await database.connect()
+        await tree.run(Create("/e", b"", CreateMode.EPHEMERAL))
+        small_store.pages = 1
+        for step in ("start_session", "end_session"):
+            monkeypatch.setattr(TreeStore, step, no_space)
+        with pytest.raises(StorageFull):
+            await database.connect()
+        await tree.close()
+        monkeypatch.undo()
+    async with opened(tmp_path / "metadata.db") as database:
+        assert await (await database.connect()).run(Exists("/e")) is None

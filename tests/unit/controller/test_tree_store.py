@@ -71,3 +71,21 @@ def test_the_nodes_of_a_session_go_under_one_zxid(store: TreeStore) -> None:
 def test_what_is_no_operation_is_a_bug(store: TreeStore) -> None:
     with pytest.raises(TypeError):
         store.apply(object(), 1)
+
+
+def test_rollback_undoes_everything(store: TreeStore) -> None:
+    session = store.start_session()
+    store.apply(Create("/kept"), session)
+    store.commit()
+    store.take_changes()
+    store.begin()
+    refused = store.apply(Create("/gone"), session)
+    assert store.start_session() == session + 1
+    store.rollback()
+    assert store.take_changes() == []
+    store.begin()
+    assert store.apply(GetChildren("/"), session).names == ("kept",)  # type: ignore[union-attr]
+    again = store.apply(Create("/gone"), session)
+    assert again == refused, "not even a zxid was used up"
+    assert store.start_session() == session + 1
+    store.commit()

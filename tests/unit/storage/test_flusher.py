@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from odradek.storage.file_system import OsFileSystem
 from tests.support.logs import DeferredIoPool, Disk, append
 
@@ -163,3 +165,55 @@ def test_close_of_an_untouched_log_syncs_nothing(tmp_path: Path) -> None:
     log.close()
     pool.run_all()
     assert fs.syncs == 0
+
+
+def test_nothing_is_flushed_after_a_failure(tmp_path: Path) -> None:
+    disk, pool, fs = setup(tmp_path)
+    log = disk.log()
+    pool.run_all()
+    append(log, b"a")
+    fs.broken = True
+    log.flush()
+    pool.run_all()
+    fs.broken = False
+    answers: list[OSError | None] = []
+    log.when_flushed(1, answers.append)
+    log.flush()
+    assert len(answers) == 1
+    assert isinstance(answers[0], OSError)
+    assert not pool.pending
+    with pytest.raises(OSError, match="Input/output"):
+        log.flusher.flush_now(1)
+    assert log.recovery_point == 0
+    log.discard()
+
+
+def test_log_that_is_let_go_answers_who_waits(tmp_path: Path) -> None:
+    disk, pool, _ = setup(tmp_path)
+    log = disk.log()
+    pool.run_all()
+    append(log, b"a")
+    answers: list[OSError | None] = []
+    log.when_flushed(1, answers.append)
+    append(log, b"b")
+    log.when_flushed(2, answers.append)
+    log.discard()
+    assert len(answers) == 2
+    assert all(isinstance(answer, OSError) for answer in answers)
+    pool.run_all()
+    assert len(answers) == 2
+
+
+def test_many_waiting_produces_cost_one_fsync_of_the_log(tmp_path: Path) -> None:
+    disk, pool, fs = setup(tmp_path)
+    log = disk.log({"flush.messages": "1"})
+    append(log, b"first")
+    pool.run_all()
+    fs.syncs = 0
+    for _ in range(200):
+        append(log, b"a", epoch=0)
+        log.when_flushed(log.log_end_offset, lambda error: None)
+    pool.run_all()
+    assert log.recovery_point == 201
+    assert fs.syncs <= 4, "the first one's, and one for the 199 that came while it was under way; log and indexes"
+    log.close()

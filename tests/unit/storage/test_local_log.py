@@ -9,11 +9,13 @@ import pytest
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage.config import LogConfig
+from odradek.storage.disk_space import DiskFullError
 from odradek.storage.fetch_data import FetchIsolation
 from odradek.storage.local_log import LocalLog
 from odradek.storage.offsets import LogOffsetMetadata
 from odradek.storage.segment import LogSegment
 from odradek.storage.segments import LogSegments
+from tests.support.faulty_disk import FaultyFileSystem, disk_full
 from tests.support.logs import NOW, TP, DeferredIoPool, Disk, append, batch
 
 
@@ -144,3 +146,22 @@ def test_closed_log_holds_no_descriptor(tmp_path: Path) -> None:
     assert len(disk.environment.open_files) > 0
     log.close()
     assert len(disk.environment.open_files) == 0
+
+
+@pytest.mark.parametrize("fail_at", [1, 2, 3])
+def test_roll_without_space_leaves_the_active_segment(tmp_path: Path, fail_at: int) -> None:
+    fs = FaultyFileSystem(kinds=frozenset({"create"}))
+    log = new_log(Disk(tmp_path, fs=fs), index_interval_bytes="0")
+    for _ in range(3):
+        put(log)
+    before = sorted(os.listdir(log.dir))
+    fs.fail_at, fs.failure, fs.for_good = fs.count + fail_at, disk_full, False
+    with pytest.raises(DiskFullError):
+        log.roll()
+    assert sorted(os.listdir(log.dir)) == before
+    assert log.segments.base_offsets == [0]
+    put(log)
+    log.roll()
+    assert log.segments.base_offsets == [0, 4]
+    assert log.locate(3).segment_base_offset == 0
+    log.close()

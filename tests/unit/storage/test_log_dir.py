@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from odradek.storage.log_dir import LogDir, LogDirError, check_meta_properties, parse_properties
-from tests.support.logs import Disk
+from tests.support.faulty_disk import NEEDS_ROOM, FaultyFileSystem, disk_full
+from tests.support.logs import DeferredIoPool, Disk
 
 
 @pytest.fixture
@@ -104,5 +105,41 @@ def test_failure_is_told_once(log_dir: LogDir) -> None:
 
 def test_a_file_in_the_way_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(LogDirError, match="is not a directory"):
+    with pytest.raises(NotADirectoryError):
         Disk(tmp_path / "file").log_dir.create()
+
+
+def test_failure_drops_what_is_queued(tmp_path: Path) -> None:
+    """Its logs are gone from memory: a checkpoint put together now would be an empty one."""
+    pool = DeferredIoPool()
+    log_dir = Disk(tmp_path, io_pool=pool).log_dir
+    log_dir.sync_queue.write(log_dir.file("first"), b"on its way")
+    log_dir.sync_queue.write(log_dir.file("checkpoint"), lambda: b"")
+    answers: list[OSError | None] = []
+    log_dir.sync_queue.when_durable(answers.append)
+    failure = OSError(5, "Input/output error")
+    log_dir.fail("test", failure)
+    assert answers == [failure]
+    pool.run_all()
+    assert not (tmp_path / "checkpoint").exists()
+
+
+def test_a_look_writes_what_had_no_room(tmp_path: Path) -> None:
+    fs = FaultyFileSystem(1, disk_full, kinds=NEEDS_ROOM)
+    log_dir = Disk(tmp_path, fs=fs).log_dir
+    log_dir.sync_queue.write(log_dir.file("a"), b"1")
+    assert log_dir.is_online
+    assert log_dir.space.is_full
+    fs.mend()
+    log_dir.look_for_room()
+    assert (tmp_path / "a").read_bytes() == b"1"
+    assert not log_dir.space.is_full
+
+
+def test_marker_of_a_clean_stop_does_not_come_back_with_the_power(tmp_path: Path) -> None:
+    fs = FaultyFileSystem()
+    log_dir = Disk(tmp_path, fs=fs).log_dir
+    log_dir.mark_clean_shutdown()
+    fs.operations.clear()
+    assert log_dir.take_clean_shutdown()
+    assert fs.operations == ["unlink .kafka_cleanshutdown", "sync dir"]

@@ -9,7 +9,9 @@ import pytest
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.topic_partition import TopicPartition
+from odradek.storage.disk_space import LOOK_EVERY_MS, LogDirFullError
 from odradek.storage.log_dir import LogDirError
+from tests.support.faulty_disk import FaultyFileSystem, disk_full, io_error
 from tests.support.logs import DeferredIoPool, append, read_all, values_of
 from tests.support.managed_logs import Broker, create
 
@@ -182,4 +184,113 @@ def test_when_durable_waits_for_new_logs(tmp_path: Path) -> None:
     pool.run_all()
     assert answers == [None]
     assert (tmp_path / "1" / "a-0" / "partition.metadata").exists()
+    manager.shutdown()
+
+
+def test_partition_that_was_being_moved_to_a_failed_directory_goes_on(tmp_path: Path) -> None:
+    broker = Broker(tmp_path / "1", tmp_path / "2")
+    create(broker.start(), A0)
+    (source,) = [log_dir for log_dir in broker.manager.log_dirs if broker.manager.logs_in(log_dir)]
+    (target,) = [log_dir for log_dir in broker.manager.log_dirs if log_dir is not source]
+    broker.manager.shutdown()
+    os.makedirs(target.file("a-0." + "0" * 32 + "-future"))
+    again = Broker(tmp_path / "1", tmp_path / "2")
+    manager = again.start()
+    assert manager.get_log(A0, is_future=True) is not None
+    told: list[list[TopicPartition]] = []
+    manager.on_log_dir_failure = lambda _, partitions: told.append(partitions)
+    manager.get_log(A0, is_future=True).log_dir.fail("test", OSError(5, "Input/output error"))  # type: ignore[union-attr]
+    assert told == [[]]
+    assert manager.get_log(A0, is_future=True) is None
+    log = manager.get_log(A0)
+    assert log is not None
+    append(log, b"a")
+    manager.shutdown()
+
+
+def test_start_beside_a_directory_that_cannot_be_used(tmp_path: Path) -> None:
+    """It is offline, and what may lie in it is not made anew elsewhere."""
+    (tmp_path / "1").touch()
+    manager = Broker(tmp_path / "2", tmp_path / "1").start()
+    good, bad = manager.log_dirs
+    assert (good.is_online, bad.is_online) == (True, False)
+    with pytest.raises(KafkaError) as error:
+        manager.get_or_create_log(A0)
+    assert error.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    create(manager, A0)
+    manager.shutdown()
+    assert (tmp_path / "2" / ".kafka_cleanshutdown").exists()
+
+
+def test_no_usable_directory_at_all_refuses_the_start(tmp_path: Path) -> None:
+    (tmp_path / "1").touch()
+    with pytest.raises(LogDirError, match="None of the log directories can be used"):
+        Broker(tmp_path / "1").start()
+
+
+def test_checkpoints_of_a_failed_directory_stay_as_they_are(tmp_path: Path) -> None:
+    manager = Broker(tmp_path).start()
+    create(manager, A0)
+    log = manager.get_log(A0)
+    assert log is not None
+    append(log, b"a")
+    log.update_high_watermark(1)
+    log.flush()
+    names = ("recovery-point-offset-checkpoint", "replication-offset-checkpoint", "log-start-offset-checkpoint")
+
+    def write_all() -> None:
+        manager.checkpoint_recovery_points()
+        manager.checkpoint_high_watermarks()
+        manager.checkpoint_log_start_offsets()
+
+    write_all()
+    before = [(tmp_path / name).read_bytes() for name in names]
+    manager.log_dirs[0].fail("test", OSError(5, "Input/output error"))
+    write_all()
+    manager.shutdown()
+    assert [(tmp_path / name).read_bytes() for name in names] == before
+    assert before[:2] == [b"0\n1\na 0 1\n"] * 2
+
+
+@pytest.mark.parametrize("kind", ["make", "create"])
+def test_log_that_has_no_room_leaves_nothing_behind(tmp_path: Path, kind: str) -> None:
+    fs = FaultyFileSystem(kinds=frozenset({kind}))
+    manager = Broker(tmp_path, fs=fs).start()
+    fs.fail_at, fs.failure = fs.count + 1, disk_full
+    with pytest.raises(LogDirFullError):
+        create(manager, A0)
+    assert manager.log_dirs[0].is_online
+    assert not (tmp_path / "a-0").exists()
+    fs.mend()
+    create(manager, A0)
+    manager.shutdown()
+
+
+def test_failing_creation_takes_the_directory_offline(tmp_path: Path) -> None:
+    fs = FaultyFileSystem(kinds=frozenset({"create"}))
+    manager = Broker(tmp_path / "1", tmp_path / "2", fs=fs).start()
+    fs.fail_at, fs.failure, fs.for_good = fs.count + 1, io_error, False
+    with pytest.raises(KafkaError) as error:
+        create(manager, A0)
+    assert error.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert len(manager.live_log_dirs) == 1
+    create(manager, A0)
+    manager.shutdown()
+
+
+def test_new_logs_go_where_there_is_room(tmp_path: Path) -> None:
+    broker = Broker(tmp_path / "1", tmp_path / "2")
+    manager = broker.start()
+    full, other = manager.log_dirs
+    full.space.ran_out(OSError(28, "No space left on device"))
+    create(manager, A0, A1)
+    assert len(manager.logs_in(other)) == 2
+    manager.start_background_tasks()
+    broker.disk.advance(LOOK_EVERY_MS)
+    assert not full.space.is_full, "the recurring look has found room"
+    create(manager, B0)
+    assert len(manager.logs_in(full)) == 1
+    other.space.ran_out(OSError(28, "No space left on device"))
+    full.space.ran_out(OSError(28, "No space left on device"))
+    create(manager, TopicPartition("c", 0))
     manager.shutdown()

@@ -12,6 +12,7 @@ import pytest
 from odradek.storage.file_system import OsFileSystem
 from odradek.storage.offset_index import OffsetIndex
 from odradek.storage.open_files import OpenFiles
+from tests.support.faulty_disk import FaultyFileSystem, disk_full
 
 
 class FullDisk(OsFileSystem):
@@ -152,3 +153,27 @@ def test_limit_can_change_but_not_below_what_is_there(tmp_path: Path) -> None:
     index.resize(1600)
     assert index.max_entries == 200
     index.discard()
+
+
+def test_room_for_the_next_entries_is_made_ahead(tmp_path: Path) -> None:
+    index = new_index(tmp_path)
+    index.make_room(513)
+    assert index.is_open
+    assert os.stat(index.path).st_size == 8192
+    assert index.entries == 0
+    index.make_room()
+    assert os.stat(index.path).st_size == 8192
+    index.close()
+    assert os.stat(index.path).st_size == 0
+
+
+def test_half_allocated_page_is_given_back(tmp_path: Path) -> None:
+    """Zeros at the end of an index would be taken for entries."""
+    fs = FaultyFileSystem(2, disk_full, kinds=frozenset({"allocate"}))
+    index = OffsetIndex(str(tmp_path / "a.index"), 0, 1 << 20, fs, OpenFiles())
+    for offset in range(1, 513):
+        index.append(offset, offset)
+    with pytest.raises(OSError, match="No space"):
+        index.make_room()
+    assert os.stat(index.path).st_size == 4096
+    assert index.lookup(600) == (512, 512)

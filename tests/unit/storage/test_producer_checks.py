@@ -14,7 +14,7 @@ from odradek.storage.file_system import OsFileSystem
 from odradek.storage.offsets import LogOffsetMetadata
 from odradek.storage.producer_checks import ProducerChecks
 from odradek.storage.producer_state_manager import ProducerStateManager
-from tests.support.logs import Disk, batch, marker
+from tests.support.logs import batch, marker
 
 CLIENT, COORDINATOR = AppendOrigin.CLIENT, AppendOrigin.COORDINATOR
 
@@ -67,20 +67,19 @@ def test_markers_need_no_verification(producers: ProducerStateManager) -> None:
 
 
 def test_applying_opens_and_closes_the_transaction_and_ends_the_verification(
-    producers: ProducerStateManager, tmp_path: Path
+    producers: ProducerStateManager,
 ) -> None:
     checks = ProducerChecks(producers, transaction_verification=True)
-    segment = Disk(tmp_path).log().segments.active
     guard = checks.start_verification(1, 0, 0, 0)
     info, completed = check(checks, transactional(), 0, guard)  # type: ignore[misc]
-    checks.apply([info], [], segment)
+    checks.apply([info], [])
     assert completed is None
     assert checks.has_ongoing_transaction(1)
     assert not producers.verification_states
     info, completed = check(checks, RecordBatch(marker(ControlRecordType.ABORT, producer_id=1)), 1)  # type: ignore[misc]
-    checks.apply([info], [completed], segment)
+    assert producers.aborted_by([info], [completed]) == [(1, 0, 1, 2)]
+    checks.apply([info], [completed])
     assert not checks.has_ongoing_transaction(1)
-    assert [tuple(txn) for txn in segment.txn_index] == [(1, 0, 1, 2)]
 
 
 def test_duplicates_of_unknown_producers_do_not_exist(producers: ProducerStateManager) -> None:

@@ -18,6 +18,7 @@ from odradek.storage.producer_state_manager import (
     decode_snapshot,
     encode_snapshot,
 )
+from tests.support.faulty_disk import NEEDS_ROOM, FaultyFileSystem, disk_full, io_error
 
 DAY = 86_400_000
 
@@ -217,3 +218,49 @@ def test_log_start_drops_what_is_below(producers: ProducerStateManager) -> None:
     producers.on_log_start_offset_incremented(20)
     assert unstable(producers) is None
     assert producers.map_end_offset == 20
+
+
+def test_snapshot_is_left_out_where_there_is_no_space(tmp_path: Path) -> None:
+    fs = FaultyFileSystem(1, disk_full, kinds=NEEDS_ROOM)
+    producers = ProducerStateManager("t-0", str(tmp_path), fs)
+    produce(producers, 1, 4)
+    assert producers.take_snapshot() is None
+    assert snapshots(tmp_path) == producers.snapshot_offsets == []
+    with pytest.raises(OSError, match="No space"):
+        producers.take_snapshot(sync=True, is_required=True)
+    assert snapshots(tmp_path) == []
+    fs.mend()
+    assert producers.take_snapshot() is not None, "it is not taken for done"
+    assert snapshots(tmp_path) == [5]
+
+
+def test_snapshot_that_fails_otherwise_is_a_failure(tmp_path: Path) -> None:
+    producers = ProducerStateManager("t-0", str(tmp_path), FaultyFileSystem(1, io_error))
+    produce(producers, 1, 4)
+    with pytest.raises(OSError, match="Input/output"):
+        producers.take_snapshot()
+
+
+def test_index_entries_of_aborts_are_known_before_they_are_applied(producers: ProducerStateManager) -> None:
+    produce(producers, 1, 0, transactional=True)
+    produce(producers, 2, 1, transactional=True)
+    completed = [CompletedTxn(1, 0, 5, is_aborted=True), CompletedTxn(2, 1, 6, is_aborted=True)]
+    assert producers.aborted_by([], completed) == [(1, 0, 5, 1), (2, 1, 6, 7)]
+    assert unstable(producers) == 0, "nothing has changed"
+    committed = [CompletedTxn(1, 0, 5, is_aborted=False), completed[1]]
+    assert producers.aborted_by([], committed) == [(2, 1, 6, 7)]
+
+
+def test_transactions_begun_in_the_same_append_count(producers: ProducerStateManager) -> None:
+    produce(producers, 1, 0, transactional=True)
+    info = producers.prepare_update(2, AppendOrigin.REPLICATION)
+    info.append_data_batch(
+        epoch=0,
+        first_seq=0,
+        last_seq=0,
+        last_timestamp=0,
+        first_offset=LogOffsetMetadata(3),
+        last_offset=3,
+        is_transactional=True,
+    )
+    assert producers.aborted_by([info], [CompletedTxn(1, 0, 5, is_aborted=True)]) == [(1, 0, 5, 3)]

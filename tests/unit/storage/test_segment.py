@@ -9,7 +9,10 @@ import pytest
 
 from odradek.protocol.records.batch import RecordBatch
 from odradek.storage.config import LogConfig
+from odradek.storage.disk_space import DiskFullError
 from odradek.storage.segment import AppendedBatch, LogSegment, SegmentOffsetOverflowError
+from odradek.storage.transaction_index import AbortedTxn
+from tests.support.faulty_disk import FaultyFileSystem, disk_full, io_error
 from tests.support.logs import NOW, Disk, batch, read_bytes
 
 
@@ -168,3 +171,75 @@ def test_preallocated_segment_is_trimmed_when_it_becomes_inactive(tmp_path: Path
     segment.become_inactive()
     assert os.stat(segment.records.path).st_size == segment.size
     segment.close()
+
+
+class TestNoSpace:
+    """An append that finds no space has not happened."""
+
+    def new(self, path: Path, kind: str, fail_at: int = 1) -> LogSegment:
+        path.mkdir(exist_ok=True)
+        self.fs = FaultyFileSystem(fail_at, disk_full, kinds=frozenset({kind}), for_good=False)
+        config = LogConfig.from_props({}, {"index.interval.bytes": "100"})
+        return LogSegment.open(str(path), 0, config, Disk(path, fs=self.fs).environment, create=True)
+
+    @pytest.mark.parametrize(
+        ("kind", "fail_at"),
+        [("append", 1), ("append", 2), ("append", 3), ("allocate", 1), ("allocate", 2)],
+    )
+    def test_files_and_segment_are_as_before(self, tmp_path: Path, kind: str, fail_at: int) -> None:
+        segment, model = self.new(tmp_path / "full", kind, fail_at), self.new(tmp_path / "empty", "none")
+        refused = 0
+        for offset in range(4):
+            size = segment.size
+            try:
+                put(segment, offset, b"x" * 200)
+            except DiskFullError:
+                refused += 1
+                assert segment.size == size == os.stat(segment.records.path).st_size
+                put(segment, offset, b"x" * 200)
+            put(model, offset, b"x" * 200)
+        assert refused == 1
+        assert offset_entries(segment) == offset_entries(model) != []
+        assert time_entries(segment) == time_entries(model)
+        assert segment.time_waited_for_roll(0, NOW + 9) == model.time_waited_for_roll(0, NOW + 9)
+        for each in (segment, model):
+            each.close()
+        for one, other in zip(segment.paths, model.paths, strict=True):
+            assert os.path.exists(one) == os.path.exists(other)
+            assert not os.path.exists(one) or Path(one).read_bytes() == Path(other).read_bytes()
+
+    def test_records_are_cut_off_again_when_their_abort_cannot_be_noted(self, tmp_path: Path) -> None:
+        segment = self.new(tmp_path, "append", 2)
+        data = batch(b"marker")
+        with pytest.raises(DiskFullError):
+            segment.append([data], 0, NOW, 0, [AbortedTxn(1, 0, 0, 1)])
+        assert segment.size == os.stat(segment.records.path).st_size == 0
+        segment.append([data], 0, NOW, 0, [AbortedTxn(1, 0, 0, 1)])
+        assert list(segment.txn_index) == [(1, 0, 0, 1)]
+        segment.close()
+
+    def test_room_is_made_for_each_batch_of_a_write(self, tmp_path: Path) -> None:
+        segment = self.new(tmp_path, "append", 2)
+        put(segment, 0, b"x" * 200)
+        many = [batch(b"x" * 200, base_offset=offset) for offset in range(1, 1_000)]
+        entries = [AppendedBatch(offset, NOW + offset, offset, len(many[0])) for offset in range(1, 1_000)]
+        with pytest.raises(DiskFullError):
+            segment.append_batches(many, entries)
+        assert os.stat(segment.offset_index.path).st_size == 8192
+        segment.append_batches(many, entries)
+        assert len(offset_entries(segment)) == 999
+        segment.close()
+
+    def test_any_other_error_is_passed_on(self, tmp_path: Path) -> None:
+        segment = self.new(tmp_path, "append")
+        self.fs.failure = io_error
+        with pytest.raises(OSError, match="Input/output") as error:
+            put(segment, 0, b"x")
+        assert not isinstance(error.value, DiskFullError)
+        segment.close()
+
+    def test_creation_that_fails_leaves_no_descriptor(self, tmp_path: Path) -> None:
+        environment = Disk(tmp_path, fs=FaultyFileSystem(2, disk_full, kinds=frozenset({"create"}))).environment
+        with pytest.raises(OSError, match="No space"):
+            LogSegment.open(str(tmp_path), 0, LogConfig.from_props({}, {}), environment, create=True)
+        assert not environment.open_files

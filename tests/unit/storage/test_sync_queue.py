@@ -9,6 +9,7 @@ import pytest
 
 from odradek.storage.file_system import OsFileSystem
 from odradek.storage.sync_queue import SyncQueue
+from tests.support.faulty_disk import NEEDS_ROOM, SYNCS, FaultyFileSystem, disk_full
 from tests.support.logs import DeferredIoPool
 
 
@@ -163,3 +164,89 @@ def test_drain_overtakes_a_worker_that_has_not_begun(setup: Setup) -> None:
     setup.pool.run_all()
     assert (setup.path / "a").read_bytes() == b"new", "the late worker must not bring the old content back"
     assert setup.queue.is_idle
+
+
+class TestNoSpace:
+    """What cannot be written for lack of space is kept; what cannot be synced is lost."""
+
+    def setup_on(self, path: Path, kinds: frozenset[str]) -> Setup:
+        setup = Setup(path)
+        self.full: list[OSError] = []
+        self.fs = FaultyFileSystem(1, disk_full, kinds=kinds)
+        setup.queue = SyncQueue(self.fs, setup.pool, setup.failures.append, self.full.append)
+        return setup
+
+    def test_file_is_kept_and_written_when_there_is_room(self, tmp_path: Path) -> None:
+        setup = self.setup_on(tmp_path, NEEDS_ROOM)
+        setup.queue.write(setup.file("a"), b"1")
+        setup.when_durable("a")
+        assert setup.pool.run_all() == 2, "once more for who has asked meanwhile, but not for ever"
+        assert setup.events == [("a", self.full[1])]
+        assert not setup.failures
+        assert not list(setup.path.iterdir()), "no half file is left"
+        assert not setup.queue.is_idle
+        self.fs.mend()
+        setup.queue.retry()
+        setup.pool.run_all()
+        assert (setup.path / "a").read_bytes() == b"1"
+        assert setup.queue.is_idle
+        setup.queue.retry()
+        assert not setup.pool.pending
+
+    def test_next_change_tries_again_too(self, tmp_path: Path) -> None:
+        setup = self.setup_on(tmp_path, NEEDS_ROOM)
+        setup.queue.write(setup.file("a"), b"old")
+        setup.queue.write(setup.file("b"), b"1")
+        setup.pool.run_all()
+        self.fs.mend()
+        setup.queue.write(setup.file("a"), b"new")
+        setup.pool.run_all()
+        assert [(setup.path / name).read_bytes() for name in "ab"] == [b"new", b"1"]
+
+    def test_kept_content_gives_way_to_what_was_queued_meanwhile(self, tmp_path: Path) -> None:
+        setup = self.setup_on(tmp_path, NEEDS_ROOM)
+        setup.queue.write(setup.file("a"), b"old")
+        setup.queue.write(setup.file("a"), b"new")
+        setup.when_durable("new")
+        setup.pool.run_one()
+        self.fs.mend()
+        setup.pool.run_all()
+        assert (setup.path / "a").read_bytes() == b"new"
+        assert setup.events == [("new", None)]
+
+    def test_kept_file_of_a_deleted_log_is_forgotten(self, tmp_path: Path) -> None:
+        setup = self.setup_on(tmp_path, NEEDS_ROOM)
+        (tmp_path / "log").mkdir()
+        setup.queue.write(setup.file("log/epochs"), b"1")
+        setup.pool.run_all()
+        self.fs.mend()
+        assert setup.queue.forget_dir(setup.file("log")) == ["epochs"]
+        assert setup.queue.is_idle
+
+    def test_drain_tells(self, tmp_path: Path) -> None:
+        setup = self.setup_on(tmp_path, NEEDS_ROOM)
+        setup.queue.write(setup.file("a"), b"1")
+        with pytest.raises(OSError, match="No space left"):
+            setup.queue.drain()
+
+    def test_fsync_without_space_is_a_failure(self, tmp_path: Path) -> None:
+        setup = self.setup_on(tmp_path, SYNCS)
+        setup.queue.write(setup.file("a"), b"1")
+        setup.pool.run_all()
+        assert len(setup.failures) == 1
+        assert not self.full
+
+
+def test_failed_queue_takes_nothing(setup: Setup) -> None:
+    failure = OSError(5, "Input/output error")
+    queued, late = (os.open(setup.file(name), os.O_RDWR | os.O_CREAT) for name in "ab")
+    setup.queue.write(setup.file("other"), b"on its way")
+    setup.queue.sync_fd(queued)
+    setup.queue.fail(failure)
+    setup.queue.sync_fd(late)
+    setup.queue.write(setup.file("c"), b"1")
+    for fd in (queued, late):
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(fd)
+    setup.pool.run_all()
+    assert not (setup.path / "c").exists()

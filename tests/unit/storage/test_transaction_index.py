@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from odradek.storage.file_system import OsFileSystem
 from odradek.storage.open_files import OpenFiles
 from odradek.storage.transaction_index import ENTRY, AbortedTxn, CorruptIndexError, TransactionIndex
+from tests.support.faulty_disk import FaultyFileSystem, disk_full
 
 ABORTED = [
     AbortedTxn(1, 0, 10, 5),
@@ -84,3 +85,18 @@ def test_corrupt_files_are_found(tmp_path: Path, content: bytes) -> None:
     path.write_bytes(content)
     with pytest.raises(CorruptIndexError):
         TransactionIndex(str(path), 100, OsFileSystem(), OpenFiles()).sanity_check()
+
+
+@pytest.mark.parametrize("there", [0, 1])
+def test_entries_are_added_all_or_none(tmp_path: Path, there: int) -> None:
+    fs = FaultyFileSystem(there + 1, disk_full, kinds=frozenset({"append"}))
+    index = TransactionIndex(str(tmp_path / "0.txnindex"), 0, fs, OpenFiles())
+    for txn in ABORTED[:there]:
+        index.append(txn)
+    with pytest.raises(OSError, match="No space"):
+        index.append(*ABORTED[there:])
+    assert Path(index.path).stat().st_size == 34 * there
+    assert list(index) == ABORTED[:there]
+    fs.mend()
+    index.append(*ABORTED[there:])
+    assert list(index) == list(TransactionIndex(index.path, 0, fs, OpenFiles())) == ABORTED

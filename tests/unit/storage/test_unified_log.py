@@ -8,10 +8,22 @@ from pathlib import Path
 import pytest
 
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.storage.disk_space import LogDirFullError
 from odradek.storage.fetch_data import FetchIsolation
+from odradek.storage.file_system import OsFileSystem
+from tests.support.faulty_disk import FaultyFileSystem, disk_full
 from tests.support.logs import NOW, Disk, append, batch, read_all, values_of
 
 LOG_END = FetchIsolation.LOG_END
+
+
+class SmallDisk(OsFileSystem):
+    """A disk with nothing left but its reserve."""
+
+    __slots__ = ()
+
+    def space(self, path: str) -> tuple[int, int]:
+        return 1_000_000, 16_000_000
 
 
 @pytest.fixture
@@ -161,7 +173,7 @@ def test_io_error_takes_the_directory_offline(disk: Disk, monkeypatch: pytest.Mo
     append(log, b"a")
 
     def fail(*_: object) -> int:
-        raise OSError(28, "No space left on device")
+        raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(type(disk.environment.fs), "append", fail)
     with pytest.raises(KafkaError) as error:
@@ -183,3 +195,79 @@ def test_topic_id_is_assigned_once(disk: Disk) -> None:
         log.assign_topic_id(b"\x02" * 16)
     assert error.value.code is ErrorCode.INCONSISTENT_TOPIC_ID
     assert Path(log.dir, "partition.metadata").read_bytes() == b"version: 0\ntopic_id: AQEBAQEBAQEBAQEBAQEBAQ"
+
+
+def test_full_disk_is_answered_and_passes(tmp_path: Path) -> None:
+    fs = FaultyFileSystem(kinds=frozenset({"append"}))
+    disk = Disk(tmp_path, fs=fs)
+    log = disk.log()
+    append(log, b"a")
+    fs.fail_at, fs.failure = fs.count + 1, disk_full
+    for call in (
+        lambda: append(log, b"b"),
+        lambda: log.append_as_follower(batch(b"b", base_offset=1, epoch=0)),
+        lambda: append(log, b"b", epoch=7),
+    ):
+        with pytest.raises(LogDirFullError) as error:
+            call()
+        assert error.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+        assert disk.log_dir.space.is_full
+        disk.log_dir.space.look()
+    assert disk.log_dir.is_online
+    assert (values_of(read_all(log)), log.log_end_offset, log.latest_epoch) == ([b"a"], 1, 0)
+    fs.mend()
+    assert append(log, b"b", epoch=7) == 1
+    assert log.latest_epoch == 7
+    log.close()
+
+
+def test_appends_are_refused_before_the_disk_is(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = disk.log()
+    monkeypatch.setattr(disk.log_dir.space, "_fs", SmallDisk())
+    for call in (lambda: append(log, b"a"), lambda: log.append_as_follower(batch(b"a", epoch=0))):
+        with pytest.raises(LogDirFullError):
+            call()
+    assert log.size == 0
+
+
+def test_failing_undo_takes_the_directory_offline(tmp_path: Path) -> None:
+    fs = FaultyFileSystem(kinds=frozenset({"append", "truncate"}))
+    disk = Disk(tmp_path, fs=fs)
+    log = disk.log()
+    append(log, b"a")
+    fs.fail_at, fs.failure = fs.count + 1, disk_full
+    with pytest.raises(KafkaError) as error:
+        append(log, b"b")
+    assert error.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert not disk.log_dir.is_online
+
+
+def test_retention_of_everything_makes_room_first(tmp_path: Path) -> None:
+    fs = FaultyFileSystem(kinds=frozenset({"create"}))
+    disk = Disk(tmp_path, fs=fs)
+    log = disk.log({"retention.ms": "1", "file.delete.delay.ms": "0"})
+    for _ in range(2):
+        append(log, b"a")
+        log.roll()
+        append(log, b"b")
+    log.update_high_watermark(4)
+    disk.advance(1_000)
+    fs.fail_at, fs.failure = fs.count + 1, disk_full
+    assert log.delete_old_segments() == 2
+    assert (log.log_start_offset, log.log_end_offset) == (3, 4)
+    assert log.delete_old_segments() == 0
+    fs.mend()
+    assert log.delete_old_segments() == 1
+    assert (log.log_start_offset, log.log_end_offset) == (4, 4)
+    log.close()
+
+
+def test_roll_goes_on_without_the_snapshot(tmp_path: Path) -> None:
+    fs = FaultyFileSystem(1, disk_full, kinds=frozenset({"write"}))
+    disk = Disk(tmp_path, fs=fs)
+    log = disk.log()
+    append(log, b"a", producer_id=1, producer_epoch=0, base_sequence=0)
+    log.roll()
+    assert log.segments.base_offsets == [0, 1]
+    assert not list(Path(log.dir).glob("*.snapshot"))
+    log.discard()
