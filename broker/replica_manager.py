@@ -143,7 +143,7 @@ class ReplicaManager:
         records: Mapping[TopicPartition, memoryview],
         respond: Callable[[Mapping[TopicPartition, AppendResult]], None],
     ) -> None:
-        """Append to the leaders' logs; `respond` is called now, or with acks=-1 when all replicas have it or time is up."""
+        """Append to the leaders' logs; `respond` is called now, or with acks=-1 once replicas have it or time is up."""
         if required_acks not in VALID_ACKS:
             respond({tp: AppendResult(error=ErrorCode.INVALID_REQUIRED_ACKS) for tp in records})
             return

@@ -267,6 +267,7 @@ class InProcessBroker:
         for _ in range(TURNS):
             if name not in self.run(self.services.controller.client.topics()):
                 return
+            self.loop.run_until_complete(asyncio.sleep(0.001))  # the tree's fsyncs take their time on a busy machine
         raise AssertionError(f"{name} is still there")
 
     def topic_id(self, name: str) -> bytes:
