@@ -37,12 +37,13 @@ def main(source: str, target: str, *, overwrite: bool) -> int:
 
 
 async def _copy(source: str, target: str, overwrite: bool) -> Copied:
-    async with _open(source, is_target=False) as from_nodes, _open(target, is_target=True) as to_nodes:
+    async with open_nodes(source, is_target=False) as from_nodes, open_nodes(target, is_target=True) as to_nodes:
         return await copy_metadata(from_nodes, to_nodes, overwrite=overwrite)
 
 
 @asynccontextmanager
-async def _open(location: str, *, is_target: bool) -> AsyncIterator[Nodes]:
+async def open_nodes(location: str, *, is_target: bool) -> AsyncIterator[Nodes]:
+    """The nodes at a location, for as long as the context lasts; raises CopyRefused or TreeError."""
     if location.startswith(ZOOKEEPER_SCHEME):
         from odradek.controller.zookeeper_tree import ZooKeeperNodes
 

@@ -311,7 +311,9 @@ class TreeDatabase:
 
     def _fail_to_open(self, error: BaseException) -> None:
         self._failure = error
-        loss = ConnectionLoss("", f"cannot open the metadata tree {self._path}: {error}")
+        is_locked = getattr(error, "sqlite_errorname", "") == "SQLITE_BUSY"
+        reason = "it is in use by a running broker" if is_locked else error
+        loss = ConnectionLoss("", f"cannot open the metadata tree {self._path}: {reason}")
         self._settle(cast("asyncio.Future[object]", self._opened), loss)
         self._settle(cast("asyncio.Future[object]", self._closed), None)
 

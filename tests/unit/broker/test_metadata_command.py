@@ -110,7 +110,7 @@ def test_database_of_a_living_broker_is_refused(
     broker.execute("BEGIN EXCLUSIVE")
     for source, target in ((data, data.parent / "copy"), (data.parent / "copy", data)):
         assert copy(source, target) == 1
-        assert "database is locked" in refusal(capsys)
+        assert "it is in use by a running broker" in refusal(capsys)
     broker.close()
 
 

@@ -146,7 +146,7 @@ async def test_closing_finishes_what_is_queued() -> None:
 async def test_a_second_process_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "metadata.db"
     async with opened(path):
-        with pytest.raises(ConnectionLoss, match="locked"):
+        with pytest.raises(ConnectionLoss, match="in use by a running broker"):
             await TreeDatabase.open(str(path), ManualClock())
 
 
