@@ -19,6 +19,7 @@ from typing import Final, NamedTuple, cast
 
 from odradek.broker.config_checks import check_static, check_values
 from odradek.broker.config_keys import BROKER_CONFIG_KEYS, BROKER_CONFIGS, config_synonyms
+from odradek.broker.config_keys.quotas import BROKER_QUOTAS
 from odradek.broker.config_values import BrokerConfigValues
 from odradek.broker.endpoint import (
     EndPoint,
@@ -139,6 +140,12 @@ class BrokerConfig(BrokerConfigValues):
     def is_sensitive(self, name: str) -> bool:
         """Secrets, and everything of unknown type, are never shown."""
         return self._type_of(name) in (None, ConfigType.PASSWORD)
+
+    def dynamic_quota(self, name: str) -> int:
+        """A quota of `BROKER_QUOTAS`: this broker's own, else that of all brokers, else Kafka's default."""
+        key = BROKER_QUOTAS[name]
+        text = self._dynamic_broker.get(name, self._dynamic_default.get(name))
+        return cast("int", key.default_value() if text is None else key.parse(text))
 
     def source(self, name: str) -> ConfigSource:
         synonyms = self.synonyms(name)

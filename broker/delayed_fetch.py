@@ -61,8 +61,8 @@ class DelayedFetch(DelayedOperation):
         if start.message_offset > end.message_offset:
             return None
         if start.message_offset < end.message_offset:
-            if start.on_older_segment(end):
-                return None
+            if start.on_older_segment(end) or end.on_older_segment(start):
+                return None  # a younger segment, or the files of another directory since the log was moved
             if start.on_same_segment(end):
                 available = min(end.position_diff(start), fetch.max_bytes)
         if fetch.last_fetched_epoch >= 0:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from odradek.broker.config_keys import BROKER_CONFIG_KEYS, BROKER_CONFIGS, UpdateMode
+from odradek.broker.config_keys.quotas import BROKER_QUOTAS
 from odradek.controller.znodes import DEFAULT_ENTITY
 from odradek.storage.config_def import ConfigDef, ConfigError
 
@@ -39,6 +40,9 @@ class DynamicBrokerConfig:
         read_only = [name for name, mode in modes.items() if mode is UpdateMode.READ_ONLY]
         if read_only:
             raise ConfigError(f"Cannot update these configs dynamically: Set({', '.join(read_only)})")
+        for quota in BROKER_QUOTAS:
+            if quota.name in configs:
+                quota.parse(configs[quota.name])
         own_only = [name for name, mode in modes.items() if mode is UpdateMode.PER_BROKER]
         if own_only and not per_broker:
             raise ConfigError(

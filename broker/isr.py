@@ -66,6 +66,11 @@ class Replica:
             self.last_fetch_ms = caught_up_ms
         self.last_caught_up_ms = caught_up_ms
 
+    def forget_position(self) -> None:
+        """The leader's log lies in other files now: an offset is still an offset, its place is not."""
+        if self.log_end_offset is not None:
+            self.log_end_offset = LogOffsetMetadata(self.log_end_offset.message_offset)
+
     def is_caught_up(self, leader_log_end_offset: int, now_ms: int, replica_lag_time_max_ms: int) -> bool:
         end = self.log_end_offset
         return (end is not None and end.message_offset == leader_log_end_offset) or (

@@ -48,7 +48,9 @@ class ReadInfo(NamedTuple):
 
 
 class Partition:
-    """A hosted partition. `log` is None until the first LeaderAndIsr that names this broker a replica."""
+    """A hosted partition. `log` is None until the first LeaderAndIsr that names this broker a replica; `future_log` is
+    what a move to another log directory is filling.
+    """
 
     __slots__ = (
         "_broker_id",
@@ -59,6 +61,7 @@ class Partition:
         "adding_replicas",
         "assignment",
         "controller_epoch",
+        "future_log",
         "isr",
         "leader_epoch",
         "leader_epoch_start_offset",
@@ -82,6 +85,7 @@ class Partition:
     ) -> None:
         self.topic_partition = topic_partition
         self.log: UnifiedLog | None = None
+        self.future_log: UnifiedLog | None = None
         self.leader_id: int | None = None
         self.leader_epoch = NO_LEADER_EPOCH
         self.leader_epoch_start_offset: int | None = None
@@ -165,7 +169,7 @@ class Partition:
         log = self.log
         if log is None:
             log = self._log_manager.get_or_create_log(self.topic_partition, topic_id, is_new=state.is_new)
-            log.update_high_watermark(self._log_manager.checkpointed_high_watermark(self.topic_partition))
+            log.update_high_watermark(self._log_manager.checkpointed_high_watermark(log))
             self.log = log
         elif topic_id is not None and log.topic_id is None:
             log.assign_topic_id(topic_id)
@@ -173,11 +177,21 @@ class Partition:
 
     def close(self) -> None:
         """Forget the log and the leadership: the partition is being stopped or deleted."""
-        self.log = None
+        self.log = self.future_log = None
         self.leader_id = None
         self.leader_epoch_start_offset = None
         self.isr = frozenset()
         self.replicas = {}
+
+    def replace_current_with_future(self) -> None:
+        """The future log has caught up: let it be the log. Places in the old one's files say nothing any more.
+
+        Raises: KafkaError KAFKA_STORAGE_ERROR, and then the log is what it was.
+        """
+        self.log = self._log_manager.replace_current_with_future(self.topic_partition)
+        self.future_log = None
+        for replica in self.replicas.values():
+            replica.forget_position()
 
     # Writes
 
@@ -235,8 +249,13 @@ class Partition:
         return target, self.low_watermark()
 
     def low_watermark(self) -> int:
-        """The smallest log start offset over the live replicas: a DeleteRecords is done when it is reached."""
+        """The smallest log start offset over the live replicas: a DeleteRecords is done when it is reached.
+
+        A future log counts as one: what was deleted must not come back with it.
+        """
         low = self._leader_log().log_start_offset
+        if self.future_log is not None:
+            low = min(low, self.future_log.log_start_offset)
         for replica in self.replicas.values():
             if replica.log_start_offset < low and self._metadata_cache.is_alive(replica.broker_id):
                 low = replica.log_start_offset

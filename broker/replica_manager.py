@@ -19,6 +19,7 @@ from odradek.broker.delayed_produce import DelayedProduce
 from odradek.broker.flush_waits import when_flushed
 from odradek.broker.high_watermark_checkpoints import HighWatermarkCheckpoints
 from odradek.broker.partition import EPOCH_DURING_DELETE, NO_LEADER_EPOCH, Partition
+from odradek.broker.replica_moves import ReplicaMoves
 from odradek.broker.replica_results import AppendResult, DeleteRecordsResult, FetchParams, ReadResult
 from odradek.controller.topic_names import INTERNAL_TOPICS, is_valid_topic_name
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -32,6 +33,7 @@ from odradek.timer.purgatory import DelayedOperationPurgatory
 if TYPE_CHECKING:
     from odradek.broker.fetch_session import PartitionFetch
     from odradek.broker.metadata_cache import MetadataCache
+    from odradek.broker.replication.alter_log_dirs import MoveSettings
     from odradek.protocol.messages.leader_and_isr import LeaderAndIsrPartitionState
     from odradek.protocol.messages.stop_replica import StopReplicaPartitionState
     from odradek.storage.log_manager import LogManager
@@ -70,6 +72,7 @@ class ReplicaManager:
         timer: SystemTimer,
         replica_lag_time_max_ms: int,
         high_watermark_checkpoint_interval_ms: int,
+        move_settings: MoveSettings,
     ) -> None:
         self._broker_id = broker_id
         self._log_manager = log_manager
@@ -80,6 +83,7 @@ class ReplicaManager:
         self.high_watermark_checkpoints = HighWatermarkCheckpoints(
             log_manager, timer, high_watermark_checkpoint_interval_ms
         )
+        self.moves = ReplicaMoves(self, log_manager, move_settings)
         self._partitions: dict[TopicPartition, Partition | Hosted] = {}
         self.controller_epoch = 0
         self.produce_purgatory: DelayedOperationPurgatory[DelayedProduce] = DelayedOperationPurgatory("Produce", timer)
@@ -355,6 +359,7 @@ class ReplicaManager:
                 hosted.close()
             self._partitions[topic_partition] = Hosted.OFFLINE
             self.complete_delayed(topic_partition)
+        self.moves.handle_log_dir_failure()
 
     # What the controller asks
 
@@ -420,6 +425,7 @@ class ReplicaManager:
                     leaders.append(hosted)
             elif hosted.make_follower(state, topic_id):
                 followers.append(hosted)
+            self.moves.resume(hosted)
             # A new epoch ends what waited under the old one, and the high watermark may have moved.
             self.complete_delayed(topic_partition)
             return ErrorCode.NONE
@@ -467,14 +473,16 @@ class ReplicaManager:
         return errors
 
     def _stop(self, topic_partition: TopicPartition, hosted: Partition | Hosted | None, delete: bool) -> ErrorCode:
+        self.moves.stop(topic_partition)
         if delete and isinstance(hosted, Partition):
             del self._partitions[topic_partition]
             hosted.close()
         # A leader's waiting operations are answered rather than left to time out.
         self.complete_delayed(topic_partition)
-        if delete and self._log_manager.get_log(topic_partition) is not None:
+        if delete:
             try:
                 self._log_manager.async_delete(topic_partition)
+                self._log_manager.async_delete(topic_partition, is_future=True)
             except KafkaError as error:
                 return error.code
         return ErrorCode.NONE
@@ -496,5 +504,6 @@ class ReplicaManager:
         self.controller_epoch = controller_epoch
 
     def shutdown(self) -> None:
-        """Write the last high watermarks."""
+        """Stop moving, and write the last high watermarks."""
+        self.moves.shutdown()
         self.high_watermark_checkpoints.finish()

@@ -15,6 +15,7 @@ import uuid
 from typing import TYPE_CHECKING, Protocol
 
 from odradek.broker.config import BrokerConfig
+from odradek.broker.config_keys.quotas import ALTER_LOG_DIRS_BYTES_PER_SECOND
 from odradek.broker.consumer_offset_tree import ZnodeOffsets
 from odradek.broker.coordinator_log import InternalTopicLog
 from odradek.broker.dispatch import Dispatcher
@@ -28,6 +29,8 @@ from odradek.broker.metadata_cache import MetadataCache
 from odradek.broker.network.socket_server import SocketServer
 from odradek.broker.producer_ids import ProducerIdManager
 from odradek.broker.replica_manager import ReplicaManager
+from odradek.broker.replication.alter_log_dirs import MoveSettings
+from odradek.broker.replication.replication_quota import ReplicationQuota
 from odradek.broker.services import Services
 from odradek.broker.startup_error import StartupError
 from odradek.broker.ticker import Ticker
@@ -237,6 +240,7 @@ class KafkaServer:
             timer=self.timer,
             replica_lag_time_max_ms=config.replica_lag_time_max_ms,
             high_watermark_checkpoint_interval_ms=config.replica_high_watermark_checkpoint_interval_ms,
+            move_settings=self._move_settings(),
         )
         topic_waits = TopicWaits(cache, self.timer)
         controller_config = self._controller_config()
@@ -280,6 +284,21 @@ class KafkaServer:
             topic_waits=topic_waits,
             topic_overrides=lambda topics: client.entity_configs("topics", topics),
             producer_ids=ProducerIdManager(lambda: self._producer_ids_block(controller), self._in_background),
+        )
+
+    def _move_settings(self) -> MoveSettings:
+        config = self.config
+        quota = ReplicationQuota(
+            self.clock,
+            lambda: config.dynamic_quota(ALTER_LOG_DIRS_BYTES_PER_SECOND),
+            window_count=config.alter_log_dirs_replication_quota_window_num,
+            window_ms=config.alter_log_dirs_replication_quota_window_size_seconds * 1_000,
+        )
+        return MoveSettings(
+            quota=quota,
+            threads=config.num_replica_alter_log_dirs_threads or len(config.log_dirs),
+            fetch_max_bytes=min(config.replica_fetch_max_bytes, config.replica_fetch_response_max_bytes),
+            fetch_backoff_ms=config.replica_fetch_backoff_ms,
         )
 
     def _controller_config(self) -> ControllerConfig:

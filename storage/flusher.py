@@ -90,6 +90,12 @@ class LogFlusher:
         self._failure = self._failure or error
         self._release(self.recovery_point, self._failure, include_beyond=True)
 
+    def hand_over(self, successor: LogFlusher) -> None:
+        """Another log with the same records takes this one's place: who waits for a flush waits for its."""
+        waiting, self._waiting = self._waiting, []
+        for offset, callback in waiting:
+            successor.when_flushed(offset, callback)
+
     def flush_now(self, offset: int) -> None:
         """Flush and wait: for start-up and shutdown, when there is no loop to stall."""
         if self._failure is not None:

@@ -3,7 +3,7 @@
     file                                 an entry for
     recovery-point-offset-checkpoint     every log
     log-start-offset-checkpoint          each log that begins inside a segment: otherwise the file name says it
-    replication-offset-checkpoint        every log that is not being filled by a move: its high watermark
+    replication-offset-checkpoint        every log: its high watermark
 
 While the broker runs, a checkpoint is queued and reaches the disk with the other small files of its directory; at the
 end, it is written at once, in place of whatever is queued still.

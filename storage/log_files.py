@@ -76,6 +76,11 @@ def marked_dir_name(topic_partition: TopicPartition, unique_hex: str, suffix: st
     return topic_partition.topic[: NAME_MAX - len(tail)] + tail
 
 
+def future_dir_name(topic_partition: TopicPartition, unique_hex: str) -> str:
+    """The name of a directory that a move fills. It is not cut: a start has to read the whole topic from it."""
+    return f"{log_dir_name(topic_partition)}.{unique_hex}{FUTURE_DIR_SUFFIX}"
+
+
 def parse_dir_name(name: str) -> tuple[TopicPartition, str] | None:
     """The partition a directory belongs to and its marker (`""`, `-delete`, ...); None if it is no log's name."""
     match = _MARKED_DIR.fullmatch(name)

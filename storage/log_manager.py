@@ -1,13 +1,15 @@
 """All logs of a broker: starting with them, finding them, creating and deleting them, and stopping.
 
 What a start finds in a directory is `log_loading`'s; the checkpoints are `log_checkpoints`'; the work that recurs is
-`log_sweeps`'.
+`log_sweeps`'; a log that takes another one's place is `log_moves`'.
 
 High watermarks are the replica manager's; it calls `checkpoint_high_watermarks` every 5 s. A new log goes to the
-directory with the fewest. A deleted one is renamed `-delete` at once and removed after `file.delete.delay.ms`.
+directory asked for, else to the one with the fewest. A deleted one is renamed `-delete` at once and removed after
+`file.delete.delay.ms`.
 
-Invariants: a partition has at most one log (a second one found at start is fatal); a failed directory's logs are gone
-from here, and the others go on; the clean-shutdown marker is written last, and only if everything before succeeded.
+Invariants: a partition has at most one log and at most one future log, which a move fills in another directory (a
+second one found at start is fatal); a failed directory's logs are gone from here, and the others go on; the
+clean-shutdown marker is written last, and only if everything before succeeded.
 
 Answers to LogManager.
 """
@@ -26,6 +28,7 @@ from odradek.storage.config import LogConfig
 from odradek.storage.disk_space import LogDirFullError, is_no_space
 from odradek.storage.log_dir import LogDir, LogDirError
 from odradek.storage.log_loading import open_log, stored_logs, take_last_stop
+from odradek.storage.log_moves import LogMoves
 from odradek.storage.log_sweeps import LogManagerSettings, LogSweeps, delete_old_segments_of
 
 if TYPE_CHECKING:
@@ -58,15 +61,19 @@ class LogManager:
         for log_dir in self.log_dirs:
             log_dir.on_failure = self._on_dir_failure
         self.on_log_dir_failure: Callable[[LogDir, list[TopicPartition]], None] | None = None
-        """Told which partitions went offline with a directory. The replica manager's hook."""
+        """Told which partitions went offline with a directory; those that were only being moved to it go on. The
+        replica manager's hook.
+        """
         self._logs: dict[TopicPartition, UnifiedLog] = {}
         self._future_logs: dict[TopicPartition, UnifiedLog] = {}
         self._topic_overrides: dict[str, dict[str, str]] = {}
         self._configs: dict[str, LogConfig] = {}
         self._topic_sizes: Counter[str] = Counter()
         """How many logs of a topic there are, in directories that work or have failed."""
-        self._high_watermarks: dict[TopicPartition, int] = {}
+        self._high_watermarks: dict[tuple[str, TopicPartition], int] = {}
+        """By directory as well: one that a log has left may still have an entry for it."""
         self._preferred_dirs: dict[TopicPartition, str] = {}
+        self._moves = LogMoves(self._delete)
         self._stopped = False
         self._are_dirs_taken = False
         self._is_started = False
@@ -87,9 +94,16 @@ class LogManager:
     def logs_in(self, log_dir: LogDir) -> list[UnifiedLog]:
         return [log for log in self.all_logs() if log.log_dir is log_dir]
 
-    def checkpointed_high_watermark(self, topic_partition: TopicPartition) -> int:
+    def is_log_dir_online(self, path: str) -> bool:
+        """Raises KafkaError LOG_DIR_NOT_FOUND for a path that is none of `log.dirs`."""
+        for log_dir in self.log_dirs:
+            if log_dir.path == path:
+                return log_dir.is_online
+        raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND, f"Log dir {path} is not found in the config.")
+
+    def checkpointed_high_watermark(self, log: UnifiedLog) -> int:
         """The high watermark as of the last checkpoint before the start; 0 when unknown."""
-        return self._high_watermarks.get(topic_partition, 0)
+        return self._high_watermarks.get((log.log_dir.path, log.topic_partition), 0)
 
     # -- configuration ------------------------------------------------------------------------------------
 
@@ -172,7 +186,8 @@ class LogManager:
 
     def _load_dir(self, log_dir: LogDir) -> None:
         last_stop = take_last_stop(log_dir)
-        self._high_watermarks.update(last_stop.high_watermarks)
+        for topic_partition, high_watermark in last_stop.high_watermarks.items():
+            self._high_watermarks[log_dir.path, topic_partition] = high_watermark
         for stored in stored_logs(log_dir):
             if stored.marker == log_files.DELETE_DIR_SUFFIX:
                 delay_ms = self.config_of(stored.topic_partition.topic).file_delete_delay_ms
@@ -200,30 +215,44 @@ class LogManager:
     def _register(self, log: UnifiedLog, *, is_future: bool) -> None:
         logs = self._future_logs if is_future else self._logs
         other = logs.get(log.topic_partition)
+        if other is not None and is_future:
+            raise LogDirError(f"Duplicate log directories found: {log.dir}, {other.dir}")
         if other is not None:
             raise LogDirError(
-                f"Duplicate log directories found: {log.dir}, {other.dir}. They are likely because log directory "
-                "failure happened while broker was replacing current replica with future replica. Recover broker from "
-                f"this failure by manually deleting one of the two directories for {log.topic_partition}."
+                f"Duplicate log directories for {log.topic_partition} are found in both {log.dir} and {other.dir}. It "
+                "is likely because log directory failure happened while broker was replacing current replica with "
+                "future replica. Recover broker from this failure by manually deleting one of the two directories for "
+                "this partition. It is recommended to delete the partition in the log directory that is known to have "
+                "failed recently."
             )
         logs[log.topic_partition] = log
         self._topic_sizes[log.topic_partition.topic] += 1
 
     # -- creating ---------------------------------------------------------------------------------------------
 
-    def set_preferred_dir(self, topic_partition: TopicPartition, path: str) -> None:
-        """Let a log that is created later go to this directory (AlterReplicaLogDirs before the replica exists)."""
-        self._preferred_dirs[topic_partition] = os.path.abspath(path)
+    def maybe_update_preferred_dir(self, topic_partition: TopicPartition, path: str) -> None:
+        """Let the log that is created next go to this directory, unless the partition has one there already."""
+        for logs in (self._logs, self._future_logs):
+            log = logs.get(topic_partition)
+            if log is not None and log.log_dir.path == path:
+                return
+        self._preferred_dirs[topic_partition] = path
 
     def get_or_create_log(
-        self, topic_partition: TopicPartition, topic_id: bytes | None = None, *, is_new: bool = False
+        self,
+        topic_partition: TopicPartition,
+        topic_id: bytes | None = None,
+        *,
+        is_new: bool = False,
+        is_future: bool = False,
     ) -> UnifiedLog:
         """The partition's log. A new one is made on the disk; `when_durable` tells when it will survive a crash.
 
         `is_new` says that the controller has just created the replica: otherwise a missing log may lie in a directory
-        that is offline, and must not be replaced by an empty one.
+        that is offline, and must not be replaced by an empty one. A future log is made in the preferred directory,
+        which is to be another one than the log's.
         """
-        log = self._logs.get(topic_partition)
+        log = self.get_log(topic_partition, is_future=is_future)
         if log is not None:
             if topic_id is not None:
                 log.assign_topic_id(topic_id)
@@ -235,13 +264,16 @@ class LogManager:
                 f"{[d.path for d in self.log_dirs if not d.is_online]} are offline",
             )
         log_dir = self._dir_for(topic_partition)
-        path = log_dir.file(log_files.log_dir_name(topic_partition))
+        name = log_files.log_dir_name(topic_partition)
+        if is_future:
+            name = log_files.future_dir_name(topic_partition, self.environment.new_uuid_hex())
+        path = log_dir.file(name)
         is_there = os.path.exists(path)
         try:
             log = self._open_log(path, topic_partition, log_dir, topic_id=topic_id)
         except OSError as error:
             self._refuse_to_create(path, log_dir, error, is_there=is_there)
-        self._register(log, is_future=False)
+        self._register(log, is_future=is_future)
         self._preferred_dirs.pop(topic_partition, None)
         log_dir.sync_queue.sync_dir(path)
         log_dir.sync_queue.sync_dir(log_dir.path)
@@ -262,14 +294,13 @@ class LogManager:
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message) from error
 
     def _dir_for(self, topic_partition: TopicPartition) -> LogDir:
-        """The directory asked for, else the one with the fewest logs that has room."""
+        """The directory asked for, else the one with the fewest logs, future ones included, that has room."""
         live = self.live_log_dirs
+        preferred = self._preferred_dirs.get(topic_partition)
+        if preferred is not None:
+            live = [log_dir for log_dir in live if log_dir.path == preferred]
         if not live:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"No log directory is online for {topic_partition}")
-        preferred = self._preferred_dirs.get(topic_partition)
-        for log_dir in live:
-            if log_dir.path == preferred:
-                return log_dir
         live = [log_dir for log_dir in live if not log_dir.space.is_full] or live
         if len(live) == 1:
             return live[0]
@@ -297,32 +328,63 @@ class LogManager:
         for log_dir in live:
             log_dir.sync_queue.when_durable(done)
 
+    # -- moving -------------------------------------------------------------------------------------------------
+
+    def replace_current_with_future(self, topic_partition: TopicPartition) -> UnifiedLog:
+        """Let the future log take the place of the current one, which is deleted; answers the new current log.
+
+        Raises: KafkaError KAFKA_STORAGE_ERROR, and then the current log is what it was.
+        """
+        current, future = self._logs.get(topic_partition), self._future_logs.get(topic_partition)
+        if current is None or future is None:
+            which = "current" if current is None else "future"
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"The {which} replica for {topic_partition} is offline")
+        self._moves.replace(current, future)
+        del self._future_logs[topic_partition]
+        self._logs[topic_partition] = future
+        self._forget_topic_unless_used(topic_partition.topic)
+        self.checkpoint_recovery_points(future.log_dir)
+        return future
+
     # -- deleting -----------------------------------------------------------------------------------------------
 
     def async_delete(self, topic_partition: TopicPartition, *, is_future: bool = False) -> UnifiedLog | None:
         """Take a log away: renamed at once, so that a new one may be made, and removed later."""
-        log = self._set_aside(topic_partition, log_files.DELETE_DIR_SUFFIX, is_future=is_future)
-        if log is not None and log.log_dir.is_online:
-            self._remove_dir_later(log.dir, log.log_dir, log.config.file_delete_delay_ms)
+        log = self._take(topic_partition, is_future=is_future)
+        if log is not None:
+            self._delete(log)
         return log
 
     def set_stray(self, topic_partition: TopicPartition) -> UnifiedLog | None:
         """Set a log aside that the controller does not know: never served, never deleted automatically."""
-        return self._set_aside(topic_partition, log_files.STRAY_DIR_SUFFIX)
+        log = self._take(topic_partition)
+        if log is not None:
+            self._set_aside(log, log_files.STRAY_DIR_SUFFIX)
+        return log
 
-    def _set_aside(self, topic_partition: TopicPartition, suffix: str, *, is_future: bool = False) -> UnifiedLog | None:
+    def _take(self, topic_partition: TopicPartition, *, is_future: bool = False) -> UnifiedLog | None:
+        self._moves.finish(topic_partition)
         log = (self._future_logs if is_future else self._logs).pop(topic_partition, None)
-        if log is None:
-            return None
-        name = log_files.marked_dir_name(topic_partition, self.environment.new_uuid_hex(), suffix)
-        log.rename_dir(log.log_dir.file(name), keep_writing=False)
-        log.discard()
-        self._high_watermarks.pop(topic_partition, None)
-        self._forget_topic_unless_used(topic_partition.topic)
+        if log is not None:
+            self._high_watermarks.pop((log.log_dir.path, topic_partition), None)
+            self._forget_topic_unless_used(topic_partition.topic)
+        return log
+
+    def _delete(self, log: UnifiedLog) -> None:
+        """Delete a log that is in no one's hands any more."""
+        self._set_aside(log, log_files.DELETE_DIR_SUFFIX)
+        if log.log_dir.is_online:
+            self._remove_dir_later(log.dir, log.log_dir, log.config.file_delete_delay_ms)
+
+    def _set_aside(self, log: UnifiedLog, suffix: str) -> None:
+        name = log_files.marked_dir_name(log.topic_partition, self.environment.new_uuid_hex(), suffix)
+        try:
+            log.rename_dir(log.log_dir.file(name), keep_writing=False)
+        finally:
+            log.discard()
         log.log_dir.sync_queue.sync_dir(log.log_dir.path)
         self.checkpoint_recovery_points(log.log_dir)
         self.checkpoint_log_start_offsets(log.log_dir)
-        return log
 
     def _remove_dir_later(self, path: str, log_dir: LogDir, delay_ms: int) -> None:
         fs, io_pool = self.environment.fs, self.environment.io_pool
@@ -339,18 +401,20 @@ class LogManager:
 
     # -- truncating ---------------------------------------------------------------------------------------------
 
-    def truncate_to(self, offsets: Mapping[TopicPartition, int]) -> None:
+    def truncate_to(self, offsets: Mapping[TopicPartition, int], *, is_future: bool = False) -> None:
         """Truncate logs and checkpoint their recovery points, which may have moved back."""
         touched: dict[str, LogDir] = {}
         for topic_partition, offset in offsets.items():
-            log = self._logs.get(topic_partition)
+            log = self.get_log(topic_partition, is_future=is_future)
             if log is not None and log.truncate_to(offset):
                 touched[log.log_dir.path] = log.log_dir
         for log_dir in touched.values():
             self.checkpoint_recovery_points(log_dir)
 
-    def truncate_fully_and_start_at(self, topic_partition: TopicPartition, offset: int) -> None:
-        log = self._logs.get(topic_partition)
+    def truncate_fully_and_start_at(
+        self, topic_partition: TopicPartition, offset: int, *, is_future: bool = False
+    ) -> None:
+        log = self.get_log(topic_partition, is_future=is_future)
         if log is not None:
             log.truncate_fully_and_start_at(offset)
             self.checkpoint_recovery_points(log.log_dir)
@@ -368,11 +432,7 @@ class LogManager:
     def checkpoint_high_watermarks(self) -> None:
         """Called by the replica manager every replica.high.watermark.checkpoint.interval.ms and at shutdown."""
         for directory in self.live_log_dirs:
-            log_checkpoints.queue_high_watermarks(directory, partial(self._current_logs_in, directory))
-
-    def _current_logs_in(self, log_dir: LogDir) -> list[UnifiedLog]:
-        """Without those that are being filled by a move."""
-        return [log for log in self._logs.values() if log.log_dir is log_dir]
+            log_checkpoints.queue_high_watermarks(directory, partial(self.logs_in, directory))
 
     def _dirs_or_all(self, log_dir: LogDir | None) -> list[LogDir]:
         return self.live_log_dirs if log_dir is None else [log_dir] if log_dir.is_online else []
@@ -418,6 +478,7 @@ class LogManager:
             return
         self._stopped = True
         self.sweeps.stop()
+        self._moves.finish_all()
         for log_dir in self.live_log_dirs:
             logs = self.logs_in(log_dir)
             try:

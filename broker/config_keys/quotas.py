@@ -1,11 +1,18 @@
-"""Quotas: over which time they are measured."""
+"""Quotas: over which time they are measured, and those of a broker, which are set as dynamic configs only.
+
+The latter answer to QuotaConfigs.brokerQuotaConfigs: they are no keys of `server.properties`.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
 from odradek.broker.config_keys.key import BrokerConfigKey
-from odradek.storage.config_def import ConfigType, Importance, at_least
+from odradek.storage.config_def import ConfigDef, ConfigKey, ConfigType, Importance, at_least
+
+LEADER_BYTES_PER_SECOND: Final = "leader.replication.throttled.rate"
+FOLLOWER_BYTES_PER_SECOND: Final = "follower.replication.throttled.rate"
+ALTER_LOG_DIRS_BYTES_PER_SECOND: Final = "replica.alter.log.dirs.io.max.bytes.per.second"
 
 QUOTA_KEYS: Final = (
     BrokerConfigKey(
@@ -79,4 +86,35 @@ QUOTA_KEYS: Final = (
         Importance.LOW,
         "Class that decides which quota a client falls under.",
     ),
+)
+
+_UNLIMITED: Final = str(2**63 - 1)
+
+BROKER_QUOTAS: Final = ConfigDef(
+    (
+        ConfigKey(
+            LEADER_BYTES_PER_SECOND,
+            ConfigType.LONG,
+            _UNLIMITED,
+            Importance.MEDIUM,
+            "Bytes a second that leaders send to throttled replicas, in all.",
+            at_least(0),
+        ),
+        ConfigKey(
+            FOLLOWER_BYTES_PER_SECOND,
+            ConfigType.LONG,
+            _UNLIMITED,
+            Importance.MEDIUM,
+            "Bytes a second that throttled replicas fetch, in all.",
+            at_least(0),
+        ),
+        ConfigKey(
+            ALTER_LOG_DIRS_BYTES_PER_SECOND,
+            ConfigType.LONG,
+            _UNLIMITED,
+            Importance.MEDIUM,
+            "Bytes a second that are copied between the log directories of a broker, in all.",
+            at_least(0),
+        ),
+    )
 )

@@ -17,12 +17,12 @@ no other way to tell the client that the promised bytes will not come.
 
 from __future__ import annotations
 
-import errno
 import os
 from collections import deque
 from enum import Enum
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
+from odradek.broker.hot_reads import PROBE_STEP, is_in_memory, read_hot
 from odradek.broker.network.close_reason import CloseReason
 
 if TYPE_CHECKING:
@@ -43,9 +43,6 @@ WINDOW_BYTES: Final = 1024 * 1024
 
 TURN_BYTES: Final = 4 * WINDOW_BYTES
 """After this much of one connection the others have their turn."""
-
-PROBE_STEP: Final = 256 * 1024
-_NOT_PROBEABLE: Final = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
 
 
 class FileRegion(Protocol):
@@ -215,7 +212,7 @@ class ResponseSender:
             elif self._sent_of_first or part.size_in_bytes > COPY_REGION_BYTES:
                 break
             else:
-                data = _read_hot(part)
+                data = read_hot(part)
                 if data is None:
                     break
                 part.release()
@@ -254,7 +251,7 @@ class ResponseSender:
         count = min(region.size_in_bytes - self._sent_of_first, WINDOW_BYTES)
         if start < self._read_ahead_to:
             count = min(count, self._read_ahead_to - start)
-        elif _is_in_memory(fd, start, count):
+        elif is_in_memory(fd, start, count):
             self._read_ahead_to = start + count
         else:
             self._read_ahead(region, start, count)
@@ -276,7 +273,7 @@ class ResponseSender:
         fd = region.fileno()
         start = region.position + self._sent_of_first
         count = min(region.size_in_bytes - self._sent_of_first, COPY_BATCH_BYTES)
-        if start + count > self._read_ahead_to and not _is_in_memory(fd, start, count):
+        if start + count > self._read_ahead_to and not is_in_memory(fd, start, count):
             self._read_ahead(region, start, count)
             return 0
         data = os.pread(fd, count, start)
@@ -335,33 +332,3 @@ class ResponseSender:
     def _fail(self, reason: CloseReason, detail: str) -> None:
         self._waiting = _Waiting.DISK  # for good: nothing may be sent any more
         self._events.sender_broken(reason, detail)
-
-
-def _read_hot(region: FileRegion) -> bytes | None:
-    """The bytes of the region if they are in memory, all of them."""
-    buffer = bytearray(region.size_in_bytes)
-    fd = region.fileno()
-    try:
-        count = os.preadv(fd, [buffer], region.position, os.RWF_NOWAIT)
-    except BlockingIOError:
-        return None
-    except OSError as error:
-        if error.errno not in _NOT_PROBEABLE:
-            raise
-        count = os.preadv(fd, [buffer], region.position)
-    return bytes(buffer) if count == region.size_in_bytes else None
-
-
-def _is_in_memory(fd: int, position: int, count: int) -> bool:
-    """Whether sendfile of these bytes would not wait for a disk, as far as samples can tell."""
-    byte = [bytearray(1)]
-    try:
-        for offset in (*range(position, position + count, PROBE_STEP), position + count - 1):
-            if not os.preadv(fd, byte, offset, os.RWF_NOWAIT):
-                return True  # beyond the end: sendfile will find out
-    except BlockingIOError:
-        return False
-    except OSError as error:
-        if error.errno not in _NOT_PROBEABLE:
-            raise
-    return True

@@ -135,7 +135,9 @@ def test_whole_directory_is_opened_without_recovery_and_closed(
     assert properties is not None
     assert properties["broker.id"] == "0"
     manager.startup({TP.topic: OVERRIDES})
-    assert manager.checkpointed_high_watermark(TP) == 139
+    log = manager.get_log(TP)
+    assert log is not None
+    assert manager.checkpointed_high_watermark(log) == 139
     assert not caplog.records
     manager.shutdown()
     assert read_offsets(str(tmp_path / "data" / "recovery-point-offset-checkpoint")) == {TP: 139}

@@ -12,6 +12,8 @@ from odradek.broker.leader_and_isr_states import partition_states
 from odradek.broker.metadata_cache import MetadataCache
 from odradek.broker.replica_manager import ReplicaManager
 from odradek.broker.replica_results import AppendResult, FetchParams, ReadResult
+from odradek.broker.replication.alter_log_dirs import MoveSettings
+from odradek.broker.replication.replication_quota import ReplicationQuota
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.leader_and_isr import (
     LeaderAndIsrPartitionState,
@@ -52,12 +54,15 @@ class Replicas:
         log_dirs: Sequence[Path] = (),
         fs: FileSystem | None = None,
         io_pool: IoPool | None = None,
+        move_threads: int = 1,
+        fetch_max_bytes: int = 1024 * 1024,
     ) -> None:
         """`log_dirs`: those beside `path`."""
         self.disk = Disk(path, fs=fs, io_pool=io_pool)
         self.log_manager = LogManager([str(each) for each in (path, *log_dirs)], {}, self.disk.environment)
         self.log_manager.startup({"t": dict(overrides or {})})
         self.cache = MetadataCache(OWN_ID)
+        self.move_bytes_per_second = 2**63 - 1
         self.manager = ReplicaManager(
             broker_id=OWN_ID,
             log_manager=self.log_manager,
@@ -66,7 +71,13 @@ class Replicas:
             timer=self.disk.timer,
             replica_lag_time_max_ms=30_000,
             high_watermark_checkpoint_interval_ms=5_000,
+            move_settings=MoveSettings(
+                quota=ReplicationQuota(self.disk.clock, lambda: self.move_bytes_per_second),
+                threads=move_threads,
+                fetch_max_bytes=fetch_max_bytes,
+            ),
         )
+        self.log_manager.on_log_dir_failure = lambda _, offline: self.manager.handle_log_dir_failure(offline)
         self.leaders: list[TopicPartition] = []
         self.followers: list[TopicPartition] = []
 

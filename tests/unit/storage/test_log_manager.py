@@ -34,7 +34,7 @@ def test_logs_come_back_after_a_clean_stop_without_recovery(tmp_path: Path, capl
     log = again.get_log(A0)
     assert log is not None
     assert values_of(read_all(log)) == [b"x", b"y"]
-    assert (log.recovery_point, log.topic_id, again.checkpointed_high_watermark(A0)) == (2, b"\x07" * 16, 2)
+    assert (log.recovery_point, log.topic_id, again.checkpointed_high_watermark(log)) == (2, b"\x07" * 16, 2)
     assert not (tmp_path / ".kafka_cleanshutdown").exists()
     assert not caplog.records
     again.shutdown()
@@ -65,7 +65,7 @@ def test_new_logs_go_to_the_directory_with_the_fewest(tmp_path: Path) -> None:
     create(manager, *partitions)
     counts = [len(manager.logs_in(log_dir)) for log_dir in manager.log_dirs]
     assert counts == [3, 3]
-    manager.set_preferred_dir(A0, str(tmp_path / "2"))
+    manager.maybe_update_preferred_dir(A0, str(tmp_path / "2"))
     create(manager, A0)
     log = manager.get_log(A0)
     assert log is not None
@@ -110,7 +110,7 @@ def test_the_same_partition_in_two_directories_stops_the_start(tmp_path: Path) -
         create(manager, A0)
         manager.shutdown()
     broker = Broker(tmp_path / "1", tmp_path / "2")
-    with pytest.raises(LogDirError, match="Duplicate log directories found"):
+    with pytest.raises(LogDirError, match="Duplicate log directories for a-0 are found in both"):
         broker.start()
 
 

@@ -245,8 +245,8 @@ class ColdPages:
 @pytest.fixture
 def cold(monkeypatch: pytest.MonkeyPatch) -> ColdPages:
     pages = ColdPages()
-    monkeypatch.setattr(response_sender, "_is_in_memory", pages.is_in_memory)
-    monkeypatch.setattr(response_sender, "_read_hot", pages.read_hot)
+    monkeypatch.setattr(response_sender, "is_in_memory", pages.is_in_memory)
+    monkeypatch.setattr(response_sender, "read_hot", pages.read_hot)
     return pages
 
 

@@ -1,0 +1,57 @@
+"""Reading what is in the page cache, and knowing when it is not: the event loop must not wait for a disk.
+
+The kernel is asked with RWF_NOWAIT. A file system that cannot tell is believed to have everything in memory.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import Final, Protocol
+
+PROBE_STEP: Final = 256 * 1024
+"""Between the bytes that stand for a longer run."""
+
+_NOT_PROBEABLE: Final = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
+
+
+class Region(Protocol):
+    """What is read of a run of bytes of a file."""
+
+    @property
+    def size_in_bytes(self) -> int: ...
+
+    @property
+    def position(self) -> int: ...
+
+    def fileno(self) -> int: ...
+
+
+def read_hot(region: Region) -> bytes | None:
+    """The bytes of the region if they are in memory, all of them."""
+    buffer = bytearray(region.size_in_bytes)
+    fd = region.fileno()
+    try:
+        count = os.preadv(fd, [buffer], region.position, os.RWF_NOWAIT)
+    except BlockingIOError:
+        return None
+    except OSError as error:
+        if error.errno not in _NOT_PROBEABLE:
+            raise
+        count = os.preadv(fd, [buffer], region.position)
+    return bytes(buffer) if count == region.size_in_bytes else None
+
+
+def is_in_memory(fd: int, position: int, count: int) -> bool:
+    """Whether sendfile of these bytes would not wait for a disk, as far as samples can tell."""
+    byte = [bytearray(1)]
+    try:
+        for offset in (*range(position, position + count, PROBE_STEP), position + count - 1):
+            if not os.preadv(fd, byte, offset, os.RWF_NOWAIT):
+                return True  # beyond the end: sendfile will find out
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno not in _NOT_PROBEABLE:
+            raise
+    return True

@@ -1,0 +1,1 @@
+"""Copies of logs: what keeps a replica like the log it is copied from."""

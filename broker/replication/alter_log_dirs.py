@@ -1,0 +1,346 @@
+"""Filling future logs: a partition's log is copied to another log directory while it is written and read.
+
+Each partition that moves has a `LogMove`. It first cuts the future log to what it has in common with the current one
+(by leader epochs, as a follower does), then reads the current log chunk by chunk and appends to the future one, and
+when both end at the same offset lets the one take the other's place. As many partitions move at a time as
+`num.replica.alter.log.dirs.threads` says, in order of their names; a move that has to wait (an error, the quota) gives
+its turn to the next.
+
+A chunk is read in the I/O pool, unless it is in memory, and appended in slices, with other work between them. What was
+appended to the current log in the meantime is in memory: so the last step reads, appends, compares and swaps in one
+call, in which nothing can be appended to the current log, and a partition under load catches up all the same.
+
+Invariants: at most one step of a move is under way; a step whose move has been taken away, or begun anew, does
+nothing; what was flushed in the current log is flushed in the future one before they are swapped.
+
+Answers to ReplicaAlterLogDirsManager, ReplicaAlterLogDirsThread and LocalLeaderEndPoint.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from odradek.broker.hot_reads import read_hot
+from odradek.broker.replication.truncation_offset import truncation_offset
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.records.layout import HEADER_SIZE_UP_TO_MAGIC, LOG_OVERHEAD, SIZE_AND_MAGIC
+from odradek.storage.append_info import UnexpectedAppendOffsetError
+from odradek.storage.fetch_data import FetchIsolation
+from odradek.storage.file_records import FileRegion
+from odradek.storage.offsets import NO_EPOCH, EpochEndOffset
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from odradek.broker.partition import Partition
+    from odradek.broker.replication.replication_quota import ReplicationQuota
+    from odradek.protocol.topic_partition import TopicPartition
+    from odradek.storage.log_manager import LogManager
+    from odradek.storage.unified_log import UnifiedLog
+    from odradek.timer.task import TimerTask
+
+SLICE_BYTES: Final = 256 * 1024
+SLICE_BATCHES: Final = 256
+"""Appended before the event loop has a turn: about 3 ms of small batches."""
+
+SLICE_INTERVAL_MS: Final = 1
+
+# The future log may still be moved there; anything else that goes wrong with a chunk ends the move.
+_PASSING_ERRORS: Final = frozenset({ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD})
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveSettings:
+    """The broker settings of moves, with Kafka's defaults."""
+
+    quota: ReplicationQuota
+    """`replica.alter.log.dirs.io.max.bytes.per.second`"""
+    threads: int
+    """`num.replica.alter.log.dirs.threads`; Kafka's default is the number of log directories."""
+    fetch_max_bytes: int = 1024 * 1024
+    fetch_backoff_ms: int = 1_000
+
+
+@dataclass(slots=True, eq=False)
+class LogMove:
+    """How far the move of one partition is. Begun anew, it is a new object: steps of the old one are void."""
+
+    partition: Partition
+    leader_epoch: int
+    initial_offset: int
+    """Where the future log is cut to if epochs cannot tell."""
+    is_truncating: bool = True
+    ready_at_ms: int = 0
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        return self.partition.topic_partition
+
+
+class AlterLogDirsManager:
+    """All moves of a broker."""
+
+    def __init__(
+        self,
+        log_manager: LogManager,
+        settings: MoveSettings,
+        *,
+        on_progress: Callable[[TopicPartition], None],
+        on_moved: Callable[[TopicPartition], None],
+    ) -> None:
+        """`on_progress`: a future log has deleted what the current one has; `on_moved`: it has taken its place."""
+        self._log_manager = log_manager
+        self._environment = log_manager.environment
+        self._quota = settings.quota
+        self._settings = settings
+        self._on_progress = on_progress
+        self._on_moved = on_moved
+        self._moves: dict[TopicPartition, LogMove] = {}
+        self._running: set[LogMove] = set()
+        self._wake_up: TimerTask | None = None
+
+    def add(self, partition: Partition) -> None:
+        """Begin to fill the partition's future log, or begin anew under a new leader epoch."""
+        future = partition.future_log
+        move = self._moves.get(partition.topic_partition)
+        if future is None or (move is not None and move.leader_epoch == partition.leader_epoch):
+            return
+        self.remove(partition.topic_partition)
+        log.info("Moving %s to %s from offset %d on", partition.topic_partition, future.dir, future.log_end_offset)
+        self._moves[partition.topic_partition] = LogMove(partition, partition.leader_epoch, future.high_watermark)
+        self._fill()
+
+    def remove(self, topic_partition: TopicPartition) -> None:
+        """Stop filling the partition's future log, which stays as it is."""
+        move = self._moves.pop(topic_partition, None)
+        if move is not None:
+            self._running.discard(move)
+            self._fill()
+
+    def mark_for_truncation(self, topic_partition: TopicPartition, offset: int) -> None:
+        """The current log was cut to `offset`: the future log has to be cut as well before it goes on."""
+        move = self._moves.get(topic_partition)
+        if move is not None:
+            self.remove(topic_partition)
+            initial_offset = min(offset, move.initial_offset) if move.is_truncating else offset
+            self._moves[topic_partition] = LogMove(move.partition, move.leader_epoch, initial_offset)
+            self._fill()
+
+    def shutdown(self) -> None:
+        self._moves.clear()
+        self._running.clear()
+
+    # -- whose turn it is ------------------------------------------------------------------------------------
+
+    def _fill(self) -> None:
+        """Let the next moves begin that are ready, if there is room; see to those that are not ready yet."""
+        if self._wake_up is not None:
+            self._wake_up.cancel()
+            self._wake_up = None
+        now_ms = self._environment.clock.monotonic_ms()
+        waiting = sorted(topic_partition for topic_partition, move in self._moves.items() if move not in self._running)
+        for topic_partition in waiting:
+            if len(self._running) >= self._settings.threads:
+                return
+            move = self._moves[topic_partition]
+            if move.ready_at_ms <= now_ms:
+                self._running.add(move)
+                self._continue(move, 0)
+        delays = [move.ready_at_ms - now_ms for move in self._moves.values() if move.ready_at_ms > now_ms]
+        if delays:
+            self._wake_up = self._environment.timer.schedule(min(delays), self._fill)
+
+    def _continue(self, move: LogMove, delay_ms: int) -> None:
+        self._environment.timer.schedule(delay_ms, lambda: self._step(move))
+
+    def _delay(self, move: LogMove) -> None:
+        """Give others the turn for a while."""
+        move.ready_at_ms = self._environment.clock.monotonic_ms() + self._settings.fetch_backoff_ms
+        self._running.discard(move)
+        self._fill()
+
+    def _is_current(self, move: LogMove) -> bool:
+        return self._moves.get(move.topic_partition) is move
+
+    def _step(self, move: LogMove) -> None:
+        """Cut, or read the next chunk. What comes after is scheduled, or delayed, or the move is over."""
+        if not self._is_current(move):
+            return
+        current, future = move.partition.log, move.partition.future_log
+        if current is None or future is None:
+            self.remove(move.topic_partition)
+            return
+        try:
+            if move.is_truncating:
+                self._truncate(move, future)
+                self._continue(move, 0)
+            elif self._quota.is_exceeded:
+                self._delay(move)
+            else:
+                self._read(move, current, future)
+        except KafkaError as error:
+            self._read_failed(move, error)
+
+    def _read_failed(self, move: LogMove, error: KafkaError) -> None:
+        if not self._is_current(move):
+            return  # a directory has failed, and the move with it
+        if error.code == ErrorCode.FENCED_LEADER_EPOCH:
+            self._give_up(move, error)  # until the LeaderAndIsr with the new epoch comes
+            return
+        log.info("The move of %s waits: %s", move.topic_partition, error.message)
+        self._delay(move)
+
+    def _give_up(self, move: LogMove, error: KafkaError) -> None:
+        if self._is_current(move):
+            log.error("The move of %s failed: %s", move.topic_partition, error.message)
+            self.remove(move.topic_partition)
+
+    # -- agreeing with the current log -----------------------------------------------------------------------
+
+    def _truncate(self, move: LogMove, future: UnifiedLog) -> None:
+        offset, is_complete = move.initial_offset, True
+        if future.latest_epoch != NO_EPOCH:
+            answer = move.partition.last_offset_for_leader_epoch(move.leader_epoch, future.latest_epoch, False)
+            offset, is_complete = truncation_offset(
+                EpochEndOffset(*answer),
+                initial_offset=move.initial_offset,
+                log_end_offset=future.log_end_offset,
+                end_offset_for_epoch=future.end_offset_for_epoch,
+            )
+        self._log_manager.truncate_to({move.topic_partition: offset}, is_future=True)
+        move.initial_offset, move.is_truncating = offset, not is_complete
+
+    def _reset(self, move: LogMove, current: UnifiedLog, future: UnifiedLog) -> None:
+        """The current log ends before the future one, or begins behind its end: cut, or begin at its start."""
+        if current.log_end_offset < future.log_end_offset:
+            self._log_manager.truncate_to({move.topic_partition: current.log_end_offset}, is_future=True)
+        elif current.log_start_offset > future.log_end_offset:
+            self._begin_at(move, current.log_start_offset)
+
+    def _begin_at(self, move: LogMove, offset: int) -> None:
+        self._log_manager.truncate_fully_and_start_at(move.topic_partition, offset, is_future=True)
+
+    # -- copying ---------------------------------------------------------------------------------------------
+
+    def _read(self, move: LogMove, current: UnifiedLog, future: UnifiedLog) -> None:
+        try:
+            region = self._next_region(move, future)
+        except KafkaError as error:
+            if error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
+                raise
+            self._reset(move, current, future)
+            region = self._next_region(move, future)
+        if not isinstance(region, FileRegion):
+            self._copy(move, current, future, memoryview(b""))
+            return
+        hot = read_hot(region) if region.size_in_bytes <= SLICE_BYTES else None
+        if hot is not None:
+            self._copy(move, current, future, memoryview(hot))
+            return
+
+        def done(result: bytes | OSError) -> None:
+            region.release()
+            if not self._is_current(move):
+                return
+            if isinstance(result, OSError):
+                current.log_dir.fail(f"Error while reading {current.dir}", result)
+                return
+            self._copy(move, current, future, memoryview(result))
+
+        region.retain()
+        fd, size, position = region.fileno(), region.size_in_bytes, region.position
+        self._environment.io_pool.submit(lambda: os.pread(fd, size, position), done)
+
+    def _next_region(self, move: LogMove, future: UnifiedLog) -> FileRegion | memoryview:
+        read = move.partition.read(
+            fetch_offset=future.log_end_offset,
+            max_bytes=self._settings.fetch_max_bytes,
+            isolation=FetchIsolation.LOG_END,
+            min_one_message=True,
+            current_leader_epoch=move.leader_epoch,
+            last_fetched_epoch=NO_EPOCH,
+            leader_only=False,
+        )
+        assert read.fetched is not None, "no diverging epoch without an epoch in the request"
+        return read.fetched.records
+
+    def _copy(self, move: LogMove, current: UnifiedLog, future: UnifiedLog, records: memoryview) -> None:
+        """Append a slice; then come back for the rest, or for the next chunk, or swap the logs."""
+        if not self._is_current(move):
+            return
+        part = next(slices(records, min(SLICE_BYTES, future.config.segment_bytes)), memoryview(b""))
+        rest = records[len(part) :]
+        try:
+            if part:
+                self._append(move, future, part)
+            self._follow_watermarks(current, future)
+        except KafkaError as error:
+            if error.code in _PASSING_ERRORS:
+                self._read_failed(move, error)
+            else:
+                self._give_up(move, error)
+            return
+        self._quota.record(len(part))
+        if part and rest:
+            later = self._environment.timer.schedule
+            later(SLICE_INTERVAL_MS, lambda: self._copy(move, current, future, rest))
+        elif current.log_end_offset == future.log_end_offset:
+            self._promote(move, current, future)
+        elif part:
+            self._continue(move, 0)
+        else:
+            self._delay(move)  # the end of the current log is no record's: wait for the next one
+
+    def _append(self, move: LogMove, future: UnifiedLog, part: memoryview) -> None:
+        try:
+            future.append_as_follower(part)
+        except UnexpectedAppendOffsetError as error:
+            end = future.log_end_offset
+            if not (end == future.log_start_offset and error.first_offset < end <= error.last_offset):
+                raise
+            # The current log begins inside its first batch, which is copied whole.
+            self._begin_at(move, error.first_offset)
+            future.append_as_follower(part)
+
+    def _follow_watermarks(self, current: UnifiedLog, future: UnifiedLog) -> None:
+        future.update_high_watermark(current.high_watermark)
+        start = current.log_start_offset
+        if start <= future.high_watermark and future.maybe_increment_log_start_offset(start, "move of the log"):
+            self._on_progress(current.topic_partition)
+
+    # -- the end -----------------------------------------------------------------------------------------------
+
+    def _promote(self, move: LogMove, current: UnifiedLog, future: UnifiedLog) -> None:
+        flushed = current.recovery_point
+        if future.recovery_point < flushed:
+            future.when_flushed(flushed, lambda failure: None if failure else self._continue(move, 0))
+            return
+        try:
+            move.partition.replace_current_with_future()
+        except KafkaError as error:
+            self._give_up(move, error)
+            return
+        self.remove(move.topic_partition)
+        self._on_moved(move.topic_partition)
+
+
+def slices(records: memoryview, max_bytes: int) -> Iterator[memoryview]:
+    """Cut at the ends of batches: up to `max_bytes` and SLICE_BATCHES each, a longer batch alone; a torn end is left
+    out.
+    """
+    start = position = count = 0
+    while len(records) - position >= HEADER_SIZE_UP_TO_MAGIC:
+        following = position + LOG_OVERHEAD + SIZE_AND_MAGIC.unpack_from(records, position)[0]
+        if following > len(records) or following <= position:
+            break
+        if count and (following - start > max_bytes or count == SLICE_BATCHES):
+            yield records[start:position]
+            start, count = position, 0
+        position, count = following, count + 1
+    if count:
+        yield records[start:position]

@@ -1,0 +1,64 @@
+"""How many bytes a second replication may take: a rate over the last few windows, held against a bound that may change.
+
+A copier asks before it reads and records what it has copied: the bound is overstepped by one chunk at most. The rate is
+Kafka's `SimpleRate`: what was recorded in the windows that are not too old, over the time since the first of them, but
+over one window at least.
+
+Answers to ReplicationQuotaManager and to SimpleRate over SampledStat.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.timer.clock import Clock
+
+
+@dataclass(slots=True)
+class _Window:
+    start_ms: int
+    last_ms: int
+    amount: int
+
+
+class ReplicationQuota:
+    """One quota. `bound` answers the bytes per second allowed now."""
+
+    __slots__ = ("_bound", "_clock", "_window_count", "_window_ms", "_windows")
+
+    def __init__(
+        self, clock: Clock, bound: Callable[[], int], *, window_count: int = 11, window_ms: int = 1_000
+    ) -> None:
+        self._clock = clock
+        self._bound = bound
+        self._window_count = window_count
+        self._window_ms = window_ms
+        self._windows: deque[_Window] = deque()
+
+    def record(self, size_in_bytes: int) -> None:
+        now_ms = self._clock.monotonic_ms()
+        if not self._windows or now_ms - self._windows[-1].start_ms >= self._window_ms:
+            self._windows.append(_Window(now_ms, now_ms, 0))
+        window = self._windows[-1]
+        window.amount += size_in_bytes
+        window.last_ms = now_ms
+
+    @property
+    def is_exceeded(self) -> bool:
+        return self.bytes_per_second > self._bound()
+
+    @property
+    def bytes_per_second(self) -> float:
+        now_ms = self._clock.monotonic_ms()
+        windows = self._windows
+        while windows and now_ms - windows[0].last_ms >= self._window_count * self._window_ms:
+            windows.popleft()
+        if not windows:
+            return 0.0
+        elapsed_ms = max(now_ms - windows[0].start_ms, self._window_ms)
+        return sum(window.amount for window in windows) * 1_000 / elapsed_ms
