@@ -344,6 +344,7 @@ class LogManager:
         self._logs[topic_partition] = future
         self._forget_topic_unless_used(topic_partition.topic)
         self.checkpoint_recovery_points(future.log_dir)
+        self._moves.retire(current, future)
         return future
 
     # -- deleting -----------------------------------------------------------------------------------------------

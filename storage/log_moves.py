@@ -9,9 +9,9 @@ The old directory keeps its name until the new name is on the disk: after a powe
 found under the partition's name. A process that is killed in between leaves two, and the next start refuses both with
 Kafka's "Duplicate log directories", as Apache does at the same place.
 
-Invariants: everything that changes for readers and writers happens in one call of `replace`; when it raises, nothing
-has changed; who waits for a flush of the old log is called back by the new one. Regions of the old log's files can be
-read until its directory is removed.
+Invariants: `replace` changes everything for readers and writers, or raises and changes nothing; who waits for a flush
+of the old log is called back by the new one. Regions of the old log's files can be read until its directory is
+removed.
 
 Answers to LogManager.replaceCurrentWithFutureLog.
 """
@@ -44,7 +44,7 @@ class LogMoves:
         """Logs whose directory still has the partition's name, with the log that took their place."""
 
     def replace(self, current: UnifiedLog, future: UnifiedLog) -> None:
-        """Give `future` the name and the high watermark of `current`, which is deleted when the name is durable.
+        """Give `future` the name and the high watermark of `current`; `retire` is to follow.
 
         Raises: KafkaError KAFKA_STORAGE_ERROR when the future log cannot be renamed: its directory is offline then.
         """
@@ -54,7 +54,10 @@ class LogMoves:
         future.update_high_watermark(current.high_watermark)
         current.flusher.hand_over(future.flusher)
         logger.info("Replaced the log of %s in %s by the one in %s", topic_partition, current.dir, future.dir)
-        self._replaced[topic_partition] = (current, future)
+
+    def retire(self, current: UnifiedLog, future: UnifiedLog) -> None:
+        """Delete the log that was replaced, as soon as the name of its successor is durable."""
+        self._replaced[current.topic_partition] = (current, future)
         future.log_dir.sync_queue.sync_dir(future.log_dir.path)
         future.log_dir.sync_queue.when_durable(lambda failure: self._named(current, failure))
 

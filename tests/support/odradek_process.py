@@ -52,7 +52,9 @@ class OdradekBroker:
 
     def launch(self) -> None:
         """Start the process and do not wait for it."""
-        command = [sys.executable, "-m", self.module, "serve", "--port", str(self._port), "--data", str(self.log_dir)]
+        command = [sys.executable, "-m", self.module, "serve", "--port", str(self._port)]
+        if "log.dirs" not in self._settings:
+            command += ["--data", str(self.log_dir)]
         for key, value in self._settings.items():
             command += ["--override", f"{key}={value}"]
         python_path = [*map(str, self.python_path), *filter(None, [os.environ.get("PYTHONPATH")])]
