@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -236,11 +237,11 @@ class AlterLogDirsManager:
             self._reset(move, current, future)
             region = self._next_region(move, future)
         if not isinstance(region, FileRegion):
-            self._copy(move, current, future, memoryview(b""))
+            self._copy(move, current, future, deque())
             return
         hot = read_hot(region) if region.size_in_bytes <= SLICE_BYTES else None
         if hot is not None:
-            self._copy(move, current, future, memoryview(hot))
+            self._copy(move, current, future, _parts(hot, future))
             return
 
         def done(result: bytes | OSError) -> None:
@@ -250,7 +251,7 @@ class AlterLogDirsManager:
             if isinstance(result, OSError):
                 current.log_dir.fail(f"Error while reading {current.dir}", result)
                 return
-            self._copy(move, current, future, memoryview(result))
+            self._copy(move, current, future, _parts(result, future))
 
         region.retain()
         fd, size, position = region.fileno(), region.size_in_bytes, region.position
@@ -269,12 +270,11 @@ class AlterLogDirsManager:
         assert read.fetched is not None, "no diverging epoch without an epoch in the request"
         return read.fetched.records
 
-    def _copy(self, move: LogMove, current: UnifiedLog, future: UnifiedLog, records: memoryview) -> None:
-        """Append a slice; then come back for the rest, or for the next chunk, or swap the logs."""
+    def _copy(self, move: LogMove, current: UnifiedLog, future: UnifiedLog, parts: deque[memoryview]) -> None:
+        """Append a slice; then come back for the others, or for the next chunk, or swap the logs."""
         if not self._is_current(move):
             return
-        part = next(slices(records, min(SLICE_BYTES, future.config.segment_bytes)), memoryview(b""))
-        rest = records[len(part) :]
+        part = parts.popleft() if parts else memoryview(b"")
         try:
             if part:
                 self._append(move, future, part)
@@ -286,9 +286,9 @@ class AlterLogDirsManager:
                 self._give_up(move, error)
             return
         self._quota.record(len(part))
-        if part and rest:
+        if parts:
             later = self._environment.timer.schedule
-            later(SLICE_INTERVAL_MS, lambda: self._copy(move, current, future, rest))
+            later(SLICE_INTERVAL_MS, lambda: self._copy(move, current, future, parts))
         elif current.log_end_offset == future.log_end_offset:
             self._promote(move, current, future)
         elif part:
@@ -327,6 +327,10 @@ class AlterLogDirsManager:
             return
         self.remove(move.topic_partition)
         self._on_moved(move.topic_partition)
+
+
+def _parts(chunk: bytes, future: UnifiedLog) -> deque[memoryview]:
+    return deque(slices(memoryview(chunk), min(SLICE_BYTES, future.config.segment_bytes)))
 
 
 def slices(records: memoryview, max_bytes: int) -> Iterator[memoryview]:

@@ -152,9 +152,7 @@ def test_a_directory_is_chosen_before_the_topic_exists(new_broker: NewBroker, tm
     assert disks.move("chosen-0", 0, disks.dirs[0] + "/") == 57, "LOG_DIR_NOT_FOUND: paths are compared as they are"
 
 
-def test_kafka_tools_move_replicas_and_see_where_they_are(
-    new_broker: NewBroker, tmp_path: Path, tools: Tools
-) -> None:
+def test_kafka_tools_move_replicas_and_see_where_they_are(new_broker: NewBroker, tmp_path: Path, tools: Tools) -> None:
     disks = Disks(new_broker, tmp_path, 2)
     topic = Admin(disks.broker.bootstrap).create_topic("assigned", 2)
     Confluent().produce(disks.broker.bootstrap, topic, [Message(key=None, value=b"%d" % n) for n in range(50)])
