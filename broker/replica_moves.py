@@ -85,6 +85,8 @@ class ReplicaMoves:
         if partition.future_log is None:
             future = self._log_manager.get_or_create_log(topic_partition, current.topic_id, is_future=True)
             future.update_high_watermark(self._log_manager.checkpointed_high_watermark(future))
+            if not future.log_dir.is_online:
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Log directory {path} is offline")
             partition.future_log = future
         self._mover.add(partition)
 
@@ -97,8 +99,12 @@ class ReplicaMoves:
     def resume(self, partition: Partition) -> None:
         """The partition has a new leader epoch: go on filling its future log, if there is one, under that epoch."""
         future = self._log_manager.get_log(partition.topic_partition, is_future=True)
-        if future is not None and partition.log is not None:
+        if future is None or partition.log is None:
+            return
+        try:
             self._begin(partition, future.log_dir.path)
+        except KafkaError as error:  # the future log of a topic that had the name before, say
+            log.error("The move of %s does not go on: %s", partition.topic_partition, error.message)
 
     def stop(self, topic_partition: TopicPartition) -> None:
         """The partition is stopped; its logs stay or are deleted."""

@@ -147,6 +147,9 @@ def test_incremental_alter_configs(transcript: Transcript) -> None:
         ("read-only", "num.partitions", "2"),
         ("unknown", "no.such.key", "2"),
         ("bad value", "log.cleaner.threads", "x"),
+        ("throttle", "replica.alter.log.dirs.io.max.bytes.per.second", "100"),
+        ("bad throttle", "replica.alter.log.dirs.io.max.bytes.per.second", "x"),
+        ("negative throttle", "leader.replication.throttled.rate", "-1"),
     ):
         t.call(f"broker config, {label}", incremental(BROKER, "0", (key, SET, value), validate_only=True), 1)
         t.call(f"cluster config, {label}", incremental(BROKER, "", (key, SET, value), validate_only=True), 1)

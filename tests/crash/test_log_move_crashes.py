@@ -16,7 +16,7 @@ import pytest
 
 from odradek.protocol.errors import ErrorCode
 from odradek.storage.log_dir import LogDirError
-from tests.support.faulty_disk import CrashError, FaultyFileSystem, crash, disk_full, io_error
+from tests.support.faulty_disk import CrashError, FaultyFileSystem, crash, io_error
 from tests.support.moving import Moving
 from tests.support.replicas import TP
 
@@ -53,6 +53,7 @@ class Run:
         for number in range(MEANWHILE):
             moving.replicas.advance(1)
             self.append(b"meanwhile %d" % number)
+        moving.settle()
         moving.replicas.advance(20)
         moving.log_manager.shutdown()
 
@@ -108,13 +109,12 @@ def test_death_at_every_change(tmp_path: Path) -> None:
     assert refused, "the place between the renames was not visited"
 
 
-@pytest.mark.parametrize("failure", [io_error, disk_full], ids=lambda failure: failure.__name__)
-def test_a_disk_failure_at_every_change(tmp_path: Path, failure: Callable[[], BaseException]) -> None:
+def test_a_disk_failure_at_every_change(tmp_path: Path) -> None:
     """One directory is offline then; what the other has is served, and nothing that was acknowledged is lost."""
     count = changes(tmp_path / "counting")
     for point in range(1, count + 1):
         path = tmp_path / f"run-{point}"
-        run = Run(path, point, failure)
+        run = Run(path, point, io_error)
         run.go()
         offline = [log_dir for log_dir in run.moving.log_manager.log_dirs if not log_dir.is_online]
         assert len(offline) <= 1

@@ -89,3 +89,25 @@ def test_change_is_checked_before_it_is_stored(
         broker.dynamic.validate_change(configs, per_broker=per_broker)
     broker.dynamic.validate_change({"log.retention.ms": "5"}, per_broker=per_broker)
     assert broker.told == [], "checking changes nothing"
+
+
+THROTTLE = "replica.alter.log.dirs.io.max.bytes.per.second"
+
+
+def test_quotas_are_dynamic_only(broker: Broker) -> None:
+    assert broker.config.dynamic_quota(THROTTLE) == 2**63 - 1
+    broker.dynamic.apply(DEFAULT_ENTITY, {THROTTLE: "7"})
+    assert broker.config.dynamic_quota(THROTTLE) == 7
+    broker.dynamic.apply("3", {THROTTLE: "5"})
+    assert broker.config.dynamic_quota(THROTTLE) == 5
+    broker.dynamic.apply("3", {})
+    assert broker.config.dynamic_quota(THROTTLE) == 7
+    assert BrokerConfig({"broker.id": "3", THROTTLE: "9"}).dynamic_quota(THROTTLE) == 2**63 - 1
+
+
+@pytest.mark.parametrize("per_broker", [True, False])
+def test_a_quota_is_a_number_from_zero_on(broker: Broker, per_broker: bool) -> None:
+    broker.dynamic.validate_change({THROTTLE: "0"}, per_broker=per_broker)
+    for text in ("-1", "many"):
+        with pytest.raises(ConfigError, match=f"Invalid value {text} for configuration {THROTTLE}"):
+            broker.dynamic.validate_change({THROTTLE: text}, per_broker=per_broker)

@@ -60,6 +60,15 @@ def test_new_leader_epoch_starts_over() -> None:
     assert replica.last_fetch_leader_log_end_offset == 9
 
 
+def test_a_place_in_files_that_were_replaced_is_forgotten() -> None:
+    replica = Replica(2)
+    replica.forget_position()
+    assert replica.log_end_offset is None
+    replica.record_fetch(LogOffsetMetadata(5, 3, 100), 0, 0, 5)
+    replica.forget_position()
+    assert replica.log_end_offset == at(5)
+
+
 def test_min_isr_is_bounded_by_the_replication_factor() -> None:
     assert effective_min_isr(2, 1) == 1
     assert effective_min_isr(2, 3) == 2

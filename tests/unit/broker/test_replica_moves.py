@@ -190,6 +190,20 @@ def test_a_move_goes_on_after_a_restart(moving: Moving) -> None:
     assert (again.where(), again.values()) == (1, VALUES)
 
 
+def test_a_future_log_of_another_topic_of_the_name_is_left_alone(moving: Moving) -> None:
+    begun(moving)
+    again = moving.restart()
+    metadata = next(Path(moving.dirs[1]).glob("t-0*")) / "partition.metadata"
+    for log_dir in again.log_manager.log_dirs:
+        log_dir.unlock()
+    metadata.write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAABQ")
+    last = Moving(Path(moving.dirs[0]).parent)
+    last.lead(epoch=1)
+    last.append(b"after")
+    assert last.values() == [*VALUES, b"after"]
+    assert last.partition().future_log is None
+
+
 def test_a_future_log_without_a_current_one_is_cut_to_what_there_is(moving: Moving) -> None:
     """As in Apache: nobody can say what was in the log that is gone."""
     begun(moving)

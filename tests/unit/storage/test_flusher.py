@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.file_system import OsFileSystem
 from tests.support.logs import DeferredIoPool, Disk, append
 
@@ -217,3 +218,19 @@ def test_many_waiting_produces_cost_one_fsync_of_the_log(tmp_path: Path) -> None
     assert log.recovery_point == 201
     assert fs.syncs <= 4, "the first one's, and one for the 199 that came while it was under way; log and indexes"
     log.close()
+
+
+def test_who_waits_for_a_log_that_is_replaced_waits_for_its_successor(tmp_path: Path) -> None:
+    disk, pool, fs = setup(tmp_path)
+    log, other = disk.log(), disk.log(tp=TopicPartition("other", 0))
+    for each in (log, other):
+        append(each, b"a")
+    pool.run_all()
+    answers: list[OSError | None] = []
+    log.when_flushed(1, answers.append)
+    log.flusher.hand_over(other.flusher)
+    pool.run_one()
+    assert answers == [], "the old log is flushed, and that is not what counts"
+    fs.broken = True
+    pool.run_all()
+    assert [str(error) for error in answers] == ["[Errno 5] Input/output error"]

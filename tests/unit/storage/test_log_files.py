@@ -70,3 +70,9 @@ def test_offsets_in_names(name: str, offset: int | None) -> None:
 def test_offset_names_have_twenty_digits() -> None:
     assert log_files.offset_name(522, ".index") == "00000000000000000522.index"
     assert log_files.snapshot_name(0) == "00000000000000000000.snapshot"
+
+
+def test_a_future_directory_has_the_whole_name_of_its_topic() -> None:
+    name = log_files.future_dir_name(TopicPartition("x" * 213, 0), UUID)
+    assert len(name) == log_files.NAME_MAX
+    assert log_files.parse_dir_name(name) == (TopicPartition("x" * 213, 0), "-future")

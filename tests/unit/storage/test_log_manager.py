@@ -173,6 +173,43 @@ def test_shutdown_before_the_start_touches_nothing(tmp_path: Path) -> None:
     Broker(tmp_path).start().shutdown()
 
 
+def test_when_durable_waits_for_all_directories(tmp_path: Path) -> None:
+    pool = DeferredIoPool()
+    manager = Broker(tmp_path / "1", tmp_path / "2", io_pool=pool).start()
+    create(manager, A0, B0)
+    answers: list[OSError | None] = []
+    manager.when_durable(answers.append)
+    for log_dir in manager.log_dirs:
+        assert answers == []
+        while not log_dir.sync_queue.is_idle:
+            pool.run_one()
+    pool.run_all()
+    assert answers == [None]
+    manager.shutdown()
+
+
+def test_a_preferred_directory_that_is_offline_is_not_replaced_by_another(tmp_path: Path) -> None:
+    manager = Broker(tmp_path / "1", tmp_path / "2").start()
+    manager.maybe_update_preferred_dir(A0, str(tmp_path / "2"))
+    manager.log_dirs[1].fail("test", OSError(5, "broken"))
+    with pytest.raises(KafkaError) as refused:
+        create(manager, A0)
+    assert refused.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+    create(manager, B0)
+    manager.shutdown()
+
+
+def test_future_logs_count_where_a_new_log_goes(tmp_path: Path) -> None:
+    manager = Broker(tmp_path / "1", tmp_path / "2").start()
+    create(manager, A0)
+    assert manager.get_log(A0).dir.startswith(str(tmp_path / "1"))  # type: ignore[union-attr]
+    manager.maybe_update_preferred_dir(A0, str(tmp_path / "2"))
+    manager.get_or_create_log(A0, is_future=True)
+    create(manager, B0, TopicPartition("b", 1), TopicPartition("b", 2))
+    assert [len(manager.logs_in(log_dir)) for log_dir in manager.log_dirs] == [3, 2]
+    manager.shutdown()
+
+
 def test_when_durable_waits_for_new_logs(tmp_path: Path) -> None:
     pool = DeferredIoPool()
     manager = Broker(tmp_path / "1", tmp_path / "2", io_pool=pool).start()
