@@ -292,7 +292,7 @@ class AlterLogDirsManager:
         elif current.log_end_offset == future.log_end_offset:
             self._promote(move, current, future)
         elif part:
-            self._continue(move, 0)
+            self._continue(move, SLICE_INTERVAL_MS)
         else:
             self._delay(move)  # the end of the current log is no record's: wait for the next one
 
