@@ -20,7 +20,13 @@ from odradek.broker.flush_waits import when_flushed
 from odradek.broker.high_watermark_checkpoints import HighWatermarkCheckpoints
 from odradek.broker.partition import EPOCH_DURING_DELETE, NO_LEADER_EPOCH, Partition
 from odradek.broker.replica_moves import ReplicaMoves
-from odradek.broker.replica_results import AppendResult, DeleteRecordsResult, FetchParams, ReadResult
+from odradek.broker.replica_results import (
+    EXPECTED_APPEND_ERRORS,
+    AppendResult,
+    DeleteRecordsResult,
+    FetchParams,
+    ReadResult,
+)
 from odradek.controller.topic_names import INTERNAL_TOPICS, is_valid_topic_name
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.primitives import ZERO_UUID
@@ -43,18 +49,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 VALID_ACKS = (-1, 0, 1)
-
-# Answers a client may well cause; anything else an append raises is worth a line in the log.
-EXPECTED_APPEND_ERRORS = frozenset(
-    (
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.MESSAGE_TOO_LARGE,
-        ErrorCode.RECORD_LIST_TOO_LARGE,
-        ErrorCode.CORRUPT_MESSAGE,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-    )
-)
 
 
 class Hosted(Enum):
@@ -488,10 +482,7 @@ class ReplicaManager:
         return ErrorCode.NONE
 
     def check_metadata_epoch(self, controller_epoch: int) -> None:
-        """The epoch check of an UpdateMetadata.
-
-        Raises: KafkaError STALE_CONTROLLER_EPOCH.
-        """
+        """The epoch check of an UpdateMetadata. Raises: KafkaError STALE_CONTROLLER_EPOCH."""
         self._check_controller_epoch(controller_epoch, "UpdateMetadata")
 
     def _check_controller_epoch(self, controller_epoch: int, what: str) -> None:

@@ -12,6 +12,18 @@ if TYPE_CHECKING:
     from odradek.broker.fetch_session import PartitionFetch
     from odradek.storage.fetch_data import FetchDataInfo, FetchIsolation
 
+EXPECTED_APPEND_ERRORS = frozenset(
+    (
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    )
+)
+"""Answers a client may well cause; anything else an append raises is worth a line in the log."""
+
 
 @dataclass(slots=True, kw_only=True)
 class AppendResult:

@@ -59,12 +59,14 @@ class LogMoves:
         """Delete the log that was replaced, as soon as the name of its successor is durable."""
         self._replaced[current.topic_partition] = (current, future)
         future.log_dir.sync_queue.sync_dir(future.log_dir.path)
-        future.log_dir.sync_queue.when_durable(lambda failure: self._named(current, failure))
+        future.log_dir.sync_queue.when_durable(lambda failure: self._named(current, future, failure))
 
-    def _named(self, replaced: UnifiedLog, failure: OSError | None) -> None:
-        if self._replaced.get(replaced.topic_partition, (None, None))[0] is not replaced:
+    def _named(self, replaced: UnifiedLog, successor: UnifiedLog, failure: OSError | None) -> None:
+        if self._replaced.get(replaced.topic_partition) != (replaced, successor):
             return  # finished meanwhile
-        if failure is None:
+        if (
+            failure is None or successor.log_dir.is_online
+        ):  # the disk is full: there was no room for a file, that is all
             self.finish(replaced.topic_partition)
         else:  # the name may be lost: what is found under the old one is better than nothing
             del self._replaced[replaced.topic_partition]
@@ -86,5 +88,9 @@ class LogMoves:
     def finish_all(self) -> None:
         """At a stop: wait for the names, and delete what was replaced."""
         for topic_partition, (_, successor) in list(self._replaced.items()):
-            successor.log_dir.sync_queue.drain()
-            self.finish(topic_partition)
+            try:
+                successor.log_dir.sync_queue.drain()
+            except OSError as error:
+                self._named(*self._replaced[topic_partition], error)
+            else:
+                self.finish(topic_partition)

@@ -29,6 +29,7 @@ from odradek.broker.replication.truncation_offset import truncation_offset
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.records.layout import HEADER_SIZE_UP_TO_MAGIC, LOG_OVERHEAD, SIZE_AND_MAGIC
 from odradek.storage.append_info import UnexpectedAppendOffsetError
+from odradek.storage.disk_space import LogDirFullError
 from odradek.storage.fetch_data import FetchIsolation
 from odradek.storage.file_records import FileRegion
 from odradek.storage.offsets import NO_EPOCH, EpochEndOffset
@@ -280,7 +281,7 @@ class AlterLogDirsManager:
                 self._append(move, future, part)
             self._follow_watermarks(current, future)
         except KafkaError as error:
-            if error.code in _PASSING_ERRORS:
+            if error.code in _PASSING_ERRORS or isinstance(error, LogDirFullError):
                 self._read_failed(move, error)
             else:
                 self._give_up(move, error)

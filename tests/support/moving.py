@@ -34,7 +34,7 @@ class Moving:
         self.replicas = Replicas(
             path / "0",
             overrides,
-            more_dirs=[path / "1", path / "2"],
+            log_dirs=[path / "1", path / "2"],
             io_pool=pool,
             fs=fs,
             move_threads=threads,

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from odradek.broker.replication.alter_log_dirs import SLICE_BATCHES, SLICE_BYTES
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.unified_log import UnifiedLog
+from tests.support.faulty_disk import FaultyFileSystem, disk_full, io_error
 from tests.support.logs import DeferredIoPool, append, batch
 from tests.support.moving import Moving
 from tests.support.replicas import TP
@@ -365,10 +367,10 @@ def test_a_disk_that_cannot_be_read_is_offline(
     assert moving.log_manager.is_log_dir_online(moving.dirs[1])
 
 
-def test_a_disk_that_cannot_be_written_ends_the_move(tmp_path: Path) -> None:
-    from tests.support.faulty_disk import FaultyFileSystem, disk_full
-
-    fs = FaultyFileSystem(failure=disk_full, for_good=False)
+@pytest.mark.parametrize("failure", [io_error, disk_full], ids=lambda failure: failure.__name__)
+def test_a_disk_that_cannot_be_written(tmp_path: Path, failure: Callable[[], BaseException]) -> None:
+    """A broken one ends the move; a full one makes it wait."""
+    fs = FaultyFileSystem(failure=failure, for_good=False, kinds=frozenset({"append"}))
     moving = Moving(tmp_path, fs=fs)
     moving.lead()
     moving.append(*VALUES)
@@ -378,9 +380,14 @@ def test_a_disk_that_cannot_be_written_ends_the_move(tmp_path: Path) -> None:
     moving.replicas.move_bytes_per_second = 2**63 - 1
     fs.fail_at = fs.count + 1
     moving.replicas.advance(1_000)
-    assert not moving.log_manager.is_log_dir_online(moving.dirs[1])
-    assert moving.partition().future_log is None
+    is_full = failure is disk_full
+    assert moving.log_manager.is_log_dir_online(moving.dirs[1]) is is_full
+    assert (moving.partition().future_log is not None) is is_full
     moving.append(b"after")
+    moving.log_manager.log_dirs[1].look_for_room()
+    for _ in range(5):
+        moving.replicas.advance(1_000)
+    assert moving.where() == int(is_full)
     assert moving.values() == [*VALUES, b"after"]
 
 
