@@ -178,10 +178,15 @@ class FileRecords:
         """A view of the whole batch."""
         return view_batch(memoryview(os.pread(self.fileno(), where.size, where.position)))
 
-    def batches(self, start: int = 0) -> Iterator[tuple[int, AnyBatch]]:
-        """Read the whole file from a batch boundary on: positions and batches, up to a torn tail."""
+    def batches(
+        self, start: int = 0, sequential_read_bytes: int = SEQUENTIAL_READ_BYTES
+    ) -> Iterator[tuple[int, AnyBatch]]:
+        """Read the whole file from a batch boundary on: positions and batches, up to a torn tail.
+
+        So many bytes are read at once, or as many as the next batch has.
+        """
         position = start
-        read_bytes = SEQUENTIAL_READ_BYTES
+        read_bytes = sequential_read_bytes
         while self.size - position > MIN_HEADER:
             chunk = memoryview(os.pread(self.fileno(), min(read_bytes, self.size - position), position))
             at, end, size = 0, len(chunk), 0
@@ -199,7 +204,7 @@ class FileRecords:
             if not at and (end < MIN_HEADER or position + size > self.size):
                 return
             position += at
-            read_bytes = max(SEQUENTIAL_READ_BYTES, size)
+            read_bytes = max(sequential_read_bytes, size)
 
     def truncate_to(self, size: int) -> int:
         """Cut the file and answer the number of bytes that went."""

@@ -75,7 +75,9 @@ class TransactionIndex:
         return self._from(0)
 
     def _from(self, slot: int) -> Iterator[AbortedTxn]:
-        content = memoryview(bytes(self._load()[slot * ENTRY.size :]))
+        data = self._load()
+        whole = len(data) - len(data) % ENTRY.size  # the broker may be appending while a worker reads
+        content = memoryview(bytes(data[slot * ENTRY.size : whole]))
         for version, *fields in ENTRY.iter_unpack(content):
             if version != CURRENT_VERSION:
                 raise CorruptIndexError(f"Unexpected aborted transaction version {version} in {self.path}")

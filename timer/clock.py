@@ -61,3 +61,8 @@ class ManualClock:
     def set_time_ms(self, time_ms: int) -> None:
         """Set the wall clock, forward or back, as an operator would; the monotonic clock does not notice."""
         self._time_ms = time_ms
+
+
+def sleep_ms(ms: int) -> None:
+    """Wait, in a process that has nothing else to do. The broker's own never does."""
+    time.sleep(ms / 1000)

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from odradek.timer.clock import Clock, ManualClock, SystemClock
+from odradek.timer.clock import Clock, ManualClock, SystemClock, sleep_ms
 
 
 def test_system_clock_gives_whole_milliseconds_of_both_clocks() -> None:
@@ -34,3 +34,10 @@ def test_setting_the_wall_clock_does_not_move_the_monotonic_one() -> None:
 def test_manual_clock_does_not_go_back() -> None:
     with pytest.raises(ValueError, match="time does not go back"):
         ManualClock().advance(-1)
+
+
+def test_sleeping_lets_time_pass() -> None:
+    clock = SystemClock()
+    before = clock.monotonic_ms()
+    sleep_ms(2)
+    assert clock.monotonic_ms() - before >= 2
