@@ -80,6 +80,8 @@ class Ledger:
 
     records: dict[str, dict[int, Content]] = field(default_factory=lambda: {topic: {} for topic in TOPICS})
     transactional: dict[int, Content] = field(default_factory=dict)
+    held_back: dict[int, Content] = field(default_factory=dict)
+    """Records behind an open transaction."""
     starts: dict[str, int] = field(default_factory=lambda: {"retained": 0, "trimmed": 0})
     topic_ids: dict[str, str] = field(default_factory=dict)
     epochs: dict[str, list[str]] = field(default_factory=dict)
@@ -97,6 +99,10 @@ class Ledger:
         if not self.legs:
             for topic, config in TOPICS.items():
                 admin.create_topic(topic, 1, config)
+        else:
+            # The directory of the deleted topic is still there when this leg ends.
+            admin.delete_topic(f"born-in-leg-{self.legs - 1}")
+            del self.records[f"born-in-leg-{self.legs - 1}"]
         born = admin.create_topic(f"born-in-leg-{self.legs}", 1, {"segment.bytes": "3000"})
         self.records[born] = {}
         self.legs += 1
@@ -107,6 +113,8 @@ class Ledger:
         self._produce_in_sequence(broker)
         if broker.target == "apache":
             self._produce_in_transactions(broker)
+        elif self.transactional:
+            self._produce_behind_a_transaction(broker)
         self._move_log_starts(broker, admin)
         self._commit(broker)
 
@@ -148,18 +156,27 @@ class Ledger:
             assert offset == self.sequenced.sequence
 
     def _produce_in_transactions(self, broker: Broker) -> None:
-        producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": "tx"})
+        """Committed and aborted ones, and one that stays open until the producer's next life aborts it."""
+        settings = {"transactional.id": "tx", "transaction.timeout.ms": 600_000, "log_level": 0}
+        producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap, **settings})
         producer.init_transactions(TIMEOUT_S)
-        for number in range(4):
+        self.transactional |= self.held_back
+        self.held_back = {}
+        for ending in (producer.commit_transaction, producer.abort_transaction, producer.commit_transaction, None):
             producer.begin_transaction()
             kept: dict[int, Content] = {}
             self._send(producer, "transactional", kept)
-            producer.flush(TIMEOUT_S)
-            if number % 2:
-                producer.abort_transaction(TIMEOUT_S)
-            else:
-                producer.commit_transaction(TIMEOUT_S)
+            assert producer.flush(TIMEOUT_S) == 0
+            if ending is not None:
+                ending(TIMEOUT_S)
+            if ending == producer.commit_transaction:
                 self.transactional |= kept
+
+    def _produce_behind_a_transaction(self, broker: Broker) -> None:
+        """It is open since Apache Kafka's leg: a reader of committed records sees nothing of this."""
+        producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap, "log_level": 0})
+        self._send(producer, "transactional", self.held_back)
+        assert producer.flush(TIMEOUT_S) == 0
 
     def _move_log_starts(self, broker: Broker, admin: Admin) -> None:
         """DeleteRecords into the middle of a segment, and retention that has deleted some."""
@@ -263,9 +280,9 @@ class Ledger:
         with RawClient(broker.host, broker.port) as client:
             topics = client.call(build(ApiKey.METADATA, topics=None), 12).topics
         ids = {topic.name: uuid_to_text(topic.topic_id) for topic in topics}
-        assert {topic: ids[topic] for topic in self.topic_ids} == self.topic_ids
-        self.topic_ids = ids
+        assert {name for name in ids if name.startswith("born")} == {f"born-in-leg-{self.legs - 1}"}
         for topic, topic_id in ids.items():
+            assert self.topic_ids.setdefault(topic, topic_id) == topic_id
             for path in broker.log_dir.glob(f"{topic}-[0-9]"):
                 assert (path / "partition.metadata").read_text() == f"version: 0\ntopic_id: {topic_id}"
 
