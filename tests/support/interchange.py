@@ -31,6 +31,7 @@ SETTINGS: Final[Mapping[str, str]] = {
     "log.initial.task.delay.ms": "100",
     "log.retention.check.interval.ms": "300",
     "log.flush.start.offset.checkpoint.interval.ms": "200",  # so that a kill does not bring deleted records back
+    "log.flush.offset.checkpoint.interval.ms": "200",  # so that a recovery begins at a producer snapshot
     "log.cleaner.backoff.ms": "100",
     "log.index.interval.bytes": "300",
     "offsets.topic.segment.bytes": "2000",

@@ -40,6 +40,7 @@ TOPICS: Final[Mapping[str, Mapping[str, str]]] = {
     "compacted": {**SEGMENTED, "cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"},
     "retained": {**SEGMENTED, "retention.bytes": "2500"},
     "trimmed": SEGMENTED,
+    "flushed": {**SEGMENTED, "flush.messages": "1"},
 }
 GROUP: Final = "readers"
 ROUNDS_OF_A_LEG: Final = 3
@@ -108,7 +109,7 @@ class Ledger:
         self.legs += 1
         for codec in CODECS:
             self._produce(broker, [codec], {"compression.type": codec})
-        self._produce(broker, ["compacted", "retained", "trimmed", born], {"compression.type": "lz4"})
+        self._produce(broker, ["compacted", "retained", "trimmed", "flushed", born], {"compression.type": "lz4"})
         self._produce(broker, ["idempotent"], {"enable.idempotence": True})
         self._produce_in_sequence(broker)
         if broker.target == "apache":
