@@ -11,7 +11,8 @@ import json
 import pytest
 
 from odradek.protocol.codec import decode_from, encode
-from tests.support.messages import every_message, to_json
+from odradek.protocol.message_json import to_json
+from tests.support.messages import every_message
 from tests.support.wire_oracle import read_golden
 
 MESSAGES = {message.__name__: message for message in every_message()}

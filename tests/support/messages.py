@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterator
 from typing import TypeVar
 
 from odradek.protocol.api import API
 from odradek.protocol.messages import (
+    consumer_group_records,
     consumer_protocol,
     control_records,
     coordinator_records,
@@ -23,12 +23,6 @@ S = TypeVar("S", bound=Struct)
 INTEGERS = {Kind.INT8: (7, True), Kind.INT16: (15, True), Kind.UINT16: (16, False), Kind.INT32: (31, True)}
 INTEGERS |= {Kind.UINT32: (32, False), Kind.INT64: (63, True)}
 TEXTS = ("", "a", "topic-1", "grüße", "日本語", "\U0001f9f5", "x" * 126, "y" * 127, "é" * 64, "z" * 300)
-IRREGULAR = {
-    "is_kraft_controller": "isKRaftController",
-    "kraft_version": "kRaftVersion",
-    "kraft_version_feature": "kRaftVersionFeature",
-}
-Json = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
 
 
 def api_messages() -> Iterator[type[Message]]:
@@ -40,7 +34,14 @@ def api_messages() -> Iterator[type[Message]]:
 
 def data_messages() -> Iterator[type[Message]]:
     """Messages without an API key: headers, principals, values inside records."""
-    for module in (consumer_protocol, control_records, coordinator_records, default_principal, request_header):
+    for module in (
+        consumer_group_records,
+        consumer_protocol,
+        control_records,
+        coordinator_records,
+        default_principal,
+        request_header,
+    ):
         for value in vars(module).values():
             if isinstance(value, type) and issubclass(value, Message) and value.__module__ == module.__name__:
                 yield value
@@ -109,36 +110,3 @@ def random_primitive(kind: Kind, rng: random.Random) -> object:
             return rng.choice(TEXTS)
         case _:
             return rng.randbytes(rng.choice((0, 1, 5, 126, 127, 200)))
-
-
-def to_json(value: Struct, version: int) -> dict[str, Json]:
-    """The JSON that Kafka's `...JsonConverter.read` takes for this version."""
-    in_place, tagged, _ = fields_at(type(value), version)
-    return {
-        camel_case(field.name): field_to_json(field.kind, field.element, getattr(value, field.name), version)
-        for field in in_place + tagged
-    }
-
-
-def field_to_json(kind: Kind, element: object, value: object, version: int) -> Json:
-    if value is None:
-        return None
-    if isinstance(value, Struct):
-        return to_json(value, version)
-    if isinstance(value, list):
-        inner = element.kind if isinstance(element, Primitive) else Kind.STRUCT
-        return [field_to_json(inner, None, item, version) for item in value]
-    if isinstance(value, bytes | memoryview):
-        if kind is Kind.UUID:
-            return urlsafe_b64encode(value).decode().rstrip("=")
-        return b64encode(value).decode()
-    assert isinstance(value, bool | int | float | str)
-    return value
-
-
-def camel_case(name: str) -> str:
-    """The name in Kafka's definitions, its first letter small: `timeout_ms` is `timeoutMs`."""
-    if name in IRREGULAR:
-        return IRREGULAR[name]
-    first, *rest = name.split("_")
-    return first + "".join(word.capitalize() for word in rest)

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from odradek.protocol.codec import encode
+from odradek.protocol.message_json import to_json
 from odradek.protocol.schema import Message
 from tests.support.jvm import KAFKA_VERSION, QUICK_START, java_executable, libs_dir
-from tests.support.messages import every_message, random_struct, to_json
+from tests.support.messages import every_message, random_struct
 
 PROGRAM = Path(__file__).parent / "jvm" / "WireOracle.java"
 GOLDEN = Path(__file__).parents[1] / "golden" / "wire" / f"kafka-{KAFKA_VERSION}.txt"
