@@ -9,6 +9,7 @@ Imports are made where they are needed: `odradek --help` loads neither an event 
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from typing import TYPE_CHECKING, Final
@@ -23,6 +24,12 @@ if TYPE_CHECKING:
 
 EXIT_REFUSED: Final = 1
 EXIT_USAGE: Final = 2
+
+_TOOLS: Final = {
+    "dump-log": "print the files of a log as kafka-dump-log does",
+    "verify": "tell what is wrong with log directories",
+}
+"""Commands that parse their arguments themselves."""
 
 _SERVE_HELP: Final = """\
 Without arguments: one node on 127.0.0.1:9092 that keeps its metadata itself, data in ./odradek-data.
@@ -55,7 +62,10 @@ examples:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point; answers the exit status."""
-    parsed = _parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    if given and given[0] in _TOOLS:
+        return _run_tool(*given)
+    parsed = _parser().parse_args(given)
     if parsed.command == "serve":
         return _serve(parsed)
     if parsed.command == "health":
@@ -100,6 +110,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     health.add_argument("address", metavar="HOST:PORT")
     _add_metadata(commands)
+    for name, text in _TOOLS.items():
+        commands.add_parser(name, help=text, add_help=False)
     return parser
 
 
@@ -118,6 +130,23 @@ def _add_metadata(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     copy.add_argument(
         "--overwrite", action="store_true", help="replace a target of another cluster or one that is not behind"
     )
+
+
+def _run_tool(name: str, *arguments: str) -> int:
+    """Text goes out in UTF-8 whatever the locale; a reader who has seen enough is no error."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", errors="replace")
+    try:
+        if name == "dump-log":
+            from odradek.broker.tools.dump_log import main
+        else:
+            from odradek.broker.tools.verify import main
+        status = main(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return status
 
 
 def _port(text: str) -> int:

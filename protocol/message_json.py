@@ -62,7 +62,7 @@ def camel_case(name: str) -> str:
 
 
 def _has_default(field: Field, value: Struct) -> bool:
-    actual = getattr(value, field.name)
+    actual: object = getattr(value, field.name)
     if field.default is not FRESH:
         return bool(actual == field.default)
     return actual == (type(actual)() if isinstance(actual, Struct) else [])

@@ -23,7 +23,6 @@ from dataclasses import dataclass, field
 from odradek.coordinator.group.group_metadata import GroupMetadata
 from odradek.coordinator.group.group_offsets import CommittedOffset
 from odradek.coordinator.group.records import (
-    CoordinatorRecordError,
     is_group_key,
     is_offset_key,
     member_from_record,
@@ -32,9 +31,9 @@ from odradek.coordinator.group.records import (
     read_group_value,
     read_offset_key,
     read_offset_value,
-    read_version,
 )
 from odradek.coordinator.group.states import GroupState
+from odradek.coordinator.versioned_messages import CoordinatorRecordError, read_version
 from odradek.protocol.records.batch import AnyBatch
 from odradek.protocol.records.control import ControlRecordType, control_record_type
 from odradek.protocol.topic_partition import TopicPartition

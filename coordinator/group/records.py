@@ -13,10 +13,11 @@ Kafka: the codec functions of the GroupMetadataManager object.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, TypeVar
+from typing import Final
 
 from odradek.coordinator.group.group_offsets import OffsetAndMetadata
 from odradek.coordinator.group.member import MemberMetadata
+from odradek.coordinator.versioned_messages import decode_versioned
 from odradek.protocol.codec import DecodeError, decode, encode
 from odradek.protocol.messages.consumer_protocol import ConsumerProtocolSubscription
 from odradek.protocol.messages.coordinator_records import (
@@ -26,7 +27,6 @@ from odradek.protocol.messages.coordinator_records import (
     OffsetCommitValue,
 )
 from odradek.protocol.messages.coordinator_records import MemberMetadata as MemberMetadataRecord
-from odradek.protocol.schema import Message
 from odradek.protocol.topic_partition import TopicPartition
 
 CONSUMER_PROTOCOL_TYPE: Final = "consumer"
@@ -36,17 +36,10 @@ GROUP_KEY_VERSION: Final = 2
 OFFSET_VALUE_VERSION: Final = 3
 OFFSET_VALUE_VERSION_WITH_EXPIRY: Final = 1
 GROUP_VALUE_VERSION: Final = 3
-HIGHEST_VALUE_VERSION: Final = 4
-
-MessageT = TypeVar("MessageT", bound=Message)
 
 _NO_TIMESTAMP: Final = -1
 _OFFSET_KEY_PREFIX: Final = OFFSET_KEY_VERSION.to_bytes(2, "big")
 _GROUP_KEY_PREFIX: Final = GROUP_KEY_VERSION.to_bytes(2, "big")
-
-
-class CoordinatorRecordError(ValueError):
-    """A record of the internal topic that cannot be understood."""
 
 
 def offset_commit_key(group_id: str, topic_partition: TopicPartition) -> bytes:
@@ -122,16 +115,16 @@ def is_group_key(normalized: bytes) -> bool:
 
 
 def read_offset_key(normalized: bytes) -> tuple[str, TopicPartition]:
-    key = _decode(OffsetCommitKey, normalized, OFFSET_KEY_VERSION)
+    key = decode_versioned(OffsetCommitKey, normalized)
     return key.group, TopicPartition(key.topic, key.partition)
 
 
 def read_group_key(normalized: bytes) -> str:
-    return _decode(GroupMetadataKey, normalized, GROUP_KEY_VERSION).group
+    return decode_versioned(GroupMetadataKey, normalized).group
 
 
 def read_offset_value(data: bytes) -> OffsetAndMetadata:
-    value = _decode(OffsetCommitValue, data, HIGHEST_VALUE_VERSION)
+    value = decode_versioned(OffsetCommitValue, data)
     return OffsetAndMetadata(
         offset=value.offset,
         leader_epoch=value.leader_epoch,
@@ -142,7 +135,7 @@ def read_offset_value(data: bytes) -> OffsetAndMetadata:
 
 
 def read_group_value(data: bytes) -> GroupMetadataValue:
-    return _decode(GroupMetadataValue, data, HIGHEST_VALUE_VERSION)
+    return decode_versioned(GroupMetadataValue, data)
 
 
 def member_from_record(value: GroupMetadataValue, member: MemberMetadataRecord, version: int) -> MemberMetadata:
@@ -173,21 +166,3 @@ def subscribed_topics_of(subscription: bytes) -> list[str] | None:
         return decode(ConsumerProtocolSubscription, memoryview(subscription)[2:], 0).topics
     except DecodeError:
         return None
-
-
-def _decode(kind: type[MessageT], data: bytes, highest: int) -> MessageT:
-    version = read_version(data)
-    lowest = kind.VERSIONS.first
-    if not lowest <= version <= highest:
-        raise CoordinatorRecordError(f"unknown version {version} of {kind.__name__}")
-    try:
-        return decode(kind, memoryview(data)[2:], version)
-    except DecodeError as error:
-        raise CoordinatorRecordError(f"bad {kind.__name__}: {error}") from error
-
-
-def read_version(data: bytes) -> int:
-    """The version in front of a key or value."""
-    if len(data) < 2:
-        raise CoordinatorRecordError(f"a key or value of {len(data)} bytes has no version")
-    return int.from_bytes(data[:2], "big", signed=True)

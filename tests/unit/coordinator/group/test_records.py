@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from odradek.coordinator.group.group_offsets import OffsetAndMetadata
 from odradek.coordinator.group.member import MemberMetadata
 from odradek.coordinator.group.records import (
-    CoordinatorRecordError,
     group_metadata_key,
     group_metadata_value,
     is_group_key,
@@ -22,6 +21,7 @@ from odradek.coordinator.group.records import (
     read_offset_value,
     subscribed_topics_of,
 )
+from odradek.coordinator.versioned_messages import CoordinatorRecordError
 from odradek.protocol.codec import encode
 from odradek.protocol.messages.consumer_protocol import ConsumerProtocolSubscription
 from odradek.protocol.messages.coordinator_records import GroupMetadataValue, OffsetCommitValue

@@ -1,0 +1,74 @@
+"""The order in which a Scala hash table gives its elements back, for output that Apache Kafka prints in that order.
+
+A table has a power of two of slots, at least 16. It doubles when the next element would fill it to three quarters; a
+whole immutable HashSet (one of five and more) is put in after making room for as many as it has, without looking at
+what is there. Elements come by slot, those of one slot by hash.
+
+Answers to scala.collection.mutable.HashMap and HashSet of Scala 2.13, and to hashCode of String and TopicPartition.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from odradek.protocol.topic_partition import TopicPartition
+
+_SLOTS_MIN: Final = 16
+_SMALL_SET_MAX: Final = 4
+"""Immutable sets up to this size are no hash tables in Scala."""
+_BITS: Final = 0xFFFFFFFF
+
+
+def order_of_names(names: Iterable[str]) -> list[str]:
+    """Distinct texts, put in one by one."""
+    distinct = list(dict.fromkeys(names))
+    return sorted(distinct, key=lambda name: _place(_string_hash(name), _slots_for(len(distinct))))
+
+
+def order_of_partitions(topics: Iterable[Sequence[TopicPartition]]) -> list[TopicPartition]:
+    """Partitions that were added topic by topic, each time as an immutable set."""
+    slots = _SLOTS_MIN
+    found: dict[TopicPartition, None] = {}
+    for partitions in topics:
+        added = dict.fromkeys(partitions)
+        if len(added) > _SMALL_SET_MAX:
+            slots = max(slots, _power_of_two((len(added) + 1) * 4 // 3))
+        else:
+            # Doubling looks at the count before each element, also one that turns out to be there.
+            for partition in added:
+                if len(found) + 1 >= slots * 3 // 4:
+                    slots *= 2
+                found[partition] = None
+        found |= added
+    return sorted(found, key=lambda partition: _place(_partition_hash(partition), slots))
+
+
+def _slots_for(count: int) -> int:
+    slots = _SLOTS_MIN
+    while count >= slots * 3 // 4:
+        slots *= 2
+    return slots
+
+
+def _power_of_two(capacity: int) -> int:
+    return 2 << (max(capacity - 1, 4).bit_length() - 1)
+
+
+def _place(hash_code: int, slots: int) -> tuple[int, int]:
+    spread = hash_code ^ (hash_code >> 16)
+    return spread & (slots - 1), (spread ^ 0x80000000) - 0x80000000
+
+
+def _string_hash(text: str) -> int:
+    code = 0
+    units = text.encode("utf-16-be", "surrogatepass")
+    for at in range(0, len(units), 2):
+        code = (31 * code + (units[at] << 8) + units[at + 1]) & _BITS
+    return code
+
+
+def _partition_hash(partition: TopicPartition) -> int:
+    return (31 * (31 + partition.partition) + _string_hash(partition.topic)) & _BITS

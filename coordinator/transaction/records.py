@@ -1,0 +1,81 @@
+"""What a transaction coordinator keeps in `__transaction_state`: one record per transactional id, the last one counts.
+
+The key is a version, 0, and the transactional id; a key of another version is none of a transaction. Values have
+version 0, or 1, which is flexible and written only where `transaction.version` is 1 (never in ZooKeeper mode, but
+read). A null value is a tombstone.
+
+Answers to TransactionLog, TransactionMetadata and TransactionState, as far as the records go.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from odradek.coordinator.versioned_messages import CoordinatorRecordError, decode_versioned, read_version
+from odradek.protocol.messages.coordinator_records import TransactionLogKey, TransactionLogValue
+from odradek.protocol.topic_partition import TopicPartition
+
+
+class TransactionState(IntEnum):
+    """Where a transaction stands; the number is what is stored."""
+
+    EMPTY = 0
+    ONGOING = 1
+    PREPARE_COMMIT = 2
+    PREPARE_ABORT = 3
+    COMPLETE_COMMIT = 4
+    COMPLETE_ABORT = 5
+    DEAD = 6
+    PREPARE_EPOCH_FENCE = 7
+
+    def __str__(self) -> str:
+        """Kafka's name: `PrepareCommit`."""
+        return "".join(word.capitalize() for word in self.name.split("_"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionRecord:
+    """The value of a record: the transaction as it was written."""
+
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    state: TransactionState
+    partitions: tuple[tuple[TopicPartition, ...], ...]
+    """Per topic, in the order they were written; none in the state `Empty`."""
+    last_update_timestamp_ms: int
+    start_timestamp_ms: int
+
+
+def read_transaction_key(data: bytes) -> str | None:
+    """The transactional id; None for a key of an unknown version."""
+    if not TransactionLogKey.VERSIONS.covers(read_version(data)):
+        return None
+    return decode_versioned(TransactionLogKey, data).transactional_id
+
+
+def read_transaction_value(data: bytes) -> TransactionRecord:
+    """The transaction; CoordinatorRecordError for what is none."""
+    value = decode_versioned(TransactionLogValue, data)
+    try:
+        state = TransactionState(value.transaction_status)
+    except ValueError as error:
+        raise CoordinatorRecordError(
+            f"Unknown transaction state id {value.transaction_status} from the transaction status message"
+        ) from error
+    topics = value.transaction_partitions
+    if topics is None and state is not TransactionState.EMPTY:
+        raise CoordinatorRecordError(f"a transaction in state {state} has null for its partitions")
+    return TransactionRecord(
+        producer_id=value.producer_id,
+        producer_epoch=value.producer_epoch,
+        timeout_ms=value.transaction_timeout_ms,
+        state=state,
+        partitions=tuple(
+            tuple(TopicPartition(topic.topic, partition) for partition in topic.partition_ids)
+            for topic in (topics or () if state is not TransactionState.EMPTY else ())
+        ),
+        last_update_timestamp_ms=value.transaction_last_update_timestamp_ms,
+        start_timestamp_ms=value.transaction_start_timestamp_ms,
+    )
