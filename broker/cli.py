@@ -138,10 +138,13 @@ def _run_tool(name: str, *arguments: str) -> int:
         sys.stdout.reconfigure(encoding="utf-8", errors="replace")
     try:
         if name == "dump-log":
-            from odradek.broker.tools.dump_log import main
+            from odradek.broker.tools import dump_log
+
+            status = dump_log.main(arguments)
         else:
-            from odradek.broker.tools.verify import main
-        status = main(arguments)
+            from odradek.broker.tools import verify
+
+            status = verify.main(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -49,9 +49,9 @@ if TYPE_CHECKING:
 EXIT_FAILED: Final = 1
 
 
-def main(arguments: Sequence[str], program: str = "odradek dump-log") -> int:
+def main(arguments: Sequence[str]) -> int:
     """Print what the arguments ask for; the exit status."""
-    options = _parser(program).parse_args(arguments)
+    options = _parser().parse_args(arguments)
     refused = next((name for name in REFUSED_DECODERS if getattr(options, name)), None)
     if refused is not None:
         sys.stderr.write(f"odradek: --{refused.replace('_', '-')}: {REFUSED_DECODERS[refused]}\n")
@@ -75,9 +75,10 @@ REFUSED_DECODERS: Final = {
 }
 
 
-def _parser(program: str) -> argparse.ArgumentParser:
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog=program, description="Print log files and indexes, useful for debugging a seemingly corrupt log segment."
+        prog="odradek dump-log",
+        description="Print log files and indexes, useful for debugging a seemingly corrupt log segment.",
     )
     add = parser.add_argument
     add("--files", required=True, metavar="file1,file2,...", help="the data and index files, separated by commas")

@@ -1,0 +1,78 @@
+"""`odradek verify DIR...`: reads log directories, or the directories of single partitions, and says what is wrong.
+
+A finding is one line on stdout, `file:position: what`, without the position where the whole file is meant. Exit status
+0 if there are none, 1 if there are, 2 if something cannot be read. Nothing is written; a broker may be running there.
+What is checked, and what is let pass where a directory was not cleanly closed: `odradek.storage.verification`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING, Final
+
+from odradek.storage.verification.findings import Finding
+from odradek.storage.verification.log_directory import NothingToVerifyError, verify
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from odradek.protocol.topic_partition import TopicPartition
+
+EXIT_CLEAN: Final = 0
+EXIT_FINDINGS: Final = 1
+EXIT_CANNOT_RUN: Final = 2
+
+FINDINGS_PER_FILE_MAX: Final = 20
+"""Printed; of more, the number is told. A file of noise has as many findings as it has entries."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Verify the directories; the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="odradek verify",
+        description="Tell what is wrong with log directories. Read-only; a broker may be running there. "
+        "Exit status 0: nothing; 1: see the findings; 2: something cannot be read.",
+    )
+    parser.add_argument("directories", nargs="+", metavar="DIR", help="a log directory, or that of a partition")
+    directories = parser.parse_args(arguments).directories
+    printer = FindingsPrinter(sys.stdout.write)
+    homes: dict[TopicPartition, str] = {}
+    try:
+        for directory in directories:
+            for topic_partition in verify(directory, printer.report):
+                other = homes.setdefault(topic_partition, directory)
+                if other != directory:
+                    where = os.path.join(directory, str(topic_partition))
+                    printer.report(Finding(where, None, f"the partition is in {other}, too: a broker does not start"))
+    except (OSError, NothingToVerifyError) as error:
+        printer.finish()
+        sys.stdout.flush()
+        sys.stderr.write(f"odradek: {error}\n")
+        return EXIT_CANNOT_RUN
+    printer.finish()
+    sys.stdout.flush()
+    sys.stderr.write(f"{len(homes)} partitions, {printer.count} findings\n")
+    return EXIT_FINDINGS if printer.count else EXIT_CLEAN
+
+
+class FindingsPrinter:
+    """Prints findings as they come, of each file as many as one can read."""
+
+    def __init__(self, write: Callable[[str], object]) -> None:
+        self._write = write
+        self._by_path: dict[str, int] = {}
+        self.count = 0
+
+    def report(self, finding: Finding) -> None:
+        self.count += 1
+        of_file = self._by_path[finding.path] = self._by_path.get(finding.path, 0) + 1
+        if of_file <= FINDINGS_PER_FILE_MAX:
+            self._write(f"{finding}\n")
+
+    def finish(self) -> None:
+        """Tell of the findings that were not printed."""
+        for path, count in self._by_path.items():
+            if count > FINDINGS_PER_FILE_MAX:
+                self._write(f"{path}: {count - FINDINGS_PER_FILE_MAX} more findings\n")

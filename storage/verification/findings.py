@@ -1,0 +1,21 @@
+"""One thing that is wrong, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+
+class Finding(NamedTuple):
+    """A file, a position in it (None: the file as a whole) and what is wrong there, in one line."""
+
+    path: str
+    position: int | None
+    message: str
+
+    def __str__(self) -> str:
+        place = self.path if self.position is None else f"{self.path}:{self.position}"
+        return f"{place}: {' '.join(self.message.split())}"
+
+
+Report: TypeAlias = Callable[[Finding], object]

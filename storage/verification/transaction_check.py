@@ -1,0 +1,104 @@
+"""The transaction index of a segment, held against the transactional batches of the log.
+
+An entry names a producer, the first offset of a transaction that was aborted and the offset of its marker; entries are
+in the order of their markers, which lie in the segment. Conversely each abort marker whose transaction has data in the
+log has an entry, or readers of committed data see what was aborted. Compaction drops markers together with entries.
+
+Which transactions are open is known from batch to batch through all segments of a log, hence one `Transactions` for a
+log and one `TransactionIndexCheck` for each of its segments.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from odradek.protocol.records.control import ControlRecordType, control_record_type
+from odradek.protocol.records.errors import CorruptRecordError
+from odradek.storage.transaction_index import CURRENT_VERSION, ENTRY, AbortedTxn
+from odradek.storage.verification.findings import Finding, Report
+
+if TYPE_CHECKING:
+    from odradek.protocol.records.batch import AnyBatch
+
+
+class Transactions:
+    """First offsets of the transactions that are open at a point of the log, by producer."""
+
+    __slots__ = ("first_offsets",)
+
+    def __init__(self) -> None:
+        self.first_offsets: dict[int, int] = {}
+
+
+class TransactionIndexCheck:
+    """Call `see` for each transactional batch in order, then `finish`."""
+
+    def __init__(
+        self, path: str, base_offset: int, transactions: Transactions, report: Report, *, is_open: bool
+    ) -> None:
+        self._path = path
+        self._transactions = transactions
+        self._report = report
+        self._is_open = is_open
+        self._entries = dict(self._read(base_offset))
+        """Position and entry by the offset of the marker; those left at the end have none."""
+
+    def _read(self, base_offset: int) -> list[tuple[int, tuple[int, AbortedTxn]]]:
+        if not os.path.exists(self._path):
+            return []
+        with open(self._path, "rb") as file:
+            content = file.read()
+        whole = len(content) // ENTRY.size * ENTRY.size
+        if whole < len(content) and not self._is_open:
+            self._found(whole, f"{len(content) - whole} bytes at the end are no whole entry")
+        entries = []
+        previous = base_offset - 1
+        for position in range(0, whole, ENTRY.size):
+            version, *fields = ENTRY.unpack_from(content, position)
+            entry = AbortedTxn(*fields)
+            if version != CURRENT_VERSION:
+                self._found(position, f"unknown version {version}")
+            elif entry.producer_id < 0 or entry.first_offset > entry.last_offset:
+                self._found(position, f"{entry} is no transaction")
+            elif entry.last_offset <= previous:
+                self._found(position, f"marker offset {entry.last_offset} does not follow {previous}")
+            else:
+                previous = entry.last_offset
+                entries.append((entry.last_offset, (position, entry)))
+        return entries
+
+    def see(self, batch: AnyBatch, log_path: str, position: int) -> None:
+        if not batch.is_control:
+            self._transactions.first_offsets.setdefault(batch.producer_id, batch.base_offset)
+            return
+        try:
+            kind = control_record_type(batch)
+        except CorruptRecordError as error:
+            self._report(Finding(log_path, position, f"control batch at offset {batch.base_offset}: {error}"))
+            return
+        first_seen = self._transactions.first_offsets.pop(batch.producer_id, None)
+        where, entry = self._entries.pop(batch.last_offset, (0, None))
+        if entry is not None:
+            if kind is ControlRecordType.COMMIT or entry.producer_id != batch.producer_id:
+                self._found(where, f"offset {entry.last_offset} is no abort marker of producer {entry.producer_id}")
+            elif first_seen is not None and entry.first_offset > first_seen:
+                self._found(where, f"first offset {entry.first_offset}, but the transaction has data at {first_seen}")
+        elif kind is ControlRecordType.ABORT and first_seen is not None and not self._is_open:
+            self._report(
+                Finding(
+                    self._path,
+                    None,
+                    f"no entry for the transaction of producer {batch.producer_id} from offset {first_seen} on that "
+                    f"was aborted at offset {batch.last_offset}",
+                )
+            )
+
+    def finish(self, next_offset: int) -> None:
+        """The segment is at its end, `next_offset`."""
+        for position, entry in self._entries.values():
+            if entry.last_offset < next_offset or not self._is_open:
+                self._found(position, f"there is no marker at offset {entry.last_offset}")
+
+    def _found(self, position: int, message: str) -> None:
+        self._report(Finding(self._path, position, message))
