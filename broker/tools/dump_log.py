@@ -6,7 +6,8 @@ a stack trace) for what could not, after the lines before it.
 
 Named differences: decoders are known by the names of Kafka's classes and no class is loaded; metadata records of KRaft
 and of tiered storage are refused by name; a file name without a dot is an unknown file (Apache ends with an exception);
-a missing index is an error and is not created; text is UTF-8 whatever the locale.
+a missing index is an error and is not created; a snapshot that is cut short is called corrupt in other words; text is
+UTF-8 whatever the locale.
 
 Answers to kafka.tools.DumpLogSegments.
 """

@@ -1,4 +1,4 @@
-"""How the JVM turns bytes, options and paths into text, where Python does it otherwise.
+"""How the JVM turns bytes, numbers and paths into text, where Python does it otherwise.
 
 Answers to String(byte[], UTF_8), OptionalLong.toString, Long.parseLong and java.io.File.
 """
@@ -9,7 +9,7 @@ import os
 import re
 from typing import Final
 
-_ENCODED_SURROGATE: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
+_ENCODED_SURROGATE: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 _REPLACEMENT: Final = "�".encode()
 _LONG: Final = re.compile(r"[+-]?\d+", re.ASCII)
 
@@ -31,6 +31,11 @@ def parse_long(text: str) -> int:
     if not _LONG.fullmatch(text):
         raise ValueError(f'For input string: "{text}"')
     return int(text)
+
+
+def java_int(number: int) -> int:
+    """What is left of a number in 32 bits."""
+    return ((number + 2**31) & 0xFFFFFFFF) - 2**31
 
 
 def file_path(text: str) -> str:

@@ -14,7 +14,7 @@ from array import array
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.tools.java_text import java_string, optional_long, parse_long
+from odradek.broker.tools.java_text import java_int, java_string, optional_long, parse_long
 from odradek.protocol.codec import DecodeError, decode
 from odradek.protocol.message_json import json_text, to_json
 from odradek.protocol.messages.control_records import (
@@ -27,7 +27,7 @@ from odradek.protocol.records.batch import AnyBatch, LegacyBatch, RecordBatch
 from odradek.protocol.records.compression import CompressionType
 from odradek.protocol.records.control import ControlRecordType, EndTransactionMarker
 from odradek.protocol.records.errors import CorruptRecordError, InvalidRecordError
-from odradek.protocol.records.layout import BATCH_OVERHEAD, MAGIC_POSITION, MAGIC_V2, MAX_INT32
+from odradek.protocol.records.layout import BATCH_OVERHEAD, MAGIC_POSITION, MAGIC_V0, MAGIC_V2, MAX_INT32, NO_SEQUENCE
 from odradek.protocol.records.record import HEADER_KEY_ERRORS, Record
 from odradek.storage.read_only_files import open_records
 
@@ -45,6 +45,8 @@ ALL_BYTES: Final = MAX_INT32
 
 _KRAFT_BOOTSTRAP_FILE: Final = "bootstrap.checkpoint"
 _KRAFT_SNAPSHOT_NAME: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint", re.ASCII)
+_MAX_INT8: Final = 127
+"""The highest magic there can be: above are negative ones, which Kafka takes for one of old."""
 _TIMESTAMP_TYPES: Final = {-1: "NoTimestampType", 0: "CreateTime", 1: "LogAppendTime"}
 _KRAFT_CONTROL_RECORDS: Final[Mapping[ControlRecordType, tuple[str, type[Message]]]] = {
     ControlRecordType.SNAPSHOT_HEADER: ("SnapshotHeader", SnapshotHeaderRecord),
@@ -115,7 +117,9 @@ def _heading(name: str) -> str:
 def _view(records: FileRecords, where: BatchPosition) -> AnyBatch:
     """The batch; one that is declared shorter than its header has more bytes than are its own, and is not valid."""
     buffer = memoryview(records.read(where.position, max(where.size, BATCH_OVERHEAD)))
-    return RecordBatch(buffer) if buffer[MAGIC_POSITION] >= MAGIC_V2 else LegacyBatch(buffer[: where.size])
+    if MAGIC_V2 <= buffer[MAGIC_POSITION] <= _MAX_INT8:
+        return RecordBatch(buffer)
+    return LegacyBatch(buffer[: where.size])
 
 
 class _LogPrinter:
@@ -132,7 +136,7 @@ class _LogPrinter:
         if isinstance(batch, RecordBatch):
             write(
                 f"baseOffset: {batch.base_offset} lastOffset: {batch.last_offset} count: {batch.record_count} "
-                f"baseSequence: {batch.base_sequence} lastSequence: {batch.last_sequence} "
+                f"baseSequence: {batch.base_sequence} lastSequence: {_last_sequence(batch)} "
                 f"producerId: {batch.producer_id} producerEpoch: {batch.producer_epoch} "
                 f"partitionLeaderEpoch: {batch.partition_leader_epoch} "
                 f"isTransactional: {_boolean(batch.is_transactional)} isControl: {_boolean(batch.is_control)} "
@@ -140,6 +144,8 @@ class _LogPrinter:
             )
         else:
             write(f"offset: {batch.last_offset}")
+            if batch.magic < MAGIC_V0:
+                raise CorruptRecordError(f"Invalid magic {batch.magic} of the batch at position {position}")
         write(
             f" position: {position} {_TIMESTAMP_TYPES[batch.timestamp_type]}: {batch.max_timestamp} "
             f"size: {batch.size_in_bytes} magic: {batch.magic} compresscodec: {_codec(batch)} crc: {batch.crc} "
@@ -192,6 +198,16 @@ class _LogPrinter:
             if payload is not None:
                 line += f" payload: {payload}"
         self._write(f"{line}\n")
+
+
+def _last_sequence(batch: RecordBatch) -> int:
+    """As Kafka computes it, also where the header is damaged and the sum leaves the range of sequences."""
+    base, delta = batch.base_sequence, batch.last_offset_delta
+    if (base >= 0 and delta >= 0) or base == NO_SEQUENCE:
+        return batch.last_sequence
+    if base > java_int(MAX_INT32 - delta):
+        return java_int(delta - java_int(MAX_INT32 - base) - 1)
+    return java_int(base + delta)
 
 
 def _metadata(batch: AnyBatch, record: Record) -> str:

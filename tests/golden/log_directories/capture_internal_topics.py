@@ -49,7 +49,7 @@ def consume_in_group(bootstrap: str, group: str, protocol: str, instance: str | 
     consumer.subscribe([TOPIC])
     while consumer.poll(0.5) is None:
         pass
-    consumer.commit(offsets=[TopicPartition(TOPIC, 0, 7, "metadata of \"7\"\té")], asynchronous=False)
+    consumer.commit(offsets=[TopicPartition(TOPIC, 0, 7, 'metadata of "7"\té')], asynchronous=False)
     consumer.close()
 
 
