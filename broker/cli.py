@@ -9,7 +9,6 @@ Imports are made where they are needed: `odradek --help` loads neither an event 
 from __future__ import annotations
 
 import argparse
-import io
 import os
 import sys
 from typing import TYPE_CHECKING, Final
@@ -134,6 +133,8 @@ def _add_metadata(commands: argparse._SubParsersAction[argparse.ArgumentParser])
 
 def _run_tool(name: str, *arguments: str) -> int:
     """Text goes out in UTF-8 whatever the locale; a reader who has seen enough is no error."""
+    import io
+
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8", errors="replace")
     try:

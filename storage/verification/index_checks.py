@@ -63,7 +63,7 @@ class _Entries(Generic[EntryT]):
 
 
 class OffsetIndexCheck:
-    """Call `see` for each batch in order, then `finish`."""
+    """Call `see` for each batch in order, or `pass_over`, then `finish`."""
 
     def __init__(self, index: OffsetIndex, report: Report, *, is_open: bool) -> None:
         from odradek.storage.offset_index import ENTRY_SIZE, OffsetPosition
@@ -77,8 +77,20 @@ class OffsetIndexCheck:
         self._previous = OffsetPosition(index.base_offset - 1, -1)
         self._out_of_order: set[int] = set()
         self._last_offset = index.base_offset - 1
+        self._has_gap = False
+
+    def pass_over(self, position: int) -> None:
+        """A damaged batch: it begins there, and its offsets are not to be trusted."""
+        self._see_position(position)
+        self._has_gap = True
 
     def see(self, position: int, last_offset: int) -> None:
+        self._see_position(position)
+        self._see_end(last_offset)
+        self._last_offset = last_offset
+        self._has_gap = False
+
+    def _see_position(self, position: int) -> None:
         entries = self._by_position
         while (entry := self._next_in_order()) is not None and entry.position <= position:
             if entry.position < position:
@@ -91,8 +103,6 @@ class OffsetIndexCheck:
                 )
             self._previous = entry
             entries.slot += 1
-        self._see_end(last_offset)
-        self._last_offset = last_offset
 
     def finish(self) -> None:
         """The log is at its end; entries that are left point behind it."""
@@ -129,13 +139,13 @@ class OffsetIndexCheck:
                 self._out_of_order.discard(entries.slot)
             elif entry.offset > last_offset:
                 return
-            elif entry.offset < last_offset and entry.offset > self._last_offset:
+            elif self._last_offset < entry.offset < last_offset and not self._has_gap:
                 self._report(entries.slot, f"no batch ends at offset {entry.offset}")
             entries.slot += 1
 
 
 class TimeIndexCheck:
-    """Call `see` for each batch in order, then `finish`."""
+    """Call `see` for each batch in order, or `pass_over`, then `finish`."""
 
     def __init__(self, index: TimeIndex, report: Report, *, is_open: bool) -> None:
         from odradek.storage.offsets import TimestampOffset
@@ -147,12 +157,18 @@ class TimeIndexCheck:
         )
         self._previous = TimestampOffset(-1, index.base_offset)
         self._youngest = -1
+        self._has_gap = False
+
+    def pass_over(self, _position: int) -> None:
+        """A damaged batch: its offsets and timestamps are not to be trusted."""
+        self._has_gap = True
 
     def see(self, last_offset: int, max_timestamp: int) -> None:
         entries = self._entries
         while (entry := self._next_in_order()) is not None and entry.offset <= last_offset:
             if entry.offset < last_offset:
-                entries.report(entries.slot, f"no batch ends at offset {entry.offset}")
+                if not self._has_gap:
+                    entries.report(entries.slot, f"no batch ends at offset {entry.offset}")
             elif max_timestamp != entry.timestamp:
                 entries.report(
                     entries.slot,
@@ -168,10 +184,11 @@ class TimeIndexCheck:
             self._previous = entry
             entries.slot += 1
         self._youngest = max(self._youngest, max_timestamp)
+        self._has_gap = False
 
     def finish(self) -> None:
         """The log is at its end; entries that are left name offsets behind it."""
-        if self._is_open:
+        if self._is_open or self._has_gap:
             return
         while (entry := self._next_in_order()) is not None:
             self._entries.report(

@@ -63,10 +63,11 @@ def _verify_log_dir(path: str, report: Report) -> list[TopicPartition]:
         names = sorted(entry.name for entry in entries if entry.is_dir())
     for name in names:
         directory = os.path.join(path, name)
+        if name in log_files.SKIPPED_DIRECTORIES:
+            continue
         parsed = log_files.parse_dir_name(name)
         if parsed is None:
-            if name not in log_files.SKIPPED_DIRECTORIES:
-                report(Finding(directory, None, "the name is not that of a partition: Apache Kafka does not start"))
+            report(Finding(directory, None, "the name is not that of a partition: Apache Kafka does not start"))
             continue
         topic_partition, marker = parsed
         if marker in (log_files.DELETE_DIR_SUFFIX, log_files.STRAY_DIR_SUFFIX):

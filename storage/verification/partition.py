@@ -46,7 +46,7 @@ def verify_partition(path: str, promises: LogPromises, report: Report) -> None:
     _check_partition_metadata(path, report)
     epochs = _read_epochs(path, report)
     progress = LogProgress(epochs=_epoch_check(epochs, promises, report) if epochs else None)
-    log_end_offset = promises.log_start_offset
+    log_end_offset: int | None = None
     following = [*files.base_offsets[1:], None]
     for base_offset, next_base_offset in zip(files.base_offsets, following, strict=True):
         segment = SegmentFiles(
@@ -55,8 +55,8 @@ def verify_partition(path: str, promises: LogPromises, report: Report) -> None:
             next_base_offset=next_base_offset,
             is_open=next_base_offset is None and not is_clean,
         )
-        log_end_offset = max(_verify_stable(segment, progress, report, is_clean=is_clean), base_offset)
-    if not files.base_offsets:
+        log_end_offset = _verify_stable(segment, progress, report, is_clean=is_clean)
+    if log_end_offset is None:
         return
     _check_snapshots(path, files.snapshot_offsets, log_end_offset, promises, report)
     if is_clean and progress.has_producers and not files.snapshot_offsets:
@@ -66,8 +66,8 @@ def verify_partition(path: str, promises: LogPromises, report: Report) -> None:
     _check_promises(path, promises, log_end_offset, report)
 
 
-def _verify_stable(segment: SegmentFiles, progress: LogProgress, report: Report, *, is_clean: bool) -> int:
-    """The segment, unless it is deleted or replaced while it is read: then nothing is known of it."""
+def _verify_stable(segment: SegmentFiles, progress: LogProgress, report: Report, *, is_clean: bool) -> int | None:
+    """The offset after the segment; None if it is deleted or replaced while it is read: nothing is known of it then."""
     path = segment.path(log_files.LOG_FILE_SUFFIX)
     if is_clean:
         return verify_segment(segment, progress, report)
@@ -76,9 +76,9 @@ def _verify_stable(segment: SegmentFiles, progress: LogProgress, report: Report,
         before = os.stat(path).st_ino
         next_offset = verify_segment(segment, progress, found.append)
         if os.stat(path).st_ino != before:
-            return next_offset
+            return None
     except FileNotFoundError:
-        return segment.base_offset
+        return None
     for finding in found:
         report(finding)
     return next_offset

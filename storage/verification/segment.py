@@ -1,7 +1,7 @@
 """The batches of one segment, in one pass: CRCs, offsets, what the indexes say of them.
 
 Offsets grow from batch to batch, from the segment's base on and not up to the next segment's. A batch with a wrong CRC
-is reported and gone past as far as its length allows; bytes that can be no batch end the pass.
+is reported and passed over, as far as its length tells; bytes that can be no batch end the pass.
 """
 
 from __future__ import annotations
@@ -100,6 +100,10 @@ class _SegmentPass:
             batch.ensure_valid()
         except CorruptRecordError as error:
             self._found(position, f"{error.message}, offsets {_offsets(batch)}")
+            for check in (self._offsets, self._times):
+                if check is not None:
+                    check.pass_over(position)
+            return
         self._check_offsets(position, batch)
         last_offset = batch.last_offset
         if self._offsets is not None:

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from odradek.storage.read_only_files import open_offset_index, open_records, open_time_index
+from tests.support.logs import NOW, Disk, append
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    log = Disk(tmp_path).log({"index.interval.bytes": "1"})
+    for n in range(4):
+        append(log, b"x", timestamp=NOW + n)
+    log.close()
+    return Path(log.dir)
+
+
+def test_a_log_and_its_indexes_read_as_in_a_broker(directory: Path) -> None:
+    stem = f"{directory}/{0:020d}"
+    records = open_records(stem + ".log")
+    assert [batch.base_offset for _, batch in records.batches()] == [0, 1, 2, 3]
+    offsets, times = open_offset_index(stem + ".index", 0), open_time_index(stem + ".timeindex", 0)
+    assert [offsets.entry(slot).offset for slot in range(offsets.entries)] == [1, 2, 3]
+    assert times.last_entry == (NOW + 3, 3)
+    assert offsets.lookup(2).offset == 2
+
+
+def test_an_index_can_be_cut_while_it_is_read(directory: Path) -> None:
+    path = directory / f"{0:020d}.index"
+    index = open_offset_index(str(path), 0)
+    assert index.entry(0).offset == 1
+    os.truncate(path, 0)
+    assert index.entry(2).offset == 3, "a map of the file would be SIGBUS"
+
+
+def test_nothing_is_written(directory: Path) -> None:
+    before = {path: path.read_bytes() for path in directory.iterdir()}
+    index = open_offset_index(f"{directory}/{0:020d}.index", 0)
+    with pytest.raises(OSError, match="Invalid argument"):
+        index.clear()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        open_records(f"{directory}/{0:020d}.log").append([b"x"])
+    assert {path: path.read_bytes() for path in directory.iterdir()} == before
+
+
+@pytest.mark.parametrize("opener", [open_records, lambda p: open_offset_index(p, 0), lambda p: open_time_index(p, 0)])
+def test_a_missing_file_is_an_error_and_stays_missing(tmp_path: Path, opener: object) -> None:
+    path = tmp_path / "missing"
+    with pytest.raises(FileNotFoundError):
+        opener(str(path))  # type: ignore[operator]
+    assert not path.exists()
