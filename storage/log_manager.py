@@ -73,7 +73,7 @@ class LogManager:
         self._high_watermarks: dict[tuple[str, TopicPartition], int] = {}
         """By directory as well: one that a log has left may still have an entry for it."""
         self._preferred_dirs: dict[TopicPartition, str] = {}
-        self._moves = LogMoves(self._delete)
+        self._moves = LogMoves(environment, self._delete)
         self._stopped = False
         self._are_dirs_taken = False
         self._is_started = False
@@ -343,8 +343,8 @@ class LogManager:
         del self._future_logs[topic_partition]
         self._logs[topic_partition] = future
         self._forget_topic_unless_used(topic_partition.topic)
-        self.checkpoint_recovery_points(future.log_dir)
         self._moves.retire(current, future)
+        self.checkpoint_recovery_points(future.log_dir)
         return future
 
     # -- deleting -----------------------------------------------------------------------------------------------

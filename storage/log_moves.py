@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.protocol.topic_partition import TopicPartition
+    from odradek.storage.environment import Environment
     from odradek.storage.unified_log import UnifiedLog
 
 logger = logging.getLogger(__name__)
@@ -36,9 +37,10 @@ logger = logging.getLogger(__name__)
 class LogMoves:
     """The swaps of one log manager; `delete` takes a log's directory away."""
 
-    __slots__ = ("_delete", "_replaced")
+    __slots__ = ("_delete", "_environment", "_replaced")
 
-    def __init__(self, delete: Callable[[UnifiedLog], None]) -> None:
+    def __init__(self, environment: Environment, delete: Callable[[UnifiedLog], None]) -> None:
+        self._environment = environment
         self._delete = delete
         self._replaced: dict[TopicPartition, tuple[UnifiedLog, UnifiedLog]] = {}
         """Logs whose directory still has the partition's name, with the log that took their place."""
@@ -56,21 +58,25 @@ class LogMoves:
         logger.info("Replaced the log of %s in %s by the one in %s", topic_partition, current.dir, future.dir)
 
     def retire(self, current: UnifiedLog, future: UnifiedLog) -> None:
-        """Delete the log that was replaced, as soon as the name of its successor is durable."""
-        self._replaced[current.topic_partition] = (current, future)
-        future.log_dir.sync_queue.sync_dir(future.log_dir.path)
-        future.log_dir.sync_queue.when_durable(lambda failure: self._named(current, future, failure))
+        """Delete the log that was replaced, as soon as the name of its successor is durable.
 
-    def _named(self, replaced: UnifiedLog, successor: UnifiedLog, failure: OSError | None) -> None:
-        if self._replaced.get(replaced.topic_partition) != (replaced, successor):
+        That is not left to the sync queue, where it would wait for other files: a kill should not find two names.
+        """
+        self._replaced[current.topic_partition] = (current, future)
+        fs, path = self._environment.fs, future.log_dir.path
+        self._environment.io_pool.submit(lambda: fs.sync_dir(path), lambda failure: self._named(current, failure))
+
+    def _named(self, replaced: UnifiedLog, failure: OSError | None) -> None:
+        current, successor = self._replaced.get(replaced.topic_partition, (None, None))
+        if current is not replaced or successor is None:
             return  # finished meanwhile
-        if (
-            failure is None or successor.log_dir.is_online
-        ):  # the disk is full: there was no room for a file, that is all
+        if failure is None:
             self.finish(replaced.topic_partition)
-        else:  # the name may be lost: what is found under the old one is better than nothing
-            del self._replaced[replaced.topic_partition]
-            replaced.discard()
+            return
+        # The name may be lost: what is found under the old one is better than nothing.
+        del self._replaced[replaced.topic_partition]
+        replaced.discard()
+        successor.log_dir.fail(f"Error while renaming {successor.dir}", failure)
 
     def finish(self, topic_partition: TopicPartition) -> None:
         """Delete the log that was replaced, if it is not deleted already."""
@@ -87,10 +93,10 @@ class LogMoves:
 
     def finish_all(self) -> None:
         """At a stop: wait for the names, and delete what was replaced."""
-        for topic_partition, (_, successor) in list(self._replaced.items()):
+        for replaced, successor in list(self._replaced.values()):
             try:
-                successor.log_dir.sync_queue.drain()
+                self._environment.fs.sync_dir(successor.log_dir.path)
             except OSError as error:
-                self._named(*self._replaced[topic_partition], error)
+                self._named(replaced, error)
             else:
-                self.finish(topic_partition)
+                self._named(replaced, None)
