@@ -154,7 +154,7 @@ class KafkaServer:
         if self._loop_monitor.pause_ms:
             self._loop_monitor.start()
         overrides = await client.entity_configs("topics", sorted(await client.topics()))
-        self._log_manager.startup(overrides)
+        await self._load_logs(overrides)
 
         self._sockets = sockets = self._make_sockets(
             self.config, self.clock, self.timer, self._io_pool, lambda *request: dispatcher.dispatch(*request)
@@ -177,6 +177,19 @@ class KafkaServer:
         sockets.start_accepting()
         log.info("[KafkaServer id=%d] started", self.broker_id)
 
+    async def _load_logs(self, overrides: dict[str, dict[str, str]]) -> None:
+        """Returns when all logs are loaded; the loop goes on meanwhile."""
+        loaded = self._loop.create_future()
+
+        def done(error: BaseException | None) -> None:
+            if not loaded.done():
+                loaded.set_result(error)
+
+        self._log_manager.begin_startup(overrides, done)
+        error = await loaded
+        if error is not None:
+            raise error
+
     def _make_log_manager(self) -> LogManager:
         config = self.config
         environment = Environment(
@@ -191,6 +204,7 @@ class KafkaServer:
             transaction_verification=config.transaction_partition_verification_enable,
         )
         settings = LogManagerSettings(
+            recovery_threads_per_data_dir=config.num_recovery_threads_per_data_dir,
             initial_task_delay_ms=config.log_initial_task_delay_ms,
             flush_check_ms=config.log_flush_scheduler_interval_ms,
             recovery_point_checkpoint_ms=config.log_flush_offset_checkpoint_interval_ms,
@@ -421,12 +435,12 @@ class KafkaServer:
             services.replica_manager.shutdown()
         self._ticker.stop()
         self._loop_monitor.stop()
+        self._workers.close()  # before the locks fall: nobody writes to a directory that another broker may take
         self._log_manager.shutdown()
         if services is not None:
             await services.controller.shutdown()
         if self._database is not None:
             await self._database.close()
-        self._workers.close()
         self._io_pool.close()
 
 

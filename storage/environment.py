@@ -5,6 +5,7 @@ Handed in by the constructor, so that tests bring their own.
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,20 @@ class Environment:
     producer_id_expiration_ms: int = 86_400_000
     max_decompressed_bytes: int = 32 * 1024 * 1024
     transaction_verification: bool = True
+
+    @classmethod
+    def of_worker(cls, *, producer_id_expiration_ms: int = 86_400_000) -> Environment:
+        """The surroundings in a worker process: it has the disk and the time, and nobody to hand work to."""
+        from odradek.timer.clock import SystemClock
+        from odradek.timer.system_timer import SystemTimer
+
+        clock = SystemClock()
+        return cls(
+            clock=clock,
+            timer=SystemTimer(clock),
+            new_uuid_hex=lambda: uuid.uuid4().hex,
+            producer_id_expiration_ms=producer_id_expiration_ms,
+        )
 
     def segment_jitter_ms(self, config: LogConfig) -> int:
         limit = min(config.segment_jitter_ms, config.segment_ms)

@@ -88,6 +88,7 @@ def open_log(
     environment: Environment,
     *,
     last_stop: LastStop | None = None,
+    is_recovered: bool = False,
     topic_id: bytes | None = None,
 ) -> UnifiedLog:
     """Load the log at `path`, or make it. Raises LogDirError when what is there cannot be a log."""
@@ -101,6 +102,7 @@ def open_log(
             log_start_offset=0 if last_stop is None else last_stop.log_start_offsets.get(topic_partition, 0),
             recovery_point=0 if last_stop is None else last_stop.recovery_points.get(topic_partition, 0),
             had_clean_shutdown=last_stop is not None and last_stop.was_clean,
+            is_recovered=is_recovered,
             topic_id=topic_id,
         )
     except (KafkaError, CorruptRecordError) as error:

@@ -27,8 +27,9 @@ from odradek.storage import log_checkpoints, log_files
 from odradek.storage.config import LogConfig
 from odradek.storage.disk_space import LogDirFullError, is_no_space
 from odradek.storage.log_dir import LogDir, LogDirError
-from odradek.storage.log_loading import open_log, stored_logs, take_last_stop
+from odradek.storage.log_loading import open_log
 from odradek.storage.log_moves import LogMoves
+from odradek.storage.log_startup import SLICE_MS, LogStartup
 from odradek.storage.log_sweeps import LogManagerSettings, LogSweeps, delete_old_segments_of
 
 if TYPE_CHECKING:
@@ -74,6 +75,8 @@ class LogManager:
         """By directory as well: one that a log has left may still have an entry for it."""
         self._preferred_dirs: dict[TopicPartition, str] = {}
         self._moves = LogMoves(environment, self._delete)
+        self._startup: LogStartup | None = None
+        self._recovery_threads = (settings or LogManagerSettings()).recovery_threads_per_data_dir
         self._stopped = False
         self._are_dirs_taken = False
         self._is_started = False
@@ -141,21 +144,39 @@ class LogManager:
     # -- starting -------------------------------------------------------------------------------------------
 
     def startup(self, topic_overrides: Mapping[str, Mapping[str, str]] | None = None) -> None:
-        """Load what is in the directories, after locking them. Raises LogDirError when none is usable."""
-        for topic, overrides in (topic_overrides or {}).items():
+        """Load what is in the directories, and wait: for tests and tools, whose pools work in place.
+
+        Raises: LogDirError when no directory is usable, or what is in one cannot be a log's.
+        """
+        refused: list[BaseException | None] = []
+        self.begin_startup(topic_overrides or {}, refused.append, slice_ms=2**62)
+        if refused[0] is not None:
+            raise refused[0]
+
+    def begin_startup(
+        self,
+        topic_overrides: Mapping[str, Mapping[str, str]],
+        done: Callable[[BaseException | None], None],
+        *,
+        slice_ms: int = SLICE_MS,
+    ) -> None:
+        """Load what is in the directories, after locking them; then `done` is called with what refuses the start."""
+        for topic, overrides in topic_overrides.items():
             self._topic_overrides[topic] = dict(overrides)
+
+        def loaded(error: BaseException | None) -> None:
+            self._is_started = error is None
+            if error is not None:
+                self._abandon()
+            done(error)
+
         try:
             self.lock_dirs()
-            for log_dir in self.live_log_dirs:
-                try:
-                    self._load_dir(log_dir)
-                except OSError as error:
-                    log_dir.fail("Error while loading logs", error)
-            self._require_a_live_dir()
-            self._is_started = True
-        finally:
-            if not self._is_started:
-                self._abandon()
+        except LogDirError as error:
+            loaded(error)
+            return
+        self._startup = LogStartup(self, self.environment, self._recovery_threads, loaded)
+        self._startup.begin(self.live_log_dirs, slice_ms=slice_ms)
 
     def lock_dirs(self) -> None:
         """Take the directories, once; to be called before anything in them is read. `startup` does it if need be."""
@@ -168,7 +189,7 @@ class LogManager:
                 log_dir.lock()
             except OSError as error:
                 log_dir.fail("Error while opening the log directory", error)
-        self._require_a_live_dir()
+        self.require_a_live_dir()
 
     def _abandon(self) -> None:
         """A start that failed leaves no lock and no descriptor behind."""
@@ -176,43 +197,23 @@ class LogManager:
         self.sweeps.stop()
         for log in self.all_logs():
             log.discard()
+        if self._startup is not None:
+            self._startup.cancel()
         for log_dir in self.log_dirs:
             log_dir.unlock()
 
-    def _require_a_live_dir(self) -> None:
+    def require_a_live_dir(self) -> None:
+        """Raises LogDirError when all have failed."""
         if not self.live_log_dirs:
             failures = "; ".join(f"{log_dir.path}: {log_dir.failure}" for log_dir in self.log_dirs)
             raise LogDirError(f"None of the log directories can be used: {failures}")
 
-    def _load_dir(self, log_dir: LogDir) -> None:
-        last_stop = take_last_stop(log_dir)
+    def take_over_last_stop(self, log_dir: LogDir, last_stop: LastStop) -> None:
+        """Know what the last stop has said of a directory's logs."""
         for topic_partition, high_watermark in last_stop.high_watermarks.items():
             self._high_watermarks[log_dir.path, topic_partition] = high_watermark
-        for stored in stored_logs(log_dir):
-            if stored.marker == log_files.DELETE_DIR_SUFFIX:
-                delay_ms = self.config_of(stored.topic_partition.topic).file_delete_delay_ms
-                self._remove_dir_later(stored.path, log_dir, delay_ms)
-            elif stored.marker == log_files.STRAY_DIR_SUFFIX:
-                logger.warning("Ignoring %s, which was set aside as stray", stored.path)
-            else:
-                log = self._open_log(stored.path, stored.topic_partition, log_dir, last_stop=last_stop)
-                self._register(log, is_future=stored.marker == log_files.FUTURE_DIR_SUFFIX)
 
-    def _open_log(
-        self,
-        path: str,
-        topic_partition: TopicPartition,
-        log_dir: LogDir,
-        *,
-        last_stop: LastStop | None = None,
-        topic_id: bytes | None = None,
-    ) -> UnifiedLog:
-        config = self.config_of(topic_partition.topic)
-        return open_log(
-            path, topic_partition, config, log_dir, self.environment, last_stop=last_stop, topic_id=topic_id
-        )
-
-    def _register(self, log: UnifiedLog, *, is_future: bool) -> None:
+    def register(self, log: UnifiedLog, *, is_future: bool) -> None:
         logs = self._future_logs if is_future else self._logs
         other = logs.get(log.topic_partition)
         if other is not None and is_future:
@@ -270,10 +271,11 @@ class LogManager:
         path = log_dir.file(name)
         is_there = os.path.exists(path)
         try:
-            log = self._open_log(path, topic_partition, log_dir, topic_id=topic_id)
+            config = self.config_of(topic_partition.topic)
+            log = open_log(path, topic_partition, config, log_dir, self.environment, topic_id=topic_id)
         except OSError as error:
             self._refuse_to_create(path, log_dir, error, is_there=is_there)
-        self._register(log, is_future=is_future)
+        self.register(log, is_future=is_future)
         self._preferred_dirs.pop(topic_partition, None)
         log_dir.sync_queue.sync_dir(path)
         log_dir.sync_queue.sync_dir(log_dir.path)
@@ -375,7 +377,7 @@ class LogManager:
         """Delete a log that is in no one's hands any more."""
         self._set_aside(log, log_files.DELETE_DIR_SUFFIX)
         if log.log_dir.is_online:
-            self._remove_dir_later(log.dir, log.log_dir, log.config.file_delete_delay_ms)
+            self.remove_dir_later(log.dir, log.log_dir, log.config.file_delete_delay_ms)
 
     def _set_aside(self, log: UnifiedLog, suffix: str) -> None:
         name = log_files.marked_dir_name(log.topic_partition, self.environment.new_uuid_hex(), suffix)
@@ -387,7 +389,7 @@ class LogManager:
         self.checkpoint_recovery_points(log.log_dir)
         self.checkpoint_log_start_offsets(log.log_dir)
 
-    def _remove_dir_later(self, path: str, log_dir: LogDir, delay_ms: int) -> None:
+    def remove_dir_later(self, path: str, log_dir: LogDir, delay_ms: int) -> None:
         fs, io_pool = self.environment.fs, self.environment.io_pool
 
         def removed(result: OSError | None) -> None:

@@ -40,7 +40,9 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogManagerSettings:
-    """The broker settings that drive the recurring work, with Kafka's defaults."""
+    """The broker settings that drive the start and the recurring work, with Kafka's defaults."""
+
+    recovery_threads_per_data_dir: int = 1
 
     initial_task_delay_ms: int = 30_000
     flush_check_ms: int = 2**63 - 1

@@ -18,18 +18,20 @@ from __future__ import annotations
 import errno
 import logging
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from odradek.protocol.records.errors import CorruptRecordError
-from odradek.protocol.records.layout import MAGIC_V2
 from odradek.storage import checkpoints, log_files
-from odradek.storage.file_records import CorruptLogError
+from odradek.storage.interrupted_swaps import file_names, finish_interrupted_swaps
 from odradek.storage.leader_epochs import LeaderEpochs
 from odradek.storage.local_log import LocalLog
 from odradek.storage.mapped_index import InvalidOffsetError
-from odradek.storage.producer_recovery import complete_transaction, rebuild_producer_state, replay_batch
+from odradek.storage.offsets import NO_TIMESTAMP, TimestampOffset
+from odradek.storage.producer_recovery import rebuild_producer_state
 from odradek.storage.producer_state_manager import ProducerStateManager
-from odradek.storage.segment import LogSegment
+from odradek.storage.segment import LogSegment, SegmentOffsetOverflowError
+from odradek.storage.segment_recovery import SegmentScan
+from odradek.storage.segment_split import OverflowedSegmentError, can_be_split, split_segment
 from odradek.storage.segments import LogSegments
 from odradek.storage.transaction_index import CorruptIndexError
 from odradek.storage.unified_log import UnifiedLog
@@ -43,6 +45,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+Progress = Callable[[int, int], None]
+"""Told of a recovery: how many segments remain, and how many bytes were scanned since it was last told."""
+
 
 def load_log(
     path: str,
@@ -54,11 +59,24 @@ def load_log(
     log_start_offset: int = 0,
     recovery_point: int = 0,
     had_clean_shutdown: bool = False,
+    is_recovered: bool = False,
     topic_id: bytes | None = None,
 ) -> UnifiedLog:
-    """Open the log in a directory, made if it is missing; recover it unless the last stop was clean."""
+    """Open the log in a directory, made if it is missing; recover it unless the last stop was clean.
+
+    `is_recovered` says that this has been done since the stop, by `recovery_job`.
+    """
     environment.fs.make_dir(path)
-    loader = LogLoader(path, topic_partition, config, environment, log_start_offset, recovery_point, had_clean_shutdown)
+    loader = LogLoader(
+        path,
+        topic_partition,
+        config,
+        environment,
+        log_start_offset,
+        recovery_point,
+        had_clean_shutdown,
+        is_recovered=is_recovered,
+    )
     loader.load()
     stored_id = _stored_topic_id(path)
     local_log = LocalLog(path, topic_partition, config, loader.segments, loader.log_end_offset, environment)
@@ -101,6 +119,9 @@ class LogLoader:
         log_start_offset: int,
         recovery_point: int,
         had_clean_shutdown: bool,
+        *,
+        is_recovered: bool = False,
+        on_progress: Progress | None = None,
     ) -> None:
         self.path = path
         self.topic_partition = topic_partition
@@ -111,6 +132,10 @@ class LogLoader:
         self.had_clean_shutdown = had_clean_shutdown
         self.log_end_offset = log_start_offset
         self.segments = LogSegments()
+        self.is_recovered = is_recovered
+        self.on_progress = on_progress
+        self._segments_remaining = 0
+        self._split_parts: set[int] = set()
         self.removed: list[LogSegment] = []
         """Segments found unusable and condemned. Their files are deleted by the log that is made of this."""
         self.epochs_changed = False
@@ -118,22 +143,25 @@ class LogLoader:
         self.producers = self._new_producer_state()
 
     def load(self) -> None:
-        self._finish_interrupted_swaps()
-        self._open_segments()
+        finish_interrupted_swaps(self.path, self.config, self.environment)
+        self._splitting_overflows(self._open_segments)
         if self.path.endswith(log_files.DELETE_DIR_SUFFIX):
             self._ensure_a_segment(0)
             return
-        if not self.had_clean_shutdown:
-            self._recover_unflushed_segments()
+        if not self.had_clean_shutdown and not self.is_recovered:
+            self._splitting_overflows(self._recover_unflushed_segments)
         log_end_offset = self._drop_segments_below_log_start()
         self._ensure_a_segment(self.log_start_offset)
         if log_end_offset is None:
             log_end_offset = self.segments.active.read_next_offset()
-        self.log_end_offset = log_end_offset
-        if self.had_clean_shutdown:
+            self.recovery_point = min(self.recovery_point, log_end_offset)
+        elif self.had_clean_shutdown:
             self.recovery_point = log_end_offset
         else:
+            # Not the log end: what has been recovered was not flushed by that, and must be looked at again if the
+            # broker dies before it is.
             self.recovery_point = min(self.recovery_point, log_end_offset)
+        self.log_end_offset = log_end_offset
         self.leader_epochs.truncate_from_end(log_end_offset)
         checkpointed_start = self.log_start_offset
         self.log_start_offset = max(checkpointed_start, self.segments.first.base_offset)
@@ -165,69 +193,18 @@ class LogLoader:
     def _note_epoch_change(self, _: object) -> None:
         self.epochs_changed = True
 
-    # -- 1. files left by an interrupted operation ----------------------------------------------------
-
-    def _names(self) -> list[str]:
-        return sorted(entry.name for entry in os.scandir(self.path) if entry.is_file())
-
-    def _unlink(self, name: str) -> None:
-        self.environment.fs.unlink(os.path.join(self.path, name))
-
-    def _finish_interrupted_swaps(self) -> None:
-        """Roll `.cleaned` back and `.swap` forward: a swap began only after all its output was complete."""
-        swaps, cleaned = [], []
-        for name in self._names():
-            if name.endswith(log_files.DELETED_FILE_SUFFIX):
-                self._unlink(name)
-            elif name.endswith(log_files.CLEANED_FILE_SUFFIX):
-                cleaned.append(name)
-            elif name.endswith(log_files.SWAP_FILE_SUFFIX):
-                swaps.append(name)
-        if cleaned:
-            smallest = min(offset for name in cleaned if (offset := log_files.offset_of(name)) is not None)
-            # The output was being renamed from the highest base down: what is at or above is not all there.
-            invalid = [name for name in swaps if (log_files.offset_of(name) or 0) >= smallest]
-            for name in [*invalid, *cleaned]:
-                self._unlink(name)
-            swaps = [name for name in swaps if name not in invalid]
-        if swaps:
-            self._replace_by_swapped(swaps)
-
-    def _replace_by_swapped(self, swaps: list[str]) -> None:
-        log_suffix = log_files.LOG_FILE_SUFFIX + log_files.SWAP_FILE_SUFFIX
-        bases = [
-            offset for name in swaps if name.endswith(log_suffix) and (offset := log_files.offset_of(name)) is not None
-        ]
-        ends = []
-        for base_offset in bases:
-            segment = LogSegment.open(
-                self.path, base_offset, self.config, self.environment, suffix=log_files.SWAP_FILE_SUFFIX
-            )
-            ends.append(segment.read_next_offset())
-            segment.discard()
-        if bases:
-            low, high = min(bases), max(ends)
-            for name in self._names():
-                offset = log_files.offset_of(name)
-                if not name.endswith(log_files.SWAP_FILE_SUFFIX) and offset is not None and low <= offset < high:
-                    logger.info("Deleting %s of %s, which was compacted already", name, self.topic_partition)
-                    self._unlink(name)
-        for name in swaps:
-            path = os.path.join(self.path, name)
-            self.environment.fs.rename(path, path.removesuffix(log_files.SWAP_FILE_SUFFIX))
-        self.environment.fs.sync_dir(self.path)
-
     # -- 2. the segments --------------------------------------------------------------------------------
 
     def _open_segments(self) -> None:
-        names = self._names()
+        self._let_go_of_segments()
+        names = file_names(self.path)
         present = set(names)
         for name in names:
             stem, suffix = os.path.splitext(name)
             if suffix in log_files.SEGMENT_FILE_SUFFIXES[1:]:
                 if stem.isdecimal() and stem + log_files.LOG_FILE_SUFFIX not in present:
                     logger.warning("Found an orphaned index file %s of %s", name, self.topic_partition)
-                    self._unlink(name)
+                    self.environment.fs.unlink(os.path.join(self.path, name))
                 continue
             if suffix != log_files.LOG_FILE_SUFFIX or (base_offset := log_files.offset_of(name)) is None:
                 continue
@@ -245,11 +222,41 @@ class LogLoader:
     def _index_problem(self, segment: LogSegment, has_index: bool) -> str | None:
         if not has_index:
             return "it has no offset index"
+        if segment.base_offset in self._split_parts and self.had_clean_shutdown:
+            return "it was split off, and only its batches were copied"
         try:
             segment.txn_index.sanity_check()
         except CorruptIndexError as error:
             return str(error)
         return None
+
+    def _let_go_of_segments(self) -> None:
+        for segment in self.segments:
+            segment.discard()
+        self.segments.clear()
+
+    def _splitting_overflows(self, step: Callable[[], None]) -> None:
+        """Do a step; where it meets offsets too far apart to be indexed (KAFKA-6264), split and do it again."""
+        while True:
+            try:
+                return step()
+            except OverflowedSegmentError as error:
+                base_offset = error.base_offset
+            logger.info("Offsets of segment %d of %s overflow: it is split", base_offset, self.topic_partition)
+            self._let_go_of_segments()
+            parts = split_segment(self.path, base_offset, self.config, self.environment)
+            self._split_parts.update(parts)
+            self._rename_to_swap(parts)
+            finish_interrupted_swaps(self.path, self.config, self.environment)
+            self._open_segments()
+
+    def _rename_to_swap(self, base_offsets: list[int]) -> None:
+        for base_offset in sorted(base_offsets, reverse=True):
+            part = LogSegment.open(
+                self.path, base_offset, self.config, self.environment, suffix=log_files.CLEANED_FILE_SUFFIX
+            )
+            part.change_suffix(log_files.CLEANED_FILE_SUFFIX, log_files.SWAP_FILE_SUFFIX)
+        self.environment.fs.sync_dir(self.path)
 
     def _ensure_a_segment(self, base_offset: int) -> None:
         if self.segments.is_empty:
@@ -258,8 +265,17 @@ class LogLoader:
     # -- 3. recovery ----------------------------------------------------------------------------------------
 
     def _recover_unflushed_segments(self) -> None:
-        unflushed = self.segments.range(self.recovery_point, 2**63 - 1)
+        # What was split off as well: the scan that found the overflow had begun by emptying the indexes.
+        unflushed = self.segments.range(min(self.recovery_point, *self._split_parts, 2**63), 2**63 - 1)
         for index, segment in enumerate(unflushed):
+            logger.info(
+                "Recovering unflushed segment %d. %d/%d recovered for %s.",
+                segment.base_offset,
+                index,
+                len(unflushed),
+                self.topic_partition,
+            )
+            self._progress(len(unflushed) - index)
             following = unflushed[index + 1 :]
             try:
                 cut = self._recover_segment(segment, following)
@@ -272,19 +288,23 @@ class LogLoader:
                 )
                 self._remove(following)
                 segment.begin_rebuild()
-                cut = segment.end_rebuild(0)
+                cut = segment.end_rebuild(0, TimestampOffset(NO_TIMESTAMP, segment.base_offset))
             if cut:
                 logger.warning(
-                    "Cut %d bytes off segment %d of %s; the log ends at %d",
-                    cut,
+                    "Corruption found in segment %d of %s, truncating to offset %d: %d bytes are cut off",
                     segment.base_offset,
                     self.topic_partition,
                     segment.read_next_offset(),
+                    cut,
                 )
-                return
+                break
+        self._progress(0)
 
     def _recover_segment(self, segment: LogSegment, following: list[LogSegment] | None = None) -> int:
-        """Check every batch, rebuild all indexes; answers how many bytes were cut, which removes `following`."""
+        """Check every batch, rebuild all indexes; answers how many bytes were cut, which removes `following`.
+
+        Raises: OverflowedSegmentError when the segment has to be split first.
+        """
         producers = self._new_producer_state()
         rebuild_producer_state(
             producers,
@@ -294,40 +314,33 @@ class LogLoader:
             now_ms=self.environment.clock.time_ms(),
             after_clean_shutdown=False,
         )
-        segment.begin_rebuild()
-        valid_bytes = last_indexed = 0
-        latest_epoch = self.leader_epochs.latest_epoch
-        try:
-            for position, batch in segment.records.batches():
-                if not batch.is_valid():
-                    batch.ensure_valid()  # which says in what way it is not
-                last_offset = batch.last_offset
-                if segment.index_recovered(last_offset, batch.max_timestamp, position, last_indexed):
-                    last_indexed = position
-                if batch.magic >= MAGIC_V2:
-                    if batch.partition_leader_epoch > latest_epoch:
-                        latest_epoch = batch.partition_leader_epoch
-                        self.leader_epochs.assign(latest_epoch, batch.base_offset)
-                    if batch.producer_id >= 0:
-                        completed = replay_batch(producers, batch)
-                        if completed is not None:
-                            complete_transaction(producers, segment, completed)
-                    producers.map_end_offset = last_offset + 1
-                valid_bytes = position + len(batch.buffer)
-        except (CorruptRecordError, CorruptLogError) as error:
-            logger.warning(
-                "Found invalid messages in segment %d of %s at byte %d: %s",
-                segment.base_offset,
-                self.topic_partition,
-                valid_bytes,
-                error,
-            )
-        if valid_bytes < segment.size and following:
+        scan = self._scan(segment, producers)
+        if scan.valid_bytes < segment.size and following:
             # Before the cut: dying in between must find the bad batch again, not a log with a hole.
             self._remove(following)
-        cut = segment.end_rebuild(valid_bytes)
+        cut = segment.end_rebuild(scan.valid_bytes, scan.largest)
         producers.take_snapshot(sync=True)
         return cut
+
+    def _scan(self, segment: LogSegment, producers: ProducerStateManager) -> SegmentScan:
+        segment.begin_rebuild()
+        scan = SegmentScan(segment)
+        try:
+            scan.run(producers, self.leader_epochs, self._note_bytes)
+        except SegmentOffsetOverflowError as error:
+            if can_be_split(segment):
+                raise OverflowedSegmentError(segment.base_offset) from error
+            # Not what compaction made: one offset is wrong, which no checksum covers.
+            scan.run(producers, self.leader_epochs, self._note_bytes, ends_at_overflow=True)
+        return scan
+
+    def _progress(self, segments_remaining: int) -> None:
+        self._segments_remaining = segments_remaining
+        self._note_bytes(0)
+
+    def _note_bytes(self, count: int) -> None:
+        if self.on_progress is not None:
+            self.on_progress(self._segments_remaining, count)
 
     def _remove(self, segments: list[LogSegment]) -> None:
         for segment in reversed(segments):

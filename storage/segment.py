@@ -159,7 +159,7 @@ class LogSegment:
         aborted: Sequence[AbortedTxn] = (),
     ) -> None:
         """Add one batch, and the transactions it aborts. Raises: DiskFullError, after which nothing has happened."""
-        self._ensure_offset_in_range(last_offset)
+        self.ensure_offset_in_range(last_offset)
         position = self.records.size
         entries = 1 if self._bytes_since_last_index_entry > self.index_interval_bytes else 0
         size = self._write(parts, entries, aborted)
@@ -174,7 +174,7 @@ class LogSegment:
 
         Raises: DiskFullError, after which nothing has happened.
         """
-        self._ensure_offset_in_range(batches[-1].last_offset)
+        self.ensure_offset_in_range(batches[-1].last_offset)
         position = self.records.size
         self._write(parts, self._entries_due(batches), aborted)
         if position == 0:
@@ -224,7 +224,8 @@ class LogSegment:
             self._bytes_since_last_index_entry = 0
         self._bytes_since_last_index_entry += size
 
-    def _ensure_offset_in_range(self, offset: int) -> None:
+    def ensure_offset_in_range(self, offset: int) -> None:
+        """Raise SegmentOffsetOverflowError for an offset that the indexes cannot hold."""
         if not 0 <= offset - self.base_offset <= MAX_RELATIVE_OFFSET:
             raise SegmentOffsetOverflowError(
                 f"Detected offset overflow at offset {offset} in segment {self.base_offset} of {self.records.path}"
@@ -353,7 +354,7 @@ class LogSegment:
         return cut
 
     def begin_rebuild(self) -> None:
-        """Empty all indexes, to be filled by `index_recovered` for every batch of the file."""
+        """Empty all indexes, to be filled by `add_recovered_entry` as the batches of the file are walked."""
         self.offset_index.clear()
         self.time_index.clear()
         self.txn_index.clear()
@@ -361,24 +362,17 @@ class LogSegment:
         self._bytes_since_last_index_entry = 0
         self._rolling_timestamp = None
 
-    def index_recovered(self, last_offset: int, max_timestamp: int, position: int, last_indexed_position: int) -> bool:
-        """Index a batch found by recovery; answers whether it got an entry."""
-        if not 0 <= last_offset - self.base_offset <= MAX_RELATIVE_OFFSET:
-            self._ensure_offset_in_range(last_offset)
-        largest = self._largest or self.largest
-        if max_timestamp > largest.timestamp:
-            self._largest = largest = TimestampOffset(max_timestamp, last_offset)
-        if position - last_indexed_position <= self.index_interval_bytes:
-            return False
+    def add_recovered_entry(self, last_offset: int, position: int, largest: TimestampOffset) -> None:
+        """Index a batch found by recovery; `largest` as of this batch."""
         self.offset_index.append(last_offset, position)
         self.time_index.maybe_append(*largest)
-        return True
 
-    def end_rebuild(self, valid_bytes: int) -> int:
+    def end_rebuild(self, valid_bytes: int, largest: TimestampOffset) -> int:
         """Cut the file behind the last good batch and finish the indexes; answers the bytes that went."""
+        self._largest = largest
         cut = self.records.truncate_to(valid_bytes)
         self.offset_index.trim()
-        self.time_index.maybe_append(*self.largest)
+        self.time_index.maybe_append(*largest)
         self.time_index.trim()
         return cut
 

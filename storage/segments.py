@@ -71,6 +71,10 @@ class LogSegments:
         if index < len(self._bases) and self._bases[index] == base_offset:
             del self._bases[index], self._segments[index]
 
+    def clear(self) -> None:
+        self._bases.clear()
+        self._segments.clear()
+
     def get(self, base_offset: int) -> LogSegment | None:
         index = bisect_left(self._bases, base_offset)
         return self._segments[index] if index < len(self._bases) and self._bases[index] == base_offset else None

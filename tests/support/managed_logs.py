@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.file_system import FileSystem
 from odradek.storage.log_manager import LogManager, LogManagerSettings
+from odradek.storage.ports import InlineWorkerPool, WorkerPool
 from tests.support.logs import DeferredIoPool, Disk
 
 
@@ -14,9 +17,16 @@ class Broker:
     """A log manager with its clock; stopped at the end of the test so that the lock is released."""
 
     def __init__(
-        self, *paths: Path, io_pool: DeferredIoPool | None = None, fs: FileSystem | None = None, **settings: int
+        self,
+        *paths: Path,
+        io_pool: DeferredIoPool | None = None,
+        fs: FileSystem | None = None,
+        workers: WorkerPool | None = None,
+        **settings: int,
     ) -> None:
         self.disk = Disk(paths[0], io_pool=io_pool, fs=fs)
+        if workers is not None:
+            self.disk.environment.workers = workers
         self.manager = LogManager(
             [str(path) for path in paths], {}, self.disk.environment, LogManagerSettings(**settings)
         )
@@ -34,3 +44,39 @@ class Broker:
 def create(manager: LogManager, *partitions: TopicPartition) -> None:
     for partition in partitions:
         manager.get_or_create_log(partition, b"\x07" * 16, is_new=True)
+
+
+class DeferredWorkers:
+    """A WorkerPool whose jobs are done when the test says so, and can be cancelled before."""
+
+    def __init__(self) -> None:
+        self.jobs: list[DeferredJob] = []
+
+    def submit(
+        self,
+        work: Callable[[Any, Callable[[object], None]], Any],
+        argument: Any,
+        done: Callable[[Any], None],
+        on_report: Callable[[object], None] | None = None,
+    ) -> DeferredJob:
+        job = DeferredJob(work, argument, done, on_report)
+        self.jobs.append(job)
+        return job
+
+
+class DeferredJob:
+    def __init__(
+        self,
+        work: Callable[[Any, Callable[[object], None]], Any],
+        argument: Any,
+        done: Callable[[Any], None],
+        on_report: Callable[[object], None] | None,
+    ) -> None:
+        self.work, self.argument, self.done, self.on_report = work, argument, done, on_report
+        self.is_cancelled = False
+
+    def run(self) -> None:
+        InlineWorkerPool().submit(self.work, self.argument, self.done, self.on_report)
+
+    def cancel(self) -> None:
+        self.is_cancelled = True

@@ -75,6 +75,14 @@ class OdradekBroker:
         if status != 0:
             raise process.error(f"ended with status {status} instead of 0 after SIGTERM")
 
+    def wait_for_line(self, pattern: str) -> None:
+        """Wait until the process has said something that the pattern matches."""
+        self._running().wait_for_line(pattern, START_TIMEOUT_S)
+
+    def wait_for_end(self) -> int:
+        """Wait until the process ends by itself; its exit status."""
+        return self._running().wait(STOP_TIMEOUT_S)
+
     def kill(self) -> None:
         self._running().kill()
 
