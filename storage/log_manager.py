@@ -3,8 +3,8 @@
 What a start finds in a directory is `log_loading`'s; the checkpoints are `log_checkpoints`'; the work that recurs is
 `log_sweeps`'; a log that takes another one's place is `log_moves`'.
 
-High watermarks are the replica manager's; it calls `checkpoint_high_watermarks` every 5 s. A new log goes to the
-directory asked for, else to the one with the fewest. A deleted one is renamed `-delete` at once and removed after
+High watermarks are the replica manager's; it calls `checkpoint_high_watermarks` every 5 s. A new log goes where
+`log_placement` says. A deleted one is renamed `-delete` at once and removed after
 `file.delete.delay.ms`.
 
 Invariants: a partition has at most one log and at most one future log, which a move fills in another directory (a
@@ -29,6 +29,7 @@ from odradek.storage.disk_space import LogDirFullError, is_no_space
 from odradek.storage.log_dir import LogDir, LogDirError
 from odradek.storage.log_loading import open_log
 from odradek.storage.log_moves import LogMoves
+from odradek.storage.log_placement import LogPlacement
 from odradek.storage.log_startup import SLICE_MS, LogStartup
 from odradek.storage.log_sweeps import LogManagerSettings, LogSweeps, delete_old_segments_of
 
@@ -73,7 +74,7 @@ class LogManager:
         """How many logs of a topic there are, in directories that work or have failed."""
         self._high_watermarks: dict[tuple[str, TopicPartition], int] = {}
         """By directory as well: one that a log has left may still have an entry for it."""
-        self._preferred_dirs: dict[TopicPartition, str] = {}
+        self._placement = LogPlacement(self.log_dirs)
         self._moves = LogMoves(environment, self._delete)
         self._startup: LogStartup | None = None
         self._recovery_threads = (settings or LogManagerSettings()).recovery_threads_per_data_dir
@@ -237,7 +238,7 @@ class LogManager:
             log = logs.get(topic_partition)
             if log is not None and log.log_dir.path == path:
                 return
-        self._preferred_dirs[topic_partition] = path
+        self._placement.prefer(topic_partition, path)
 
     def get_or_create_log(
         self,
@@ -264,7 +265,7 @@ class LogManager:
                 f"Can not create log for {topic_partition} because log directories "
                 f"{[d.path for d in self.log_dirs if not d.is_online]} are offline",
             )
-        log_dir = self._dir_for(topic_partition)
+        log_dir = self._placement.dir_for(topic_partition, self.all_logs())
         name = log_files.log_dir_name(topic_partition)
         if is_future:
             name = log_files.future_dir_name(topic_partition, self.environment.new_uuid_hex())
@@ -276,7 +277,7 @@ class LogManager:
         except OSError as error:
             self._refuse_to_create(path, log_dir, error, is_there=is_there)
         self.register(log, is_future=is_future)
-        self._preferred_dirs.pop(topic_partition, None)
+        self._placement.made(topic_partition)
         log_dir.sync_queue.sync_dir(path)
         log_dir.sync_queue.sync_dir(log_dir.path)
         return log
@@ -294,23 +295,6 @@ class LogManager:
         message = f"Error while creating the log {path}"
         log_dir.fail(message, error)
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message) from error
-
-    def _dir_for(self, topic_partition: TopicPartition) -> LogDir:
-        """The directory asked for, else the one with the fewest logs, future ones included, that has room."""
-        live = self.live_log_dirs
-        preferred = self._preferred_dirs.get(topic_partition)
-        if preferred is not None:
-            live = [log_dir for log_dir in live if log_dir.path == preferred]
-        if not live:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"No log directory is online for {topic_partition}")
-        live = [log_dir for log_dir in live if not log_dir.space.is_full] or live
-        if len(live) == 1:
-            return live[0]
-        counts = dict.fromkeys((log_dir.path for log_dir in live), 0)
-        for log in self.all_logs():
-            if log.log_dir.path in counts:
-                counts[log.log_dir.path] += 1
-        return min(live, key=lambda log_dir: counts[log_dir.path])
 
     def when_durable(self, callback: Callable[[OSError | None], None]) -> None:
         """Call back once all small files and directory changes queued so far are on the disk."""
