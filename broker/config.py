@@ -169,9 +169,9 @@ class BrokerConfig(BrokerConfigValues):
         start = next((index for index, synonym in enumerate(found) if synonym.name == name), len(found))
         return found[start:]
 
-    def validate_dynamic(self, *, broker: Mapping[str, str], default: Mapping[str, str]) -> None:
-        """Raise ConfigError if these dynamic values could not be applied."""
-        self._resolve(broker, default)
+    def validate_dynamic(self, *, broker: Mapping[str, str], default: Mapping[str, str]) -> Mapping[str, ConfigValue]:
+        """The values that would be in force with these dynamic ones. Raises ConfigError if they cannot be."""
+        return self._resolve(broker, default)[1]
 
     def apply_dynamic(self, *, broker: Mapping[str, str], default: Mapping[str, str]) -> set[str]:
         """Put dynamic values in force, this broker's own and those for all, and answer the keys whose value changed.

@@ -7,13 +7,14 @@ values (the configs of open logs) is told here. Answers to Kafka's ``DynamicBrok
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, cast
 
 from odradek.broker.config_keys import BROKER_CONFIG_KEYS, BROKER_CONFIGS, UpdateMode
 from odradek.broker.config_keys.quotas import BROKER_QUOTAS
 from odradek.controller.znodes import DEFAULT_ENTITY
-from odradek.storage.config_def import ConfigDef, ConfigError
+from odradek.storage.cleaner_config import RECONFIGURABLE, CleanerConfig
+from odradek.storage.config_def import ConfigDef, ConfigError, ConfigValue
 
 if TYPE_CHECKING:
     from odradek.broker.config import BrokerConfig
@@ -21,6 +22,24 @@ if TYPE_CHECKING:
     from odradek.storage.log_manager import LogManager
 
 log = logging.getLogger(__name__)
+
+
+def cleaner_config(value: Callable[[str], ConfigValue]) -> CleanerConfig:
+    """What the broker's configs say about compaction."""
+
+    def number(name: str) -> int:
+        return cast("int", value(name))
+
+    return CleanerConfig(
+        enable=bool(value("log.cleaner.enable")),
+        threads=number("log.cleaner.threads"),
+        dedupe_buffer_bytes=number("log.cleaner.dedupe.buffer.size"),
+        dedupe_buffer_load_factor=cast("float", value("log.cleaner.io.buffer.load.factor")),
+        io_buffer_bytes=number("log.cleaner.io.buffer.size"),
+        max_message_bytes=number("message.max.bytes"),
+        io_max_bytes_per_second=cast("float", value("log.cleaner.io.max.bytes.per.second")),
+        backoff_ms=number("log.cleaner.backoff.ms"),
+    )
 
 
 class DynamicBrokerConfig:
@@ -50,9 +69,15 @@ class DynamicBrokerConfig:
                 f"Set({', '.join(own_only)})"
             )
         if per_broker:
-            self._config.validate_dynamic(broker=configs, default=self._config.dynamic_defaults)
+            self._validate(broker=configs, default=self._config.dynamic_defaults)
         else:
-            self._config.validate_dynamic(broker=self._config.dynamic_values, default=configs)
+            self._validate(broker=self._config.dynamic_values, default=configs)
+
+    def _validate(self, *, broker: Mapping[str, str], default: Mapping[str, str]) -> None:
+        values = self._config.validate_dynamic(broker=broker, default=default)
+        cleaner = self._log_manager.cleaner
+        if cleaner.is_running:  # what was stored before the start was accepted then
+            cleaner.config.validate_reconfiguration(cleaner_config(values.__getitem__))
 
     def apply(self, entity_name: str, configs: Mapping[str, str], controller: Controller | None = None) -> None:
         """The configs of broker `entity_name`, or of all brokers, have changed.
@@ -68,6 +93,7 @@ class DynamicBrokerConfig:
         else:
             return
         try:
+            self._validate(broker=broker, default=default)
             changed = config.apply_dynamic(broker=broker, default=default)
         except ConfigError as error:
             log.error("Dynamic config of broker %s is not applied: %s", entity_name, error)
@@ -76,5 +102,7 @@ class DynamicBrokerConfig:
             return
         log.info("Dynamic config changed: %s", ", ".join(sorted(changed)))
         self._log_manager.update_broker_settings(config.settings)
+        if changed & RECONFIGURABLE:
+            self._log_manager.cleaner.reconfigure(cleaner_config(config.value))
         if controller is not None and "unclean.leader.election.enable" in changed:
             controller.enable_default_unclean_leader_election()

@@ -19,7 +19,7 @@ from odradek.broker.config_keys.quotas import ALTER_LOG_DIRS_BYTES_PER_SECOND
 from odradek.broker.consumer_offset_tree import ZnodeOffsets
 from odradek.broker.coordinator_log import InternalTopicLog
 from odradek.broker.dispatch import Dispatcher
-from odradek.broker.dynamic_config import DynamicBrokerConfig
+from odradek.broker.dynamic_config import DynamicBrokerConfig, cleaner_config
 from odradek.broker.fetch_session import FetchSessionCache
 from odradek.broker.inter_broker import OwnBroker
 from odradek.broker.internal_topics import TopicCreator
@@ -211,6 +211,7 @@ class KafkaServer:
             log_start_offset_checkpoint_ms=config.log_flush_start_offset_checkpoint_interval_ms,
             retention_check_ms=config.log_retention_check_interval_ms,
             producer_id_expiration_check_ms=config.producer_id_expiration_check_interval_ms,
+            cleaner=cleaner_config(config.value),
         )
         manager = LogManager(config.log_dirs, config.settings, environment, settings)
         manager.on_log_dir_failure = self._on_log_dir_failure

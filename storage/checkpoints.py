@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 RECOVERY_POINT_FILE: Final = "recovery-point-offset-checkpoint"
 LOG_START_OFFSET_FILE: Final = "log-start-offset-checkpoint"
 HIGH_WATERMARK_FILE: Final = "replication-offset-checkpoint"
+CLEANER_OFFSET_FILE: Final = "cleaner-offset-checkpoint"
 LEADER_EPOCH_FILE: Final = "leader-epoch-checkpoint"
 PARTITION_METADATA_FILE: Final = "partition.metadata"
 

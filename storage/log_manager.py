@@ -18,13 +18,12 @@ from __future__ import annotations
 
 import logging
 import os
-from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage import log_checkpoints, log_files
-from odradek.storage.config import LogConfig
+from odradek.storage.cleaner import LogCleaner
 from odradek.storage.disk_space import LogDirFullError, is_no_space
 from odradek.storage.log_dir import LogDir, LogDirError
 from odradek.storage.log_loading import open_log
@@ -32,11 +31,13 @@ from odradek.storage.log_moves import LogMoves
 from odradek.storage.log_placement import LogPlacement
 from odradek.storage.log_startup import SLICE_MS, LogStartup
 from odradek.storage.log_sweeps import LogManagerSettings, LogSweeps, delete_old_segments_of
+from odradek.storage.topic_configs import TopicConfigs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from odradek.protocol.topic_partition import TopicPartition
+    from odradek.storage.config import LogConfig
     from odradek.storage.environment import Environment
     from odradek.storage.log_loading import LastStop
     from odradek.storage.unified_log import UnifiedLog
@@ -57,8 +58,8 @@ class LogManager:
         settings: LogManagerSettings | None = None,
     ) -> None:
         self.environment = environment
-        self.broker_settings = dict(broker_settings)
-        self.sweeps = LogSweeps(environment, settings or LogManagerSettings(), self.all_logs)
+        settings = settings or LogManagerSettings()
+        self.sweeps = LogSweeps(environment, settings, self.all_logs)
         self.log_dirs = [LogDir(path, environment) for path in log_dirs]
         for log_dir in self.log_dirs:
             log_dir.on_failure = self._on_dir_failure
@@ -68,16 +69,14 @@ class LogManager:
         """
         self._logs: dict[TopicPartition, UnifiedLog] = {}
         self._future_logs: dict[TopicPartition, UnifiedLog] = {}
-        self._topic_overrides: dict[str, dict[str, str]] = {}
-        self._configs: dict[str, LogConfig] = {}
-        self._topic_sizes: Counter[str] = Counter()
-        """How many logs of a topic there are, in directories that work or have failed."""
+        self.cleaner = LogCleaner(settings.cleaner, self._logs, self._future_logs, environment)
+        self._configs = TopicConfigs(broker_settings)
         self._high_watermarks: dict[tuple[str, TopicPartition], int] = {}
         """By directory as well: one that a log has left may still have an entry for it."""
         self._placement = LogPlacement(self.log_dirs)
         self._moves = LogMoves(environment, self._delete)
         self._startup: LogStartup | None = None
-        self._recovery_threads = (settings or LogManagerSettings()).recovery_threads_per_data_dir
+        self._recovery_threads = settings.recovery_threads_per_data_dir
         self._stopped = False
         self._are_dirs_taken = False
         self._is_started = False
@@ -112,35 +111,24 @@ class LogManager:
     # -- configuration ------------------------------------------------------------------------------------
 
     def config_of(self, topic: str) -> LogConfig:
-        config = self._configs.get(topic)
-        if config is None:
-            config = LogConfig.from_props(self.broker_settings, self._topic_overrides.get(topic, {}))
-            self._configs[topic] = config
-        return config
+        return self._configs.of(topic)
 
     def update_topic_config(self, topic: str, overrides: Mapping[str, str]) -> None:
         """Apply a topic's new overrides to its logs."""
-        self._topic_overrides[topic] = dict(overrides)
-        self._configs.pop(topic, None)
+        self._configs.override(topic, overrides)
         self._apply_configs(log for log in self.all_logs() if log.topic_partition.topic == topic)
 
     def update_broker_settings(self, broker_settings: Mapping[str, str]) -> None:
         """Apply new broker-wide defaults to all logs."""
-        self.broker_settings = dict(broker_settings)
-        self._configs.clear()
+        self._configs.set_broker_settings(broker_settings)
         self._apply_configs(self.all_logs())
 
     def _apply_configs(self, logs: Iterable[UnifiedLog]) -> None:
         for log in logs:
-            log.update_config(self.config_of(log.topic_partition.topic))
-
-    def _forget_topic_unless_used(self, topic: str) -> None:
-        """Deleted topics leave nothing behind; one made anew under the name begins with its own configs."""
-        self._topic_sizes[topic] -= 1
-        if not self._topic_sizes[topic]:
-            del self._topic_sizes[topic]
-            self._configs.pop(topic, None)
-            self._topic_overrides.pop(topic, None)
+            was_compacted = log.config.compact
+            log.update_config(self._configs.of(log.topic_partition.topic))
+            if was_compacted and not log.config.compact:
+                self.cleaner.abort(log.topic_partition)
 
     # -- starting -------------------------------------------------------------------------------------------
 
@@ -163,11 +151,13 @@ class LogManager:
     ) -> None:
         """Load what is in the directories, after locking them; then `done` is called with what refuses the start."""
         for topic, overrides in topic_overrides.items():
-            self._topic_overrides[topic] = dict(overrides)
+            self._configs.override(topic, overrides)
 
         def loaded(error: BaseException | None) -> None:
             self._is_started = error is None
-            if error is not None:
+            if error is None:
+                self.cleaner.checkpoints.load(self.live_log_dirs)
+            else:
                 self._abandon()
             done(error)
 
@@ -228,7 +218,9 @@ class LogManager:
                 "failed recently."
             )
         logs[log.topic_partition] = log
-        self._topic_sizes[log.topic_partition.topic] += 1
+        if is_future:
+            self.cleaner.abort(log.topic_partition)
+        self._configs.log_added(log.topic_partition.topic)
 
     # -- creating ---------------------------------------------------------------------------------------------
 
@@ -272,7 +264,7 @@ class LogManager:
         path = log_dir.file(name)
         is_there = os.path.exists(path)
         try:
-            config = self.config_of(topic_partition.topic)
+            config = self._configs.of(topic_partition.topic)
             log = open_log(path, topic_partition, config, log_dir, self.environment, topic_id=topic_id)
         except OSError as error:
             self._refuse_to_create(path, log_dir, error, is_there=is_there)
@@ -326,9 +318,10 @@ class LogManager:
             which = "current" if current is None else "future"
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"The {which} replica for {topic_partition} is offline")
         self._moves.replace(current, future)
+        self.cleaner.alter_checkpoint_dir(topic_partition, current.log_dir, future.log_dir)
         del self._future_logs[topic_partition]
         self._logs[topic_partition] = future
-        self._forget_topic_unless_used(topic_partition.topic)
+        self._configs.log_removed(topic_partition.topic)
         self._moves.retire(current, future)
         self.checkpoint_recovery_points(future.log_dir)
         return future
@@ -353,8 +346,10 @@ class LogManager:
         self._moves.finish(topic_partition)
         log = (self._future_logs if is_future else self._logs).pop(topic_partition, None)
         if log is not None:
+            self.cleaner.abort(topic_partition)
+            self.cleaner.checkpoints.remove(log.log_dir, topic_partition)
             self._high_watermarks.pop((log.log_dir.path, topic_partition), None)
-            self._forget_topic_unless_used(topic_partition.topic)
+            self._configs.log_removed(topic_partition.topic)
         return log
 
     def _delete(self, log: UnifiedLog) -> None:
@@ -393,8 +388,15 @@ class LogManager:
         touched: dict[str, LogDir] = {}
         for topic_partition, offset in offsets.items():
             log = self.get_log(topic_partition, is_future=is_future)
-            if log is not None and log.truncate_to(offset):
+            if log is None:
+                continue
+            is_compacted_part_cut = offset < log.segments.active.base_offset
+            if is_compacted_part_cut:
+                self.cleaner.abort(topic_partition)
+            if log.truncate_to(offset):
                 touched[log.log_dir.path] = log.log_dir
+            if is_compacted_part_cut:
+                self.cleaner.truncated(log)
         for log_dir in touched.values():
             self.checkpoint_recovery_points(log_dir)
 
@@ -403,7 +405,9 @@ class LogManager:
     ) -> None:
         log = self.get_log(topic_partition, is_future=is_future)
         if log is not None:
+            self.cleaner.abort(topic_partition)
             log.truncate_fully_and_start_at(offset)
+            self.cleaner.truncated(log)
             self.checkpoint_recovery_points(log.log_dir)
 
     # -- checkpoints --------------------------------------------------------------------------------------------
@@ -428,6 +432,7 @@ class LogManager:
 
     def start_background_tasks(self) -> None:
         self.sweeps.start(self.checkpoint_recovery_points, self.checkpoint_log_start_offsets, self._look_for_room)
+        self.cleaner.startup()
 
     def _look_for_room(self) -> None:
         for log_dir in self.live_log_dirs:
@@ -444,6 +449,7 @@ class LogManager:
 
         A partition that was only being moved there goes on where it is.
         """
+        self.cleaner.handle_log_dir_failure(log_dir)
         offline = [topic_partition for topic_partition, log in self._logs.items() if log.log_dir is log_dir]
         doomed = self.logs_in(log_dir)
         for logs in (self._logs, self._future_logs):
@@ -465,6 +471,7 @@ class LogManager:
             return
         self._stopped = True
         self.sweeps.stop()
+        self.cleaner.shutdown()
         self._moves.finish_all()
         for log_dir in self.live_log_dirs:
             logs = self.logs_in(log_dir)

@@ -8,10 +8,9 @@
     producer.id.expiration.check.interval.ms       forgets idle producers
     LOOK_EVERY_MS                                  looks how much room the disks have
 
-A sweep visits a few logs, lets the loop go on, and visits the next: ten thousand at once would hold everything up.
+A sweep visits a few logs at a time (`log_visits`).
 
-Invariants: a log that was closed or whose directory failed since the sweep began is passed over; after `stop` nothing
-is begun.
+Invariant: after `stop` nothing is begun.
 
 Answers to LogManager.startupWithConfigOverrides, cleanupLogs and flushDirtyLogs.
 """
@@ -19,11 +18,13 @@ Answers to LogManager.startupWithConfigOverrides, cleanupLogs and flushDirtyLogs
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from odradek.protocol.errors import KafkaError
+from odradek.storage.cleaner_config import CleanerConfig
 from odradek.storage.disk_space import LOOK_EVERY_MS
+from odradek.storage.log_visits import LogVisits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from odradek.storage.unified_log import UnifiedLog
 
 _NEVER_MS: Final = 2**62
-_LOGS_AT_ONCE: Final = 200
-"""Visited by one callback of a sweep; some milliseconds."""
 
 logger = logging.getLogger(__name__)
 
@@ -50,12 +49,13 @@ class LogManagerSettings:
     log_start_offset_checkpoint_ms: int = 60_000
     retention_check_ms: int = 300_000
     producer_id_expiration_check_ms: int = 600_000
+    cleaner: CleanerConfig = field(default_factory=CleanerConfig)
 
 
 class LogSweeps:
     """The recurring work of one log manager."""
 
-    __slots__ = ("_all_logs", "_environment", "_settings", "_stopped", "logs_at_once")
+    __slots__ = ("_all_logs", "_environment", "_settings", "_stopped", "visits")
 
     def __init__(
         self, environment: Environment, settings: LogManagerSettings, all_logs: Callable[[], list[UnifiedLog]]
@@ -64,7 +64,7 @@ class LogSweeps:
         self._settings = settings
         self._all_logs = all_logs
         self._stopped = False
-        self.logs_at_once = _LOGS_AT_ONCE
+        self.visits = LogVisits(environment.timer)
 
     def start(
         self,
@@ -83,6 +83,7 @@ class LogSweeps:
 
     def stop(self) -> None:
         self._stopped = True
+        self.visits.stop()
 
     def _every(self, interval_ms: int, work: Callable[[], object], *, initial_delay_ms: int | None = None) -> None:
         timer = self._environment.timer
@@ -96,18 +97,7 @@ class LogSweeps:
         timer.schedule(self._settings.initial_task_delay_ms if initial_delay_ms is None else initial_delay_ms, run)
 
     def _sweep(self, work: Callable[[UnifiedLog], object]) -> None:
-        """Visit every log there is now, `logs_at_once` at a time."""
-        remaining = self._all_logs()
-
-        def visit_some() -> None:
-            for log in remaining[-self.logs_at_once :]:
-                if log.log_dir.is_online and not log.is_closed:
-                    work(log)
-            del remaining[-self.logs_at_once :]
-            if remaining and not self._stopped:
-                self._environment.timer.schedule(1, visit_some)
-
-        visit_some()
+        self.visits.visit(self._all_logs(), work)
 
     def _flush_if_due(self, log: UnifiedLog) -> None:
         """Flush a log whose oldest unflushed record has waited for flush.ms."""
@@ -120,9 +110,9 @@ class LogSweeps:
 
 
 def delete_old_segments_of(log: UnifiedLog) -> int:
-    """Apply retention, unless the log is only compacted; answers how many segments went."""
-    if log.config.compact and not log.config.delete:
-        return 0  # the cleaner sees to these
+    """Apply retention, unless the log is compacted too: then the cleaner does it. Answers how many segments went."""
+    if log.config.compact:
+        return 0
     try:
         return log.delete_old_segments()
     except KafkaError as error:

@@ -244,10 +244,11 @@ class LogSegment:
 
     def time_waited_for_roll(self, now_ms: int, max_timestamp: int) -> int:
         """By the records' own clock once the first batch has a timestamp, else since creation."""
-        first = self._first_batch_timestamp()
+        first = self.first_batch_timestamp()
         return max_timestamp - first if first >= 0 else now_ms - self.created_ms
 
-    def _first_batch_timestamp(self) -> int:
+    def first_batch_timestamp(self) -> int:
+        """The largest timestamp of the first batch; -1 for none."""
         if self._rolling_timestamp is None:
             first = next(self.records.positions(), None)
             self._rolling_timestamp = NO_TIMESTAMP if first is None else self.records.header_at(first).max_timestamp

@@ -20,6 +20,8 @@ from odradek.storage.fetch_data import FetchIsolation
 from odradek.storage.offsets import LogOffsetMetadata
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from odradek.storage.local_log import LocalLog
     from odradek.storage.producer_state_manager import ProducerStateManager
 
@@ -121,6 +123,13 @@ class Watermarks:
         """The log end has moved to a new segment; a high watermark at the log end moves along."""
         if self.high_watermark >= self._local.log_end_offset:
             self._high_watermark = self._local.end_offset_metadata
+
+    def on_segments_replaced(self, base_offsets: Container[int]) -> None:
+        """Positions in these segments mean nothing any more. They lie below the last stable offset: of the positions
+        kept here, only that of a high watermark at the end of one of them can be affected; it is looked up anew.
+        """
+        if self._high_watermark.segment_base_offset in base_offsets:
+            self._high_watermark = LogOffsetMetadata(self.high_watermark)
 
     def update_first_unstable(self) -> None:
         """To be called after every change of the producers' transactions or of the log start."""

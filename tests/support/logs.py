@@ -19,7 +19,7 @@ from odradek.storage.file_records import FileRegion
 from odradek.storage.file_system import FileSystem, OsFileSystem
 from odradek.storage.log_dir import LogDir
 from odradek.storage.open_files import OpenFiles
-from odradek.storage.ports import InlineIoPool, IoPool
+from odradek.storage.ports import InlineIoPool, InlineWorkerPool, IoPool, WorkerPool
 from odradek.storage.recovery import load_log
 from odradek.storage.unified_log import UnifiedLog
 from odradek.timer.clock import ManualClock
@@ -59,6 +59,7 @@ class Disk:
         *,
         fs: FileSystem | None = None,
         io_pool: IoPool | None = None,
+        workers: WorkerPool | None = None,
         open_files: OpenFiles | None = None,
         validate_all: bool = False,
         verification: bool = False,
@@ -72,6 +73,7 @@ class Disk:
             timer=self.timer,
             fs=fs or OsFileSystem(),
             io_pool=io_pool or InlineIoPool(),
+            workers=workers or InlineWorkerPool(),
             open_files=OpenFiles() if open_files is None else open_files,
             new_uuid_hex=lambda: f"{next(names):032x}",
             validate_all_records=validate_all,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from odradek.protocol.topic_partition import TopicPartition
+from odradek.storage.cleaner_config import CleanerConfig
 from odradek.storage.file_system import FileSystem
 from odradek.storage.log_manager import LogManager, LogManagerSettings
 from odradek.storage.ports import InlineWorkerPool, WorkerPool
@@ -20,13 +21,11 @@ class Broker:
         self,
         *paths: Path,
         io_pool: DeferredIoPool | None = None,
-        fs: FileSystem | None = None,
         workers: WorkerPool | None = None,
-        **settings: int,
+        fs: FileSystem | None = None,
+        **settings: int | CleanerConfig,
     ) -> None:
-        self.disk = Disk(paths[0], io_pool=io_pool, fs=fs)
-        if workers is not None:
-            self.disk.environment.workers = workers
+        self.disk = Disk(paths[0], io_pool=io_pool, workers=workers, fs=fs)
         self.manager = LogManager(
             [str(path) for path in paths], {}, self.disk.environment, LogManagerSettings(**settings)
         )

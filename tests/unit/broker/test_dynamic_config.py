@@ -11,6 +11,8 @@ from odradek.broker.config import BrokerConfig
 from odradek.broker.dynamic_config import DynamicBrokerConfig
 from odradek.controller.controller import Controller
 from odradek.controller.znodes import DEFAULT_ENTITY
+from odradek.storage.cleaner import LogCleaner
+from odradek.storage.cleaner_config import CleanerConfig
 from odradek.storage.config_def import ConfigError
 from odradek.storage.log_manager import LogManager
 
@@ -19,6 +21,7 @@ class Broker:
     """Records what others are told of a change."""
 
     def __init__(self) -> None:
+        self.cleaner = cast("LogCleaner", Cleaner(is_running=False))
         self.told: list[Mapping[str, str]] = []
         self.elections = 0
         self.config = BrokerConfig({"broker.id": "3"})
@@ -111,3 +114,43 @@ def test_a_quota_is_a_number_from_zero_on(broker: Broker, per_broker: bool) -> N
     for text in ("-1", "many"):
         with pytest.raises(ConfigError, match=f"Invalid value {text} for configuration {THROTTLE}"):
             broker.dynamic.validate_change({THROTTLE: text}, per_broker=per_broker)
+
+
+class Cleaner:
+    """Records what the cleaner is told."""
+
+    def __init__(self, *, is_running: bool) -> None:
+        self.is_running = is_running
+        self.config = CleanerConfig(threads=2)
+        self.told: list[CleanerConfig] = []
+
+    def reconfigure(self, config: CleanerConfig) -> None:
+        self.told.append(config)
+
+
+def with_cleaner(broker: Broker, *, is_running: bool) -> Cleaner:
+    cleaner = Cleaner(is_running=is_running)
+    broker.cleaner = cast("LogCleaner", cleaner)
+    return cleaner
+
+
+def test_cleaner_is_told_its_settings(broker: Broker) -> None:
+    cleaner = with_cleaner(broker, is_running=True)
+    broker.apply("3", log_cleaner_threads="2", log_cleaner_backoff_ms="7", message_max_bytes="5000")
+    broker.apply("3", log_cleaner_threads="2", log_cleaner_backoff_ms="7", message_max_bytes="5000", log_roll_ms="9")
+    assert [(told.threads, told.backoff_ms, told.max_message_bytes) for told in cleaner.told] == [(2, 7, 5000)]
+
+
+def test_too_many_threads_at_once_are_refused(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
+    cleaner = with_cleaner(broker, is_running=True)
+    with pytest.raises(ConfigError, match="more than double the current value 2"):
+        broker.dynamic.validate_change({"log.cleaner.threads": "5"}, per_broker=False)
+    broker.apply("3", log_cleaner_threads="5")
+    assert cleaner.told == []
+    assert "more than double" in caplog.text
+
+
+def test_what_was_stored_before_the_start_is_in_force(broker: Broker) -> None:
+    cleaner = with_cleaner(broker, is_running=False)
+    broker.apply("3", log_cleaner_threads="5")
+    assert [told.threads for told in cleaner.told] == [5]

@@ -1,0 +1,55 @@
+"""Visiting many logs without holding the event loop up: a few in one callback, the next few in another.
+
+Invariant: a log that was closed or whose directory failed since the walk began is passed over.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.storage.unified_log import UnifiedLog
+    from odradek.timer.system_timer import SystemTimer
+
+LOGS_AT_ONCE: Final = 200
+"""Visited by one callback; some milliseconds."""
+
+
+class LogVisits:
+    """Walks over logs, until they are stopped."""
+
+    __slots__ = ("_is_stopped", "_timer", "logs_at_once")
+
+    def __init__(self, timer: SystemTimer) -> None:
+        self._timer = timer
+        self._is_stopped = False
+        self.logs_at_once = LOGS_AT_ONCE
+
+    def stop(self) -> None:
+        """No log is visited any more."""
+        self._is_stopped = True
+
+    def visit(
+        self, logs: list[UnifiedLog], work: Callable[[UnifiedLog], object], done: Callable[[], object] | None = None
+    ) -> None:
+        """Do `work` for each of the logs, the first ones now, and then call `done`."""
+        remaining = list(logs)
+
+        def visit_some() -> None:
+            if self._is_stopped:
+                return
+            some = remaining[-self.logs_at_once :]
+            del remaining[-self.logs_at_once :]
+            try:
+                for log in some:
+                    if log.log_dir.is_online and not log.is_closed:
+                        work(log)
+            finally:
+                if remaining:
+                    self._timer.schedule(1, visit_some)
+                elif done is not None:
+                    done()
+
+        visit_some()

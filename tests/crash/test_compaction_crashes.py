@@ -1,0 +1,200 @@
+"""The process dies at every single change of a file while compacted segments are put in place, or in the worker.
+
+After the next start the log is the old one, the compacted one, or one part of each: the last value of every key is
+there, a deleted key stays deleted, and the cleaner goes on where it was.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from odradek.protocol.topic_partition import TopicPartition
+from odradek.storage.cleaner_config import CleanerConfig
+from odradek.storage.log_cleaning import clean_log
+from odradek.storage.log_manager import LogManager, LogManagerSettings
+from odradek.storage.unified_log import UnifiedLog
+from tests.support.cleaning import HeldWorkers
+from tests.support.faulty_disk import CrashError, FaultyFileSystem, crash
+from tests.support.logs import NOW, DeferredIoPool, Disk, append, batch, read_all
+
+TP = TopicPartition("topic", 0)
+OVERRIDES = {
+    "topic": {
+        "cleanup.policy": "compact",
+        "segment.bytes": "400",
+        "index.interval.bytes": "100",
+        "file.delete.delay.ms": "10",
+        "min.cleanable.dirty.ratio": "0.01",
+        "delete.retention.ms": "1000",
+    }
+}
+KEYS = 4
+ROUNDS = 3
+Entry = tuple[int, bytes | None, bytes | None]
+
+
+class Run:
+    """One life of a log manager with a compacted log."""
+
+    def __init__(self, path: Path, fs: FaultyFileSystem | None = None) -> None:
+        path.mkdir(exist_ok=True)
+        self.path = path
+        self.io_pool = DeferredIoPool()
+        self.workers = HeldWorkers(clean_log)
+        self.disk = Disk(path, fs=fs or FaultyFileSystem(), io_pool=self.io_pool, workers=self.workers)
+        settings = LogManagerSettings(cleaner=CleanerConfig(backoff_ms=1, dedupe_buffer_bytes=10_000))
+        self.manager = LogManager([str(path)], {}, self.disk.environment, settings)
+        self.truncation: int | None = None
+        """The offset the log is being cut at."""
+        self.is_truncated = False
+
+    def open(self) -> UnifiedLog:
+        self.manager.startup(OVERRIDES)
+        log = self.manager.get_or_create_log(TP, b"\x05" * 16, is_new=True)
+        log.update_high_watermark(log.log_end_offset)
+        return log
+
+    def step(self) -> None:
+        self.disk.advance(1)
+        while self.io_pool.pending:
+            self.io_pool.run_one()
+
+    def clean(self) -> None:
+        """Let the cleaner work until it finds nothing more."""
+        if not self.manager.cleaner.is_running:
+            self.manager.start_background_tasks()
+        for _ in range(12):
+            self.step()
+            self.workers.go_on()
+
+    def die(self) -> None:
+        for log_dir in self.manager.log_dirs:
+            log_dir.unlock()
+
+
+def fill(log: UnifiedLog) -> None:
+    """Every key several times, some deleted at last, in several segments."""
+    for number in range(ROUNDS * KEYS):
+        key = b"key %d" % (number % KEYS)
+        is_tombstone = number >= (ROUNDS - 1) * KEYS and number % KEYS < 2
+        append(log, None if is_tombstone else b"value %d " % number * 5, key=key, timestamp=NOW + number)
+    for number in range(2):  # so that all of that is in closed segments
+        append(log, b"filler %d " % number * 25, key=b"filler")
+    log.update_high_watermark(log.log_end_offset)
+
+
+def entries(log: UnifiedLog) -> list[Entry]:
+    return [
+        (record.offset, None if record.key is None else bytes(record.key), record.value and bytes(record.value))
+        for record in read_all(log)
+    ]
+
+
+def state_of(records: list[Entry]) -> dict[bytes | None, bytes]:
+    latest = {key: value for _, key, value in records}
+    return {key: value for key, value in latest.items() if value is not None}
+
+
+@pytest.fixture(scope="module")
+def seed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Entry]]:
+    """The directory of a log nobody has compacted, and its records."""
+    path = tmp_path_factory.mktemp("seed")
+    run = Run(path)
+    log = run.open()
+    fill(log)
+    records = entries(log)
+    run.step()
+    run.manager.shutdown()
+    return path, records
+
+
+def check(died: Run, original: list[Entry]) -> None:
+    """What is found after a start, and after the cleaner has worked again."""
+    run = Run(died.path)
+    log = run.open()
+    found = entries(log)
+    assert [offset for offset, _, _ in found] == sorted({offset for offset, _, _ in found})
+    assert set(found) <= set(original)
+    if died.truncation is None:
+        assert state_of(found) == state_of(original)
+    if died.is_truncated:
+        assert log.log_end_offset == died.truncation, "what was truncated has come back"
+    assert not [name for name in os.listdir(log.dir) if name.endswith((".cleaned", ".swap"))]
+    for _ in range(2):
+        run.disk.advance(2_000)
+        append(log, b"more" * 60, key=b"filler")
+        append(log, b"last" * 60, key=b"filler")
+        log.update_high_watermark(log.log_end_offset)
+        run.clean()
+    again = entries(log)
+    assert state_of(again) == {**state_of(found), b"filler": b"last" * 60}
+    keys = [key for _, key, _ in again if key != b"filler"]
+    assert len(keys) == len(set(keys)), "compaction goes on after the start"
+    run.manager.shutdown()
+
+
+def compaction(run: Run) -> None:
+    run.open()
+    run.clean()
+
+
+def compaction_and_tombstones_go(run: Run) -> None:
+    """The second time around, the tombstones have outlived their time."""
+    log = run.open()
+    run.clean()
+    run.disk.advance(2_000)
+    log.append_as_leader(batch(b"value of a new key" * 12, key=b"new"), 0)
+    log.append_as_leader(batch(b"again" * 50, key=b"new"), 0)
+    log.update_high_watermark(log.log_end_offset)
+    run.clean()
+    run.manager.shutdown()
+
+
+def truncation_meets_compaction(run: Run) -> None:
+    """The log is cut while the new names are on their way to the disk."""
+    log = run.open()
+    run.manager.start_background_tasks()
+    run.disk.advance(1)
+    run.workers.go_on()
+    assert [name for name in os.listdir(log.dir) if name.endswith(".swap")]
+    run.truncation = 7
+    run.manager.truncate_to({TP: 7})
+    run.is_truncated = True
+    for _ in range(5):
+        run.step()
+    run.manager.shutdown()
+
+
+SCENARIOS = [compaction, truncation_meets_compaction]
+
+
+def runs(
+    scenario: Callable[[Run], None], seed: Path, path: Path, failure: Callable[[], BaseException]
+) -> Iterator[Run]:
+    """A run for each change of a file that the scenario makes."""
+    fs = FaultyFileSystem()
+    shutil.copytree(seed, path / "counting")
+    run = Run(path / "counting", fs)
+    scenario(run)
+    run.die()
+    assert any("swap" in name for name in fs.operations)
+    for point in range(1, fs.count + 1):
+        directory = path / f"run-{point}"
+        shutil.copytree(seed, directory)
+        yield Run(directory, FaultyFileSystem(point, failure))
+        shutil.rmtree(directory)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
+def test_death_at_every_change(tmp_path: Path, seed: tuple[Path, list[Entry]], scenario: Callable[[Run], None]) -> None:
+    directory, original = seed
+    for run in runs(scenario, directory, tmp_path, crash):
+        with pytest.raises(CrashError):
+            scenario(run)
+        run.die()
+        check(run, original)
