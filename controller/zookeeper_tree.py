@@ -59,6 +59,7 @@ _REFUSALS: Final[dict[type[BaseException], type[TreeError]]] = {
     exceptions.BadArgumentsError: BadArguments,
     exceptions.SessionExpiredError: SessionExpired,
     exceptions.ConnectionLoss: ConnectionLoss,
+    exceptions.ZookeeperError: TreeError,  # whatever else the server says, NoAuth for one
 }
 
 _NOT_THE_CAUSE: Final = (exceptions.RolledBackError, exceptions.RuntimeInconsistency)
@@ -146,7 +147,7 @@ def _wait_for_all(answers: list[_Answer]) -> None:
 
 def _result(operation: Operation[object], answer: _Answer) -> object:
     if answer.exception is not None:
-        return _refusal(answer.exception, getattr(operation, "path", ""))
+        return _refusal(answer.exception, _path_of(operation))
     match operation:
         case GetData():
             data, stat = cast("tuple[bytes | None, ZnodeStat]", answer.value)
@@ -178,8 +179,16 @@ def _multi_result(operations: Sequence[WriteOperation], answers: list[object]) -
 def _refusal(error: BaseException, path: str) -> TreeError:
     for kind, refusal in _REFUSALS.items():
         if isinstance(error, kind):
-            return refusal(path, f"{type(error).__name__} {path}")
+            return refusal(path, f"ZooKeeper: {type(error).__name__} for {path}")
     raise error
+
+
+def _path_of(operation: Operation[object]) -> str:
+    """The node an error is about. Of a transaction that got no answer, the first: a large value travels alone."""
+    match operation:
+        case GetData(path) | GetChildren(path) | Multi((Create(path) | SetData(path), *_)):
+            return path
+    return ""
 
 
 def _stat(stat: ZnodeStat) -> Stat:

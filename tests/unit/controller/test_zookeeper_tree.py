@@ -22,6 +22,7 @@ from odradek.controller.metadata_tree import (
     NoNode,
     SessionExpired,
     SetData,
+    TreeError,
 )
 from odradek.controller.zookeeper_tree import ZooKeeperNodes
 from tests.support.async_test import async_test
@@ -167,7 +168,7 @@ async def test_failed_transaction_names_the_operation_that_failed(client: list[_
         (exceptions.ConnectionLoss(), ConnectionLoss),
         (exceptions.ConnectionClosedError(), SessionExpired),
         (exceptions.SessionExpiredError(), SessionExpired),
-        (exceptions.MarshallingError(), exceptions.MarshallingError),
+        (TypeError(), TypeError),
     ],
 )
 @async_test
@@ -177,6 +178,15 @@ async def test_loss_of_the_connection_is_raised(
     nodes, _ = nodes_and_client(client, (b"", STAT), error)
     with pytest.raises(raised):
         await nodes.submit([GetData("/a"), GetData("/b")])
+
+
+@async_test
+async def test_whatever_the_server_refuses_is_told_with_the_node(client: list[_Client]) -> None:
+    nodes, _ = nodes_and_client(client, exceptions.NoAuthError(), exceptions.MarshallingError())
+    for refused in await nodes.submit([GetData("/config/users"), Multi((Create("/large"), Delete("/b")))]):
+        assert type(refused) is TreeError
+        assert refused.path in str(refused)
+        assert refused.path in ("/config/users", "/large")
 
 
 @async_test
