@@ -35,12 +35,12 @@ def offset_findings(batches: list[Batch], entries: list[tuple[int, int]], damage
         path = Path(directory) / "i"
         path.write_bytes(b"".join(offset_index.ENTRY.pack(offset - BASE, position) for offset, position in entries))
         check = OffsetIndexCheck(open_offset_index(str(path), BASE), findings.append, is_open=False)
-    for number, (position, last_offset, _) in enumerate(batches):
-        if number == damaged:
-            check.pass_over(position)
-        else:
-            check.see(position, last_offset)
-    check.finish()
+        for number, (position, last_offset, _) in enumerate(batches):
+            if number == damaged:
+                check.pass_over(position)
+            else:
+                check.see(position, last_offset)
+        check.finish()
     return [finding.message for finding in findings]
 
 
@@ -50,12 +50,12 @@ def time_findings(batches: list[Batch], entries: list[tuple[int, int]], damaged:
         path = Path(directory) / "i"
         path.write_bytes(b"".join(time_index.ENTRY.pack(timestamp, offset - BASE) for timestamp, offset in entries))
         check = TimeIndexCheck(open_time_index(str(path), BASE), findings.append, is_open=False)
-    for number, (position, last_offset, max_timestamp) in enumerate(batches):
-        if number == damaged:
-            check.pass_over(position)
-        else:
-            check.see(last_offset, max_timestamp)
-    check.finish()
+        for number, (position, last_offset, max_timestamp) in enumerate(batches):
+            if number == damaged:
+                check.pass_over(position)
+            else:
+                check.see(last_offset, max_timestamp)
+        check.finish()
     return [finding.message for finding in findings]
 
 
