@@ -6,21 +6,27 @@ producer and the committed offsets of the other, and appends. Longer relays are 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.support.apache import ZooKeeper
-from tests.support.interchange import OTHER, Relay, Target, run_leg
+from tests.support.interchange import OTHER, Ending, Relay, Target, run_leg
 from tests.support.ledger import Ledger
 
+RELAYS: dict[Target, Sequence[Ending]] = {
+    "odradek": ("stop", "stop", "kill", "kill", "stop"),
+    "apache": ("stop", "stop", "kill", "stop"),
+}
 
-@pytest.mark.parametrize("first", ["odradek", "apache"])
+
+@pytest.mark.parametrize("first", RELAYS)
 def test_relay(first: Target, zookeeper: ZooKeeper, tmp_path: Path) -> None:
     relay, ledger = Relay(tmp_path, zookeeper), Ledger()
     target, before = first, "stop"
     try:
-        for ending in ("stop", "stop", "kill", "kill", "stop"):
+        for ending in RELAYS[first]:
             run_leg(relay, ledger, target, before, ending)
             target, before = OTHER[target], ending
     finally:

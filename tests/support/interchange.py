@@ -75,14 +75,8 @@ class Relay:
 
     def copy_metadata(self, source: Target, target: Target) -> str:
         """Run the command; what it printed when it refused, else nothing."""
-        command = [sys.executable, "-m", "odradek", "metadata", "copy"]
-        done = subprocess.run(
-            [*command, "--from", self._locations[source], "--to", self._locations[target]],
-            capture_output=True,
-            text=True,
-            timeout=COMMAND_TIMEOUT_S,
-            check=False,
-        )
+        locations = ("--from", self._locations[source], "--to", self._locations[target])
+        done = run_odradek("metadata", "copy", *locations)
         assert done.returncode in (0, 1), done
         return done.stderr if done.returncode else ""
 
@@ -96,6 +90,11 @@ class Relay:
     def close(self) -> None:
         for broker in self.brokers.values():
             broker.close()
+
+
+def run_odradek(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "odradek", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S, check=False)
 
 
 def closed_segments(log_dir: Path) -> dict[str, tuple[int, int]]:
@@ -137,3 +136,5 @@ def run_leg(relay: Relay, ledger: Ledger, target: Target, before: Ending, ending
     assert "is in use" in relay.copy_metadata(target, OTHER[target])
     relay.end(target, ending)
     ledger.check_epochs(relay.log_dir)
+    verified = run_odradek("verify", str(relay.log_dir))
+    assert verified.returncode == 0, verified
