@@ -12,7 +12,7 @@ Answers to the RecordFilter of Cleaner.cleanInto and to MemoryRecords.filterTo.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from odradek.protocol.records.batch import AnyBatch, LegacyBatch, RecordBatch
 from odradek.protocol.records.layout import COMPRESSION_MASK, LOG_APPEND_TIME
@@ -22,8 +22,6 @@ from odradek.protocol.records.retained import empty_batch, rebuild_batch
 from odradek.storage.clean_job import CleanStats, LastRecord
 from odradek.storage.offset_map import OffsetMap
 from odradek.storage.transaction_filter import TransactionFilter
-
-_NO_RECORDS: Final[tuple[KeyedSpan, ...]] = ()
 
 
 class KeptBatch(NamedTuple):
@@ -50,12 +48,12 @@ def open_batch(batch: AnyBatch, max_decompressed_bytes: int) -> OpenedBatch:
     """Find the keys in a batch. Raises CorruptRecordError."""
     if isinstance(batch, LegacyBatch):
         records = list(batch.records(max_decompressed_bytes))
-        spans = [KeyedSpan(r.offset, r.timestamp, r.key, r.value is not None, 0, 0) for r in records]
+        spans: list[KeyedSpan] = [(r.offset, r.timestamp, r.key, r.value is not None, 0, 0) for r in records]
         return OpenedBatch(b"", spans, 0, records)
     if not batch.record_count:
         return OpenedBatch(b"", [], batch.base_offset, [])
     data = batch.record_bytes(max_decompressed_bytes)
-    return OpenedBatch(data, list(batch.keys(data)), batch.base_offset, [])
+    return OpenedBatch(data, batch.keys(data), batch.base_offset, [])
 
 
 class RecordFilter:
@@ -153,10 +151,7 @@ class RecordFilter:
         self._transactions.on_batch(batch)
         opened = open_batch(batch, self._max_decompressed_bytes)
         self._stats.messages_read += len(opened.spans)
-        kept = {
-            span.offset_delta
-            for span in self._retained(opened, batch.last_offset, keep_deletes=self.retain_legacy_deletes)
-        }
+        kept = {span[0] for span in self._retained(opened, batch.last_offset, keep_deletes=self.retain_legacy_deletes)}
         if not kept:
             return None
         if len(kept) == len(opened.records) and not _mixes_magics(batch):

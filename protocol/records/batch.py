@@ -245,7 +245,7 @@ class RecordBatch:
             self.max_timestamp if self.timestamp_type == LOG_APPEND_TIME else None,
         )
 
-    def keys(self, data: bytes) -> Iterator[KeyedSpan]:
+    def keys(self, data: bytes) -> list[KeyedSpan]:
         """Keys and positions within `data`, the result of `record_bytes`."""
         return read_keys(data, self._checked_count())
 

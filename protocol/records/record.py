@@ -55,15 +55,9 @@ class Record(NamedTuple):
         return len(self.key or b"") + len(self.value or b"")
 
 
-class KeyedSpan(NamedTuple):
-    """What compaction needs of a record: the key, and where the record stands, to copy it as it is."""
-
-    offset_delta: int
-    timestamp_delta: int
-    key: bytes | None
-    has_value: bool
-    start: int
-    end: int
+KeyedSpan: TypeAlias = tuple[int, int, bytes | None, bool, int, int]
+"""What compaction needs of a record: offset delta, timestamp delta, key, whether it has a value, and where it begins
+and ends, to copy it as it is. A bare tuple, because making a NamedTuple costs as much as reading a field or two."""
 
 
 class RecordsSummary(NamedTuple):
@@ -222,41 +216,43 @@ def read_records(  # noqa: C901 - one field after the other
         yield _new(Record, (base_offset + offset_delta, timestamp, key, value, headers, sequence))
 
 
-def read_keys(data: bytes, count: int) -> Iterator[KeyedSpan]:  # noqa: C901 - as read_records
+def read_keys(data: bytes, count: int) -> list[KeyedSpan]:  # noqa: C901 - as read_records
     """Only the keys, for compaction. Value and headers are stepped over by the record's length and not looked at."""
+    spans: list[KeyedSpan] = []
+    add = spans.append
     position = 0
     end = len(data)
     for _ in range(count):
         start = position
         try:
             size = data[position]
-            position += 1
-            if size >= 0x80:
-                if (more := data[position]) < 0x80:
-                    size += (more << 7) - 0x80
-                    position += 1
-                else:
-                    size, position = _long_varint(data, position, size)
-            body_end = position + (size >> 1)
+            if size < 0x80:
+                position += 2  # the attributes too
+            elif (more := data[position + 1]) < 0x80:
+                size += (more << 7) - 0x80
+                position += 3
+            else:
+                size, position = _long_varint(data, position + 1, size)
+                position += 1
+            body_end = position + (size >> 1) - 1
             if size & 1 or body_end > end:
-                raise _does_not_fit(size, end - position)
-            position += 1  # attributes
+                raise _does_not_fit(size, end - position + 1)
             delta = data[position]
-            position += 1
-            if delta >= 0x80:
-                if (more := data[position]) < 0x80:
-                    delta += (more << 7) - 0x80
-                    position += 1
-                else:
-                    delta, position = _long_varlong(data, position)
+            if delta < 0x80:
+                position += 1
+            elif (more := data[position + 1]) < 0x80:
+                delta += (more << 7) - 0x80
+                position += 2
+            else:
+                delta, position = _long_varlong(data, position + 1)
             offset_delta = data[position]
-            position += 1
-            if offset_delta >= 0x80:
-                if (more := data[position]) < 0x80:
-                    offset_delta += (more << 7) - 0x80
-                    position += 1
-                else:
-                    offset_delta, position = _long_varint(data, position, offset_delta)
+            if offset_delta < 0x80:
+                position += 1
+            elif (more := data[position + 1]) < 0x80:
+                offset_delta += (more << 7) - 0x80
+                position += 2
+            else:
+                offset_delta, position = _long_varint(data, position + 1, offset_delta)
             length = data[position]
             position += 1
             if length >= 0x80:
@@ -265,8 +261,9 @@ def read_keys(data: bytes, count: int) -> Iterator[KeyedSpan]:  # noqa: C901 - a
                     position += 1
                 else:
                     length, position = _long_varint(data, position, length)
-            key = None
-            if not length & 1:
+            if length & 1:
+                key = None
+            else:
                 key_start = position
                 position += length >> 1
                 key = data[key_start:position]
@@ -278,10 +275,10 @@ def read_keys(data: bytes, count: int) -> Iterator[KeyedSpan]:  # noqa: C901 - a
             raise _size_differs(size >> 1, position - body_end + 1)
         position = body_end
         offset_delta = (offset_delta >> 1) ^ -(offset_delta & 1)
-        timestamp_delta = (delta >> 1) ^ -(delta & 1)
-        yield _new(KeyedSpan, (offset_delta, timestamp_delta, key, has_value, start, body_end))
+        add((offset_delta, (delta >> 1) ^ -(delta & 1), key, has_value, start, body_end))
     if position != end:
         raise _bytes_remain(end - position)
+    return spans
 
 
 def summarize(data: bytes, count: int, base_timestamp: int) -> RecordsSummary:  # noqa: C901 - as read_records

@@ -36,14 +36,14 @@ def rebuild_batch(
     elif is_append_time:
         base_timestamp = batch.max_timestamp
     else:
-        base_timestamp = batch.base_timestamp + kept[0].timestamp_delta
+        base_timestamp = batch.base_timestamp + kept[0][1]
     if is_append_time:
         max_timestamp = batch.max_timestamp
         body = b"".join(_with_delta(data, span, max_timestamp - base_timestamp) for span in kept)
     else:
-        max_timestamp = max(NO_TIMESTAMP, batch.base_timestamp + max(span.timestamp_delta for span in kept))
+        max_timestamp = max(NO_TIMESTAMP, batch.base_timestamp + max([span[1] for span in kept]))
         if shift := batch.base_timestamp - base_timestamp:
-            body = b"".join([_with_delta(data, span, span.timestamp_delta + shift) for span in kept])
+            body = b"".join([_with_delta(data, span, span[1] + shift) for span in kept])
         else:
             body = b"".join([data[start:end] for _, _, _, _, start, end in kept])
     codec = batch.compression_type
@@ -78,7 +78,7 @@ def empty_batch(batch: RecordBatch) -> bytearray:
 
 def _with_delta(data: bytes, span: KeyedSpan, timestamp_delta: int) -> bytes:
     """A record with another timestamp delta."""
-    position = span.start
+    *_, position, end = span
     while data[position] >= 0x80:  # the record's length
         position += 1
     position += 2  # the last byte of the length, and the attributes
@@ -86,4 +86,4 @@ def _with_delta(data: bytes, span: KeyedSpan, timestamp_delta: int) -> bytes:
         position += 1
     position += 1
     delta = write_varint(timestamp_delta)
-    return b"".join((write_varint(1 + len(delta) + span.end - position), b"\x00", delta, data[position : span.end]))
+    return b"".join((write_varint(1 + len(delta) + end - position), b"\x00", delta, data[position:end]))

@@ -84,7 +84,7 @@ def walks(name: str, records: list[SimpleRecord]) -> None:
         best(lambda: drain(read_records(data, count, 0, T, -1, None))) / count * 1e6,
         "µs",
     )
-    report(f"read_keys: {name}, each", best(lambda: drain(read_keys(data, count))) / count * 1e6, "µs")
+    report(f"read_keys: {name}, each", best(lambda: read_keys(data, count)) / count * 1e6, "µs")
     report(f"summarize: {name}, each", best(lambda: summarize(data, count, T)) / count * 1e6, "µs")
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from tests.support.compaction_model import Step, run_against_model, steps
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(steps)
 def test_compacted_log_is_what_the_model_says(script: list[Step]) -> None:
     with tempfile.TemporaryDirectory() as directory:

@@ -11,7 +11,7 @@ from odradek.storage.offset_map import BYTES_PER_ENTRY, NO_KEY, NO_OFFSET, Offse
 
 
 def spans(*keys: bytes | None, start: int = 0) -> list[KeyedSpan]:
-    return [KeyedSpan(start + index, 0, key, True, 0, 0) for index, key in enumerate(keys)]
+    return [(start + index, 0, key, True, 0, 0) for index, key in enumerate(keys)]
 
 
 def map_of(slots: int, load_factor: float = 0.9) -> OffsetMap:

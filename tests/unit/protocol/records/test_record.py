@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from odradek.protocol.records.errors import CorruptRecordError, InvalidRecordError
 from odradek.protocol.records.record import (
     MAX_HEADERS,
-    KeyedSpan,
     Record,
     RecordsSummary,
     SimpleRecord,
@@ -75,11 +74,11 @@ def test_keys_and_summary_agree_with_the_records(sample: tuple[int, list[Record]
     base_timestamp = records[0].timestamp
     data = encoded(*records, base_offset=base_offset, base_timestamp=base_timestamp)
 
-    spans = list(read_keys(data, len(records)))
-    assert [(base_offset + s.offset_delta, base_timestamp + s.timestamp_delta, s.key, s.has_value) for s in spans] == [
+    spans = read_keys(data, len(records))
+    assert [(base_offset + offset, base_timestamp + time, key, full) for offset, time, key, full, _, _ in spans] == [
         (r.offset, r.timestamp, r.key, r.value is not None) for r in records
     ]
-    assert b"".join(data[s.start : s.end] for s in spans) == data
+    assert b"".join(data[start:end] for *_, start, end in spans) == data
 
     latest = max(records, key=lambda record: record.timestamp)
     dated = [record.timestamp for record in records if record.timestamp != -1]
@@ -103,8 +102,8 @@ def walk_outcomes(data: bytes, count: int) -> tuple[list[Record] | None, Records
     with suppress(InvalidRecordError):
         summary = summarize(data, count, T)
     try:
-        for span in read_keys(data, count):
-            assert 0 <= span.start < span.end <= len(data)
+        for *_, start, end in read_keys(data, count):
+            assert 0 <= start < end <= len(data)
     except InvalidRecordError:
         assert records is None, "a walk that looks at less must not refuse more"
     return records, summary
@@ -187,12 +186,12 @@ def test_contradictions_are_invalid_records(data: bytes) -> None:
 )
 def test_walk_over_keys_refuses_what_it_looks_at(data: bytes) -> None:
     with pytest.raises(InvalidRecordError):
-        list(read_keys(data, 1))
+        read_keys(data, 1)
 
 
 def test_key_that_reaches_into_the_next_record_is_refused() -> None:
     with pytest.raises(InvalidRecordError, match="Invalid record size"):
-        list(read_keys(raw_record(b"\x00\x00\x00" + write_varint(5) + b"k") + ONE_BYTES, 2))
+        read_keys(raw_record(b"\x00\x00\x00" + write_varint(5) + b"k") + ONE_BYTES, 2)
 
 
 def test_the_last_record_comes_only_when_nothing_follows_it() -> None:
@@ -211,7 +210,7 @@ def test_any_negative_length_is_null() -> None:
 def test_bits_beyond_the_32nd_are_dropped_as_in_kafka() -> None:
     data = raw_record(b"\x00\x00" + b"\xfe\xff\xff\xff\x7f" + b"\x01\x01\x00")
     assert [record.offset for record in read(data, 1)] == [2**31 - 1]
-    assert [span.offset_delta for span in read_keys(data, 1)] == [2**31 - 1]
+    assert [span[0] for span in read_keys(data, 1)] == [2**31 - 1]
     assert summarize(data, 1, T).offset_delta_of_max_timestamp == 2**31 - 1
 
 
@@ -241,7 +240,7 @@ def test_lengths_at_the_borders_of_varints(size: int) -> None:
     record = Record(size, T + size, bytes(size), bytes(size), (("h" * size, bytes(size)),))
     data = encoded(record)
     assert read(data, 1) == [record]
-    assert list(read_keys(data, 1)) == [KeyedSpan(size, size, bytes(size), True, 0, len(data))]
+    assert read_keys(data, 1) == [(size, size, bytes(size), True, 0, len(data))]
     assert summarize(data, 1, T).max_timestamp == T + size
 
 

@@ -58,7 +58,7 @@ def test_rebuilt_batch_is_the_batch_of_its_records(
 
     original = RecordBatch(memoryview(build(simple, had_horizon)))
     opened = original.record_bytes()
-    spans = list(original.keys(opened))
+    spans = original.keys(opened)
     chosen = data.draw(st.sets(st.sampled_from(range(len(spans))), min_size=1).map(sorted))
     rebuilt = RecordBatch(memoryview(rebuild_batch(original, opened, [spans[index] for index in chosen], horizon)))
     rebuilt.ensure_valid()
