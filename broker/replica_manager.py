@@ -353,7 +353,7 @@ class ReplicaManager:
                 hosted.close()
             self._partitions[topic_partition] = Hosted.OFFLINE
             self.complete_delayed(topic_partition)
-        self.moves.handle_log_dir_failure()
+        self.moves.handle_log_dir_failure(topic_partitions)
 
     # What the controller asks
 

@@ -23,6 +23,8 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage import log_files
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from odradek.broker.partition import Partition
     from odradek.broker.replica_manager import ReplicaManager
     from odradek.broker.replication.alter_log_dirs import MoveSettings
@@ -114,8 +116,12 @@ class ReplicaMoves:
         """A follower has cut its log to `offset`: the future log must not keep what lies above."""
         self._mover.mark_for_truncation(topic_partition, offset)
 
-    def handle_log_dir_failure(self) -> None:
-        """A log directory failed: moves to it end, and the logs they copied stay in use."""
+    def handle_log_dir_failure(self, topic_partitions: Sequence[TopicPartition]) -> None:
+        """A log directory failed, and with it the logs of these partitions. Moves of them end, and moves to it, which
+        leave the logs they copied in use.
+        """
+        for topic_partition in topic_partitions:
+            self._mover.remove(topic_partition)
         for partition in self._replicas.online_partitions():
             future = partition.future_log
             if future is not None and not future.log_dir.is_online:

@@ -353,8 +353,13 @@ def test_a_damaged_record_is_not_copied(tmp_path: Path) -> None:
 def test_a_disk_that_cannot_be_read_is_offline(
     tmp_path: Path, pool: DeferredIoPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    other = TopicPartition("t", 1)
     moving = led(tmp_path, COLD, pool=pool)
+    moving.lead(other, directory=1)
+    moving.append(b"x", tp=other)
+    pool.run_all()
     read_ahead(moving, pool)
+    assert moving.alter(2, other) == NONE
 
     def broken(fd: int, size: int, position: int) -> bytes:
         raise OSError(5, "Input/output error")
@@ -365,6 +370,8 @@ def test_a_disk_that_cannot_be_read_is_offline(
     assert moving.replicas.manager.is_offline(TP)
     assert not moving.log_manager.is_log_dir_online(moving.dirs[0])
     assert moving.log_manager.is_log_dir_online(moving.dirs[1])
+    moving.settle()
+    assert moving.where(other) == 2, "it has got the turn of the move that ended"
 
 
 @pytest.mark.parametrize("failure", [io_error, disk_full], ids=lambda failure: failure.__name__)
