@@ -250,3 +250,12 @@ def test_a_deleted_topic_that_was_moved_is_forgotten(tmp_path: Path) -> None:
     move.manager.async_delete(A0)
     assert move.manager.config_of("a").retention_ms != 7
     move.manager.shutdown()
+
+
+def test_how_far_the_log_is_clean_moves_along(tmp_path: Path) -> None:
+    move = Move(tmp_path)
+    move.manager.cleaner.checkpoints.update(move.current.log_dir, A0, 1)
+    move.manager.replace_current_with_future(A0)
+    move.manager.shutdown()
+    assert (move.first / "cleaner-offset-checkpoint").read_text() == "0\n0\n"
+    assert (move.second / "cleaner-offset-checkpoint").read_text() == "0\n1\na 0 1\n"
