@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import mmap
 import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from odradek.storage.file_records import FileRecords
 from odradek.storage.file_system import OsFileSystem
 from odradek.storage.offset_index import OffsetIndex
 from odradek.storage.open_files import OpenFiles
 from odradek.storage.time_index import TimeIndex
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 class ReadOnlyFileSystem(OsFileSystem):
@@ -31,9 +36,14 @@ class ReadOnlyFileSystem(OsFileSystem):
         return copy
 
 
-def open_records(path: str) -> FileRecords:
+@contextmanager
+def open_records(path: str) -> Iterator[FileRecords]:
     """The batches of a `.log` file as long as it is now; OSError if there is none."""
-    return FileRecords.existing(path, ReadOnlyFileSystem(), OpenFiles())
+    records = FileRecords.existing(path, ReadOnlyFileSystem(), OpenFiles())
+    try:
+        yield records
+    finally:
+        records.close()
 
 
 def open_offset_index(path: str, base_offset: int) -> OffsetIndex:

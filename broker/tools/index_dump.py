@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from odradek.storage.file_records import FileRecords
     from odradek.storage.offset_index import OffsetIndex
+    from odradek.storage.offsets import TimestampOffset
     from odradek.storage.time_index import TimeIndex
 
     Write = Callable[[str], object]
@@ -57,57 +58,66 @@ class CorruptIndexError(Exception):
 
 def dump_index(path: str, options: IndexDumpOptions, write: Write) -> list[tuple[int, int]]:
     """Print the entries; the pairs (offset of the entry, last offset of the batch) that differ."""
-    base_offset, records = _segment_of(path)
-    index = open_offset_index(path, base_offset)
-    if not index.entries:
-        write(f"{path} is empty.\n")
-        return []
-    if options.sanity_only:
-        check_offset_index(index)
-        write(f"{path} passed sanity check.\n")
-        return []
+    base_offset, log_path = _segment_of(path)
     mismatches = []
-    for slot in range(index.entries):
-        entry = index.entry(slot)
-        if entry.offset == base_offset and slot:
-            break
-        found = _last_offset_at(records, entry.position, options.max_message_size)
-        if found != entry.offset:
-            mismatches.append((entry.offset, found))
-        if not options.verify_only:
-            write(f"offset: {entry.offset} position: {entry.position}\n")
+    with open_records(log_path) as records:
+        index = open_offset_index(path, base_offset)
+        if not index.entries:
+            write(f"{path} is empty.\n")
+            return []
+        if options.sanity_only:
+            check_offset_index(index)
+            write(f"{path} passed sanity check.\n")
+            return []
+        for slot in range(index.entries):
+            entry = index.entry(slot)
+            if entry.offset == base_offset and slot:
+                break
+            found = _last_offset_at(records, entry.position, options.max_message_size)
+            if found != entry.offset:
+                mismatches.append((entry.offset, found))
+            if not options.verify_only:
+                write(f"offset: {entry.offset} position: {entry.position}\n")
     return mismatches
 
 
 def dump_time_index(path: str, options: IndexDumpOptions, write: Write, errors: TimeIndexErrors) -> None:
     """Print the entries; what does not fit the log goes to `errors`."""
-    base_offset, records = _segment_of(path)
-    offsets = open_offset_index(os.path.splitext(path)[0] + INDEX_FILE_SUFFIX, base_offset)
-    times = open_time_index(path, base_offset)
-    if options.sanity_only:
-        check_time_index(times)
-        write(f"{path} passed sanity check.\n")
-        return
-    name = absolute_path(path)
-    previous = _NO_TIMESTAMP
-    for slot in range(times.entries):
-        timestamp, offset = times.entry(slot)
-        if offset == base_offset and slot:
+    base_offset, log_path = _segment_of(path)
+    with open_records(log_path) as records:
+        offsets = open_offset_index(os.path.splitext(path)[0] + INDEX_FILE_SUFFIX, base_offset)
+        times = open_time_index(path, base_offset)
+        if options.sanity_only:
+            check_time_index(times)
+            write(f"{path} passed sanity check.\n")
             return
-        where = records.find_offset(offset, offsets.lookup(offset).position)
-        if where is None or where.last_offset != offset:
-            errors.not_found.setdefault(name, []).append((offset, -1 if where is None else where.last_offset))
-        else:
-            batch = records.batch_at(where)
-            youngest = max((record.timestamp for record in batch.records(MAX_INT32)), default=_NO_TIMESTAMP)
-            youngest = max(youngest, _NO_TIMESTAMP)
-            if youngest != timestamp:
-                errors.mismatches.setdefault(name, []).append((timestamp, youngest))
-            if previous >= timestamp:
-                errors.out_of_order.setdefault(name, []).append((timestamp, previous))
-        if not options.verify_only:
-            write(f"timestamp: {timestamp} offset: {offset}\n")
-        previous = timestamp
+        previous = _NO_TIMESTAMP
+        for slot in range(times.entries):
+            entry = times.entry(slot)
+            if entry.offset == base_offset and slot:
+                return
+            _compare(entry, previous, records, offsets.lookup(entry.offset).position, absolute_path(path), errors)
+            if not options.verify_only:
+                write(f"timestamp: {entry.timestamp} offset: {entry.offset}\n")
+            previous = entry.timestamp
+
+
+def _compare(
+    entry: TimestampOffset, previous: int, records: FileRecords, position: int, path: str, errors: TimeIndexErrors
+) -> None:
+    """Note what is wrong with an entry of a time index, given where its batch is to be looked for."""
+    timestamp, offset = entry
+    where = records.find_offset(offset, position)
+    if where is None or where.last_offset != offset:
+        errors.not_found.setdefault(path, []).append((offset, -1 if where is None else where.last_offset))
+        return
+    batch = records.batch_at(where)
+    youngest = max((record.timestamp for record in batch.records(MAX_INT32)), default=_NO_TIMESTAMP)
+    youngest = max(youngest, _NO_TIMESTAMP)
+    if youngest != timestamp:
+        errors.mismatches.setdefault(path, []).append((timestamp, youngest))
+    if previous >= timestamp:
+        errors.out_of_order.setdefault(path, []).append((timestamp, previous))
 
 
 def dump_txn_index(path: str, write: Write) -> None:
@@ -191,10 +201,10 @@ def _check_size(index: OffsetIndex | TimeIndex, what: str, entry_size: int) -> N
         )
 
 
-def _segment_of(path: str) -> tuple[int, FileRecords]:
-    """The base offset in the name of an index, and the log beside it."""
+def _segment_of(path: str) -> tuple[int, str]:
+    """The base offset in the name of an index, and the path of the log beside it."""
     stem = os.path.basename(path).split(".")[0]
-    return parse_long(stem), open_records(os.path.join(os.path.dirname(path), stem + LOG_FILE_SUFFIX))
+    return parse_long(stem), os.path.join(os.path.dirname(path), stem + LOG_FILE_SUFFIX)
 
 
 def _last_offset_at(records: FileRecords, position: int, max_message_size: int) -> int:

@@ -90,15 +90,14 @@ def dump_log(path: str, options: LogDumpOptions, write: Callable[[str], object])
     """Print the file; the offsets of records that do not follow the one before them."""
     name = os.path.basename(path)
     write(f"{_heading(name)}\n")
-    records = open_records(path)
-    is_whole = options.max_bytes == ALL_BYTES
-    end = min(records.size, options.max_bytes)
     printer = _LogPrinter(options, write)
     valid_bytes = 0
-    for where in records.positions(0, end):
-        printer.print_batch(_view(records, where), valid_bytes)
-        valid_bytes += where.size
-    if end > valid_bytes and is_whole:
+    with open_records(path) as records:
+        end = min(records.size, options.max_bytes)
+        for where in records.positions(0, end):
+            printer.print_batch(_view(records, where), valid_bytes)
+            valid_bytes += where.size
+    if end > valid_bytes and options.max_bytes == ALL_BYTES:
         write(f"Found {end - valid_bytes} invalid bytes at the end of {name}\n")
     return printer.non_consecutive
 

@@ -11,6 +11,7 @@ CoordinatorRecordSerde and TransactionLog.formatRecordKeyAndValue.
 from __future__ import annotations
 
 import struct
+from binascii import a2b_base64
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from odradek.broker.tools.hash_order import order_of_partitions
@@ -158,11 +159,9 @@ def _open_members(members: Json) -> None:
 
 
 def _open(member: dict[str, Json], name: str, kind: type[Message]) -> None:
-    from base64 import b64decode
-
     encoded = member[name]
     assert isinstance(encoded, str)
-    data = b64decode(encoded)
+    data = a2b_base64(encoded)
     try:
         version = _version(data, name)
         member[name] = to_json(_read(kind, data, version, name), version)

@@ -16,11 +16,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
+from odradek.storage import offset_index, time_index
+from odradek.storage.offset_index import OffsetPosition
+from odradek.storage.offsets import TimestampOffset
 from odradek.storage.verification.findings import Finding, Report
 
 if TYPE_CHECKING:
-    from odradek.storage.offset_index import OffsetIndex, OffsetPosition
-    from odradek.storage.offsets import TimestampOffset
+    from odradek.storage.offset_index import OffsetIndex
     from odradek.storage.time_index import TimeIndex
 
 EntryT_co = TypeVar("EntryT_co", covariant=True)
@@ -67,12 +69,11 @@ class OffsetIndexCheck:
     """Call `see` for each batch in order, or `pass_over`, then `finish`."""
 
     def __init__(self, index: OffsetIndex, report: Report, *, is_open: bool) -> None:
-        from odradek.storage.offset_index import ENTRY_SIZE, OffsetPosition
-
         self._is_open = is_open
         # The same entries twice: they reach the batch they point at before the one that ends at their offset.
-        self._by_position: _Entries[OffsetPosition] = _Entries(index, ENTRY_SIZE, report, is_open=is_open)
-        self._by_offset: _Entries[OffsetPosition] = _Entries(index, ENTRY_SIZE, _nobody, is_open=is_open)
+        size = offset_index.ENTRY_SIZE
+        self._by_position: _Entries[OffsetPosition] = _Entries(index, size, report, is_open=is_open)
+        self._by_offset: _Entries[OffsetPosition] = _Entries(index, size, _report_nothing, is_open=is_open)
         self._report = self._by_position.report
         self._previous = OffsetPosition(index.base_offset - 1, -1)
         self._out_of_order: set[int] = set()
@@ -148,11 +149,9 @@ class TimeIndexCheck:
     """Call `see` for each batch in order, or `pass_over`, then `finish`."""
 
     def __init__(self, index: TimeIndex, report: Report, *, is_open: bool) -> None:
-        from odradek.storage.offsets import TimestampOffset
-        from odradek.storage.time_index import ENTRY_SIZE
-
         self._is_open = is_open
-        self._entries: _Entries[TimestampOffset] = _Entries(index, ENTRY_SIZE, report, is_open=is_open)
+        size = time_index.ENTRY_SIZE
+        self._entries: _Entries[TimestampOffset] = _Entries(index, size, report, is_open=is_open)
         self._previous = TimestampOffset(-1, index.base_offset)
         self._youngest = -1
         self._has_gap = False
@@ -211,5 +210,5 @@ class TimeIndexCheck:
         return None
 
 
-def _nobody(_: Finding) -> None:
-    """What the other cursor over the same entries reports."""
+def _report_nothing(_: Finding) -> None:
+    """What two cursors over the same entries find is reported by one of them."""

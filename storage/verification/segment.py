@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from odradek.protocol.records.batch import RecordBatch
 from odradek.protocol.records.errors import CorruptRecordError
-from odradek.protocol.records.layout import MAX_INT32
+from odradek.protocol.records.layout import MAX_INT32, NO_PARTITION_LEADER_EPOCH
 from odradek.storage import log_files, offset_index, time_index
 from odradek.storage.file_records import SEQUENTIAL_READ_BYTES, CorruptLogError
 from odradek.storage.read_only_files import open_offset_index, open_records, open_time_index
@@ -56,16 +56,17 @@ class SegmentFiles:
 
 def verify_segment(files: SegmentFiles, progress: LogProgress, report: Report) -> int:
     """Report what is wrong; the offset after the last batch. FileNotFoundError if there is no log any more."""
-    return _SegmentPass(files, progress, report).run()
+    with open_records(files.path(log_files.LOG_FILE_SUFFIX)) as records:
+        return _SegmentPass(files, records, progress, report).run()
 
 
 class _SegmentPass:
-    def __init__(self, files: SegmentFiles, progress: LogProgress, report: Report) -> None:
+    def __init__(self, files: SegmentFiles, records: FileRecords, progress: LogProgress, report: Report) -> None:
         self._files = files
         self._progress = progress
         self._report = report
-        self._path = files.path(log_files.LOG_FILE_SUFFIX)
-        self._records = open_records(self._path)
+        self._path = records.path
+        self._records = records
         self._offsets = self._open_offset_index()
         self._times = self._open_time_index()
         self._aborted = TransactionIndexCheck(
@@ -112,7 +113,7 @@ class _SegmentPass:
             self._times.see(last_offset, batch.max_timestamp)
         if isinstance(batch, RecordBatch):
             epochs = self._progress.epochs
-            if epochs is not None and batch.partition_leader_epoch >= 0:
+            if epochs is not None and batch.partition_leader_epoch != NO_PARTITION_LEADER_EPOCH:
                 epochs.see(self._path, position, batch.partition_leader_epoch, last_offset)
             if batch.has_producer_id:
                 self._progress.has_producers = True

@@ -1,8 +1,11 @@
 """The transaction index of a segment, held against the transactional batches of the log.
 
-An entry names a producer, the first offset of a transaction that was aborted and the offset of its marker; entries are
-in the order of their markers, which lie in the segment. Conversely each abort marker whose transaction has data in the
-log has an entry, or readers of committed data see what was aborted. Compaction drops markers together with entries.
+An entry names a producer, the first offset of a transaction that was aborted, the offset of its marker and the last
+stable offset after it; entries are in the order of their markers, which lie in the segment. A first offset that
+reaches back before the producer's last marker would take committed data away, a last stable offset that is too high
+would end the search for aborted data too early; both can be lower where the log has lost its beginning. Conversely
+each abort marker whose transaction has data in the log has an entry, or readers of committed data see what was
+aborted. Compaction drops markers together with entries.
 
 Which transactions are open is known from batch to batch through all segments of a log, hence one `Transactions` for a
 log and one `TransactionIndexCheck` for each of its segments.
@@ -23,12 +26,15 @@ if TYPE_CHECKING:
 
 
 class Transactions:
-    """First offsets of the transactions that are open at a point of the log, by producer."""
+    """What is known at a point of the log, by producer."""
 
-    __slots__ = ("first_offsets",)
+    __slots__ = ("first_offsets", "last_markers")
 
     def __init__(self) -> None:
         self.first_offsets: dict[int, int] = {}
+        """Of the transactions that are open."""
+        self.last_markers: dict[int, int] = {}
+        """Offsets at which the last transactions ended."""
 
 
 class TransactionIndexCheck:
@@ -77,22 +83,36 @@ class TransactionIndexCheck:
         except CorruptRecordError as error:
             self._report(Finding(log_path, position, f"control batch at offset {batch.base_offset}: {error}"))
             return
-        first_seen = self._transactions.first_offsets.pop(batch.producer_id, None)
+        producer_id = batch.producer_id
+        first_seen = self._transactions.first_offsets.pop(producer_id, None)
         where, entry = self._entries.pop(batch.last_offset, (0, None))
         if entry is not None:
-            if kind is ControlRecordType.COMMIT or entry.producer_id != batch.producer_id:
+            if kind is ControlRecordType.COMMIT or entry.producer_id != producer_id:
                 self._found(where, f"offset {entry.last_offset} is no abort marker of producer {entry.producer_id}")
-            elif first_seen is not None and entry.first_offset > first_seen:
-                self._found(where, f"first offset {entry.first_offset}, but the transaction has data at {first_seen}")
+            else:
+                self._check_offsets(where, entry, first_seen)
         elif kind is ControlRecordType.ABORT and first_seen is not None and not self._is_open:
             self._report(
                 Finding(
                     self._path,
                     None,
-                    f"no entry for the transaction of producer {batch.producer_id} from offset {first_seen} on that "
+                    f"no entry for the transaction of producer {producer_id} from offset {first_seen} on that "
                     f"was aborted at offset {batch.last_offset}",
                 )
             )
+
+        self._transactions.last_markers[producer_id] = batch.last_offset
+
+    def _check_offsets(self, where: int, entry: AbortedTxn, first_seen: int | None) -> None:
+        transactions = self._transactions
+        if first_seen is not None and entry.first_offset > first_seen:
+            self._found(where, f"first offset {entry.first_offset}, but the transaction has data at {first_seen}")
+        last_marker = transactions.last_markers.get(entry.producer_id, -1)
+        if entry.first_offset <= last_marker:
+            self._found(where, f"first offset {entry.first_offset}, but a transaction ended at {last_marker}")
+        stable = min(transactions.first_offsets.values(), default=entry.last_offset + 1)
+        if entry.last_stable_offset > stable:
+            self._found(where, f"last stable offset {entry.last_stable_offset}, but it was {stable} at most")
 
     def finish(self, next_offset: int) -> None:
         """The segment is at its end, `next_offset`."""

@@ -20,8 +20,8 @@ def directory(tmp_path: Path) -> Path:
 
 def test_a_log_and_its_indexes_read_as_in_a_broker(directory: Path) -> None:
     stem = f"{directory}/{0:020d}"
-    records = open_records(stem + ".log")
-    assert [batch.base_offset for _, batch in records.batches()] == [0, 1, 2, 3]
+    with open_records(stem + ".log") as records:
+        assert [batch.base_offset for _, batch in records.batches()] == [0, 1, 2, 3]
     offsets, times = open_offset_index(stem + ".index", 0), open_time_index(stem + ".timeindex", 0)
     assert [offsets.entry(slot).offset for slot in range(offsets.entries)] == [1, 2, 3]
     assert times.last_entry == (NOW + 3, 3)
@@ -41,14 +41,33 @@ def test_nothing_is_written(directory: Path) -> None:
     index = open_offset_index(f"{directory}/{0:020d}.index", 0)
     with pytest.raises(OSError, match="Invalid argument"):
         index.clear()
-    with pytest.raises(OSError, match="Bad file descriptor"):
-        open_records(f"{directory}/{0:020d}.log").append([b"x"])
+    with pytest.raises(OSError, match="Bad file descriptor"), open_records(f"{directory}/{0:020d}.log") as records:
+        records.append([b"x"])
     assert {path: path.read_bytes() for path in directory.iterdir()} == before
 
 
-@pytest.mark.parametrize("opener", [open_records, lambda p: open_offset_index(p, 0), lambda p: open_time_index(p, 0)])
-def test_a_missing_file_is_an_error_and_stays_missing(tmp_path: Path, opener: object) -> None:
-    path = tmp_path / "missing"
+def test_no_descriptor_is_kept(directory: Path) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    with open_records(f"{directory}/{0:020d}.log") as records:
+        assert records.read(0, 8) == bytes(8)
+    index = open_offset_index(f"{directory}/{0:020d}.index", 0)
+    assert index.entry(0).offset == 1
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize("suffix", [".log", ".index", ".timeindex"])
+def test_a_missing_file_is_an_error_and_stays_missing(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"{0:020d}{suffix}"
     with pytest.raises(FileNotFoundError):
-        opener(str(path))  # type: ignore[operator]
+        open_any(str(path))
     assert not path.exists()
+
+
+def open_any(path: str) -> None:
+    if path.endswith(".index"):
+        open_offset_index(path, 0)
+    elif path.endswith(".timeindex"):
+        open_time_index(path, 0)
+    else:
+        with open_records(path):
+            pass

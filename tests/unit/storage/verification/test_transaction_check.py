@@ -77,6 +77,19 @@ def test_an_entry_that_is_wrong(tmp_path: Path, entry: tuple[int, ...], said: st
     assert any(said in line for line in found(tmp_path, [entry], data(10), end(12)))
 
 
+def test_an_entry_that_reaches_back_into_another_transaction(tmp_path: Path) -> None:
+    assert found(tmp_path, [(1, 6, 12, 13)], data(6), end(7, ControlRecordType.COMMIT), data(10), end(12)) == [
+        "i:0: first offset 6, but a transaction ended at 7"
+    ]
+
+
+def test_a_last_stable_offset_that_is_too_high(tmp_path: Path) -> None:
+    too_high = "i:0: last stable offset {}, but it was {} at most"
+    assert found(tmp_path, [(1, 10, 12, 14)], data(10), end(12)) == [too_high.format(14, 13)]
+    assert found(tmp_path, [(1, 10, 12, 13)], data(8, 2), data(10), end(12)) == [too_high.format(13, 8)]
+    assert found(tmp_path, [(1, 10, 12, 8)], data(8, 2), data(10), end(12)) == []
+
+
 def test_a_committed_transaction_in_the_index(tmp_path: Path) -> None:
     assert found(tmp_path, [ABORTED], data(10), end(12, ControlRecordType.COMMIT)) == [
         "i:0: offset 12 is no abort marker of producer 1"
