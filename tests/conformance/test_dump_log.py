@@ -30,7 +30,9 @@ from odradek.protocol.records.legacy import build_messages
 from odradek.protocol.records.record import Record, SimpleRecord
 from odradek.protocol.schema import Message
 from odradek.storage.append_info import AppendOrigin
+from odradek.storage.log_dir import CLEAN_SHUTDOWN_FILE
 from odradek.storage.unified_log import UnifiedLog
+from tests.support.damaged_logs import findings_in
 from tests.support.dump_logs import compare, files_argument
 from tests.support.logs import NOW, Disk, append, batch, crash_copy, marker
 from tests.support.messages import random_struct
@@ -328,3 +330,9 @@ def damage(content: bytes, rng: random.Random) -> bytes:
     if rng.random() < 0.2:
         return content[:at]
     return content[:at] + bytes([content[at] ^ 1 << rng.randrange(8)]) + content[at + 1 :]
+
+
+def test_nothing_is_wrong_with_our_files(log_files_by_suffix: dict[str, list[Path]]) -> None:
+    log = log_files_by_suffix[".log"][0].parent
+    (log.parent / CLEAN_SHUTDOWN_FILE).touch()  # every file is to be right
+    assert findings_in(log) == []
