@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.storage.environment import Environment
+    from odradek.storage.segment import LogSegment
     from odradek.storage.segments import LogSegments
 
     Flushed = Callable[[OSError | None], None]
@@ -31,11 +32,14 @@ class LogFlusher:
         "_dir_changed",
         "_environment",
         "_failure",
+        "_finished",
         "_generation",
         "_in_flight",
+        "_is_dir_new",
         "_on_failure",
         "_requested",
         "_segments",
+        "_syncing",
         "_waiting",
         "last_flushed_ms",
         "log_dir",
@@ -61,8 +65,13 @@ class LogFlusher:
         self._in_flight = False
         self._generation = 0
         self._failure: OSError | None = None
+        self._finished: list[LogSegment] = []
+        self._syncing: list[LogSegment] = []
+        """What the flush under way covers."""
         self._waiting: list[tuple[int, Flushed]] = []
-        self._dir_changed = True  # the directory itself may be new
+        self._dir_changed = True
+        self._is_dir_new = recovery_point == 0
+        """Nothing was flushed before: the name of the directory may not be on the disk."""
 
     def flush(self, offset: int) -> None:
         """See to it that everything below `offset` gets to the disk."""
@@ -72,6 +81,14 @@ class LogFlusher:
 
     def files_changed(self) -> None:
         """Files have come or gone: the next flush makes their names durable too."""
+        self._dir_changed = True
+
+    def segment_finished(self, segment: LogSegment) -> None:
+        """Nothing is appended to the segment any more: the next flush covers the last form of its indexes.
+
+        Also if its records are on the disk already, and the recovery point is its end.
+        """
+        self._finished.append(segment)
         self._dir_changed = True
 
     def when_flushed(self, offset: int, callback: Flushed) -> None:
@@ -100,11 +117,12 @@ class LogFlusher:
         """Flush and wait: for start-up and shutdown, when there is no loop to stall."""
         if self._failure is not None:
             raise self._failure
-        if offset <= self.recovery_point and not self._segments.active.has_unsynced_indexes:
+        has_unsynced = self._finished or self._in_flight or self._segments.active.has_unsynced_indexes
+        if offset <= self.recovery_point and not has_unsynced:
             return
         descriptors = self._descriptors(max(offset, self._segments.active.base_offset + 1))
-        _sync_all(self._environment, descriptors, self.log_dir)
-        self._dir_changed = False
+        self._dir_changed = True
+        _sync_all(self._environment, descriptors, self._dirs())
         self._advance(offset)
 
     def truncated_to(self, offset: int) -> None:
@@ -122,7 +140,9 @@ class LogFlusher:
         self.recovery_point = self._requested = offset
 
     def _pump(self) -> None:
-        if self._in_flight or self._failure is not None or self._requested <= self.recovery_point:
+        if self._in_flight or self._failure is not None:
+            return
+        if self._requested <= self.recovery_point and not self._finished:
             return
         self._in_flight = True
         target, generation, environment = self._requested, self._generation, self._environment
@@ -131,14 +151,14 @@ class LogFlusher:
         except OSError as error:
             self._failed(error)
             return
-        log_dir = self.log_dir if self._dir_changed else None
-        self._dir_changed = False
+        dirs = self._dirs()
 
         def work() -> None:
-            _sync_all(environment, descriptors, log_dir)
+            _sync_all(environment, descriptors, dirs)
 
         def done(result: OSError | None) -> None:
             self._in_flight = False
+            self._syncing = []
             if isinstance(result, OSError):
                 self._failed(result)
                 return
@@ -149,15 +169,29 @@ class LogFlusher:
         environment.io_pool.submit(work, done)
 
     def _descriptors(self, offset: int) -> list[int]:
+        """Of everything that has to be synced: a worker that has been given a part of it may not have begun."""
+        is_under_way = bool(self._syncing)
+        changed = [*self._syncing, *self._finished]
+        segments = dict.fromkeys(segment for segment in changed if self._segments.get(segment.base_offset) is segment)
+        segments |= dict.fromkeys(self._segments.range(self.recovery_point, offset))
+        self._finished, self._syncing = [], list(segments)
         descriptors: list[int] = []
         try:
-            for segment in self._segments.range(self.recovery_point, offset):
-                descriptors += segment.sync_descriptors()
+            for segment in segments:
+                descriptors += segment.sync_descriptors(unchanged_too=is_under_way)
         except OSError:
             for fd in descriptors:
                 os.close(fd)
             raise
         return descriptors
+
+    def _dirs(self) -> list[str]:
+        """The directories in which names have changed."""
+        dirs = [self.log_dir] if self._dir_changed else []
+        if self._is_dir_new:
+            dirs.append(os.path.dirname(self.log_dir))
+        self._dir_changed = self._is_dir_new = False
+        return dirs
 
     def _advance(self, offset: int) -> None:
         self.recovery_point = max(self.recovery_point, offset)
@@ -183,13 +217,13 @@ class LogFlusher:
                 self._waiting.append((wanted, callback))
 
 
-def _sync_all(environment: Environment, descriptors: list[int], log_dir: str | None) -> None:
+def _sync_all(environment: Environment, descriptors: list[int], dirs: list[str]) -> None:
     """The worker's part. Closes the descriptors whatever happens."""
     try:
         for fd in descriptors:
             environment.fs.sync(fd)
-        if log_dir is not None:
-            environment.fs.sync_dir(log_dir)
+        for path in dirs:
+            environment.fs.sync_dir(path)
     finally:
         for fd in descriptors:
             os.close(fd)

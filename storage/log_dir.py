@@ -91,10 +91,17 @@ class LogDir:
 
     def create(self) -> None:
         """Make the directory if it is missing, and see that it can be written to. Raises OSError."""
+        parents = []
+        missing = self.path
+        while not os.path.exists(missing):
+            missing = os.path.dirname(missing)
+            parents.append(missing)
         try:
             self._environment.fs.make_dir(self.path)
         except FileExistsError as error:
             raise NotADirectoryError(errno.ENOTDIR, "not a directory", self.path) from error
+        for parent in parents:
+            self._environment.fs.sync_dir(parent)
         if not os.access(self.path, os.R_OK | os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, "cannot be read and written", self.path)
 

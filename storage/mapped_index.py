@@ -140,9 +140,9 @@ class MappedIndex:
             self._fs.rename(self.path, path)
         self.path = path
 
-    def open_for_sync(self) -> int | None:
+    def open_for_sync(self, *, unchanged_too: bool = False) -> int | None:
         """A descriptor of the caller's own to fsync the file with, if it has changed; covers writes through the map."""
-        if not self._dirty:
+        if not self._dirty and not unchanged_too:
             return None
         self._dirty = False
         try:

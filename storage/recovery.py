@@ -212,7 +212,8 @@ class LogLoader:
             if stem + log_files.TIME_INDEX_FILE_SUFFIX not in present:
                 segment.time_index.create()
             problem = self._index_problem(segment, stem + log_files.INDEX_FILE_SUFFIX in present)
-            if problem is not None:
+            # Those above the recovery point come later, in order: what lies before them may be torn as well.
+            if problem is not None and (self.had_clean_shutdown or base_offset < self.recovery_point):
                 logger.warning(
                     "Rebuilding the indexes of segment %d of %s: %s", base_offset, self.topic_partition, problem
                 )
@@ -267,6 +268,10 @@ class LogLoader:
     def _recover_unflushed_segments(self) -> None:
         # What was split off as well: the scan that found the overflow had begun by emptying the indexes.
         unflushed = self.segments.range(min(self.recovery_point, *self._split_parts, 2**63), 2**63 - 1)
+        flushed = self.segments.lower(unflushed[0].base_offset) if unflushed else None
+        if flushed is not None and not flushed.has_finished_indexes():
+            # Its records were flushed, and then the last entries of its indexes were lost.
+            unflushed.insert(0, flushed)
         for index, segment in enumerate(unflushed):
             logger.info(
                 "Recovering unflushed segment %d. %d/%d recovered for %s.",

@@ -337,6 +337,26 @@ class LogSegment:
                 largest = TimestampOffset(batch.max_timestamp, where.last_offset)
         return largest
 
+    def has_finished_indexes(self) -> bool:
+        """Whether the indexes end as `become_inactive` leaves them: the records may have been flushed without them.
+
+        Looks at their ends only, which is where they were written last.
+        """
+        try:
+            last = self.time_index.last_entry
+            if self.time_index.entries:
+                found = self.translate_offset(last.offset)
+                if found is None or self.records.header_at(found).max_timestamp != last.timestamp:
+                    return False
+            if entries := self.offset_index.entries:
+                offset, position = self.offset_index.entry(entries - 1)
+                at = next(self.records.positions(position), None)
+                if not position or at is None or not at.base_offset <= offset < self.read_next_offset():
+                    return False
+            return self.read_largest_timestamp() == last
+        except KafkaError:  # positions at which no batch begins
+            return False
+
     # -- cutting and rebuilding --------------------------------------------------------------------
 
     def truncate_to(self, offset: int, now_ms: int) -> int:
@@ -356,8 +376,9 @@ class LogSegment:
 
     def begin_rebuild(self) -> None:
         """Empty all indexes, to be filled by `add_recovered_entry` as the batches of the file are walked."""
-        self.offset_index.clear()
-        self.time_index.clear()
+        for index in (self.offset_index, self.time_index):
+            index.create()  # one that gets no entry has a file too, or the next start would rebuild it again
+            index.clear()
         self.txn_index.clear()
         self._largest = TimestampOffset(NO_TIMESTAMP, self.base_offset)
         self._bytes_since_last_index_entry = 0
@@ -391,14 +412,15 @@ class LogSegment:
     def has_unsynced_indexes(self) -> bool:
         return self.offset_index.is_dirty or self.time_index.is_dirty
 
-    def sync_descriptors(self) -> list[int]:
-        """Descriptors of the caller's own for all files, to be fsynced elsewhere."""
-        descriptors = [self.records.duplicate_fd()]
-        for index in (self.offset_index, self.time_index, self.txn_index):
-            fd = index.open_for_sync()
-            if fd is not None:
-                descriptors.append(fd)
-        return descriptors
+    def sync_descriptors(self, *, unchanged_too: bool = False) -> list[int]:
+        """Descriptors of the caller's own for all files that have changed since the last time, to fsync them with."""
+        descriptors = [
+            self.records.duplicate_fd(),
+            self.offset_index.open_for_sync(unchanged_too=unchanged_too),
+            self.time_index.open_for_sync(unchanged_too=unchanged_too),
+            self.txn_index.open_for_sync(),
+        ]
+        return [fd for fd in descriptors if fd is not None]
 
     def change_suffix(self, old: str, new: str) -> None:
         """Rename all files from one suffix to another."""

@@ -40,6 +40,8 @@ class Batch:
     is_stored: bool = False
     kept: dict[str, Content] = field(default_factory=dict)
     """Files for which there was no space."""
+    forgotten: set[str] = field(default_factory=set)
+    """Directories that have lost their names to others, perhaps, since the batch was made."""
     no_space: OSError | None = None
 
     @property
@@ -122,7 +124,12 @@ class SyncQueue:
             self._pump()
 
     def forget_dir(self, path: str) -> list[str]:
-        """Drop what is queued below a directory that is renamed or removed; answers the names of the files."""
+        """Drop what is queued below a directory that is to be renamed or removed; answers the names of the files.
+
+        What is under way is not for a directory that gets the same name next.
+        """
+        if self._in_flight is not None:
+            self._in_flight.forgotten.add(path)
         prefix = path + os.sep
         dropped = [file for file in self._gathering.files if file.startswith(prefix)]
         for file in dropped:
@@ -211,9 +218,11 @@ def _store(fs: FileSystem, batch: Batch) -> None:
                     batch.no_space, batch.kept[path] = no_space, content
                     continue
                 fs.sync_path(path + ".tmp")
+                if directory in batch.forgotten:
+                    continue
                 fs.rename(path + ".tmp", path)
             except FileNotFoundError:
-                if os.path.isdir(directory):
+                if directory not in batch.forgotten and os.path.isdir(directory):
                     raise
                 continue  # the directory was renamed or removed meanwhile, and its owner queued the file anew
             changed_dirs[directory] = None

@@ -265,6 +265,7 @@ class UnifiedLog:
             return self._roll(0)
 
     def _roll(self, expected_offset: int) -> LogSegment:
+        finished = self.segments.active
         segment = self.local_log.roll(expected_offset)
         # The snapshot at a segment's base makes truncation to it cheap. It reaches the disk with the flush below.
         self.producers.map_end_offset = segment.base_offset
@@ -272,7 +273,7 @@ class UnifiedLog:
         if snapshot is not None:
             self.log_dir.sync_queue.sync_fd(self._environment.fs.open(snapshot))
         self.watermarks.on_rolled()
-        self.flusher.files_changed()
+        self.flusher.segment_finished(finished)
         self.flusher.flush(segment.base_offset)
         return segment
 

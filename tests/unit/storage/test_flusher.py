@@ -80,7 +80,7 @@ def test_directory_is_synced_when_files_came_or_went(tmp_path: Path) -> None:
         log.flush()
         pool.run_all()
         counts.append(fs.dirs)
-    assert counts == [1, 0, 1, 0]
+    assert counts == [2, 0, 1, 0], "the first time with the directory above, which names the log's"
     log.close()
 
 
@@ -234,3 +234,55 @@ def test_who_waits_for_a_log_that_is_replaced_waits_for_its_successor(tmp_path: 
     fs.broken = True
     pool.run_all()
     assert [str(error) for error in answers] == ["[Errno 5] Input/output error"]
+
+
+def test_finished_segment_is_synced_even_if_its_records_are_on_the_disk(tmp_path: Path) -> None:
+    """Its indexes get their last form after the flush that covered its records."""
+    disk, pool, fs = setup(tmp_path)
+    log = disk.log()
+    append(log, b"a")
+    log.flush()
+    pool.run_all()
+    assert log.recovery_point == 1
+    fs.syncs = fs.dirs = 0
+    log.roll()
+    pool.run_all()
+    assert fs.syncs >= 2, "the time index has got its last entry"
+    assert fs.dirs == 1
+    fs.syncs = 0
+    log.flush()
+    pool.run_all()
+    assert fs.syncs == 0
+    log.close()
+
+
+def test_deleted_segment_is_not_synced_any_more(tmp_path: Path) -> None:
+    disk, pool, _ = setup(tmp_path)
+    log = disk.log({"file.delete.delay.ms": "0"})
+    append(log, b"a")
+    log.flush()
+    pool.run_all()
+    append(log, b"b")
+    log.flush()
+    log.roll()
+    log.update_high_watermark(2)
+    log.maybe_increment_log_start_offset(2, "test")
+    log.delete_old_segments()
+    disk.advance(1)
+    pool.run_all()
+    assert disk.log_dir.is_online
+    assert log.recovery_point == 2
+    log.close()
+
+
+def test_close_does_not_rely_on_a_flush_that_has_not_begun(tmp_path: Path) -> None:
+    disk, pool, fs = setup(tmp_path)
+    log = disk.log({"index.interval.bytes": "0"})
+    pool.run_all()
+    append(log, b"a")
+    append(log, b"b")
+    log.flush()
+    fs.syncs = 0
+    log.close()
+    assert fs.syncs >= 3, "the log and both indexes, which the worker was to sync"
+    pool.run_all()

@@ -143,3 +143,12 @@ def test_marker_of_a_clean_stop_does_not_come_back_with_the_power(tmp_path: Path
     fs.operations.clear()
     assert log_dir.take_clean_shutdown()
     assert fs.operations == ["unlink .kafka_cleanshutdown", "sync dir"]
+
+
+def test_names_of_new_directories_are_made_durable(tmp_path: Path) -> None:
+    fs = FaultyFileSystem()
+    disk = Disk(tmp_path / "a" / "b", fs=fs)
+    disk.log_dir.create()
+    assert fs.operations == ["make dir", "sync dir", "sync dir"]
+    disk.log_dir.create()
+    assert len(fs.operations) == 3

@@ -243,3 +243,46 @@ class TestNoSpace:
         with pytest.raises(OSError, match="No space"):
             LogSegment.open(str(tmp_path), 0, LogConfig.from_props({}, {}), environment, create=True)
         assert not environment.open_files
+
+
+def finished(path: Path) -> LogSegment:
+    segment = new_segment(path, index_interval_bytes="100")
+    for offset in range(5):
+        put(segment, offset, b"x" * 80, timestamp=NOW + offset)
+    segment.become_inactive()
+    return segment
+
+
+def reopened(directory: Path) -> LogSegment:
+    return LogSegment.open(str(directory), 0, LogConfig.from_props({}, {}), Disk(directory).environment)
+
+
+def test_indexes_are_known_to_be_finished(tmp_path: Path) -> None:
+    segment = finished(tmp_path)
+    assert reopened(tmp_path).has_finished_indexes()
+    put(segment, 5, b"x", timestamp=NOW + 5)
+    assert not reopened(tmp_path).has_finished_indexes(), "its last word on time is missing"
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert new_segment(empty).has_finished_indexes()
+
+
+@pytest.mark.parametrize("name", ["0.index", "0.timeindex"])
+@pytest.mark.parametrize("damage", ["zeros behind", "last entry torn", "last entry lost"])
+def test_unfinished_indexes_are_noticed(tmp_path: Path, name: str, damage: str) -> None:
+    path = Path(finished(tmp_path).offset_index.path).parent / ("0" * 19 + name)
+    content, size = path.read_bytes(), 8 if name == "0.index" else 12
+    torn = content[:-size] + b"\x00" * (size - 3) + content[-3:]
+    left = {"zeros behind": content + bytes(size), "last entry torn": torn, "last entry lost": content[:-size]}
+    path.write_bytes(left[damage])
+    # An offset index is sparse: without its last entry it is a good one.
+    assert reopened(tmp_path).has_finished_indexes() == ((name, damage) == ("0.index", "last entry lost"))
+
+
+def test_rebuilt_index_has_a_file_even_without_entries(tmp_path: Path) -> None:
+    segment = new_segment(tmp_path)
+    os.unlink(segment.offset_index.path)
+    segment.begin_rebuild()
+    segment.end_rebuild(0)
+    assert all(os.path.exists(path) for path in segment.paths[:3])
+    segment.close()

@@ -250,3 +250,21 @@ def test_failed_queue_takes_nothing(setup: Setup) -> None:
             os.fstat(fd)
     setup.pool.run_all()
     assert not (setup.path / "c").exists()
+
+
+def test_file_under_way_is_not_for_the_next_directory_of_that_name(setup: Setup) -> None:
+    """A topic is deleted and made anew while the small files of the first are on their way."""
+    (setup.path / "log").mkdir()
+    setup.queue.write(setup.file("log/partition.metadata"), b"old")
+    setup.queue.forget_dir(setup.file("log"))
+    os.rename(setup.file("log"), setup.file("deleted"))
+    (setup.path / "log").mkdir()
+    setup.when_durable("done")
+    setup.pool.run_all()
+    assert not (setup.path / "log" / "partition.metadata").exists()
+    assert setup.events == [("done", None)]
+    setup.queue.write(setup.file("log/partition.metadata"), b"new")
+    setup.pool.run_all()
+    assert (setup.path / "log" / "partition.metadata").read_bytes() == b"new"
+    assert not list((setup.path / "log").glob("*.tmp"))
+    assert not setup.failures

@@ -1,0 +1,16 @@
+"""The power goes in the middle of anything: what was flushed is there, and nothing else than what was appended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.power_loss import PowerLoss
+
+SEEDS = 60
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_what_was_flushed_survives_the_loss_of_power(memory_path: Path, seed: int) -> None:
+    PowerLoss(seed, memory_path).run()
