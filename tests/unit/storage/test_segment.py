@@ -10,6 +10,7 @@ import pytest
 from odradek.protocol.records.batch import RecordBatch
 from odradek.storage.config import LogConfig
 from odradek.storage.disk_space import DiskFullError
+from odradek.storage.offsets import NO_TIMESTAMP, TimestampOffset
 from odradek.storage.segment import AppendedBatch, LogSegment, SegmentOffsetOverflowError
 from odradek.storage.transaction_index import AbortedTxn
 from tests.support.faulty_disk import FaultyFileSystem, disk_full, io_error
@@ -283,6 +284,6 @@ def test_rebuilt_index_has_a_file_even_without_entries(tmp_path: Path) -> None:
     segment = new_segment(tmp_path)
     os.unlink(segment.offset_index.path)
     segment.begin_rebuild()
-    segment.end_rebuild(0)
+    segment.end_rebuild(0, TimestampOffset(NO_TIMESTAMP, 0))
     assert all(os.path.exists(path) for path in segment.paths[:3])
     segment.close()
