@@ -74,6 +74,11 @@ class Replay:
                 log.update_high_watermark(log.log_end_offset)
             case {"delete_records": topic, "offset": offset}:
                 self.log(topic).delete_records(offset)
+            case {"clean": topic}:
+                self.manager.update_topic_config(topic, {**TOPICS[topic], "min.cleanable.dirty.ratio": "0.01"})
+                self.manager.start_background_tasks()
+                for _ in range(100):  # looking at the logs and putting segments in place go step by step
+                    self._disk.advance(1)
             case {"restart": True}:
                 self._end()
                 self._start()
@@ -116,12 +121,12 @@ def files_of(path: Path, pattern: str = "*") -> dict[str, str]:
     return {file.name: file.read_bytes().hex() for file in path.glob(pattern)}
 
 
-@pytest.mark.parametrize("topic", TOPICS.keys() - {"compacted"})
+@pytest.mark.parametrize("topic", TOPICS)
 def test_files_of_a_partition(replayed: Path, topic: str) -> None:
     assert files_of(replayed / f"{topic}-0") == files_of(FILES / f"{topic}-0")
 
 
-@pytest.mark.parametrize("topic", TOPICS.keys() - {"compacted"})
+@pytest.mark.parametrize("topic", TOPICS)
 def test_files_after_a_recovery(recovered: Path, topic: str) -> None:
     """All but what a clean stop writes into an active segment's time index, and the snapshots: a kill takes none."""
     times = [] if topic in ("epochs", "idempotent") else ["*.timeindex"]  # those two go on after the restarts
@@ -129,7 +134,7 @@ def test_files_after_a_recovery(recovered: Path, topic: str) -> None:
         assert files_of(recovered / f"{topic}-0", pattern) == files_of(FILES / f"{topic}-0", pattern)
 
 
-@pytest.mark.parametrize("name", ["recovery-point", "replication", "log-start"])
+@pytest.mark.parametrize("name", ["recovery-point", "replication", "log-start", "cleaner"])
 def test_checkpoints(replayed: Path, name: str) -> None:
     """Up to the order of their lines, which in Scala is that of a hash."""
     ours, theirs = [(path / f"{name}-offset-checkpoint").read_bytes().splitlines(True) for path in (replayed, FILES)]

@@ -127,9 +127,8 @@ def run_leg(relay: Relay, ledger: Ledger, target: Target, before: Ending, ending
         if target == "apache":
             assert ("Recovering unflushed segment" in broker.log_text()) == (before == "kill")
     ledger.write(broker)
-    if target == "apache":
-        last = max(ledger.records["compacted"])
-        eventually(lambda: cleaned_up_to(relay.log_dir, "compacted"), accept=lambda offset: offset > last - 20)
+    last = max(ledger.records["compacted"])
+    eventually(lambda: cleaned_up_to(relay.log_dir, "compacted"), accept=lambda offset: offset > last - 20)
     ledger.check(broker)
     ledger.check_identities(broker)
     assert "ERROR" not in broker.log_text()
