@@ -32,6 +32,7 @@ from odradek.storage.producer_state_manager import ProducerStateManager
 from odradek.storage.segment import LogSegment, SegmentOffsetOverflowError
 from odradek.storage.segment_recovery import SegmentScan
 from odradek.storage.segment_split import OverflowedSegmentError, can_be_split, split_segment
+from odradek.storage.segment_swap import rename_to_swap
 from odradek.storage.segments import LogSegments
 from odradek.storage.transaction_index import CorruptIndexError
 from odradek.storage.unified_log import UnifiedLog
@@ -247,17 +248,10 @@ class LogLoader:
             self._let_go_of_segments()
             parts = split_segment(self.path, base_offset, self.config, self.environment)
             self._split_parts.update(parts)
-            self._rename_to_swap(parts)
+            rename_to_swap(self.path, parts, self.config, self.environment)
+            self.environment.fs.sync_dir(self.path)
             finish_interrupted_swaps(self.path, self.config, self.environment)
             self._open_segments()
-
-    def _rename_to_swap(self, base_offsets: list[int]) -> None:
-        for base_offset in sorted(base_offsets, reverse=True):
-            part = LogSegment.open(
-                self.path, base_offset, self.config, self.environment, suffix=log_files.CLEANED_FILE_SUFFIX
-            )
-            part.change_suffix(log_files.CLEANED_FILE_SUFFIX, log_files.SWAP_FILE_SUFFIX)
-        self.environment.fs.sync_dir(self.path)
 
     def _ensure_a_segment(self, base_offset: int) -> None:
         if self.segments.is_empty:

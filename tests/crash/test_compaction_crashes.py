@@ -6,21 +6,26 @@ there, a deleted key stays deleted, and the cleaner goes on where it was.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
+from odradek.protocol.errors import KafkaError
 from odradek.protocol.topic_partition import TopicPartition
+from odradek.storage.clean_job import CleanJob, CleanResult
 from odradek.storage.cleaner_config import CleanerConfig
 from odradek.storage.log_cleaning import clean_log
+from odradek.storage.log_dir import LogDirError
 from odradek.storage.log_manager import LogManager, LogManagerSettings
 from odradek.storage.unified_log import UnifiedLog
 from tests.support.cleaning import HeldWorkers
-from tests.support.faulty_disk import CrashError, FaultyFileSystem, crash
-from tests.support.logs import NOW, DeferredIoPool, Disk, append, batch, read_all
+from tests.support.faulty_disk import CrashError, FaultyFileSystem, crash, io_error
+from tests.support.logs import NOW, DeferredIoPool, Disk, append, read_all
 
 TP = TopicPartition("topic", 0)
 OVERRIDES = {
@@ -35,6 +40,7 @@ OVERRIDES = {
 }
 KEYS = 4
 ROUNDS = 3
+GOES_ON_EVERY = 8
 Entry = tuple[int, bytes | None, bytes | None]
 
 
@@ -100,21 +106,44 @@ def state_of(records: list[Entry]) -> dict[bytes | None, bytes]:
     return {key: value for key, value in latest.items() if value is not None}
 
 
+class Seed(NamedTuple):
+    """A stopped broker's directory, and the records of its log."""
+
+    path: Path
+    records: list[Entry]
+
+
 @pytest.fixture(scope="module")
-def seed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Entry]]:
-    """The directory of a log nobody has compacted, and its records."""
-    path = tmp_path_factory.mktemp("seed")
-    run = Run(path)
+def dirty(tmp_path_factory: pytest.TempPathFactory) -> Seed:
+    """Nobody has compacted it."""
+    run = Run(tmp_path_factory.mktemp("dirty"))
     log = run.open()
     fill(log)
+    return stopped(run, log)
+
+
+@pytest.fixture(scope="module")
+def compacted_once(tmp_path_factory: pytest.TempPathFactory) -> Seed:
+    """Its tombstones may go a second later."""
+    run = Run(tmp_path_factory.mktemp("compacted"))
+    log = run.open()
+    fill(log)
+    run.clean()
+    assert None in [value for _, _, value in entries(log)]
+    for _ in range(3):
+        append(log, b"more" * 60, key=b"filler")
+    return stopped(run, log)
+
+
+def stopped(run: Run, log: UnifiedLog) -> Seed:
     records = entries(log)
     run.step()
     run.manager.shutdown()
-    return path, records
+    return Seed(run.path, records)
 
 
 def check(died: Run, original: list[Entry]) -> None:
-    """What is found after a start, and after the cleaner has worked again."""
+    """What is found after a start; and, now and then, after the cleaner has worked again."""
     run = Run(died.path)
     log = run.open()
     found = entries(log)
@@ -125,6 +154,9 @@ def check(died: Run, original: list[Entry]) -> None:
     if died.is_truncated:
         assert log.log_end_offset == died.truncation, "what was truncated has come back"
     assert not [name for name in os.listdir(log.dir) if name.endswith((".cleaned", ".swap"))]
+    if died.disk.environment.fs.fail_at % GOES_ON_EVERY:
+        run.die()
+        return
     for _ in range(2):
         run.disk.advance(2_000)
         append(log, b"more" * 60, key=b"filler")
@@ -140,19 +172,8 @@ def check(died: Run, original: list[Entry]) -> None:
 
 def compaction(run: Run) -> None:
     run.open()
-    run.clean()
-
-
-def compaction_and_tombstones_go(run: Run) -> None:
-    """The second time around, the tombstones have outlived their time."""
-    log = run.open()
-    run.clean()
     run.disk.advance(2_000)
-    log.append_as_leader(batch(b"value of a new key" * 12, key=b"new"), 0)
-    log.append_as_leader(batch(b"again" * 50, key=b"new"), 0)
-    log.update_high_watermark(log.log_end_offset)
     run.clean()
-    run.manager.shutdown()
 
 
 def truncation_meets_compaction(run: Run) -> None:
@@ -170,12 +191,10 @@ def truncation_meets_compaction(run: Run) -> None:
     run.manager.shutdown()
 
 
-SCENARIOS = [compaction, truncation_meets_compaction]
+Scenario = Callable[[Run], None]
 
 
-def runs(
-    scenario: Callable[[Run], None], seed: Path, path: Path, failure: Callable[[], BaseException]
-) -> Iterator[Run]:
+def runs(scenario: Scenario, seed: Path, path: Path, failure: Callable[[], BaseException]) -> Iterator[Run]:
     """A run for each change of a file that the scenario makes."""
     fs = FaultyFileSystem()
     shutil.copytree(seed, path / "counting")
@@ -190,11 +209,52 @@ def runs(
         shutil.rmtree(directory)
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
-def test_death_at_every_change(tmp_path: Path, seed: tuple[Path, list[Entry]], scenario: Callable[[Run], None]) -> None:
-    directory, original = seed
-    for run in runs(scenario, directory, tmp_path, crash):
+@pytest.mark.parametrize("scenario", [compaction, truncation_meets_compaction], ids=lambda scenario: scenario.__name__)
+def test_death_at_every_change(tmp_path: Path, dirty: Seed, scenario: Scenario) -> None:
+    for run in runs(scenario, dirty.path, tmp_path, crash):
         with pytest.raises(CrashError):
             scenario(run)
         run.die()
-        check(run, original)
+        check(run, dirty.records)
+
+
+def test_death_at_every_change_while_tombstones_go(tmp_path: Path, compacted_once: Seed) -> None:
+    whole = Run(Path(shutil.copytree(compacted_once.path, tmp_path / "whole")))
+    log = whole.open()
+    whole.disk.advance(2_000)
+    whole.clean()
+    assert None not in [value for _, _, value in entries(log)]
+    whole.die()
+    for run in runs(compaction, compacted_once.path, tmp_path, crash):
+        with pytest.raises(CrashError):
+            compaction(run)
+        run.die()
+        check(run, compacted_once.records)
+
+
+def test_io_error_at_every_change(tmp_path: Path, dirty: Seed) -> None:
+    """The directory goes offline, and the next start is as after a kill."""
+    for run in runs(compaction, dirty.path, tmp_path, io_error):
+        with contextlib.suppress(KafkaError, LogDirError):
+            compaction(run)
+        assert not run.manager.live_log_dirs or run.disk.environment.fs.failed.startswith("unlink")
+        run.die()
+        check(run, dirty.records)
+
+
+@pytest.mark.parametrize("kept_bytes", [0, 1, 200, 10_000])
+def test_death_of_the_broker_while_a_worker_writes(tmp_path: Path, dirty: Seed, kept_bytes: int) -> None:
+    """Whatever the worker had written until then counts for nothing."""
+    run = Run(Path(shutil.copytree(dirty.path, tmp_path / "run")))
+
+    def die(job: CleanJob, report: Callable[[object], None]) -> CleanResult:
+        clean_log(job, report)
+        for path in Path(job.directory).glob("*.cleaned"):
+            os.truncate(path, min(kept_bytes, path.stat().st_size))
+        raise CrashError
+
+    run.workers.clean = die
+    with pytest.raises(CrashError):
+        compaction(run)
+    run.die()
+    check(run, dirty.records)

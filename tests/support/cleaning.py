@@ -81,7 +81,7 @@ class HeldJob:
 
 
 class HeldWorkers:
-    """A WorkerPool whose jobs wait for the test."""
+    """A WorkerPool whose jobs wait for the test. Compactions are done by `clean`, everything else as it was given."""
 
     def __init__(self, clean: Callable[[CleanJob, Callable[[object], None]], CleanResult] = keep_last) -> None:
         self.clean = clean
@@ -97,7 +97,11 @@ class HeldWorkers:
         job = HeldJob(
             argument,
             cast("Callable[[object], None]", done),
-            lambda given: self.clean(cast("CleanJob", given), lambda _: None),
+            lambda given: (
+                self.clean(given, lambda _: None)
+                if isinstance(given, CleanJob)
+                else work(cast("ArgumentT", given), lambda _: None)
+            ),
         )
         self.jobs.append(job)
         return job

@@ -8,10 +8,17 @@ import time
 import confluent_kafka
 
 from tests.support.clients import CREATE_TIME, Received
+from tests.support.waiting import eventually
 
 KEYS = 10
 DRAIN_TIMEOUT_S = 30
 READ_TIMEOUT_S = 30
+NOT_YET_KNOWN = (
+    confluent_kafka.KafkaError._UNKNOWN_PARTITION,
+    confluent_kafka.KafkaError.UNKNOWN_TOPIC_OR_PART,
+    confluent_kafka.KafkaError.LEADER_NOT_AVAILABLE,
+    confluent_kafka.KafkaError.NOT_LEADER_FOR_PARTITION,
+)
 
 
 class KeyedLoad:
@@ -103,6 +110,23 @@ def number_of(value: bytes) -> int:
     return int(value.split(b" ")[0])
 
 
+def watermarks(consumer: confluent_kafka.Consumer, partition: confluent_kafka.TopicPartition) -> tuple[int, int]:
+    """The offsets a partition begins and ends with; a broker that has just started may take a moment to know."""
+
+    def look() -> tuple[int, int] | None:
+        try:
+            low, high = consumer.get_watermark_offsets(partition, timeout=READ_TIMEOUT_S)
+        except confluent_kafka.KafkaException as error:
+            if error.args[0].code() not in NOT_YET_KNOWN:
+                raise
+            return None
+        return int(low), int(high)
+
+    found = eventually(look, timeout_s=READ_TIMEOUT_S)
+    assert found is not None
+    return found
+
+
 def read_to_end(bootstrap: str, topic: str) -> list[Received]:
     """All of partition 0, at least to the end it had at the beginning."""
     consumer = confluent_kafka.Consumer(
@@ -111,7 +135,7 @@ def read_to_end(bootstrap: str, topic: str) -> list[Received]:
     partition = confluent_kafka.TopicPartition(topic, 0, confluent_kafka.OFFSET_BEGINNING)
     found: list[Received] = []
     try:
-        _, end = consumer.get_watermark_offsets(partition, timeout=READ_TIMEOUT_S)
+        _, end = watermarks(consumer, partition)
         consumer.assign([partition])
         deadline = time.monotonic() + READ_TIMEOUT_S
         while time.monotonic() < deadline:

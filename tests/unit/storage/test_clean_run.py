@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.storage.clean_job import CleanJob, CleanResult
+from odradek.storage.clean_job import CleanJob, CleanResult, SplitNeeded
 from odradek.storage.clean_run import CleanRun
 from odradek.storage.log_to_clean import look_at
 from odradek.storage.ports import WorkerError
@@ -162,3 +162,35 @@ def test_nothing_is_put_in_place_in_a_failed_directory(tmp_path: Path) -> None:
     world.settle()
     assert world.ended == [world.run]
     assert world.log.segments.base_offsets == [0, 1, 2, 3]
+
+
+def test_a_segment_that_overflows_is_split_and_the_log_left_to_another_run(tmp_path: Path) -> None:
+    """What was `.cleaned` before goes first: below the parts it would speak against them."""
+
+    def clean(job: CleanJob, report: Callable[[object], None]) -> CleanResult:
+        assert keep_last(job, report).groups
+        return CleanResult(next_dirty_offset=3, split=SplitNeeded(2))
+
+    world = World(tmp_path, clean)
+    before = world.log.segments.get(2)
+    world.workers.go_on()
+    assert [name for name in world.leftovers if name.endswith(".cleaned")]
+    world.settle()
+    assert not world.leftovers
+    world.workers.go_on()
+    world.settle()
+    assert world.ended == [world.run]
+    assert (world.run.result, world.run.error) == (None, None)
+    assert world.log.segments.base_offsets == [0, 1, 2, 3]
+    assert world.log.segments.get(2) is not before
+    assert len(read_all(world.log)) == 4
+    assert not world.leftovers
+
+
+def test_cancelled_before_the_split_begins(tmp_path: Path) -> None:
+    world = World(tmp_path, lambda *_: CleanResult(next_dirty_offset=3, split=SplitNeeded(2)))
+    world.workers.go_on()
+    world.run.cancel()
+    world.settle()
+    assert world.ended == [world.run]
+    assert not world.workers.jobs

@@ -1,0 +1,35 @@
+"""kill -9 while compaction and retention run under load, a few times; `tests/soak` does it two hundred times."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.killed_compaction import SETTINGS, Killing
+from tests.support.odradek_process import OdradekBroker
+
+KILLS = 6
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[OdradekBroker]:
+    process = OdradekBroker(tmp_path, SETTINGS)
+    process.start()
+    yield process
+    process.close()
+
+
+def test_compaction_and_retention_lose_nothing_and_bring_nothing_back(broker: OdradekBroker) -> None:
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    killing = Killing(broker, seed)
+    for number in range(KILLS):
+        killing.kill_once(number)
+    killing.finish()
+    broker.stop()
+    log = broker.log_text()
+    assert "Cleaned log compacted-0" in log
+    assert "Traceback" not in log, log[log.index("Traceback") :][:4000]
