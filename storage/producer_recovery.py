@@ -97,7 +97,7 @@ def rebuild_producer_state(
         # No snapshot after a clean stop means a log from before there were any: Kafka does not scan it.
         for offset in sorted(to_snapshot):
             producers.map_end_offset = offset
-            producers.take_snapshot(sync=True)
+            producers.take_snapshot()
         return
     was_empty = producers.is_empty and producers.map_end_offset >= last_offset
     producers.truncate_and_reload(log_start_offset, last_offset, now_ms)

@@ -318,7 +318,7 @@ class LogLoader:
             # Before the cut: dying in between must find the bad batch again, not a log with a hole.
             self._remove(following)
         cut = segment.end_rebuild(scan.valid_bytes, scan.largest)
-        producers.take_snapshot(sync=True)
+        producers.take_snapshot()  # not synced: its checksum tells whether it is whole
         return cut
 
     def _scan(self, segment: LogSegment, producers: ProducerStateManager) -> SegmentScan:
