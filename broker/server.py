@@ -19,6 +19,7 @@ from odradek.broker.config_keys.quotas import ALTER_LOG_DIRS_BYTES_PER_SECOND
 from odradek.broker.consumer_offset_tree import ZnodeOffsets
 from odradek.broker.coordinator_log import InternalTopicLog
 from odradek.broker.dispatch import Dispatcher
+from odradek.broker.down_conversion import DownConverter
 from odradek.broker.dynamic_config import DynamicBrokerConfig, cleaner_config
 from odradek.broker.fetch_session import FetchSessionCache
 from odradek.broker.inter_broker import OwnBroker
@@ -286,6 +287,7 @@ class KafkaServer:
             replica_manager=replicas,
             metadata_cache=cache,
             fetch_sessions=FetchSessionCache(config.max_incremental_fetch_session_cache_slots, random.randint),
+            down_converter=DownConverter(self._workers),
             group_coordinator=self._group_coordinator(replicas, cache, client),
             controller=controller,
             admin=admin,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from odradek.broker.config import BrokerConfig
+    from odradek.broker.down_conversion import DownConverter
     from odradek.broker.fetch_session import FetchSessionCache
     from odradek.broker.internal_topics import TopicCreator
     from odradek.broker.metadata_cache import MetadataCache
@@ -47,6 +48,7 @@ class Services:
     replica_manager: ReplicaManager
     metadata_cache: MetadataCache
     fetch_sessions: FetchSessionCache
+    down_converter: DownConverter
     group_coordinator: GroupCoordinator
     controller: Controller
     admin: AdminManager

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.apis.isolation import READ_COMMITTED, require_isolation_level
 from odradek.broker.apis.leaders import current_leader
+from odradek.broker.down_conversion import piece_of
 from odradek.broker.fetch_session import FetchContext, PartitionFetch, new_context
 from odradek.broker.replica_results import FetchParams, ReadResult
 from odradek.protocol.errors import ErrorCode
@@ -27,12 +28,12 @@ from odradek.protocol.messages.fetch import (
     NodeEndpoint,
     PartitionData,
 )
-from odradek.protocol.records.convert import UnsupportedConversionError, down_convert
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.fetch_data import FetchIsolation
 from odradek.storage.file_records import FileRegion
 
 if TYPE_CHECKING:
+    from odradek.broker.down_conversion import Converted, Piece
     from odradek.broker.request import RequestContext
     from odradek.broker.services import Services
 
@@ -41,10 +42,6 @@ FUTURE_REPLICA_ID = -3
 LAST_MAGIC_0_VERSION = 1
 FIRST_V2_BATCH_VERSION = 4
 FIRST_ZSTD_VERSION = 10
-
-# Down-conversion happens in memory: no more of a partition than this is converted for one answer (Kafka converts in
-# pieces of the same size). The first batch always is, whatever its size.
-DOWN_CONVERSION_BYTES = 128 * 1024
 
 
 def handle(broker: Services, ctx: RequestContext, request: FetchRequest) -> None:
@@ -112,18 +109,37 @@ def _respond(
     is_follower = request.replica_id >= 0
     endpoints: dict[int, NodeEndpoint] = {}
     answers = []
+    to_convert: list[tuple[PartitionData, Piece]] = []
     for result in results:
-        data = _partition_data(broker, result, version, is_follower)
+        data = _partition_data(broker, result, version, is_follower, to_convert)
         if version >= 16 and result.error in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
             _name_leader(broker, ctx, result.fetch, data, endpoints)
         answers.append((result.fetch, data))
     answers.extend((context.partitions[index], data) for index, data in erroneous.items())
     response = context.respond(answers, broker.clock.monotonic_ms())
     response.node_endpoints = list(endpoints.values())
-    ctx.reply(response)
+    if not to_convert:
+        ctx.reply(response)
+        return
+
+    def converted(results: Sequence[Converted]) -> None:
+        for (data, _), result in zip(to_convert, results, strict=True):
+            if isinstance(result, ErrorCode):
+                data.error_code, data.high_watermark, data.records = result, -1, b""
+            else:
+                data.records = result
+        ctx.reply(response)
+
+    broker.down_converter.convert([piece for _, piece in to_convert], converted)
 
 
-def _partition_data(broker: Services, result: ReadResult, version: int, is_follower: bool) -> PartitionData:
+def _partition_data(
+    broker: Services,
+    result: ReadResult,
+    version: int,
+    is_follower: bool,
+    to_convert: list[tuple[PartitionData, Piece]],
+) -> PartitionData:
     error = result.error
     if error == ErrorCode.KAFKA_STORAGE_ERROR and version <= 5:
         error = ErrorCode.NOT_LEADER_OR_FOLLOWER  # older clients do not know the storage error and would not retry
@@ -148,14 +164,19 @@ def _partition_data(broker: Services, result: ReadResult, version: int, is_follo
                 for aborted in fetched.aborted_transactions
             ]
     if version < FIRST_ZSTD_VERSION:
-        return _for_old_reader(broker, result, data, version, is_follower)
+        return _for_old_reader(broker, result, data, version, is_follower, to_convert)
     return data
 
 
 def _for_old_reader(
-    broker: Services, result: ReadResult, data: PartitionData, version: int, is_follower: bool
+    broker: Services,
+    result: ReadResult,
+    data: PartitionData,
+    version: int,
+    is_follower: bool,
+    to_convert: list[tuple[PartitionData, Piece]],
 ) -> PartitionData:
-    """The answer as versions below 10 can take it: no zstd topics, and below 4 no v2 batches.
+    """The answer as versions below 10 can take it: no zstd topics, and below 4 no v2 batches (noted in `to_convert`).
 
     A topic whose records could not be told is refused even where there are none to tell, as Apache Kafka does.
     """
@@ -173,17 +194,10 @@ def _for_old_reader(
     if not result.size_in_bytes:
         return data
     found = data.records
-    records = memoryview(found.read()) if isinstance(found, FileRegion) else found
-    assert isinstance(records, memoryview)
-    try:
-        data.records = down_convert(
-            records,
-            magic=0 if version <= LAST_MAGIC_0_VERSION else 1,
-            first_offset=fetch.fetch_offset,
-            max_source_bytes=DOWN_CONVERSION_BYTES,
-        )
-    except UnsupportedConversionError:
-        return _error(fetch, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+    assert isinstance(found, FileRegion | memoryview)
+    records = found.read() if isinstance(found, FileRegion) else bytes(found)
+    magic = 0 if version <= LAST_MAGIC_0_VERSION else 1
+    to_convert.append((data, piece_of(records, magic, fetch.fetch_offset)))
     return data
 
 
