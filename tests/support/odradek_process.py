@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.support.broker import FAST_SETTINGS
@@ -36,6 +36,8 @@ class OdradekBroker:
         self._settings.update(settings or {})
         self._process: ManagedProcess | None = None
         self._port = port
+        self.prefix: Sequence[str] = ()
+        """A command that runs the broker's: in another namespace, for one."""
 
     @property
     def port(self) -> int:
@@ -52,7 +54,7 @@ class OdradekBroker:
 
     def launch(self) -> None:
         """Start the process and do not wait for it."""
-        command = [sys.executable, "-m", self.module, "serve", "--port", str(self._port)]
+        command = [*self.prefix, sys.executable, "-m", self.module, "serve", "--port", str(self._port)]
         if "log.dirs" not in self._settings:
             command += ["--data", str(self.log_dir)]
         for key, value in self._settings.items():
