@@ -41,7 +41,7 @@ SETTINGS = {
 }
 HELD_UP = re.compile(r"The event loop was held up .*")
 SUMMARY = re.compile(r"Event loop: (.*?) \(")
-CLEANED = "cleaned log topic-0"
+CLEANED = "Cleaned log topic-0"
 
 
 def main() -> None:

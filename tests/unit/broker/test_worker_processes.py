@@ -1,10 +1,8 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import signal
-import threading
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -13,34 +11,9 @@ import pytest
 from odradek.broker.worker_processes import WorkerProcesses
 from odradek.storage.ports import WorkerError
 from tests.support.async_test import async_test
+from tests.support.worker_jobs import Report, fail, never_end, print_and_end, process_id, stumble
 
 T = TypeVar("T")
-
-Report = Callable[[object], None]
-
-
-def process_id(argument: int, report: Report) -> int:
-    report(argument)
-    logging.getLogger("odradek.test").warning("job %d", argument)
-    return os.getpid()
-
-
-def fail(argument: object, report: Report) -> None:
-    raise OSError(5, "Input/output error")
-
-
-def stumble(argument: object, report: Report) -> None:
-    raise KeyError(argument)
-
-
-def never_end(argument: object, report: Report) -> None:
-    report("begun")
-    threading.Event().wait()
-
-
-def print_and_end(argument: object, report: Report) -> str:
-    print("nothing for the broker")
-    return "done"
 
 
 class Workers:
