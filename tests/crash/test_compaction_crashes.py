@@ -48,7 +48,6 @@ class Run:
     """One life of a log manager with a compacted log."""
 
     def __init__(self, path: Path, fs: FaultyFileSystem | None = None) -> None:
-        path.mkdir(exist_ok=True)
         self.path = path
         self.io_pool = DeferredIoPool()
         self.workers = HeldWorkers(clean_log)
