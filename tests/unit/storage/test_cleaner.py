@@ -353,6 +353,46 @@ def test_a_moved_log_takes_its_checkpoint_along(tmp_path: Path) -> None:
     world.manager.shutdown()
 
 
+def test_a_log_is_left_alone_while_it_moves(tmp_path: Path) -> None:
+    world = World(tmp_path / "one", tmp_path / "two")
+    world.fill(A0)
+    world.settle()
+    assert world.cleaning == [A0]
+    target = world.manager.log_dirs[1]
+    world.manager.maybe_update_preferred_dir(A0, target.path)
+    future = world.manager.get_or_create_log(A0, b"\x07" * 16, is_new=True, is_future=True)
+    assert world.workers.jobs[0].is_cancelled
+    world.finish()
+    world.broker.disk.advance(BACKOFF_MS)
+    assert world.cleaning == []
+    for number in range(3):
+        append(future, b"value %d" % number, key=b"key")
+        future.roll()
+    world.cleaner.checkpoints.update(world.log(A0).log_dir, A0, 1)
+    world.manager.replace_current_with_future(A0)
+    world.broker.disk.advance(BACKOFF_MS)
+    assert world.cleaning == [A0]
+    assert world.workers.clean_jobs[0].directory.startswith(target.path)
+    assert world.workers.clean_jobs[0].first_dirty_offset == 1
+    world.finish()
+    assert world.checkpoint() == []
+    assert world.checkpoint(tmp_path / "two") == ["a 0 3"]
+    world.manager.shutdown()
+
+
+def test_a_move_that_is_given_up_ends_the_pause(tmp_path: Path) -> None:
+    world = World(tmp_path / "one", tmp_path / "two")
+    world.manager.maybe_update_preferred_dir(A0, world.manager.log_dirs[1].path)
+    world.manager.get_or_create_log(A0, b"\x07" * 16, is_new=True, is_future=True)
+    world.fill(A0)
+    world.settle()
+    assert world.cleaning == []
+    world.manager.async_delete(A0, is_future=True)
+    world.broker.disk.advance(BACKOFF_MS)
+    assert world.cleaning == [A0]
+    world.manager.shutdown()
+
+
 def test_shutdown_cancels_and_begins_nothing(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.fill(A0)
