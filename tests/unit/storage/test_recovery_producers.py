@@ -1,0 +1,116 @@
+"""Producer state at start, as Apache's LogLoaderTest has it: which snapshots stay, are made anew, and are used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from odradek.protocol.records.batch import assign_prefix
+from odradek.protocol.records.control import ControlRecordType
+from odradek.storage.unified_log import UnifiedLog
+from tests.support.logs import Disk, append, crash_copy, marker
+
+PRODUCER = {"producer_id": 1, "producer_epoch": 0}
+
+
+def fill(log: UnifiedLog, segments: int = 4) -> None:
+    """Two batches of one producer in each segment: bases 0, 2, 4, 6, and an end at 8."""
+    for number in range(2 * segments):
+        if number and number % 2 == 0:
+            log.roll()
+        append(log, b"%d" % number, base_sequence=number, **PRODUCER)
+
+
+def snapshots(path: Path) -> list[int]:
+    return sorted(int(file.stem) for file in (path / "topic-0").glob("*.snapshot"))
+
+
+@pytest.fixture
+def killed(tmp_path: Path) -> Path:
+    fill(Disk(tmp_path / "live").log())
+    return crash_copy(tmp_path / "live", tmp_path / "killed")
+
+
+def last_sequence(log: UnifiedLog) -> int:
+    return log.active_producers()[1].last_seq
+
+
+def test_snapshots_of_segments_and_of_the_end_are_there_after_recovery(killed: Path) -> None:
+    for file in (killed / "topic-0").glob("*.snapshot"):
+        file.unlink()
+    assert last_sequence(Disk(killed).log()) == 7
+    assert snapshots(killed) == [2, 4, 6, 8]
+
+
+def test_recovery_of_the_last_segment_leaves_the_others_alone(killed: Path) -> None:
+    """From the snapshot at its base; those before are not needed and stay."""
+    assert last_sequence(Disk(killed).log(recovery_point=6)) == 7
+    assert snapshots(killed) == [2, 4, 6, 8]
+
+
+def test_recovery_of_the_last_segment_without_snapshots_replays_the_whole_log(killed: Path) -> None:
+    for file in (killed / "topic-0").glob("*.snapshot"):
+        file.unlink()
+    log = Disk(killed).log(recovery_point=6)
+    assert last_sequence(log) == 7
+    assert snapshots(killed) == [4, 6, 8], "of the last two segments and of the end"
+
+
+def test_largest_stray_snapshot_is_kept_and_the_others_go(tmp_path: Path) -> None:
+    log = Disk(tmp_path).log()
+    fill(log)
+    log.close()
+    intact = (tmp_path / "topic-0" / f"{8:020d}.snapshot").read_bytes()
+    for offset in (1, 3, 5, 7):
+        (tmp_path / "topic-0" / f"{offset:020d}.snapshot").write_bytes(intact)
+    log = Disk(tmp_path).log(clean=True)
+    assert (last_sequence(log), snapshots(tmp_path)) == (7, [2, 4, 6, 8])
+
+
+def test_corrupt_snapshot_goes_and_the_one_before_is_used(killed: Path) -> None:
+    newest = killed / "topic-0" / f"{6:020d}.snapshot"
+    newest.write_bytes(newest.read_bytes()[:-1] + b"\xff")
+    assert last_sequence(Disk(killed).log(recovery_point=6)) == 7
+    assert snapshots(killed) == [2, 4, 6, 8], "made anew at the base of the segment that was recovered"
+
+
+def test_snapshots_beyond_the_end_go_with_the_segments_behind_a_bad_batch(killed: Path) -> None:
+    """And what recovery then writes is not deleted by what is still to be deleted of them."""
+    bad = killed / "topic-0" / f"{2:020d}.log"
+    bad.write_bytes(bad.read_bytes()[:-1])
+    disk = Disk(killed)
+    log = disk.log()
+    assert (log.log_end_offset, last_sequence(log)) == (3, 2)
+    assert snapshots(killed) == [2, 3]
+    log.roll()
+    append(log, b"3", base_sequence=3, **PRODUCER)
+    log.roll()
+    disk.advance(60_000)
+    assert snapshots(killed) == [2, 3, 4]
+    assert not list((killed / "topic-0").glob("*.deleted"))
+
+
+def test_producer_whose_records_were_deleted_is_forgotten_at_the_next_start(tmp_path: Path) -> None:
+    log = Disk(tmp_path).log()
+    append(log, b"0", producer_id=7, producer_epoch=0, base_sequence=0)
+    append(log, b"1", base_sequence=0, **PRODUCER)
+    log.close()
+    (tmp_path / "topic-0" / f"{2:020d}.snapshot").unlink()
+    (tmp_path / "topic-0" / f"{1:020d}.snapshot").write_bytes(b"rubbish")
+    log = Disk(tmp_path).log(clean=True, log_start_offset=1)
+    assert set(log.active_producers()) == {1}
+
+
+def test_marker_of_an_older_coordinator_does_not_stop_recovery(tmp_path: Path) -> None:
+    """It is in the log of this replica because a leader has accepted it."""
+    log = Disk(tmp_path / "live").log()
+    for offset, coordinator_epoch in ((0, 5), (2, 3)):
+        data = {**PRODUCER, "base_sequence": offset // 2, "is_transactional": True}
+        append(log, b"v", **data)
+        end = bytearray(marker(ControlRecordType.COMMIT, producer_id=1, coordinator_epoch=coordinator_epoch))
+        assign_prefix(end, offset + 1, 0)
+        log.append_as_follower(memoryview(end))
+    again = Disk(crash_copy(tmp_path / "live", tmp_path / "killed")).log()
+    assert again.log_end_offset == 4
+    assert again.first_unstable_offset in (None, 0)
