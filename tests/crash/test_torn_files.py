@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,15 +9,14 @@ import pytest
 from odradek.storage import checkpoints
 from tests.support.logs import TP, append
 from tests.support.managed_logs import Broker
-from tests.support.torn_files import MEMORY, KilledLog, check_cuts, check_derived_files, check_flips, flipped, served
+from tests.support.torn_files import KilledLog, check_cuts, check_derived_files, check_flips, flipped, served
 
 TAIL_BYTES = 800
 
 
 @pytest.fixture
-def killed() -> Iterator[KilledLog]:
-    with tempfile.TemporaryDirectory(dir=MEMORY) as path:
-        yield KilledLog(Path(path), TAIL_BYTES)
+def killed(memory_path: Path) -> KilledLog:
+    return KilledLog(memory_path, TAIL_BYTES)
 
 
 def test_log_cut_at_every_byte_keeps_what_is_whole(killed: KilledLog) -> None:

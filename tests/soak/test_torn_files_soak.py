@@ -15,7 +15,7 @@ pytestmark = pytest.mark.soak
 
 @pytest.fixture
 def killed() -> Iterator[KilledLog]:
-    with tempfile.TemporaryDirectory(dir=MEMORY) as path:
+    with tempfile.TemporaryDirectory(prefix="odradek-", dir=MEMORY) as path:
         yield KilledLog(Path(path), TAIL_BYTES)
 
 
