@@ -23,6 +23,7 @@ class ApacheCleaned(NamedTuple):
     invalid_messages_read: int
     index_ms: int
     elapsed_ms: int
+    peak_resident_kb: int
 
 
 def apache_clean(

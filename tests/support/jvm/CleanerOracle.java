@@ -1,4 +1,6 @@
 import java.io.File;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.Properties;
 import java.util.concurrent.ConcurrentHashMap;
 import kafka.log.Cleaner;
@@ -24,7 +26,7 @@ import scala.runtime.BoxedUnit;
  *
  * Arguments: `key=value` pairs of topic configs, then groups of `clean <directory> <first dirty> <first uncleanable>
  * <now ms> <map bytes> <load factor> <io buffer bytes>`. For each it prints one line: next dirty offset, messages read,
- * messages written, keyless messages, milliseconds of the first pass and of both.
+ * messages written, keyless messages, milliseconds of the first pass and of both, the largest memory so far in KB.
  */
 public final class CleanerOracle {
     public static void main(String[] arguments) throws Exception {
@@ -65,7 +67,16 @@ public final class CleanerOracle {
         System.out.println(String.join(" ",
             done._1().toString(), "" + stats.messagesRead(), "" + stats.messagesWritten(),
             "" + stats.invalidMessagesRead(), "" + (stats.mapCompleteTime() - stats.startTime()),
-            "" + (stats.endTime() - stats.startTime())));
+            "" + (stats.endTime() - stats.startTime()), peakResidentKb()));
         log.close();
+    }
+
+    private static String peakResidentKb() throws Exception {
+        for (String line : Files.readAllLines(Path.of("/proc/self/status"))) {
+            if (line.startsWith("VmHWM:")) {
+                return line.split("\\s+")[1];
+            }
+        }
+        throw new IllegalStateException("no VmHWM in /proc/self/status");
     }
 }
