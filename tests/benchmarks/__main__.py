@@ -2,7 +2,7 @@
 
 Two kinds. `beside_apache/` runs Odradek and Apache Kafka 3.9 with the same load in the same run and prints ratios.
 `bench_*.py` measure one part of Odradek each, in a process of their own. Nothing is asserted: the figures of one
-machine on one day are no one else's. The whole run takes about eight minutes.
+machine on one day are no one else's. The whole run takes about ten minutes.
 """
 
 from __future__ import annotations
