@@ -26,20 +26,19 @@ import logging
 from typing import TYPE_CHECKING
 
 from odradek.protocol.errors import KafkaError
-from odradek.storage.clean_job import CleanJob, LastRecord
-from odradek.storage.clean_run import CleanRun
 from odradek.storage.cleaner_checkpoints import CleanerCheckpoints
-from odradek.storage.log_to_clean import LogToClean, look_at
 from odradek.storage.log_visits import LogVisits
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
 
     from odradek.protocol.topic_partition import TopicPartition
-    from odradek.storage.clean_job import CleanResult
+    from odradek.storage.clean_job import CleanJob, CleanResult
+    from odradek.storage.clean_run import CleanRun
     from odradek.storage.cleaner_config import CleanerConfig
     from odradek.storage.environment import Environment
     from odradek.storage.log_dir import LogDir
+    from odradek.storage.log_to_clean import LogToClean
     from odradek.storage.unified_log import UnifiedLog
     from odradek.timer.task import TimerTask
 
@@ -194,6 +193,8 @@ class LogCleaner:
                 self._filthiest = found
 
     def _look_at(self, log: UnifiedLog) -> LogToClean:
+        from odradek.storage.log_to_clean import look_at  # here and below: a broker starts without what it may not need
+
         checkpoint = self.checkpoints.offset_of(log.log_dir, log.topic_partition)
         found = look_at(log, checkpoint, self._now_ms)
         if found.force_update_checkpoint:
@@ -214,7 +215,8 @@ class LogCleaner:
     # -- runs ------------------------------------------------------------------------------------------------
 
     def _begin_run(self, found: LogToClean) -> None:
-        from odradek.storage.log_cleaning import clean_log  # a broker that compacts nothing starts without it
+        from odradek.storage.clean_run import CleanRun
+        from odradek.storage.log_cleaning import clean_log
 
         log = found.log
         logger.info(
@@ -229,6 +231,8 @@ class LogCleaner:
 
     def job_of(self, found: LogToClean) -> CleanJob:
         """What a worker is told."""
+        from odradek.storage.clean_job import CleanJob, LastRecord
+
         log, cleanable, config = found.log, found.cleanable, self.config
         threads = config.threads
         return CleanJob(

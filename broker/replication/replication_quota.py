@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Window:
+    """What was counted in one stretch of time, from its first to its last count."""
+
     start_ms: int
     last_ms: int
     amount: int
