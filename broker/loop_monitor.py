@@ -2,8 +2,9 @@
 
 A tick comes back every `TICK_MS`; how much later than that it comes is how long anything else that happened meanwhile
 has waited: one callback that took long, or many short ones in a row. The loop counts the ticks by their lateness. A
-tick that is later than the limit is logged with the processor time the loop's thread has used since the last one,
-in its own code and in system calls: what is missing to the whole was spent waiting, for a disk, the GIL or a core.
+tick that is later than the limit is logged with what became of the time since the last one: computing and system calls
+(processor time of the loop's thread), waiting for a core (which the kernel counts), and the rest, which is waiting for
+a disk or the GIL.
 
 The loop cannot look at itself while it is stuck. A thread does, every `WATCH_MS`: when a tick is overdue it notes the
 stack of the loop's thread, and the log names the callback and where in it the loop was found.
@@ -14,10 +15,11 @@ Off unless `odradek.event.loop.pause.ms` is set: 200 ticks a second are a half p
 from __future__ import annotations
 
 import logging
+import os
 import resource
 import sys
 import threading
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,6 +45,14 @@ class Loop(Protocol):
     def call_later(self, delay: float, callback: Callable[[], object], /) -> object: ...
 
 
+class _Times(NamedTuple):
+    """What a thread has used so far, in milliseconds: its own code, system calls, and being ready without a core."""
+
+    user_ms: float
+    system_ms: float
+    queued_ms: float
+
+
 class LoopMonitor:
     """Counts the lateness of ticks, from `start` to `stop`. To be started on the loop's own thread."""
 
@@ -54,7 +64,8 @@ class LoopMonitor:
         self._clock = clock
         self._thread_id = threading.get_ident()
         self._last_tick_ms = 0
-        self._used = (0.0, 0.0)
+        self._used = _Times(0, 0, 0)
+        self._schedule_statistics = -1
         self._seen: tuple[int, str] = (0, UNSEEN)
         """When the tick before a pause had come, and where the loop was found in that pause."""
         self._stopped = threading.Event()
@@ -62,16 +73,18 @@ class LoopMonitor:
 
     def start(self) -> None:
         self._last_tick_ms = self._clock.monotonic_ms()
-        self._used = _processor_time_ms()
+        self._schedule_statistics = _open_schedule_statistics()
+        self._used = self._times()
         self._loop.call_later(TICK_MS / 1000, self._tick)
         self._watcher.start()
 
     def stop(self) -> None:
-        """Log what was found. May be called without `start`."""
-        if self._watcher.is_alive():
-            self._stopped.set()
-            self._watcher.join()
-            logger.info("Event loop: %s", self.summary())
+        """Log what was found."""
+        self._stopped.set()
+        self._watcher.join()
+        if self._schedule_statistics >= 0:
+            os.close(self._schedule_statistics)
+        logger.info("Event loop: %s", self.summary())
 
     def summary(self) -> str:
         """The percentiles of the lateness, and the longest."""
@@ -96,19 +109,28 @@ class LoopMonitor:
         now_ms = self._clock.monotonic_ms()
         late_ms = max(0, now_ms - self._last_tick_ms - TICK_MS)
         self.lateness_ms[late_ms] = self.lateness_ms.get(late_ms, 0) + 1
-        used = _processor_time_ms()
+        used = self._times()
         if late_ms > self.pause_ms:
-            self._log_pause(late_ms, used[0] - self._used[0], used[1] - self._used[1])
+            self._log_pause(late_ms, *(now - before for now, before in zip(used, self._used, strict=True)))
         self._last_tick_ms, self._used = now_ms, used
         self._loop.call_later(TICK_MS / 1000, self._tick)
 
-    def _log_pause(self, late_ms: int, user_ms: float, system_ms: float) -> None:
+    def _times(self) -> _Times:
+        usage = resource.getrusage(resource.RUSAGE_THREAD)
+        queued_ns = 0
+        if self._schedule_statistics >= 0:
+            queued_ns = int(os.pread(self._schedule_statistics, 128, 0).split()[1])
+        return _Times(usage.ru_utime * 1000, usage.ru_stime * 1000, queued_ns / 1_000_000)
+
+    def _log_pause(self, late_ms: int, user_ms: float, system_ms: float, queued_ms: float) -> None:
         last_tick_ms, where = self._seen
         logger.warning(
-            "The event loop was held up for %d ms (%.0f ms computing, %.0f ms in system calls, the rest waiting) by %s",
+            "The event loop was held up for %d ms (%.0f ms computing, %.0f ms in system calls, %.0f ms without a core, "
+            "the rest waiting) by %s",
             late_ms,
             user_ms,
             system_ms,
+            queued_ms,
             where if last_tick_ms == self._last_tick_ms else UNSEEN,
         )
 
@@ -136,7 +158,9 @@ def describe(frame: FrameType) -> str:
     return names[0] if len(names) == 1 else f"{names[-1]}, in {names[0]}"
 
 
-def _processor_time_ms() -> tuple[float, float]:
-    """What this thread has used so far: its own code, system calls."""
-    usage = resource.getrusage(resource.RUSAGE_THREAD)
-    return usage.ru_utime * 1000, usage.ru_stime * 1000
+def _open_schedule_statistics() -> int:
+    """This thread's times as the kernel's scheduler counts them; -1 where it does not."""
+    try:
+        return os.open("/proc/thread-self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return -1

@@ -25,7 +25,6 @@ from odradek.broker.fetch_session import FetchSessionCache
 from odradek.broker.inter_broker import OwnBroker
 from odradek.broker.internal_topics import TopicCreator
 from odradek.broker.io_pool import ThreadIoPool
-from odradek.broker.loop_monitor import LoopMonitor
 from odradek.broker.metadata_cache import MetadataCache
 from odradek.broker.network.socket_server import SocketServer
 from odradek.broker.producer_ids import ProducerIdManager
@@ -61,6 +60,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from odradek.broker.endpoint import EndPoint as ListenerEndPoint
+    from odradek.broker.loop_monitor import LoopMonitor
     from odradek.broker.network.connection import Connection
     from odradek.protocol.topic_partition import TopicPartition
     from odradek.storage.ports import IoPool
@@ -111,7 +111,7 @@ class KafkaServer:
         self._ticker = Ticker(self._loop, self.clock, self.timer)
         self._io_pool = ThreadIoPool(self._loop)
         self._workers = WorkerProcesses(self._loop)
-        self._loop_monitor = LoopMonitor(self._loop, self.clock, config.odradek_event_loop_pause_ms)
+        self._loop_monitor: LoopMonitor | None = None
         self._log_manager = self._make_log_manager()
         self._database: TreeDatabase | None = None
         self._services: Services | None = None
@@ -152,8 +152,7 @@ class KafkaServer:
         self.cluster_id = await create_or_get_cluster_id(client, self._new_cluster_id)
         self._format_log_dirs()
         self._ticker.start()
-        if self._loop_monitor.pause_ms:
-            self._loop_monitor.start()
+        self._watch_loop(self.config.odradek_event_loop_pause_ms)
         overrides = await client.entity_configs("topics", sorted(await client.topics()))
         await self._load_logs(overrides)
 
@@ -190,6 +189,13 @@ class KafkaServer:
         error = await loaded
         if error is not None:
             raise error
+
+    def _watch_loop(self, pause_ms: int) -> None:
+        if pause_ms:
+            from odradek.broker.loop_monitor import LoopMonitor
+
+            self._loop_monitor = LoopMonitor(self._loop, self.clock, pause_ms)
+            self._loop_monitor.start()
 
     def _make_log_manager(self) -> LogManager:
         config = self.config
@@ -437,7 +443,8 @@ class KafkaServer:
             services.group_coordinator.shutdown()
             services.replica_manager.shutdown()
         self._ticker.stop()
-        self._loop_monitor.stop()
+        if self._loop_monitor is not None:
+            self._loop_monitor.stop()
         self._workers.close()  # before the locks fall: nobody writes to a directory that another broker may take
         self._log_manager.shutdown()
         if services is not None:

@@ -44,6 +44,9 @@ logger = logging.getLogger(__name__)
 MIN_IO_BUFFER_BYTES: Final = 4096
 """No smaller reads and writes, whatever is configured. A batch that is larger is read at once."""
 
+SYNC_EVERY_BYTES: Final = 16 * 1024 * 1024
+"""Output is written back in portions: gigabytes of dirty pages would make the broker's appends wait for the disk."""
+
 
 def clean_log(job: CleanJob, report: Callable[[object], None]) -> CleanResult:
     """Compact one log; a function for a WorkerPool. Raises OSError, and CorruptRecordError for what is no batch."""
@@ -64,6 +67,7 @@ class LogCleaning:
         # Kafka has no limit. A batch that the broker itself would open, or that fills a segment, must pass.
         self._max_decompressed_bytes = max(MAX_DECOMPRESSED_BYTES, job.config.segment_bytes)
         self._stats = CleanStats()
+        self._unsynced_bytes = 0
         self._map = OffsetMap(job.offset_map_bytes, job.offset_map_load_factor)
         self._segments = LogSegments()
         for base_offset in job.base_offsets:
@@ -208,6 +212,10 @@ class LogCleaning:
             AppendedBatch(batch.last_offset, batch.max_timestamp, batch.last_offset, len(batch.data)) for batch in kept
         ]
         cleaned.append_batches([b"".join([batch.data for batch in kept])], appended)
+        self._unsynced_bytes += size
+        if self._unsynced_bytes >= SYNC_EVERY_BYTES:
+            self._environment.fs.sync(cleaned.records.fileno())
+            self._unsynced_bytes = 0
         self._stats.bytes_written += size
         self._stats.messages_written += sum(batch.record_count for batch in kept)
         self._throttle.maybe_throttle(size)

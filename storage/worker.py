@@ -24,6 +24,9 @@ from typing import BinaryIO, Final
 
 LENGTH: Final = struct.Struct(">I")
 
+NICENESS: Final = 5
+"""Where processor time is short, the event loop comes first."""
+
 
 class MessageKind(IntEnum):
     """What a worker sends. The value of each, in this order: (logger's name, level, text); anything; the result; an
@@ -103,6 +106,7 @@ def _read_jobs(stream: BinaryIO, jobs: queue.SimpleQueue[bytes]) -> None:
 
 def main() -> None:
     """Serve until the broker closes stdin."""
+    os.nice(NICENESS)
     output = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever is printed is no message
     logging.basicConfig(level=logging.INFO, handlers=[_SendingHandler(output)])

@@ -83,7 +83,6 @@ def test_what_was_found_in_one_pause_is_not_told_of_the_next(
 def test_no_tick_no_figures() -> None:
     monitor = LoopMonitor(FakeLoop(), ManualClock(), 50)
     assert monitor.summary() == "0 ticks, late by p50 0 ms, p99 0 ms, p99.9 0 ms, longest 0 ms; 0 beyond 50 ms"
-    monitor.stop()
 
 
 def innermost() -> str:
