@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.torn_files import MEMORY, TAIL_BYTES, KilledLog, check_cuts, check_derived_files, check_flips
 
-pytestmark = pytest.mark.soak
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(1800)]
 
 
 @pytest.fixture
