@@ -2,23 +2,12 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterator
 
 import pytest
 
 import odradek
 from odradek.broker import cli, daemon
 from odradek.broker.config import BrokerConfig
-
-
-@pytest.fixture(autouse=True)
-def root_logger() -> Iterator[None]:
-    """`serve` configures logging for the whole process."""
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
 
 
 @pytest.fixture

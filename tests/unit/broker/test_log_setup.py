@@ -2,28 +2,10 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator
 
 import pytest
 
 from odradek.broker.log_setup import configure_logging
-
-NAMES = ("asyncio", "kazoo", "odradek.test")
-
-
-@pytest.fixture(autouse=True)
-def logging_as_before() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    levels = {name: logging.getLogger(name).level for name in NAMES}
-    names = {number: logging.getLevelName(number) for number in (logging.WARNING, logging.CRITICAL)}
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    for name, own in levels.items():
-        logging.getLogger(name).setLevel(own)
-    for number, level_name in names.items():
-        logging.addLevelName(number, level_name)
 
 
 def test_line_has_the_form_of_apache_kafkas(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import signal
 from collections.abc import Callable
@@ -40,7 +39,6 @@ class Workers:
 async def test_work_runs_in_another_process_and_its_reports_and_log_lines_come_here(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    caplog.set_level(logging.WARNING, "odradek.test")
     with Workers() as workers:
         done: asyncio.Future[object] = workers.loop.create_future()
         reports: list[object] = []
