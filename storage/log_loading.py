@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from odradek.storage.config import LogConfig
     from odradek.storage.environment import Environment
     from odradek.storage.log_dir import LogDir
+    from odradek.storage.producer_state_manager import ProducerMemory
     from odradek.storage.unified_log import UnifiedLog
 
 
@@ -88,7 +89,7 @@ def open_log(
     environment: Environment,
     *,
     last_stop: LastStop | None = None,
-    is_recovered: bool = False,
+    recovered: ProducerMemory | None = None,
     topic_id: bytes | None = None,
 ) -> UnifiedLog:
     """Load the log at `path`, or make it. Raises LogDirError when what is there cannot be a log."""
@@ -102,7 +103,7 @@ def open_log(
             log_start_offset=0 if last_stop is None else last_stop.log_start_offsets.get(topic_partition, 0),
             recovery_point=0 if last_stop is None else last_stop.recovery_points.get(topic_partition, 0),
             had_clean_shutdown=last_stop is not None and last_stop.was_clean,
-            is_recovered=is_recovered,
+            recovered=recovered,
             topic_id=topic_id,
         )
     except (KafkaError, CorruptRecordError) as error:

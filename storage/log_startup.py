@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from odradek.storage.log_dir import LogDir
     from odradek.storage.log_loading import LastStop, StoredLog
     from odradek.storage.ports import WorkerJob
+    from odradek.storage.producer_state_manager import ProducerMemory
     from odradek.storage.unified_log import UnifiedLog
 
 INLINE_SCAN_BYTES: Final = 256 * 1024
@@ -127,8 +128,8 @@ class LogStartup:
         self._threads = recovery_threads_per_data_dir
         self._done: Callable[[BaseException | None], None] | None = done
         self._directories: list[_Directory] = []
-        self._to_open: deque[tuple[_Directory, StoredLog, bool]] = deque()
-        """And whether a worker has recovered the log."""
+        self._to_open: deque[tuple[_Directory, StoredLog, ProducerMemory | None]] = deque()
+        """And what a worker has left that has recovered the log."""
         self._slice_ms = _UNBOUNDED_MS
         self._started_ms = 0
         self._is_working = False
@@ -172,7 +173,7 @@ class LogStartup:
             log_dir.fail("Error while loading log dir", error)
             return
         directory.total = len(found)
-        self._to_open += [(directory, stored, False) for stored in found]
+        self._to_open += [(directory, stored, None) for stored in found]
         if not found:
             logger.info("No logs found to be loaded in %s", log_dir.path)
         elif last_stop.was_clean:
@@ -209,11 +210,11 @@ class LogStartup:
     def _do_one(self) -> bool:
         """Open one log or begin one recovery; False when there is nothing to be done now."""
         if self._to_open:
-            directory, stored, is_recovered = self._to_open.popleft()
-            if is_recovered:
-                self._open(directory, stored, is_recovered=True)
-            else:
+            directory, stored, recovered = self._to_open.popleft()
+            if recovered is None:
                 self._begin_log(directory, stored)
+            else:
+                self._open(directory, stored, recovered)
             return True
         for directory in self._directories:
             if directory.waiting and len(directory.running) < self._threads:
@@ -244,9 +245,9 @@ class LogStartup:
         if size > INLINE_SCAN_BYTES:
             directory.waiting.append(_Recovery(stored, size))
         else:
-            self._open(directory, stored, is_recovered=False)
+            self._open(directory, stored, None)
 
-    def _open(self, directory: _Directory, stored: StoredLog, *, is_recovered: bool) -> None:
+    def _open(self, directory: _Directory, stored: StoredLog, recovered: ProducerMemory | None) -> None:
         """Open a log on the loop. Raises LogDirError."""
         clock = self._environment.clock
         started_ms = clock.monotonic_ms()
@@ -258,14 +259,14 @@ class LogStartup:
                 directory.log_dir,
                 self._environment,
                 last_stop=directory.last_stop,
-                is_recovered=is_recovered,
+                recovered=recovered,
             )
         except OSError as error:
             self._failed(directory, stored, error)
             return
         directory.loaded += 1
         logger.log(
-            logging.INFO if is_recovered else logging.DEBUG,
+            logging.DEBUG if recovered is None else logging.INFO,
             "Completed load of %s with %d segments in %d ms (%d/%d completed in %s)",
             log,
             len(log.segments),
@@ -288,7 +289,7 @@ class LogStartup:
         stored, stop = recovery.stored, directory.last_stop
         directory.running.add(recovery)
 
-        def done(result: Unloadable | OSError | WorkerError | None) -> None:
+        def done(result: ProducerMemory | Unloadable | OSError | WorkerError) -> None:
             directory.running.discard(recovery)
             if self._done is not None:
                 self._recovered(directory, recovery, result)
@@ -314,7 +315,10 @@ class LogStartup:
         )
 
     def _recovered(
-        self, directory: _Directory, recovery: _Recovery, result: Unloadable | OSError | WorkerError | None
+        self,
+        directory: _Directory,
+        recovery: _Recovery,
+        result: ProducerMemory | Unloadable | OSError | WorkerError,
     ) -> None:
         directory.recovered_bytes += recovery.size
         if isinstance(result, OSError):
@@ -324,7 +328,7 @@ class LogStartup:
             self._finish(LogDirError(f"The log in {recovery.stored.path} cannot be loaded: {reason}"))
             return
         else:
-            self._to_open.append((directory, recovery.stored, True))
+            self._to_open.append((directory, recovery.stored, result))
         self._work()
 
     # -- telling ------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ import logging
 import os
 from bisect import bisect_left, insort
 from struct import Struct
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.protocol.records.checksum import crc32c
 from odradek.storage import log_files
@@ -49,7 +49,20 @@ _HEADER: Final = Struct(">hIi")  # version, CRC, count
 _CRC_START: Final = 6
 _ENTRY: Final = Struct(">qhiqiqiq")
 
+EMPTY_SNAPSHOT_BYTES: Final = _HEADER.size
+
 logger = logging.getLogger(__name__)
+
+
+class ProducerMemory(NamedTuple):
+    """All that is known of the producers of a log up to an offset: more than a snapshot, which has the last batch of
+    each only. Can be pickled.
+    """
+
+    producers: dict[int, ProducerStateEntry]
+    ongoing: dict[int, TxnMetadata]
+    unreplicated: dict[int, TxnMetadata]
+    end_offset: int
 
 
 class CorruptSnapshotError(Exception):
@@ -169,6 +182,13 @@ class ProducerStateManager:
             current.merge(info.updated)
         for txn in info.started_transactions:
             self._ongoing[txn.first_offset.message_offset] = txn
+
+    def memory(self) -> ProducerMemory:
+        return ProducerMemory(self.producers, self._ongoing, self._unreplicated, self.map_end_offset)
+
+    def take_over(self, memory: ProducerMemory) -> None:
+        """Begin with what somebody else has found out about the same log."""
+        self.producers, self._ongoing, self._unreplicated, self.map_end_offset = memory
 
     def load_entry(self, entry: ProducerStateEntry) -> None:
         self.producers[entry.producer_id] = entry

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from odradek.storage.environment import Environment
     from odradek.storage.leader_epochs import EpochEntry
     from odradek.storage.log_dir import LogDir
+    from odradek.storage.producer_state_manager import ProducerMemory
 
 logger = logging.getLogger(__name__)
 
@@ -60,12 +61,12 @@ def load_log(
     log_start_offset: int = 0,
     recovery_point: int = 0,
     had_clean_shutdown: bool = False,
-    is_recovered: bool = False,
+    recovered: ProducerMemory | None = None,
     topic_id: bytes | None = None,
 ) -> UnifiedLog:
     """Open the log in a directory, made if it is missing; recover it unless the last stop was clean.
 
-    `is_recovered` says that this has been done since the stop, by `recovery_job`.
+    `recovered` is what `recovery_job` has left of having done so since the stop.
     """
     environment.fs.make_dir(path)
     loader = LogLoader(
@@ -76,7 +77,7 @@ def load_log(
         log_start_offset,
         recovery_point,
         had_clean_shutdown,
-        is_recovered=is_recovered,
+        recovered=recovered,
     )
     loader.load()
     stored_id = _stored_topic_id(path)
@@ -121,7 +122,7 @@ class LogLoader:
         recovery_point: int,
         had_clean_shutdown: bool,
         *,
-        is_recovered: bool = False,
+        recovered: ProducerMemory | None = None,
         on_progress: Progress | None = None,
     ) -> None:
         self.path = path
@@ -133,7 +134,7 @@ class LogLoader:
         self.had_clean_shutdown = had_clean_shutdown
         self.log_end_offset = log_start_offset
         self.segments = LogSegments()
-        self.is_recovered = is_recovered
+        self.recovered = recovered
         self.on_progress = on_progress
         self._segments_remaining = 0
         self._split_parts: set[int] = set()
@@ -142,6 +143,8 @@ class LogLoader:
         self.epochs_changed = False
         self.leader_epochs = LeaderEpochs(self._read_epochs(), self._note_epoch_change)
         self.producers = self._new_producer_state()
+        if recovered is not None:
+            self.producers.take_over(recovered)
 
     def load(self) -> None:
         finish_interrupted_swaps(self.path, self.config, self.environment)
@@ -149,7 +152,7 @@ class LogLoader:
         if self.path.endswith(log_files.DELETE_DIR_SUFFIX):
             self._ensure_a_segment(0)
             return
-        if not self.had_clean_shutdown and not self.is_recovered:
+        if not self.had_clean_shutdown and self.recovered is None:
             self._splitting_overflows(self._recover_unflushed_segments)
         log_end_offset = self._drop_segments_below_log_start()
         self._ensure_a_segment(self.log_start_offset)
@@ -218,7 +221,7 @@ class LogLoader:
                 logger.warning(
                     "Rebuilding the indexes of segment %d of %s: %s", base_offset, self.topic_partition, problem
                 )
-                self._recover_segment(segment)
+                self._recover_segment(segment, None)
             self.segments.add(segment)
 
     def _index_problem(self, segment: LogSegment, has_index: bool) -> str | None:
@@ -266,6 +269,7 @@ class LogLoader:
         if flushed is not None and not flushed.has_finished_indexes():
             # Its records were flushed, and then the last entries of its indexes were lost.
             unflushed.insert(0, flushed)
+        producers = self._producers_before(unflushed[0]) if unflushed else None
         for index, segment in enumerate(unflushed):
             logger.info(
                 "Recovering unflushed segment %d. %d/%d recovered for %s.",
@@ -277,7 +281,7 @@ class LogLoader:
             self._progress(len(unflushed) - index)
             following = unflushed[index + 1 :]
             try:
-                cut = self._recover_segment(segment, following)
+                cut = self._recover_segment(segment, producers, following)
             except InvalidOffsetError as error:
                 logger.warning(
                     "Found an invalid offset in segment %d of %s, which is emptied: %s",
@@ -286,6 +290,7 @@ class LogLoader:
                     error,
                 )
                 self._remove(following)
+                producers = None
                 segment.begin_rebuild()
                 cut = segment.end_rebuild(0, TimestampOffset(NO_TIMESTAMP, segment.base_offset))
             if cut:
@@ -297,22 +302,46 @@ class LogLoader:
                     cut,
                 )
                 break
+        if producers is not None:
+            self.producers = producers
         self._progress(0)
 
-    def _recover_segment(self, segment: LogSegment, following: list[LogSegment] | None = None) -> int:
-        """Check every batch, rebuild all indexes; answers how many bytes were cut, which removes `following`.
+    def _producers_before(self, segment: LogSegment) -> ProducerStateManager:
+        """The producers at a segment's base, with their last batches and not only the last one of each.
 
-        Raises: OverflowedSegmentError when the segment has to be split first.
+        A snapshot has only that. A producer whose acknowledgements were lost with the broker repeats up to five
+        batches, the first of which lie in the segment before if this one has just been begun. Apache goes by the
+        snapshot, and answers such a producer that its sequence numbers are out of order.
         """
         producers = self._new_producer_state()
+        self._rebuild_producers(producers, segment.base_offset)
+        previous = self.segments.lower(segment.base_offset)
+        if previous is not None and not producers.is_empty:
+            self._rebuild_producers(producers, previous.base_offset)
+            self._rebuild_producers(producers, segment.base_offset)
+        return producers
+
+    def _rebuild_producers(self, producers: ProducerStateManager, last_offset: int) -> None:
         rebuild_producer_state(
             producers,
             self.segments,
             log_start_offset=self.log_start_offset,
-            last_offset=segment.base_offset,
+            last_offset=last_offset,
             now_ms=self.environment.clock.time_ms(),
             after_clean_shutdown=False,
         )
+
+    def _recover_segment(
+        self, segment: LogSegment, producers: ProducerStateManager | None, following: list[LogSegment] | None = None
+    ) -> int:
+        """Check every batch, rebuild all indexes; answers how many bytes were cut, which removes `following`.
+
+        `producers`: as they were at the segment's base, if that is known.
+        Raises: OverflowedSegmentError when the segment has to be split first.
+        """
+        if producers is None:
+            producers = self._new_producer_state()
+            self._rebuild_producers(producers, segment.base_offset)
         scan = self._scan(segment, producers)
         if scan.valid_bytes < segment.size and following:
             # Before the cut: dying in between must find the bad batch again, not a log with a hole.

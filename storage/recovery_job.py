@@ -21,6 +21,7 @@ from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage import checkpoints, log_files
 from odradek.storage.config import LogConfig
 from odradek.storage.environment import Environment
+from odradek.storage.producer_state_manager import EMPTY_SNAPSHOT_BYTES, ProducerMemory
 from odradek.storage.recovery import LogLoader
 
 if TYPE_CHECKING:
@@ -54,8 +55,8 @@ class Unloadable(NamedTuple):
     reason: str
 
 
-def recover_log(job: RecoveryJob, report: Callable[[object], None]) -> Unloadable | None:
-    """The work of a worker process. Raises OSError."""
+def recover_log(job: RecoveryJob, report: Callable[[object], None]) -> ProducerMemory | Unloadable:
+    """The work of a worker process: answers what files cannot tell. Raises OSError."""
     environment = Environment.of_worker(producer_id_expiration_ms=job.producer_id_expiration_ms)
     loader = LogLoader(
         job.path,
@@ -80,7 +81,7 @@ def recover_log(job: RecoveryJob, report: Callable[[object], None]) -> Unloadabl
     finally:
         for segment in [*loader.segments, *loader.removed]:
             segment.discard()
-    return None
+    return loader.producers.memory()
 
 
 def bytes_to_scan(path: str, recovery_point: int, *, had_clean_shutdown: bool) -> int:
@@ -91,7 +92,7 @@ def bytes_to_scan(path: str, recovery_point: int, *, had_clean_shutdown: bool) -
     """
     sizes: dict[int, int] = {}
     indexed: set[int] = set()
-    newest_snapshot = -1
+    snapshots: dict[int, int] = {}
     with os.scandir(path) as entries:
         for entry in entries:
             if entry.name.endswith(log_files.SWAP_FILE_SUFFIX):
@@ -105,12 +106,14 @@ def bytes_to_scan(path: str, recovery_point: int, *, had_clean_shutdown: bool) -
             elif suffix == log_files.INDEX_FILE_SUFFIX:
                 indexed.add(offset)
             elif suffix == log_files.SNAPSHOT_FILE_SUFFIX:
-                newest_snapshot = max(newest_snapshot, offset)
+                snapshots[offset] = entry.stat().st_size
     if not sizes:
         return 0
-    first = max(sizes) + 1
+    first, newest_snapshot = max(sizes) + 1, max(snapshots, default=-1)
     if not had_clean_shutdown:
         first = max((base for base in sizes if base <= recovery_point), default=0)
+        if snapshots.get(first, 0) > EMPTY_SNAPSHOT_BYTES:  # the last batches of the producers are looked for as well
+            first = max((base for base in sizes if base < first), default=first)
     elif 0 <= newest_snapshot < first:  # none at all means an empty state, see `rebuild_producer_state`
         first = max((base for base in sizes if base <= newest_snapshot), default=0)
     return sum(size for base, size in sizes.items() if base >= first or base not in indexed)

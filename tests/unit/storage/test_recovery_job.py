@@ -10,6 +10,7 @@ import pytest
 from odradek.protocol.records.builder import build_batch
 from odradek.protocol.records.record import SimpleRecord
 from odradek.storage.config import LogConfig
+from odradek.storage.producer_state_manager import ProducerMemory
 from odradek.storage.recovery import load_log
 from odradek.storage.recovery_job import RecoveryJob, RecoveryProgress, Unloadable, bytes_to_scan, recover_log
 from tests.support.logs import NOW, TP, Disk, append, batch, crash_copy, read_all, values_of
@@ -45,7 +46,8 @@ def test_what_a_worker_has_recovered_is_opened_without_a_scan(killed: Path) -> N
     last = killed / "00000000000000000004.log"
     last.write_bytes(last.read_bytes()[:-1])
     (killed / "leader-epoch-checkpoint").unlink()
-    assert recover_log(job(killed), lambda _: None) is None
+    recovered = recover_log(job(killed), lambda _: None)
+    assert isinstance(recovered, ProducerMemory)
     assert last.stat().st_size == SIZE
     assert (killed / "leader-epoch-checkpoint").read_text() == "0\n3\n0 0\n1 2\n2 4\n"
     disk = Disk(killed.parent)
@@ -56,7 +58,7 @@ def test_what_a_worker_has_recovered_is_opened_without_a_scan(killed: Path) -> N
         LogConfig.from_props({}, SEGMENTS_OF_TWO),
         disk.log_dir,
         disk.environment,
-        is_recovered=True,
+        recovered=recovered,
         recovery_point=2,
     )
     assert {path.name: path.stat().st_mtime_ns for path in killed.iterdir()} == before
@@ -123,3 +125,11 @@ def test_bytes_to_scan_after_a_clean_stop(tmp_path: Path) -> None:
     (path / "00000000000000000000.log.swap").touch()
     assert count() >= 5 * SIZE
     assert bytes_to_scan(str(tmp_path), 0, had_clean_shutdown=False) == 0
+
+
+def test_bytes_to_scan_reach_back_by_a_segment_where_there_are_producers(tmp_path: Path) -> None:
+    log = Disk(tmp_path).log(SEGMENTS_OF_TWO)
+    for number in range(6):
+        append(log, b"%02d" % number, producer_id=1, producer_epoch=0, base_sequence=number)
+    found = [bytes_to_scan(log.dir, point, had_clean_shutdown=False) for point in (0, 2, 5)]
+    assert found == [6 * SIZE, 6 * SIZE, 4 * SIZE]

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import pickle
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from odradek.protocol.records.batch import assign_prefix
 from odradek.protocol.records.control import ControlRecordType
+from odradek.storage.config import LogConfig
+from odradek.storage.producer_state_manager import ProducerMemory
+from odradek.storage.recovery import load_log
+from odradek.storage.recovery_job import RecoveryJob, recover_log
 from odradek.storage.unified_log import UnifiedLog
-from tests.support.logs import Disk, append, crash_copy, marker
+from tests.support.logs import TP, Disk, append, crash_copy, marker
 
 PRODUCER = {"producer_id": 1, "producer_epoch": 0}
 
@@ -55,6 +61,38 @@ def test_recovery_of_the_last_segment_without_snapshots_replays_the_whole_log(ki
     log = Disk(killed).log(recovery_point=6)
     assert last_sequence(log) == 7
     assert snapshots(killed) == [4, 6, 8], "of the last two segments and of the end"
+
+
+@pytest.mark.parametrize("recovery_point", [0, 6, 8])
+def test_what_an_idempotent_producer_repeats_after_kills_is_known(killed: Path, recovery_point: int) -> None:
+    """Its last batches lie in two segments, and the snapshot that the first recovery leaves has one of them."""
+    for _ in range(2):
+        log = Disk(killed).log(recovery_point=recovery_point)
+    assert repeated(log, range(4, 8)) == [4, 5, 6, 7]
+    assert log.log_end_offset == 8
+
+
+def test_what_it_repeats_is_known_as_well_when_a_worker_has_recovered_the_log(killed: Path) -> None:
+    disk = Disk(killed)
+    job = RecoveryJob(
+        path=str(killed / "topic-0"),
+        topic_partition=TP,
+        config=LogConfig.from_props({}, {}),
+        log_start_offset=0,
+        recovery_point=6,
+        had_clean_shutdown=False,
+        producer_id_expiration_ms=2**62,
+    )
+    recovered = recover_log(job, lambda _: None)
+    assert isinstance(recovered, ProducerMemory)
+    memory = pickle.loads(pickle.dumps(recovered))
+    log = load_log(job.path, TP, job.config, disk.log_dir, disk.environment, recovery_point=6, recovered=memory)
+    assert repeated(log, range(4, 8)) == [4, 5, 6, 7]
+
+
+def repeated(log: UnifiedLog, sequences: Iterable[int]) -> list[int]:
+    """The offsets that are answered to batches which are in the log already."""
+    return [append(log, b"again", base_sequence=sequence, **PRODUCER) for sequence in sequences]
 
 
 def test_largest_stray_snapshot_is_kept_and_the_others_go(tmp_path: Path) -> None:
