@@ -183,6 +183,7 @@ class _Worker:
             finally:
                 job.given_to(None)
         except (EOFError, BrokenPipeError):
+            self._end_process()  # which its pipes may leave before it is one that has ended
             return WorkerError("The worker process was killed or has died")
         except OSError as error:
             return WorkerError(f"The worker process could not be started: {error}")
