@@ -53,8 +53,10 @@ def down_convert(
 ) -> bytes:
     """The batches of a buffer as messages of `magic` 0 or 1.
 
-    The first batch is always converted, further ones while the batches read stay within `max_source_bytes`. A zstd
-    batch behind others ends the result: the next fetch begins there and gets the error.
+    The first batch is always converted, further ones while the batches read stay within `max_source_bytes`. With a
+    zstd batch among those the first is all there is, and the fetch that begins at the zstd batch gets the error. What
+    becomes larger by conversion is cut, as any answer is that has no room: at the size of the buffer, or of the first
+    batch.
     """
     parts: list[bytes | memoryview] = []
     read = 0
@@ -66,6 +68,7 @@ def down_convert(
             continue
         if batch.compression_type == CompressionType.ZSTD:
             if parts:
+                del parts[1:]
                 break
             raise UnsupportedConversionError("Down-conversion of zstandard-compressed batches is not supported")
         if batch.magic <= magic:
@@ -74,7 +77,9 @@ def down_convert(
         converted = convert_to_magic(batch, magic, first_offset, max_decompressed_bytes)
         if converted:
             parts.append(converted)
-    return b"".join(parts) if parts or not read else OVERFLOW_MESSAGE
+    if not parts:
+        return OVERFLOW_MESSAGE if read else b""
+    return b"".join(parts)[: max(len(buffer), len(parts[0]))]
 
 
 def convert_to_magic(

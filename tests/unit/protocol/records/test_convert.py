@@ -109,18 +109,30 @@ def test_log_append_time_is_kept() -> None:
     assert [record.timestamp for record in records_of(converted)] == [T + 99] * 3
 
 
-def test_zstd_first_is_refused_and_later_ends_the_answer() -> None:
+def test_zstd_first_is_refused_and_later_leaves_the_first_batch() -> None:
     zstd = bytes(build_batch(THREE, base_offset=3, compression_type=CompressionType.ZSTD))
     with pytest.raises(UnsupportedConversionError):
         down(zstd)
-    assert [record.offset for record in records_of(down(bytes(build_batch(THREE)) + zstd))] == [0, 1, 2]
+    first, second = (bytes(build_batch(THREE, base_offset=base)) for base in (0, 3))
+    assert [record.offset for record in records_of(down(first + zstd))] == [0, 1, 2]
+    assert [record.offset for record in records_of(down(first + second + zstd))] == [0, 1, 2]
+    assert len(records_of(down(first + second + zstd, max_source_bytes=len(first + second)))) == 6
 
 
 def test_source_bytes_are_limited_but_for_the_first_batch() -> None:
     one = bytes(build_batch(THREE))
     assert len(records_of(down(one * 3, max_source_bytes=1))) == 3
     assert len(records_of(down(one * 3, max_source_bytes=2 * len(one)))) == 6
-    assert len(records_of(down(one * 3, max_source_bytes=3 * len(one)))) == 9
+    assert len(down(one * 3, max_source_bytes=3 * len(one))) > len(down(one * 3, max_source_bytes=2 * len(one)))
+
+
+def test_what_becomes_larger_is_cut_but_for_the_first_batch() -> None:
+    one = bytes(build_batch(THREE))
+    converted = convert_to_magic(scan(one)[0], 1)
+    assert len(converted) > len(one)
+    assert down(one) == converted
+    assert down(one * 3) == (converted * 3)[: 3 * len(one)]
+    assert down(one * 3, magic=0) == b"".join(convert_to_magic(batch, 0) for batch in scan(one * 3))
 
 
 def test_wrapper_offsets_count_from_the_first_record_left() -> None:
