@@ -342,6 +342,10 @@ class LogLoader:
         if producers is None:
             producers = self._new_producer_state()
             self._rebuild_producers(producers, segment.base_offset)
+        else:
+            # Old formats say nothing of producers, and do not advance the state.
+            producers.map_end_offset = segment.base_offset
+            producers.take_snapshot()
         scan = self._scan(segment, producers)
         if scan.valid_bytes < segment.size and following:
             # Before the cut: dying in between must find the bad batch again, not a log with a hole.

@@ -114,7 +114,9 @@ class BareLog:
         )
         return self.append(data)
 
-    def end_transaction(self, producer_id: int, *, commit: bool, epoch: int = 0, timestamp: int = NOW) -> AnyBatch:
+    def end_transaction(
+        self, producer_id: int, *, commit: bool, epoch: int = 0, timestamp: int = NOW, leader_epoch: int = 3
+    ) -> AnyBatch:
         """Append a marker; an abort is noted in the transaction index."""
         kind = ControlRecordType.COMMIT if commit else ControlRecordType.ABORT
         marker = EndTransactionMarker(type=kind, coordinator_epoch=0)
@@ -131,7 +133,7 @@ class BareLog:
                 producer_id=producer_id,
                 producer_epoch=epoch,
                 base_offset=offset,
-                partition_leader_epoch=3,
+                partition_leader_epoch=leader_epoch,
             )
         )
         known = self.last_records.get(producer_id)

@@ -193,7 +193,7 @@ class Transcript:
             elif field.kind is Kind.UUID:
                 result[field.name] = None if value == ZERO_UUID else "<uuid>"
             elif field.kind is Kind.RECORDS and value is not None:
-                result[field.name] = _without_filler(bytes(value)).hex()
+                result[field.name] = without_filler(bytes(value)).hex()
             else:
                 result[field.name] = self._plain_value(value, version)
         return result
@@ -229,7 +229,7 @@ def _without_unserved(answer: Plain) -> Plain:
     return {**answer, "api_keys": keys}
 
 
-def _without_filler(records: bytes) -> bytes:
+def without_filler(records: bytes) -> bytes:
     """Records without the message of offset -1 with which Apache fills up an answer that conversion made shorter."""
     position = 0
     while position + RECORDS_HEAD.size <= len(records):

@@ -12,6 +12,7 @@ from odradek.storage.append_info import AppendOrigin
 from odradek.storage.fetch_data import FetchIsolation
 from odradek.storage.transaction_index import AbortedTxn
 from odradek.storage.unified_log import UnifiedLog
+from tests.support.compaction import BareLog
 from tests.support.logs import NOW, Disk, append, batch, crash_copy, marker, read_all, values_of
 
 SIZE = len(batch(b"00"))
@@ -258,3 +259,14 @@ def test_recovery_of_a_recovered_log_changes_nothing(killed: Disk) -> None:
     before = {name: (directory(killed) / name).read_bytes() for name in names(killed)}
     reopened(killed).close()
     assert {name: (directory(killed) / name).read_bytes() for name in names(killed)} == before
+
+
+def test_recovered_segments_of_old_formats_get_their_snapshots(tmp_path: Path) -> None:
+    old = BareLog(tmp_path / "topic-0")
+    for _ in range(3):
+        old.write_legacy((b"key", b"value"), magic=1)
+        old.write_legacy((b"key", b"value"), (b"key", b"value"), magic=0, compression=1)
+        old.roll()
+    disk = Disk(tmp_path)
+    reopened(disk).close()
+    assert names(disk, ".snapshot") == [f"{offset:020d}.snapshot" for offset in (3, 6, 9)]
