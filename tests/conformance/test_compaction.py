@@ -242,11 +242,12 @@ def test_offsets_are_compacted_and_survive_a_kill(new_broker: NewBroker) -> None
 
 
 def test_a_topic_deleted_while_it_is_compacted(new_broker: NewBroker) -> None:
-    """Compaction is slowed down, so that it is in the middle. Others are compacted afterwards."""
-    broker = new_broker(**SETTINGS, **{"log.cleaner.io.max.bytes.per.second": "20000"})
+    """Compaction is slowed down and finds all its work at once, so that it is in the middle. Others follow."""
+    broker = new_broker(**SETTINGS, **{"log.cleaner.io.max.bytes.per.second": "300000"})
     admin = Admin(broker.bootstrap)
-    topic = admin.create_topic("deleted", 1, COMPACTED)
-    produce(broker, topic, *(Message(key=b"%d" % n, value=b"x" * 100) for n in range(300)))
+    topic = admin.create_topic("deleted", 1, COMPACTED | {"cleanup.policy": "delete"})
+    produce(broker, topic, *(Message(key=b"%d" % n, value=b"x" * 100) for n in range(3000)))
+    alter(broker, ConfigResource.Type.TOPIC, topic, cleanup_policy="compact")
     eventually(lambda: list((broker.log_dir / "deleted-0").glob("*.cleaned")))
     admin.delete_topic(topic)
     other = admin.create_topic("other", 1, COMPACTED)
