@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.keyed_load import READ_TIMEOUT_S
 from tests.support.killed_compaction import SETTINGS, Killing
 from tests.support.odradek_process import OdradekBroker
+from tests.support.waiting import eventually
 
 KILLS = 6
 
@@ -28,8 +30,8 @@ def test_compaction_and_retention_lose_nothing_and_bring_nothing_back(broker: Od
     killing = Killing(broker, seed)
     for number in range(KILLS):
         killing.kill_once(number)
+    eventually(lambda: "Cleaned log compacted-0" in broker.log_text(), timeout_s=READ_TIMEOUT_S)
     killing.finish()
     broker.stop()
     log = broker.log_text()
-    assert "Cleaned log compacted-0" in log
     assert "Traceback" not in log, log[log.index("Traceback") :][:4000]
