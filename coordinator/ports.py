@@ -31,10 +31,38 @@ offset.
 
 
 class TransactionalProducer(NamedTuple):
-    """Makes an append part of a producer's open transaction."""
+    """Makes an append part of a producer's open transaction. `verification_guard`: what `TransactionVerifier` gave."""
 
     producer_id: int
     producer_epoch: int
+    verification_guard: object | None = None
+
+
+OnVerified: TypeAlias = Callable[[ErrorCode, object | None], None]
+"""The error, or the guard an append has to present (None if it needs none: its transaction is open in the log)."""
+
+
+class TransactionVerifier(Protocol):
+    """Asks the transaction coordinator whether a partition belongs to a producer's transaction (KIP-890)."""
+
+    def __call__(
+        self,
+        partition: int,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        on_verified: OnVerified,
+        *,
+        knows_abortable_error: bool,
+    ) -> None:
+        """Verify a partition of the coordinator's topic. `knows_abortable_error`: the client may be told
+        TRANSACTION_ABORTABLE.
+        """
+        ...
+
+
+ProducerIds: TypeAlias = Callable[[Callable[[int | ErrorCode], None]], None]
+"""Gives a fresh producer id to the callback, or the error for the client."""
 
 
 class CoordinatorLog(Protocol):
@@ -61,13 +89,18 @@ class CoordinatorLog(Protocol):
         *,
         producer: TransactionalProducer | None = None,
         wait_for_replicas: bool = True,
+        timeout_ms: int | None = None,
     ) -> None:
         """Append the records as one batch, as the partition's leader.
 
-        Calls back when `offsets.commit.required.acks` are there, or `offsets.commit.timeout.ms` passed
-        (REQUEST_TIMED_OUT), or at once with the error that refused the append. Without `wait_for_replicas` the
-        leader's own append is enough.
+        Calls back when the acks the topic's coordinator asks for are there, or the time is up (REQUEST_TIMED_OUT;
+        `timeout_ms`, None: the coordinator's own), or at once with the error that refused the append. Without
+        `wait_for_replicas` the leader's own append is enough.
         """
+        ...
+
+    def max_batch_bytes(self, partition: int) -> int | None:
+        """The largest batch the log takes (`max.message.bytes`); None if there is no log here."""
         ...
 
     def read_all(self, partition: int) -> Iterator[AnyBatch]:

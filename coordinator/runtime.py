@@ -83,18 +83,26 @@ class PartitionOwnership:
     """The partitions of one internal topic that are coordinated here.
 
     A partition is unknown, loading, or owned. `load` is a generator that reads its state in; it is abandoned half-way
-    when the partition is resigned, and `on_unload` then drops what it has built.
+    when the partition is resigned, and `on_unload` then drops what it has built. `on_loaded` hears of partitions that
+    have become owned.
     """
 
-    __slots__ = ("_epochs", "_load", "_loading", "_name", "_on_unload", "_owned", "_work")
+    __slots__ = ("_epochs", "_load", "_loading", "_name", "_on_loaded", "_on_unload", "_owned", "_work")
 
     def __init__(
-        self, name: str, work: SlicedWork, *, load: Callable[[int], Steps], on_unload: Callable[[int], None]
+        self,
+        name: str,
+        work: SlicedWork,
+        *,
+        load: Callable[[int], Steps],
+        on_unload: Callable[[int], None],
+        on_loaded: Callable[[int], None] = lambda partition: None,
     ) -> None:
         self._name = name
         self._work = work
         self._load = load
         self._on_unload = on_unload
+        self._on_loaded = on_loaded
         self._owned: set[int] = set()
         # Each load has a token of its own, so that one that was abandoned does not mistake a later one for itself.
         self._loading: dict[int, object] = {}
@@ -105,6 +113,10 @@ class PartitionOwnership:
 
     def is_loading(self, partition: int) -> bool:
         return partition in self._loading
+
+    def epoch(self, partition: int) -> int:
+        """The leader epoch under which the partition was last elected or resigned here."""
+        return self._epochs[partition]
 
     @property
     def is_anything_loading(self) -> bool:
@@ -158,3 +170,4 @@ class PartitionOwnership:
                 del self._loading[partition]
                 self._owned.add(partition)
                 _log.info("Finished loading %s-%d", self._name, partition)
+                self._on_loaded(partition)

@@ -1,1 +1,1 @@
-"""Transactions: `records`, the format in which their state is kept in `__transaction_state`."""
+"""The transaction coordinator: `coordinator` is its front, `states` the theory."""

@@ -10,28 +10,19 @@ Answers to TransactionLog, TransactionMetadata and TransactionState, as far as t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
+from typing import TYPE_CHECKING, Final
 
+from odradek.coordinator.transaction.states import TransactionState
 from odradek.coordinator.versioned_messages import CoordinatorRecordError, decode_versioned, read_version
-from odradek.protocol.messages.coordinator_records import TransactionLogKey, TransactionLogValue
+from odradek.protocol.codec import encode
+from odradek.protocol.messages.coordinator_records import PartitionsSchema, TransactionLogKey, TransactionLogValue
 from odradek.protocol.topic_partition import TopicPartition
 
+if TYPE_CHECKING:
+    from odradek.coordinator.transaction.transaction_metadata import TransitMetadata
 
-class TransactionState(IntEnum):
-    """Where a transaction stands; the number is what is stored."""
-
-    EMPTY = 0
-    ONGOING = 1
-    PREPARE_COMMIT = 2
-    PREPARE_ABORT = 3
-    COMPLETE_COMMIT = 4
-    COMPLETE_ABORT = 5
-    DEAD = 6
-    PREPARE_EPOCH_FENCE = 7
-
-    def __str__(self) -> str:
-        """Kafka's name: `PrepareCommit`."""
-        return "".join(word.capitalize() for word in self.name.split("_"))
+KEY_VERSION: Final = 0
+VALUE_VERSION: Final = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +37,27 @@ class TransactionRecord:
     """Per topic, in the order they were written; none in the state `Empty`."""
     last_update_timestamp_ms: int
     start_timestamp_ms: int
+
+
+def transaction_key(transactional_id: str) -> bytes:
+    return KEY_VERSION.to_bytes(2, "big") + encode(TransactionLogKey(transactional_id=transactional_id), KEY_VERSION)
+
+
+def transaction_value(transit: TransitMetadata) -> bytes:
+    """The transaction as a change leaves it; partitions in order, so that equal states are equal bytes."""
+    topics: dict[str, PartitionsSchema] = {}
+    for topic, partition in sorted(transit.topic_partitions):
+        topics.setdefault(topic, PartitionsSchema(topic=topic)).partition_ids.append(partition)
+    value = TransactionLogValue(
+        producer_id=transit.producer_id,
+        producer_epoch=transit.producer_epoch,
+        transaction_timeout_ms=transit.timeout_ms,
+        transaction_status=transit.state,
+        transaction_partitions=None if transit.state is TransactionState.EMPTY else list(topics.values()),
+        transaction_last_update_timestamp_ms=transit.last_update_timestamp_ms,
+        transaction_start_timestamp_ms=transit.start_timestamp_ms,
+    )
+    return VALUE_VERSION.to_bytes(2, "big") + encode(value, VALUE_VERSION)
 
 
 def read_transaction_key(data: bytes) -> str | None:

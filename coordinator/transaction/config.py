@@ -1,0 +1,21 @@
+"""The broker settings a transaction coordinator lives by (Kafka: TransactionConfig)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionConfig:
+    """Defaults are Kafka's. Names are those of server.properties, with underscores."""
+
+    transactional_id_expiration_ms: int = 7 * 24 * 60 * 60 * 1000
+    transaction_max_timeout_ms: int = 15 * 60 * 1000
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: int = 10_000
+    transaction_remove_expired_transaction_cleanup_interval_ms: int = 60 * 60 * 1000
+    request_timeout_ms: int = 30_000
+
+
+MARKER_RETRY_BACKOFF_MS = 20
+"""How long to wait before a marker that could not be written is sent again, or a finished transaction appended again.
+Kafka's sender goes round as fast as its requests are answered; here an answer may come at once."""

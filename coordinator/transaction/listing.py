@@ -1,0 +1,63 @@
+"""Transactions as administrators see them: DescribeTransactions and ListTransactions (KIP-664, KIP-994).
+
+Kafka: TransactionCoordinator.handleDescribeTransactions and TransactionStateManager.listTransactionStates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from odradek.coordinator.transaction.states import STATES_BY_NAME, TransactionState
+from odradek.coordinator.transaction.transaction_metadata import TransactionMetadata
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages import describe_transactions, list_transactions
+
+
+def described(metadata: TransactionMetadata) -> describe_transactions.TransactionState:
+    """One transaction. An id that is being removed is not found any more, though it is pending still."""
+    if metadata.state is TransactionState.DEAD:
+        return describe_transactions.TransactionState(
+            error_code=ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, transactional_id=metadata.transactional_id
+        )
+    topics: dict[str, describe_transactions.TopicData] = {}
+    for name, partition in sorted(metadata.topic_partitions):
+        topics.setdefault(name, describe_transactions.TopicData(topic=name)).partitions.append(partition)
+    return describe_transactions.TransactionState(
+        transactional_id=metadata.transactional_id,
+        transaction_state=str(metadata.state),
+        transaction_timeout_ms=metadata.timeout_ms,
+        transaction_start_time_ms=metadata.start_timestamp_ms,
+        producer_id=metadata.producer_id,
+        producer_epoch=metadata.producer_epoch,
+        topics=list(topics.values()),
+    )
+
+
+def listed(
+    transactions: Iterable[TransactionMetadata], request: list_transactions.ListTransactionsRequest, now_ms: int
+) -> list_transactions.ListTransactionsResponse:
+    """Those that pass all filters; an empty filter lets all pass, a duration is the least the transaction is old."""
+    wanted_states = {STATES_BY_NAME[name] for name in request.state_filters if name in STATES_BY_NAME}
+    producer_ids = set(request.producer_id_filters)
+
+    def passes(metadata: TransactionMetadata) -> bool:
+        age_ms = now_ms - metadata.start_timestamp_ms
+        return (
+            metadata.state is not TransactionState.DEAD
+            and (not producer_ids or metadata.producer_id in producer_ids)
+            and (not request.state_filters or metadata.state in wanted_states)
+            and (request.duration_filter < 0 or age_ms > request.duration_filter)
+        )
+
+    return list_transactions.ListTransactionsResponse(
+        unknown_state_filters=[name for name in dict.fromkeys(request.state_filters) if name not in STATES_BY_NAME],
+        transaction_states=[
+            list_transactions.TransactionState(
+                transactional_id=metadata.transactional_id,
+                producer_id=metadata.producer_id,
+                transaction_state=str(metadata.state),
+            )
+            for metadata in transactions
+            if passes(metadata)
+        ],
+    )
