@@ -73,6 +73,7 @@ class InternalTopicLog:
         *,
         producer: TransactionalProducer | None = None,
         wait_for_replicas: bool = True,
+        timeout_ms: int | None = None,
     ) -> None:
         topic_partition = TopicPartition(self._topic, partition)
         batch = build_batch(
@@ -89,13 +90,18 @@ class InternalTopicLog:
             on_committed(result.error, result.base_offset)
 
         self._replica_manager.append(
-            timeout_ms=self._timeout_ms,
+            timeout_ms=self._timeout_ms if timeout_ms is None else timeout_ms,
             required_acks=self._required_acks if wait_for_replicas else 0,
             internal_topics_allowed=True,
             origin=AppendOrigin.COORDINATOR,
             records={topic_partition: memoryview(batch)},
+            verification_guards={} if producer is None else {topic_partition: producer.verification_guard},
             respond=respond,
         )
+
+    def max_batch_bytes(self, partition: int) -> int | None:
+        hosted = self._replica_manager.hosted(TopicPartition(self._topic, partition))
+        return None if hosted is None or hosted.log is None else hosted.log.config.max_message_bytes
 
     def read_all(self, partition: int) -> Iterator[RecordBatch | LegacyBatch]:
         hosted = self._replica_manager.hosted(TopicPartition(self._topic, partition))

@@ -195,7 +195,18 @@ class Partition:
 
     # Writes
 
-    def append_as_leader(self, records: memoryview, origin: AppendOrigin, required_acks: int) -> LogAppendInfo:
+    def maybe_start_transaction_verification(
+        self, producer_id: int, first_sequence: int, producer_epoch: int
+    ) -> object | None:
+        """The guard a transactional append must present once it is verified; None if its transaction is open here.
+
+        Raises: KafkaError NOT_LEADER_OR_FOLLOWER.
+        """
+        return self._leader_log().maybe_start_transaction_verification(producer_id, first_sequence, producer_epoch)
+
+    def append_as_leader(
+        self, records: memoryview, origin: AppendOrigin, required_acks: int, verification_guard: object | None = None
+    ) -> LogAppendInfo:
         """Append to the log we lead and move the high watermark when we are alone in the ISR.
 
         Raises: KafkaError NOT_LEADER_OR_FOLLOWER; NOT_ENOUGH_REPLICAS with acks=-1 and too small an ISR; what the log's
@@ -208,7 +219,7 @@ class Partition:
                 f"The size of the current ISR {sorted(self.isr)} is insufficient to satisfy the min.isr requirement "
                 f"of {self._min_isr(log)} for partition {self.topic_partition}",
             )
-        info = log.append_as_leader(records, self.leader_epoch, origin=origin)
+        info = log.append_as_leader(records, self.leader_epoch, origin=origin, verification_guard=verification_guard)
         self.maybe_increment_high_watermark()
         return info
 

@@ -50,6 +50,8 @@ log = logging.getLogger(__name__)
 
 VALID_ACKS = (-1, 0, 1)
 
+NO_GUARDS: Mapping[TopicPartition, object | None] = {}
+
 
 class Hosted(Enum):
     OFFLINE = "offline"  # its log directory has failed
@@ -139,16 +141,21 @@ class ReplicaManager:
         internal_topics_allowed: bool,
         origin: AppendOrigin,
         records: Mapping[TopicPartition, memoryview],
+        verification_guards: Mapping[TopicPartition, object | None] = NO_GUARDS,
         respond: Callable[[Mapping[TopicPartition, AppendResult]], None],
     ) -> None:
-        """Append to the leaders' logs; `respond` is called now, or with acks=-1 once replicas have it or time is up."""
+        """Append to the leaders' logs; `respond` is called now, or with acks=-1 once replicas have it or time is up.
+
+        `verification_guards`: what a transactional append was verified with, see `transaction_verification.py`.
+        """
         if required_acks not in VALID_ACKS:
             respond({tp: AppendResult(error=ErrorCode.INVALID_REQUIRED_ACKS) for tp in records})
             return
         results: dict[TopicPartition, AppendResult] = {}
         pending = False
         for topic_partition, batch in records.items():
-            result = self._append_one(topic_partition, batch, required_acks, internal_topics_allowed, origin)
+            guard = verification_guards.get(topic_partition)
+            result = self._append_one(topic_partition, batch, required_acks, internal_topics_allowed, origin, guard)
             results[topic_partition] = result
             pending = pending or result.error == ErrorCode.NONE
         # Before anybody waits on them: what else the appended records complete.
@@ -185,11 +192,13 @@ class ReplicaManager:
         required_acks: int,
         internal_topics_allowed: bool,
         origin: AppendOrigin,
+        verification_guard: object | None,
     ) -> AppendResult:
         if not internal_topics_allowed and topic_partition.topic in INTERNAL_TOPICS:
             return AppendResult(error=ErrorCode.INVALID_TOPIC_EXCEPTION)
         try:
-            info = self.partition(topic_partition).append_as_leader(records, origin, required_acks)
+            partition = self.partition(topic_partition)
+            info = partition.append_as_leader(records, origin, required_acks, verification_guard)
         except RecordValidationError as error:
             log.info("Refused records for %s: %s", topic_partition, error.message)
             return AppendResult(

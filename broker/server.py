@@ -14,6 +14,7 @@ import random
 import uuid
 from typing import TYPE_CHECKING, Protocol
 
+from odradek.broker.add_partitions_to_txn_manager import AddPartitionsToTxnManager
 from odradek.broker.config import BrokerConfig
 from odradek.broker.config_keys.quotas import ALTER_LOG_DIRS_BYTES_PER_SECOND
 from odradek.broker.consumer_offset_tree import ZnodeOffsets
@@ -35,6 +36,7 @@ from odradek.broker.services import Services
 from odradek.broker.startup_error import StartupError
 from odradek.broker.ticker import Ticker
 from odradek.broker.topic_waits import TopicWaits
+from odradek.broker.transaction_verification import TransactionVerification
 from odradek.broker.worker_processes import WorkerProcesses
 from odradek.controller.broker_info import Broker, BrokerInfo, EndPoint
 from odradek.controller.channels import ControllerChannels, InProcessTransport
@@ -46,10 +48,13 @@ from odradek.controller.embedded_tree import METADATA_FILE, TreeDatabase
 from odradek.controller.metadata_client import MetadataClient
 from odradek.controller.metadata_tree import TreeError
 from odradek.controller.registration import RegistrationRefused, create_base_nodes, create_or_get_cluster_id
-from odradek.controller.topic_names import GROUP_METADATA_TOPIC
+from odradek.controller.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from odradek.controller.topics import AdminManager
 from odradek.coordinator.group.coordinator import GroupConfig, GroupCoordinator
+from odradek.coordinator.transaction.config import TransactionConfig
+from odradek.coordinator.transaction.coordinator import TransactionCoordinator
 from odradek.protocol.primitives import uuid_to_text
+from odradek.protocol.records.compression import CompressionType
 from odradek.storage.environment import Environment
 from odradek.storage.log_dir import LogDir, LogDirError, check_meta_properties
 from odradek.storage.log_manager import LogManager, LogManagerSettings
@@ -171,6 +176,7 @@ class KafkaServer:
         )
         await self._config_changes.start()
         services.group_coordinator.startup()
+        services.transaction_coordinator.startup()
         await services.controller.register()
         await services.controller.start()
         self._log_manager.start_background_tasks()
@@ -282,6 +288,7 @@ class KafkaServer:
             channel=ControllerChannels(lambda broker: InProcessTransport(own_broker.handle), self.timer),
             new_topic_id=_random_id,
         )
+        verification = TransactionVerification(config, replicas, AddPartitionsToTxnManager(own_broker))
         return Services(
             config=config,
             broker_id=self.broker_id,
@@ -294,7 +301,9 @@ class KafkaServer:
             metadata_cache=cache,
             fetch_sessions=FetchSessionCache(config.max_incremental_fetch_session_cache_slots, random.randint),
             down_converter=DownConverter(self._workers),
-            group_coordinator=self._group_coordinator(replicas, cache, client),
+            group_coordinator=self._group_coordinator(replicas, cache, client, verification),
+            transaction_coordinator=self._transaction_coordinator(replicas, cache, controller, own_broker),
+            transaction_verification=verification,
             controller=controller,
             admin=admin,
             config_admin=ConfigAdmin(
@@ -306,7 +315,6 @@ class KafkaServer:
             topic_creator=TopicCreator(config, admin, self._in_background),
             topic_waits=topic_waits,
             topic_overrides=lambda topics: client.entity_configs("topics", topics),
-            producer_ids=ProducerIdManager(lambda: self._producer_ids_block(controller), self._in_background),
         )
 
     def _move_settings(self) -> MoveSettings:
@@ -339,7 +347,11 @@ class KafkaServer:
         )
 
     def _group_coordinator(
-        self, replicas: ReplicaManager, cache: MetadataCache, client: MetadataClient
+        self,
+        replicas: ReplicaManager,
+        cache: MetadataCache,
+        client: MetadataClient,
+        verification: TransactionVerification,
     ) -> GroupCoordinator:
         config = self.config
         return GroupCoordinator(
@@ -366,6 +378,38 @@ class KafkaServer:
             timer=self.timer,
             new_uuid=lambda: str(uuid.uuid4()),
             consumer_offset_tree=ZnodeOffsets(client, self._in_background),
+            verify_transaction=verification.of_topic(GROUP_METADATA_TOPIC),
+        )
+
+    def _transaction_coordinator(
+        self, replicas: ReplicaManager, cache: MetadataCache, controller: Controller, own_broker: OwnBroker
+    ) -> TransactionCoordinator:
+        config = self.config
+        abort_interval_ms = config.transaction_abort_timed_out_transaction_cleanup_interval_ms
+        remove_interval_ms = config.transaction_remove_expired_transaction_cleanup_interval_ms
+        producer_ids = ProducerIdManager(lambda: self._producer_ids_block(controller), self._in_background)
+        return TransactionCoordinator(
+            config=TransactionConfig(
+                transactional_id_expiration_ms=config.transactional_id_expiration_ms,
+                transaction_max_timeout_ms=config.transaction_max_timeout_ms,
+                transaction_abort_timed_out_transaction_cleanup_interval_ms=abort_interval_ms,
+                transaction_remove_expired_transaction_cleanup_interval_ms=remove_interval_ms,
+                request_timeout_ms=config.request_timeout_ms,
+            ),
+            log=InternalTopicLog(
+                TRANSACTION_STATE_TOPIC,
+                configured_partition_count=config.transaction_state_log_num_partitions,
+                required_acks=-1,
+                timeout_ms=config.request_timeout_ms,
+                load_buffer_bytes=config.transaction_state_log_load_buffer_size,
+                compression_type=CompressionType.NONE,
+                replica_manager=replicas,
+                metadata_cache=cache,
+            ),
+            clock=self.clock,
+            timer=self.timer,
+            producer_ids=producer_ids.next,
+            channel=own_broker,
         )
 
     def _broker_info(self) -> BrokerInfo:
@@ -441,6 +485,7 @@ class KafkaServer:
             task.cancel()
         if services is not None:
             services.group_coordinator.shutdown()
+            services.transaction_coordinator.shutdown()
             services.replica_manager.shutdown()
         self._ticker.stop()
         if self._loop_monitor is not None:

@@ -12,14 +12,15 @@ if TYPE_CHECKING:
     from odradek.broker.fetch_session import FetchSessionCache
     from odradek.broker.internal_topics import TopicCreator
     from odradek.broker.metadata_cache import MetadataCache
-    from odradek.broker.producer_ids import ProducerIdManager
     from odradek.broker.replica_manager import ReplicaManager
     from odradek.broker.request import RequestContext
     from odradek.broker.topic_waits import TopicWaits
+    from odradek.broker.transaction_verification import TransactionVerification
     from odradek.controller.configs import ConfigAdmin
     from odradek.controller.controller import Controller
     from odradek.controller.topics import AdminManager
     from odradek.coordinator.group.coordinator import GroupCoordinator
+    from odradek.coordinator.transaction.coordinator import TransactionCoordinator
     from odradek.protocol.schema import Request
     from odradek.storage.log_manager import LogManager
     from odradek.storage.ports import IoPool
@@ -50,12 +51,13 @@ class Services:
     fetch_sessions: FetchSessionCache
     down_converter: DownConverter
     group_coordinator: GroupCoordinator
+    transaction_coordinator: TransactionCoordinator
+    transaction_verification: TransactionVerification
     controller: Controller
     admin: AdminManager
     config_admin: ConfigAdmin
     topic_creator: TopicCreator
     topic_waits: TopicWaits
-    producer_ids: ProducerIdManager
     topic_overrides: Callable[[Sequence[str]], Awaitable[Mapping[str, Mapping[str, str]]]]
     """The configs set on topics, as they stand in the metadata tree."""
     spawn: Spawn = field(init=False)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.leaders import reachable_node
-from odradek.controller.topic_names import GROUP_METADATA_TOPIC
+from odradek.controller.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from odradek.protocol.errors import DEFAULT_MESSAGES, ErrorCode, KafkaError
 from odradek.protocol.messages.find_coordinator import (
     Coordinator,
@@ -61,15 +61,19 @@ def handle(broker: Services, ctx: RequestContext, request: FindCoordinatorReques
 def _coordinator(broker: Services, ctx: RequestContext, key_type: int, key: str) -> tuple[ErrorCode, Node | None]:
     if key_type == SHARE and ctx.header.api_version < FIRST_SHARE_VERSION:
         return ErrorCode.INVALID_REQUEST, None
-    if key_type in (TRANSACTION, SHARE):
+    if key_type == SHARE:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE, None
-    if key_type != GROUP:
+    if key_type == GROUP:
+        topic, partition = GROUP_METADATA_TOPIC, broker.group_coordinator.partition_for(key)
+    elif key_type == TRANSACTION:
+        topic, partition = TRANSACTION_STATE_TOPIC, broker.transaction_coordinator.partition_for(key)
+    else:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown coordinator type {key_type}")
-    states = broker.metadata_cache.snapshot.partitions.get(GROUP_METADATA_TOPIC)
+    states = broker.metadata_cache.snapshot.partitions.get(topic)
     if states is None:
-        broker.topic_creator.create_in_background(GROUP_METADATA_TOPIC)
+        broker.topic_creator.create_in_background(topic)
         return ErrorCode.COORDINATOR_NOT_AVAILABLE, None
-    state = states.get(broker.group_coordinator.partition_for(key))
+    state = states.get(partition)
     node = None if state is None else reachable_node(broker, ctx, state.leader)
     return (ErrorCode.COORDINATOR_NOT_AVAILABLE, None) if node is None else (ErrorCode.NONE, node)
 

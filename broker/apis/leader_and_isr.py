@@ -13,8 +13,9 @@ import asyncio
 from typing import TYPE_CHECKING, TypeVar
 
 from odradek.broker.apis.broker_epoch import is_stale
+from odradek.broker.apis.coordinators import coordinator_of
 from odradek.broker.leader_and_isr_states import partition_states
-from odradek.controller.topic_names import GROUP_METADATA_TOPIC, is_valid_topic_name
+from odradek.controller.topic_names import is_valid_topic_name
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.leader_and_isr import (
     LeaderAndIsrPartitionError,
@@ -104,13 +105,11 @@ def _new_topics(broker: Services, request: LeaderAndIsrRequest) -> list[str]:
 def _move_coordinators(broker: Services, leaders: Sequence[Partition], followers: Sequence[Partition]) -> None:
     """A coordinator lives where its partition's leader is; the leader epoch is its coordinator epoch."""
     for partition in leaders:
-        topic, index = partition.topic_partition
-        if topic == GROUP_METADATA_TOPIC:
-            broker.group_coordinator.on_elected(index, partition.leader_epoch)
+        if (coordinator := coordinator_of(broker, partition.topic_partition)) is not None:
+            coordinator.on_elected(partition.topic_partition.partition, partition.leader_epoch)
     for partition in followers:
-        topic, index = partition.topic_partition
-        if topic == GROUP_METADATA_TOPIC:
-            broker.group_coordinator.on_resigned(index, partition.leader_epoch)
+        if (coordinator := coordinator_of(broker, partition.topic_partition)) is not None:
+            coordinator.on_resigned(partition.topic_partition.partition, partition.leader_epoch)
 
 
 def _response(

@@ -2,14 +2,14 @@
 
 v0-2 may hold message sets of magic 0 or 1, several batches at once, which are converted on append. v3 on: exactly one
 v2 batch a partition. v7: zstd allowed. v8: errors of single records. v10: the current leader with
-NOT_LEADER_OR_FOLLOWER.
+NOT_LEADER_OR_FOLLOWER. v11: TRANSACTION_ABORTABLE.
 
 acks=0 has no answer; an error then closes the connection, so that the producer refreshes its metadata.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.leaders import current_leader
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from odradek.broker.replica_results import AppendResult
     from odradek.broker.request import RequestContext
     from odradek.broker.services import Services
+    from odradek.broker.transaction_verification import Guards
 
 # The one client that may write internal topics: Kafka's console tools and its admin client use this id.
 ADMIN_CLIENT_ID = "__admin_client"
@@ -41,6 +42,7 @@ NO_RECORDS = memoryview(b"")
 FIRST_V2_ONLY_VERSION = 3
 FIRST_ZSTD_VERSION = 7
 FIRST_CURRENT_LEADER_VERSION = 10
+FIRST_ABORTABLE_VERSION = 11
 
 
 def handle(broker: Services, ctx: RequestContext, request: ProduceRequest) -> None:
@@ -60,13 +62,10 @@ def handle(broker: Services, ctx: RequestContext, request: ProduceRequest) -> No
                 refused[topic_partition] = error
             else:
                 records[topic_partition] = batch
-    if transactional:
+    if transactional and request.transactional_id is None:
         # What the batches say decides, not the field of the request: records of a transaction whose id the request
         # hides would otherwise get past its authorisation.
-        if request.transactional_id is None:
-            raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-        refused.update(dict.fromkeys(records, ErrorCode.INVALID_TXN_STATE))
-        records = {}
+        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
 
     def respond(results: Mapping[TopicPartition, AppendResult]) -> None:
         if request.acks == 0:
@@ -74,15 +73,38 @@ def handle(broker: Services, ctx: RequestContext, request: ProduceRequest) -> No
         else:
             ctx.reply(_response(broker, ctx, results, refused))
 
+    def append(unverified: Mapping[TopicPartition, AppendResult], guards: Guards) -> None:
+        if unverified:
+            verified = {tp: batch for tp, batch in records.items() if tp not in unverified}
+            _append(broker, ctx, request, verified, guards, lambda results: respond({**unverified, **results}))
+        else:
+            _append(broker, ctx, request, records, guards, respond)
+
     if not records:
         respond({})
-        return
+    elif transactional and request.transactional_id is not None:
+        broker.transaction_verification.verify_records(
+            request.transactional_id, records, append, knows_abortable_error=version >= FIRST_ABORTABLE_VERSION
+        )
+    else:
+        append({}, {})
+
+
+def _append(
+    broker: Services,
+    ctx: RequestContext,
+    request: ProduceRequest,
+    records: Mapping[TopicPartition, memoryview],
+    guards: Guards,
+    respond: Callable[[Mapping[TopicPartition, AppendResult]], None],
+) -> None:
     broker.replica_manager.append(
         timeout_ms=request.timeout_ms,
         required_acks=request.acks,
         internal_topics_allowed=ctx.header.client_id == ADMIN_CLIENT_ID,
         origin=AppendOrigin.CLIENT,
         records=records,
+        verification_guards=guards,
         respond=respond,
     )
     # Appended: the next Produce of this connection may be applied while this one waits for its replicas.

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.broker_epoch import is_stale
+from odradek.broker.apis.coordinators import coordinator_of
 from odradek.broker.partition import NO_LEADER_EPOCH
-from odradek.controller.topic_names import GROUP_METADATA_TOPIC
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.stop_replica import (
     StopReplicaPartitionError,
@@ -44,9 +44,10 @@ def apply(
     states = _states(request)
 
     def on_stopped(topic_partition: TopicPartition, deleted: bool) -> None:
-        if deleted and topic_partition.topic == GROUP_METADATA_TOPIC:
+        coordinator = coordinator_of(broker, topic_partition)
+        if deleted and coordinator is not None:
             epoch = states[topic_partition].leader_epoch
-            broker.group_coordinator.on_resigned(topic_partition.partition, epoch if epoch >= 0 else None)
+            coordinator.on_resigned(topic_partition.partition, epoch if epoch >= 0 else None)
 
     try:
         errors = broker.replica_manager.stop_replicas(request.controller_epoch, states, on_stopped)

@@ -35,7 +35,7 @@ from odradek.coordinator.group.responses import (
 )
 from odradek.coordinator.group.states import GroupRequest
 from odradek.coordinator.group.validation import refusal_for
-from odradek.coordinator.ports import ConsumerOffsetTree, CoordinatorLog, Respond
+from odradek.coordinator.ports import ConsumerOffsetTree, CoordinatorLog, Respond, TransactionVerifier
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from odradek.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
@@ -78,6 +78,7 @@ class GroupCoordinator:
         timer: SystemTimer,
         new_uuid: Callable[[], str],
         consumer_offset_tree: ConsumerOffsetTree | None = None,
+        verify_transaction: TransactionVerifier,
     ) -> None:
         self._config = config
         self._timer = timer
@@ -92,7 +93,9 @@ class GroupCoordinator:
         self._rebalancer = Rebalancer(config, timer, self._groups.store_group)
         self._joiner = GroupJoiner(config, self._rebalancer, self._groups.store_group, new_uuid)
         self._membership = Membership(self._rebalancer)
-        self._offsets = OffsetService(self._groups, self._rebalancer.sessions, clock, consumer_offset_tree)
+        self._offsets = OffsetService(
+            self._groups, self._rebalancer.sessions, clock, consumer_offset_tree, verify_transaction
+        )
         self._sweep: TimerTask | None = None
 
     # -- life ------------------------------------------------------------------------------------------------
@@ -249,8 +252,7 @@ class GroupCoordinator:
     def commit_transactional_offsets(
         self, context: GroupRequestContext, request: TxnOffsetCommitRequest, respond: Respond[TxnOffsetCommitResponse]
     ) -> None:
-        """That the transaction is open and includes the group's partition has been verified by the handler."""
-        self._offsets.commit_transactional(request, respond)
+        self._offsets.commit_transactional(context, request, respond)
 
     def on_transaction_completed(self, producer_id: int, partitions: Iterable[int], *, committed: bool) -> None:
         """A marker of the producer was written to these partitions of `__consumer_offsets`."""

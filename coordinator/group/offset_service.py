@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from odradek.coordinator.group.context import GroupRequestContext
 from odradek.coordinator.group.group_metadata import GroupMetadata
-from odradek.coordinator.group.group_metadata_manager import GroupMetadataManager
+from odradek.coordinator.group.group_metadata_manager import OFFSET_APPEND_ERRORS, GroupMetadataManager
 from odradek.coordinator.group.group_offsets import OffsetAndMetadata
 from odradek.coordinator.group.offset_api import (
     fetched_offsets,
@@ -28,7 +28,7 @@ from odradek.coordinator.group.sessions import MemberSessions
 from odradek.coordinator.group.states import GroupRequest, GroupState
 from odradek.coordinator.group.validation import refusal_for, validate_offset_commit
 from odradek.coordinator.group.zookeeper_offsets import commit_to_tree, fetch_from_tree
-from odradek.coordinator.ports import ConsumerOffsetTree, Respond, TransactionalProducer
+from odradek.coordinator.ports import ConsumerOffsetTree, Respond, TransactionalProducer, TransactionVerifier
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from odradek.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
@@ -42,19 +42,28 @@ from odradek.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, 
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.clock import Clock
 
+FIRST_ABORTABLE_VERSION = 4
+"""Of TxnOffsetCommit: its clients know TRANSACTION_ABORTABLE."""
+
 
 class OffsetService:
     """The four requests. Without a tree, version 0 (offsets in ZooKeeper) is not supported."""
 
-    __slots__ = ("_clock", "_groups", "_sessions", "_tree")
+    __slots__ = ("_clock", "_groups", "_sessions", "_tree", "_verify_transaction")
 
     def __init__(
-        self, groups: GroupMetadataManager, sessions: MemberSessions, clock: Clock, tree: ConsumerOffsetTree | None
+        self,
+        groups: GroupMetadataManager,
+        sessions: MemberSessions,
+        clock: Clock,
+        tree: ConsumerOffsetTree | None,
+        verify_transaction: TransactionVerifier,
     ) -> None:
         self._groups = groups
         self._sessions = sessions
         self._clock = clock
         self._tree = tree
+        self._verify_transaction = verify_transaction
 
     def commit(
         self, context: GroupRequestContext, request: OffsetCommitRequest, respond: Respond[OffsetCommitResponse]
@@ -105,27 +114,47 @@ class OffsetService:
         }
         commit_to_tree(self._tree, group_id, offsets, refused, respond)
 
-    def commit_transactional(self, request: TxnOffsetCommitRequest, respond: Respond[TxnOffsetCommitResponse]) -> None:
+    def commit_transactional(
+        self, context: GroupRequestContext, request: TxnOffsetCommitRequest, respond: Respond[TxnOffsetCommitResponse]
+    ) -> None:
         """Offsets that become the group's when the producer's transaction commits.
 
-        That the transaction is open and includes the group's partition has been verified by the handler.
+        First the transaction coordinator is asked whether the group's partition belongs to the transaction.
         """
         offsets = transactional_offsets_to_commit(request, self._clock.time_ms())
-        error = refusal_for(self._groups, request.group_id)
-        group: GroupMetadata | None = None
-        if error == ErrorCode.NONE:
-            group = self._groups.get_or_create(request.group_id)
-            error = validate_offset_commit(
-                group, request.generation_id, request.member_id, request.group_instance_id, transactional=True
-            )
-        if group is None or error != ErrorCode.NONE:
+
+        def refuse(error: ErrorCode) -> None:
             respond(txn_offset_commit_response(dict.fromkeys(offsets, error)))
+
+        error = refusal_for(self._groups, request.group_id)
+        if error != ErrorCode.NONE:
+            refuse(error)
             return
-        self._groups.store_offsets(
-            group,
-            offsets,
-            lambda outcome: respond(txn_offset_commit_response(outcome)),
-            TransactionalProducer(request.producer_id, request.producer_epoch),
+        group = self._groups.get_or_create(request.group_id)
+
+        def verified(error: ErrorCode, guard: object | None) -> None:
+            error = OFFSET_APPEND_ERRORS.get(error, error)
+            if error == ErrorCode.NONE:
+                error = validate_offset_commit(
+                    group, request.generation_id, request.member_id, request.group_instance_id, transactional=True
+                )
+            if error != ErrorCode.NONE:
+                refuse(error)
+                return
+            self._groups.store_offsets(
+                group,
+                offsets,
+                lambda outcome: respond(txn_offset_commit_response(outcome)),
+                TransactionalProducer(request.producer_id, request.producer_epoch, guard),
+            )
+
+        self._verify_transaction(
+            self._groups.partition_for(request.group_id),
+            request.transactional_id,
+            request.producer_id,
+            request.producer_epoch,
+            verified,
+            knows_abortable_error=context.api_version >= FIRST_ABORTABLE_VERSION,
         )
 
     def fetch(

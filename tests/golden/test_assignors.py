@@ -44,7 +44,7 @@ from odradek.protocol.messages.metadata import (
 from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
 from odradek.timer.clock import ManualClock
 from odradek.timer.system_timer import SystemTimer
-from tests.support.coordinator_log import InMemoryCoordinatorLog
+from tests.support.coordinator_log import FakeTransactionVerifier, InMemoryCoordinatorLog
 
 METADATA_VERSION = 1
 
@@ -135,6 +135,7 @@ def owned(
         clock=clock,
         timer=timer,
         new_uuid=lambda: "id",
+        verify_transaction=FakeTransactionVerifier(),
     )
     coordinator.startup()
     coordinator.on_elected(coordinator.partition_for("g"), 0)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 
-from odradek.coordinator.ports import OnCommitted, TransactionalProducer
+from odradek.coordinator.ports import OnCommitted, OnVerified, TransactionalProducer
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records.batch import RecordBatch, assign_prefix, view_batch
 from odradek.protocol.records.builder import build_batch
@@ -26,6 +26,7 @@ class InMemoryCoordinatorLog:
         self.batches: dict[int, list[bytearray]] = {}
         self.hold = False
         self.error = ErrorCode.NONE
+        self.max_bytes = 1_000_000
         self.missing: set[int] = set()
         self._end_offsets: dict[int, int] = {}
         self._waiting: deque[tuple[OnCommitted, int]] = deque()
@@ -41,6 +42,7 @@ class InMemoryCoordinatorLog:
         *,
         producer: TransactionalProducer | None = None,
         wait_for_replicas: bool = True,
+        timeout_ms: int | None = None,
     ) -> None:
         assert records
         if self.error != ErrorCode.NONE:
@@ -58,6 +60,9 @@ class InMemoryCoordinatorLog:
             self._waiting.append((on_committed, base_offset))
         else:
             on_committed(ErrorCode.NONE, base_offset)
+
+    def max_batch_bytes(self, partition: int) -> int | None:
+        return self.max_bytes if self.has_log(partition) else None
 
     def append_batch(self, partition: int, batch: bytearray, count: int) -> int:
         base_offset = self._end_offsets.get(partition, 0)
@@ -96,6 +101,27 @@ class InMemoryCoordinatorLog:
             view = view_batch(memoryview(bytes(batch)))
             assert isinstance(view, RecordBatch)
             yield view
+
+
+class FakeTransactionVerifier:
+    """A `TransactionVerifier` that confirms everything, or answers `error`."""
+
+    def __init__(self) -> None:
+        self.error = ErrorCode.NONE
+        self.asked: list[tuple[int, str, int, int, bool]] = []
+
+    def __call__(
+        self,
+        partition: int,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        on_verified: OnVerified,
+        *,
+        knows_abortable_error: bool,
+    ) -> None:
+        self.asked.append((partition, transactional_id, producer_id, producer_epoch, knows_abortable_error))
+        on_verified(self.error, None)
 
 
 class InMemoryConsumerOffsetTree:

@@ -34,7 +34,7 @@ from odradek.protocol.schema import Message
 from odradek.timer.clock import ManualClock
 from odradek.timer.system_timer import SystemTimer
 from tests.support import group_admin_commands, group_member_commands, group_offset_commands, group_world_commands
-from tests.support.coordinator_log import InMemoryConsumerOffsetTree, InMemoryCoordinatorLog
+from tests.support.coordinator_log import FakeTransactionVerifier, InMemoryConsumerOffsetTree, InMemoryCoordinatorLog
 from tests.support.group_notation import START_MS, Line
 
 ResponseT = TypeVar("ResponseT", bound=Message)
@@ -72,6 +72,7 @@ class Transcript:
         self.timer = SystemTimer(self.clock)
         self.log = InMemoryCoordinatorLog(partition_count=1)
         self.tree = InMemoryConsumerOffsetTree()
+        self.verifier = FakeTransactionVerifier()
         self.clients: dict[str, Client] = {}
         self.config = GroupConfig(group_initial_rebalance_delay_ms=0)
         self._uuids = count(1)
@@ -91,6 +92,7 @@ class Transcript:
             clock=self.clock,
             timer=self.timer,
             new_uuid=lambda: str(next(self._uuids)),
+            verify_transaction=self.verifier,
             consumer_offset_tree=self.tree,
         )
         self.coordinator.startup()

@@ -42,7 +42,7 @@ from odradek.protocol.messages.offset_fetch import (
 from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
 from odradek.timer.clock import ManualClock
 from odradek.timer.system_timer import SystemTimer
-from tests.support.coordinator_log import InMemoryCoordinatorLog
+from tests.support.coordinator_log import FakeTransactionVerifier, InMemoryCoordinatorLog
 
 ResponseT = TypeVar("ResponseT")
 
@@ -203,6 +203,7 @@ class World(RuleBasedStateMachine):
             clock=self.clock,
             timer=self.timer,
             new_uuid=lambda: str(next(self.uuids)),
+            verify_transaction=FakeTransactionVerifier(),
         )
         self.coordinator.startup()
         self.coordinator.on_elected(0, self.epoch)

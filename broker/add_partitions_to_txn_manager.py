@@ -1,0 +1,155 @@
+"""Asking transaction coordinators whether partitions belong to a transaction (KIP-890), many questions in one request.
+
+One request at a time is under way to a coordinator; what is asked meanwhile goes with the next one. Of each
+transactional id at most one question waits: if a second one comes, the one with the lower producer epoch is answered
+INVALID_PRODUCER_EPOCH, and of two with the same epoch the earlier one NETWORK_EXCEPTION, for its client repeats itself.
+
+Kafka: AddPartitionsToTxnManager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+from odradek.protocol.topic_partition import TopicPartition
+
+_E = ErrorCode
+
+OnPartitionErrors = Callable[[Mapping[TopicPartition, ErrorCode]], None]
+"""Hears of the partitions that are not part of the transaction, or could not be verified; empty: all are."""
+
+
+class VerificationChannel(Protocol):
+    """The way to the transaction coordinators."""
+
+    def coordinator_of(self, transactional_id: str) -> int | None:
+        """The coordinator's broker id; None while there is none that lives."""
+        ...
+
+    def send_verification(
+        self,
+        broker_id: int,
+        request: AddPartitionsToTxnRequest,
+        respond: Callable[[AddPartitionsToTxnResponse | None], None],
+    ) -> None:
+        """Send the request; the response, or None if none will come."""
+        ...
+
+
+class _Question(NamedTuple):
+    transaction: AddPartitionsToTxnTransaction
+    partitions: Sequence[TopicPartition]
+    knows_abortable_error: bool
+    respond: OnPartitionErrors
+
+    def fail(self, error: ErrorCode) -> None:
+        self.respond(dict.fromkeys(self.partitions, error))
+
+
+class AddPartitionsToTxnManager:
+    """Collects questions per coordinator."""
+
+    def __init__(self, channel: VerificationChannel) -> None:
+        self._channel = channel
+        self._waiting: dict[int, dict[str, _Question]] = {}
+        self._in_flight: set[int] = set()
+
+    def verify(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: Sequence[TopicPartition],
+        respond: OnPartitionErrors,
+        *,
+        knows_abortable_error: bool,
+    ) -> None:
+        """Ask; `respond` gets errors as clients may hear them."""
+        broker_id = self._channel.coordinator_of(transactional_id)
+        topics: dict[str, AddPartitionsToTxnTopic] = {}
+        for name, partition in partitions:
+            topics.setdefault(name, AddPartitionsToTxnTopic(name=name)).partitions.append(partition)
+        transaction = AddPartitionsToTxnTransaction(
+            transactional_id=transactional_id,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            verify_only=True,
+            topics=list(topics.values()),
+        )
+        question = _Question(transaction, partitions, knows_abortable_error, respond)
+        if broker_id is None:
+            question.fail(_E.COORDINATOR_NOT_AVAILABLE)
+        elif self._displace(self._waiting.setdefault(broker_id, {}), question):
+            self._send(broker_id)
+
+    @staticmethod
+    def _displace(waiting: dict[str, _Question], question: _Question) -> bool:
+        """Let the question wait in place of an earlier one of its id; False if it is out of date itself."""
+        transaction = question.transaction
+        earlier = waiting.get(transaction.transactional_id)
+        if earlier is not None:
+            earlier_epoch, epoch = earlier.transaction.producer_epoch, transaction.producer_epoch
+            if earlier_epoch > epoch:
+                question.fail(_E.INVALID_PRODUCER_EPOCH)
+                return False
+            earlier.fail(_E.INVALID_PRODUCER_EPOCH if earlier_epoch < epoch else _E.NETWORK_EXCEPTION)
+        waiting[transaction.transactional_id] = question
+        return True
+
+    def _send(self, broker_id: int) -> None:
+        if broker_id in self._in_flight:
+            return
+        questions = self._waiting.pop(broker_id, None)
+        if not questions:
+            return
+        self._in_flight.add(broker_id)
+        request = AddPartitionsToTxnRequest(transactions=[asked.transaction for asked in questions.values()])
+        self._channel.send_verification(
+            broker_id, request, lambda response: self._answered(broker_id, questions, response)
+        )
+
+    def _answered(
+        self, broker_id: int, questions: dict[str, _Question], response: AddPartitionsToTxnResponse | None
+    ) -> None:
+        self._in_flight.discard(broker_id)
+        if response is None:
+            _fail_all(questions, _E.NETWORK_EXCEPTION)
+        elif response.error_code != _E.NONE:
+            error = ErrorCode(response.error_code)
+            # That this broker may not ask is nothing a client can do about.
+            _fail_all(questions, _E.INVALID_TXN_STATE if error == _E.CLUSTER_AUTHORIZATION_FAILED else error)
+        else:
+            for result in response.results_by_transaction:
+                question = questions[result.transactional_id]
+                question.respond(_errors_for_client(result, question.knows_abortable_error))
+        self._send(broker_id)
+
+
+def _fail_all(questions: Mapping[str, _Question], error: ErrorCode) -> None:
+    for question in questions.values():
+        question.fail(error)
+
+
+def _errors_for_client(
+    result: AddPartitionsToTxnResult, knows_abortable_error: bool
+) -> dict[TopicPartition, ErrorCode]:
+    errors: dict[TopicPartition, ErrorCode] = {}
+    for topic in result.topic_results:
+        for partition in topic.results_by_partition:
+            error = ErrorCode(partition.partition_error_code)
+            if error == _E.PRODUCER_FENCED:
+                error = _E.INVALID_PRODUCER_EPOCH  # what producers expect of an append
+            elif error == _E.TRANSACTION_ABORTABLE and not knows_abortable_error:
+                error = _E.INVALID_TXN_STATE
+            if error != _E.NONE:
+                errors[TopicPartition(topic.name, partition.partition_index)] = error
+    return errors

@@ -1,0 +1,117 @@
+"""AddPartitionsToTxn (key 24), served: 0-5.
+
+v0-3 come from clients and add partitions to one transaction: if one of them cannot be added none is. v2:
+PRODUCER_FENCED. v4 and later come from brokers: many transactions, and verify_only, which adds nothing but asks
+(KIP-890). v5: TRANSACTION_ABORTABLE.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.apis.fenced_producer import error_for_version
+from odradek.coordinator.transaction.coordinator import ProducerIdAndEpoch
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTopicResult,
+    AddPartitionsToTxnTransaction,
+)
+from odradek.protocol.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from odradek.broker.request import RequestContext
+    from odradek.broker.services import Services
+
+FIRST_BATCHED_VERSION = 4
+FIRST_FENCED_VERSION = 2
+
+
+def handle(broker: Services, ctx: RequestContext, request: AddPartitionsToTxnRequest) -> None:
+    apply(broker, request, ctx.header.api_version, ctx.reply)
+
+
+def apply(
+    broker: Services,
+    request: AddPartitionsToTxnRequest,
+    version: int,
+    respond: Callable[[AddPartitionsToTxnResponse], None],
+) -> None:
+    """Add or verify; `respond` is called when all transactions of the request are answered."""
+    transactions = request.transactions if version >= FIRST_BATCHED_VERSION else [_only_transaction(request)]
+    results: list[AddPartitionsToTxnResult] = []
+
+    def finish(transaction: AddPartitionsToTxnTransaction, errors: Mapping[TopicPartition, ErrorCode]) -> None:
+        results.append(_result(transaction.transactional_id, errors))
+        if len(results) == len(transactions):
+            respond(_response(results, version))
+
+    if not transactions:
+        respond(_response(results, version))
+    for transaction in transactions:
+        _apply_one(broker, transaction, version, finish)
+
+
+def _apply_one(
+    broker: Services,
+    transaction: AddPartitionsToTxnTransaction,
+    version: int,
+    finish: Callable[[AddPartitionsToTxnTransaction, Mapping[TopicPartition, ErrorCode]], None],
+) -> None:
+    partitions = _partitions(transaction.topics)
+    known = broker.metadata_cache.contains_partition
+    if not all(known(*topic_partition) for topic_partition in partitions):
+        finish(
+            transaction,
+            {
+                tp: ErrorCode.OPERATION_NOT_ATTEMPTED if known(*tp) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                for tp in partitions
+            },
+        )
+        return
+    producer = ProducerIdAndEpoch(transaction.producer_id, transaction.producer_epoch)
+    coordinator = broker.transaction_coordinator
+    if transaction.verify_only:
+        finish(transaction, coordinator.verify_partitions(transaction.transactional_id, producer, partitions))
+        return
+
+    def added(error: ErrorCode) -> None:
+        finish(transaction, dict.fromkeys(partitions, error_for_version(error, version, FIRST_FENCED_VERSION)))
+
+    coordinator.add_partitions(transaction.transactional_id, producer, partitions, added)
+
+
+def _only_transaction(request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnTransaction:
+    return AddPartitionsToTxnTransaction(
+        transactional_id=request.v3_and_below_transactional_id,
+        producer_id=request.v3_and_below_producer_id,
+        producer_epoch=request.v3_and_below_producer_epoch,
+        topics=request.v3_and_below_topics,
+    )
+
+
+def _partitions(topics: Iterable[AddPartitionsToTxnTopic]) -> list[TopicPartition]:
+    """Each once, in the order of the request."""
+    return list(dict.fromkeys(TopicPartition(topic.name, index) for topic in topics for index in topic.partitions))
+
+
+def _result(transactional_id: str, errors: Mapping[TopicPartition, ErrorCode]) -> AddPartitionsToTxnResult:
+    topics: dict[str, AddPartitionsToTxnTopicResult] = {}
+    for (name, index), error in errors.items():
+        topics.setdefault(name, AddPartitionsToTxnTopicResult(name=name)).results_by_partition.append(
+            AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=error)
+        )
+    return AddPartitionsToTxnResult(transactional_id=transactional_id, topic_results=list(topics.values()))
+
+
+def _response(results: list[AddPartitionsToTxnResult], version: int) -> AddPartitionsToTxnResponse:
+    if version >= FIRST_BATCHED_VERSION:
+        return AddPartitionsToTxnResponse(results_by_transaction=results)
+    (only,) = results
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=only.topic_results)

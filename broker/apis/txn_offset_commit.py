@@ -1,0 +1,65 @@
+"""TxnOffsetCommit (key 28), served: 0-4.
+
+Offsets that become the group's when the producer's transaction commits. v2: leader epochs, and the client knows
+COORDINATOR_LOAD_IN_PROGRESS. v3: the member and generation that commit (KIP-447). v4: TRANSACTION_ABORTABLE.
+
+Partitions that do not exist are refused here; the coordinator is asked about the others.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.apis.existing_partitions import split_by_existence
+from odradek.broker.apis.group_requests import group_context
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from odradek.broker.request import RequestContext
+    from odradek.broker.services import Services
+
+FIRST_LOADING_VERSION = 2
+
+
+def handle(broker: Services, ctx: RequestContext, request: TxnOffsetCommitRequest) -> None:
+    existing, unknown = split_by_existence(broker, request.topics)
+
+    def respond(response: TxnOffsetCommitResponse) -> None:
+        if ctx.header.api_version < FIRST_LOADING_VERSION:
+            _hide_loading(response)
+        _add_unknown(response, unknown)
+        ctx.reply(response)
+
+    if not existing:
+        respond(TxnOffsetCommitResponse())
+        return
+    request.topics = [TxnOffsetCommitRequestTopic(name=name, partitions=found) for name, found in existing]
+    broker.group_coordinator.commit_transactional_offsets(group_context(ctx), request, respond)
+
+
+def _hide_loading(response: TxnOffsetCommitResponse) -> None:
+    """Producers before 2.0 may crash when they hear that a coordinator is loading (KAFKA-7296)."""
+    for topic in response.topics:
+        for part in topic.partitions:
+            if part.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+                part.error_code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+def _add_unknown(response: TxnOffsetCommitResponse, unknown: dict[str, list[int]]) -> None:
+    by_name = {topic.name: topic for topic in response.topics}
+    for name, indexes in unknown.items():
+        topic = by_name.get(name)
+        if topic is None:
+            topic = TxnOffsetCommitResponseTopic(name=name)
+            response.topics.append(topic)
+        topic.partitions += [
+            TxnOffsetCommitResponsePartition(partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            for index in indexes
+        ]

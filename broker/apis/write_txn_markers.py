@@ -1,0 +1,119 @@
+"""WriteTxnMarkers (key 27), served: 0-1.
+
+A transaction coordinator, or an administrator who ends a hanging transaction, has markers written to partitions this
+broker leads. v1: flexible encoding. Offsets that were committed in the transaction become the group's, or vanish, when
+their partition has its marker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from odradek.controller.topic_names import GROUP_METADATA_TOPIC
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from odradek.protocol.records.control import ControlRecordType, EndTransactionMarker, build_end_transaction_batch
+from odradek.protocol.topic_partition import TopicPartition
+from odradek.storage.append_info import AppendOrigin
+
+if TYPE_CHECKING:
+    from odradek.broker.replica_results import AppendResult
+    from odradek.broker.request import RequestContext
+    from odradek.broker.services import Services
+
+Errors = dict[TopicPartition, ErrorCode]
+
+
+def handle(broker: Services, ctx: RequestContext, request: WriteTxnMarkersRequest) -> None:
+    apply(broker, request, ctx.reply)
+
+
+def apply(
+    broker: Services, request: WriteTxnMarkersRequest, respond: Callable[[WriteTxnMarkersResponse], None]
+) -> None:
+    """Write the markers; `respond` is called when all of them have reached the replicas."""
+    if any(marker.producer_id < 0 or marker.producer_epoch < 0 for marker in request.markers):
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as the exception is told that building such a batch raises
+    errors: dict[int, Errors] = {}
+    left = len(request.markers)
+
+    def finish(producer_id: int, found: Errors) -> None:
+        nonlocal left
+        errors.setdefault(producer_id, {}).update(found)
+        left -= 1
+        if not left:
+            respond(_response(errors))
+
+    if not left:
+        respond(_response(errors))
+    for marker in request.markers:
+        _write(broker, marker, finish)
+
+
+def _write(broker: Services, marker: WritableTxnMarker, finish: Callable[[int, Errors], None]) -> None:
+    replicas = broker.replica_manager
+    wanted = {TopicPartition(topic.name, index) for topic in marker.topics for index in topic.partition_indexes}
+    hosted = {tp for tp in wanted if (partition := replicas.hosted(tp)) is not None and partition.log is not None}
+    errors = dict.fromkeys(wanted - hosted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if not hosted:
+        finish(marker.producer_id, errors)
+        return
+
+    def written(results: Mapping[TopicPartition, AppendResult]) -> None:
+        errors.update((tp, result.error) for tp, result in results.items())
+        _complete_offsets(broker, marker, results)
+        finish(marker.producer_id, errors)
+
+    batch = _batch(broker, marker)
+    replicas.append(
+        timeout_ms=broker.config.request_timeout_ms,
+        required_acks=-1,
+        internal_topics_allowed=True,
+        origin=AppendOrigin.COORDINATOR,
+        records={tp: memoryview(bytearray(batch)) for tp in sorted(hosted)},
+        respond=written,
+    )
+
+
+def _batch(broker: Services, marker: WritableTxnMarker) -> bytes | bytearray:
+    kind = ControlRecordType.COMMIT if marker.transaction_result else ControlRecordType.ABORT
+    return build_end_transaction_batch(
+        EndTransactionMarker(type=kind, coordinator_epoch=marker.coordinator_epoch),
+        timestamp=broker.clock.time_ms(),
+        producer_id=marker.producer_id,
+        producer_epoch=marker.producer_epoch,
+    )
+
+
+def _complete_offsets(
+    broker: Services, marker: WritableTxnMarker, results: Mapping[TopicPartition, AppendResult]
+) -> None:
+    completed = [
+        tp.partition
+        for tp, result in results.items()
+        if tp.topic == GROUP_METADATA_TOPIC and result.error == ErrorCode.NONE
+    ]
+    if completed:
+        broker.group_coordinator.on_transaction_completed(
+            marker.producer_id, completed, committed=marker.transaction_result
+        )
+
+
+def _response(errors: Mapping[int, Errors]) -> WriteTxnMarkersResponse:
+    markers = []
+    for producer_id, found in errors.items():
+        topics: dict[str, WritableTxnMarkerTopicResult] = {}
+        for (name, index), error in found.items():
+            topics.setdefault(name, WritableTxnMarkerTopicResult(name=name)).partitions.append(
+                WritableTxnMarkerPartitionResult(partition_index=index, error_code=error)
+            )
+        markers.append(WritableTxnMarkerResult(producer_id=producer_id, topics=list(topics.values())))
+    return WriteTxnMarkersResponse(markers=markers)
