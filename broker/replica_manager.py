@@ -50,6 +50,7 @@ log = logging.getLogger(__name__)
 
 VALID_ACKS = (-1, 0, 1)
 
+# Transactional appends come with what they were verified with: see transaction_verification.py.
 NO_GUARDS: Mapping[TopicPartition, object | None] = {}
 
 
@@ -144,10 +145,7 @@ class ReplicaManager:
         verification_guards: Mapping[TopicPartition, object | None] = NO_GUARDS,
         respond: Callable[[Mapping[TopicPartition, AppendResult]], None],
     ) -> None:
-        """Append to the leaders' logs; `respond` is called now, or with acks=-1 once replicas have it or time is up.
-
-        `verification_guards`: what a transactional append was verified with, see `transaction_verification.py`.
-        """
+        """Append to the leaders' logs; `respond` is called now, or with acks=-1 once replicas have it or time is up."""
         if required_acks not in VALID_ACKS:
             respond({tp: AppendResult(error=ErrorCode.INVALID_REQUIRED_ACKS) for tp in records})
             return
@@ -212,14 +210,7 @@ class ReplicaManager:
                 return AppendResult(error=error.code)
             log.info("Error processing append operation on partition %s: %s", topic_partition, error.message)
             return AppendResult(error=error.code, log_start_offset=self._log_start_offset(topic_partition))
-        return AppendResult(
-            base_offset=info.first_offset,
-            last_offset=info.last_offset,
-            log_append_time_ms=info.log_append_time,
-            log_start_offset=info.log_start_offset,
-            required_offset=info.last_offset + 1,
-            flush_required=info.flush_required,
-        )
+        return AppendResult.of(info)
 
     def _log_start_offset(self, topic_partition: TopicPartition) -> int:
         hosted = self._partitions.get(topic_partition)

@@ -10,6 +10,7 @@ from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from odradek.broker.fetch_session import PartitionFetch
+    from odradek.storage.append_info import LogAppendInfo
     from odradek.storage.fetch_data import FetchDataInfo, FetchIsolation
 
 EXPECTED_APPEND_ERRORS = frozenset(
@@ -42,6 +43,18 @@ class AppendResult:
     required_offset: int = 0
     flush_required: bool = False
     record_errors: Sequence[tuple[int, str | None]] = ()
+
+    @classmethod
+    def of(cls, info: LogAppendInfo) -> AppendResult:
+        """What was appended."""
+        return cls(
+            base_offset=info.first_offset,
+            last_offset=info.last_offset,
+            log_append_time_ms=info.log_append_time,
+            log_start_offset=info.log_start_offset,
+            required_offset=info.last_offset + 1,
+            flush_required=info.flush_required,
+        )
 
 
 @dataclass(slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from odradek.broker.add_partitions_to_txn_manager import AddPartitionsToTxnManag
 from odradek.broker.config import BrokerConfig
 from odradek.broker.config_keys.quotas import ALTER_LOG_DIRS_BYTES_PER_SECOND
 from odradek.broker.consumer_offset_tree import ZnodeOffsets
-from odradek.broker.coordinator_log import InternalTopicLog
+from odradek.broker.coordinator_setup import make_group_coordinator, make_transaction_coordinator
 from odradek.broker.dispatch import Dispatcher
 from odradek.broker.down_conversion import DownConverter
 from odradek.broker.dynamic_config import DynamicBrokerConfig, cleaner_config
@@ -48,13 +48,9 @@ from odradek.controller.embedded_tree import METADATA_FILE, TreeDatabase
 from odradek.controller.metadata_client import MetadataClient
 from odradek.controller.metadata_tree import TreeError
 from odradek.controller.registration import RegistrationRefused, create_base_nodes, create_or_get_cluster_id
-from odradek.controller.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from odradek.controller.topic_names import GROUP_METADATA_TOPIC
 from odradek.controller.topics import AdminManager
-from odradek.coordinator.group.coordinator import GroupConfig, GroupCoordinator
-from odradek.coordinator.transaction.config import TransactionConfig
-from odradek.coordinator.transaction.coordinator import TransactionCoordinator
 from odradek.protocol.primitives import uuid_to_text
-from odradek.protocol.records.compression import CompressionType
 from odradek.storage.environment import Environment
 from odradek.storage.log_dir import LogDir, LogDirError, check_meta_properties
 from odradek.storage.log_manager import LogManager, LogManagerSettings
@@ -288,6 +284,7 @@ class KafkaServer:
             channel=ControllerChannels(lambda broker: InProcessTransport(own_broker.handle), self.timer),
             new_topic_id=_random_id,
         )
+        producer_ids = ProducerIdManager(lambda: self._producer_ids_block(controller), self._in_background)
         verification = TransactionVerification(config, replicas, AddPartitionsToTxnManager(own_broker))
         return Services(
             config=config,
@@ -301,8 +298,24 @@ class KafkaServer:
             metadata_cache=cache,
             fetch_sessions=FetchSessionCache(config.max_incremental_fetch_session_cache_slots, random.randint),
             down_converter=DownConverter(self._workers),
-            group_coordinator=self._group_coordinator(replicas, cache, client, verification),
-            transaction_coordinator=self._transaction_coordinator(replicas, cache, controller, own_broker),
+            group_coordinator=make_group_coordinator(
+                config,
+                replicas,
+                cache,
+                self.clock,
+                self.timer,
+                consumer_offset_tree=ZnodeOffsets(client, self._in_background),
+                verify_transaction=verification.of_topic(GROUP_METADATA_TOPIC),
+            ),
+            transaction_coordinator=make_transaction_coordinator(
+                config,
+                replicas,
+                cache,
+                self.clock,
+                self.timer,
+                producer_ids=producer_ids.next,
+                channel=own_broker,
+            ),
             transaction_verification=verification,
             controller=controller,
             admin=admin,
@@ -344,72 +357,6 @@ class KafkaServer:
             num_partitions=config.num_partitions,
             default_replication_factor=config.default_replication_factor,
             broker_settings=lambda: config.settings,
-        )
-
-    def _group_coordinator(
-        self,
-        replicas: ReplicaManager,
-        cache: MetadataCache,
-        client: MetadataClient,
-        verification: TransactionVerification,
-    ) -> GroupCoordinator:
-        config = self.config
-        return GroupCoordinator(
-            config=GroupConfig(
-                group_min_session_timeout_ms=config.group_min_session_timeout_ms,
-                group_max_session_timeout_ms=config.group_max_session_timeout_ms,
-                group_initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
-                group_max_size=config.group_max_size,
-                offset_metadata_max_bytes=config.offset_metadata_max_bytes,
-                offsets_retention_ms=config.offsets_retention_minutes * 60_000,
-                offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
-            ),
-            log=InternalTopicLog(
-                GROUP_METADATA_TOPIC,
-                configured_partition_count=config.offsets_topic_num_partitions,
-                required_acks=config.offsets_commit_required_acks,
-                timeout_ms=config.offsets_commit_timeout_ms,
-                load_buffer_bytes=config.offsets_load_buffer_size,
-                compression_type=config.offsets_topic_compression_codec,
-                replica_manager=replicas,
-                metadata_cache=cache,
-            ),
-            clock=self.clock,
-            timer=self.timer,
-            new_uuid=lambda: str(uuid.uuid4()),
-            consumer_offset_tree=ZnodeOffsets(client, self._in_background),
-            verify_transaction=verification.of_topic(GROUP_METADATA_TOPIC),
-        )
-
-    def _transaction_coordinator(
-        self, replicas: ReplicaManager, cache: MetadataCache, controller: Controller, own_broker: OwnBroker
-    ) -> TransactionCoordinator:
-        config = self.config
-        abort_interval_ms = config.transaction_abort_timed_out_transaction_cleanup_interval_ms
-        remove_interval_ms = config.transaction_remove_expired_transaction_cleanup_interval_ms
-        producer_ids = ProducerIdManager(lambda: self._producer_ids_block(controller), self._in_background)
-        return TransactionCoordinator(
-            config=TransactionConfig(
-                transactional_id_expiration_ms=config.transactional_id_expiration_ms,
-                transaction_max_timeout_ms=config.transaction_max_timeout_ms,
-                transaction_abort_timed_out_transaction_cleanup_interval_ms=abort_interval_ms,
-                transaction_remove_expired_transaction_cleanup_interval_ms=remove_interval_ms,
-                request_timeout_ms=config.request_timeout_ms,
-            ),
-            log=InternalTopicLog(
-                TRANSACTION_STATE_TOPIC,
-                configured_partition_count=config.transaction_state_log_num_partitions,
-                required_acks=-1,
-                timeout_ms=config.request_timeout_ms,
-                load_buffer_bytes=config.transaction_state_log_load_buffer_size,
-                compression_type=CompressionType.NONE,
-                replica_manager=replicas,
-                metadata_cache=cache,
-            ),
-            clock=self.clock,
-            timer=self.timer,
-            producer_ids=producer_ids.next,
-            channel=own_broker,
         )
 
     def _broker_info(self) -> BrokerInfo:
