@@ -17,14 +17,13 @@ from odradek.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
     AddPartitionsToTxnResult,
-    AddPartitionsToTxnTopic,
     AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
 )
 from odradek.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
     from odradek.broker.request import RequestContext
     from odradek.broker.services import Services
@@ -47,8 +46,8 @@ def apply(
     transactions = request.transactions if version >= FIRST_BATCHED_VERSION else [_only_transaction(request)]
     results: list[AddPartitionsToTxnResult] = []
 
-    def finish(transaction: AddPartitionsToTxnTransaction, errors: Mapping[TopicPartition, ErrorCode]) -> None:
-        results.append(_result(transaction.transactional_id, errors))
+    def finish(result: AddPartitionsToTxnResult) -> None:
+        results.append(result)
         if len(results) == len(transactions):
             respond(_response(results, version))
 
@@ -62,27 +61,26 @@ def _apply_one(
     broker: Services,
     transaction: AddPartitionsToTxnTransaction,
     version: int,
-    finish: Callable[[AddPartitionsToTxnTransaction, Mapping[TopicPartition, ErrorCode]], None],
+    finish: Callable[[AddPartitionsToTxnResult], None],
 ) -> None:
-    partitions = _partitions(transaction.topics)
+    partitions = list(
+        dict.fromkeys(TopicPartition(topic.name, index) for topic in transaction.topics for index in topic.partitions)
+    )
     known = broker.metadata_cache.contains_partition
     if not all(known(*topic_partition) for topic_partition in partitions):
-        finish(
-            transaction,
-            {
-                tp: ErrorCode.OPERATION_NOT_ATTEMPTED if known(*tp) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                for tp in partitions
-            },
-        )
+        missing, others = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OPERATION_NOT_ATTEMPTED
+        finish(_result(transaction, {tp: others if known(*tp) else missing for tp in partitions}))
         return
     producer = ProducerIdAndEpoch(transaction.producer_id, transaction.producer_epoch)
     coordinator = broker.transaction_coordinator
     if transaction.verify_only:
-        finish(transaction, coordinator.verify_partitions(transaction.transactional_id, producer, partitions))
+        verified = coordinator.verify_partitions(transaction.transactional_id, producer, partitions)
+        finish(_result(transaction, verified))
         return
 
     def added(error: ErrorCode) -> None:
-        finish(transaction, dict.fromkeys(partitions, error_for_version(error, version, FIRST_FENCED_VERSION)))
+        code = error_for_version(error, version, FIRST_FENCED_VERSION)
+        finish(_result(transaction, dict.fromkeys(partitions, code)))
 
     coordinator.add_partitions(transaction.transactional_id, producer, partitions, added)
 
@@ -96,18 +94,24 @@ def _only_transaction(request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnT
     )
 
 
-def _partitions(topics: Iterable[AddPartitionsToTxnTopic]) -> list[TopicPartition]:
-    """Each once, in the order of the request."""
-    return list(dict.fromkeys(TopicPartition(topic.name, index) for topic in topics for index in topic.partitions))
-
-
-def _result(transactional_id: str, errors: Mapping[TopicPartition, ErrorCode]) -> AddPartitionsToTxnResult:
-    topics: dict[str, AddPartitionsToTxnTopicResult] = {}
-    for (name, index), error in errors.items():
-        topics.setdefault(name, AddPartitionsToTxnTopicResult(name=name)).results_by_partition.append(
-            AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=error)
-        )
-    return AddPartitionsToTxnResult(transactional_id=transactional_id, topic_results=list(topics.values()))
+def _result(
+    transaction: AddPartitionsToTxnTransaction, errors: Mapping[TopicPartition, ErrorCode]
+) -> AddPartitionsToTxnResult:
+    return AddPartitionsToTxnResult(
+        transactional_id=transaction.transactional_id,
+        topic_results=[
+            AddPartitionsToTxnTopicResult(
+                name=topic.name,
+                results_by_partition=[
+                    AddPartitionsToTxnPartitionResult(
+                        partition_index=index, partition_error_code=errors[TopicPartition(topic.name, index)]
+                    )
+                    for index in topic.partitions
+                ],
+            )
+            for topic in transaction.topics
+        ],
+    )
 
 
 def _response(results: list[AddPartitionsToTxnResult], version: int) -> AddPartitionsToTxnResponse:

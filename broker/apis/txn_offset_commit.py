@@ -22,6 +22,8 @@ from odradek.protocol.messages.txn_offset_commit import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from odradek.broker.request import RequestContext
     from odradek.broker.services import Services
 
@@ -34,8 +36,7 @@ def handle(broker: Services, ctx: RequestContext, request: TxnOffsetCommitReques
     def respond(response: TxnOffsetCommitResponse) -> None:
         if ctx.header.api_version < FIRST_LOADING_VERSION:
             _hide_loading(response)
-        _add_unknown(response, unknown)
-        ctx.reply(response)
+        ctx.reply(_with_unknown(response, unknown))
 
     if not existing:
         respond(TxnOffsetCommitResponse())
@@ -52,14 +53,18 @@ def _hide_loading(response: TxnOffsetCommitResponse) -> None:
                 part.error_code = ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
-def _add_unknown(response: TxnOffsetCommitResponse, unknown: dict[str, list[int]]) -> None:
-    by_name = {topic.name: topic for topic in response.topics}
-    for name, indexes in unknown.items():
-        topic = by_name.get(name)
-        if topic is None:
-            topic = TxnOffsetCommitResponseTopic(name=name)
-            response.topics.append(topic)
-        topic.partitions += [
-            TxnOffsetCommitResponsePartition(partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            for index in indexes
-        ]
+def _with_unknown(response: TxnOffsetCommitResponse, unknown: Mapping[str, list[int]]) -> TxnOffsetCommitResponse:
+    """The partitions that do not exist come first."""
+    topics = {
+        name: TxnOffsetCommitResponseTopic(
+            name=name,
+            partitions=[
+                TxnOffsetCommitResponsePartition(partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                for index in indexes
+            ],
+        )
+        for name, indexes in unknown.items()
+    }
+    for topic in response.topics:
+        topics.setdefault(topic.name, TxnOffsetCommitResponseTopic(name=topic.name)).partitions += topic.partitions
+    return TxnOffsetCommitResponse(topics=list(topics.values()))
