@@ -6,14 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.group_transcript import check
+from tests.support.group_transcript import Transcript
+from tests.support.transcript_file import check
 
 TRANSCRIPTS = sorted((Path(__file__).parent / "groups").glob("*.txt"))
 
 
 @pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)
 def test_transcript(path: Path) -> None:
-    differences = check(path)
+    differences = check(path, Transcript().run)
     assert not differences, "\n\n".join(differences)
 
 

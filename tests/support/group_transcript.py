@@ -19,7 +19,7 @@ before they are committed.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -36,11 +36,11 @@ from odradek.timer.system_timer import SystemTimer
 from tests.support import group_admin_commands, group_member_commands, group_offset_commands, group_world_commands
 from tests.support.coordinator_log import FakeTransactionVerifier, InMemoryConsumerOffsetTree, InMemoryCoordinatorLog
 from tests.support.group_notation import START_MS, Line
+from tests.support.transcript_file import rewrite
 
 ResponseT = TypeVar("ResponseT", bound=Message)
 Command = Callable[["Transcript", Line], None]
 
-RULE = "----"
 HIGHEST = {"join": 9, "sync": 5, "heartbeat": 4, "leave": 5, "commit": 9, "fetch": 9, "txn-commit": 4}
 
 COMMANDS: dict[str, Command] = {
@@ -163,46 +163,6 @@ class Transcript:
         return self.clients[name].member_id if name in self.clients else name
 
 
-def blocks(text: str) -> Iterator[tuple[list[str], str | None, list[str]]]:
-    """Prose before a command, the command, and its expected output."""
-    prose: list[str] = []
-    lines = iter(text.splitlines())
-    for line in lines:
-        if not line.strip() or line.startswith("#"):
-            prose.append(line)
-            continue
-        expected = []
-        following = next(lines, "")
-        if following == RULE:
-            for output in lines:
-                if not output.strip():
-                    break
-                expected.append(output)
-        yield prose, line, expected
-        prose = []
-    yield prose, None, []
-
-
-def rewrite(path: Path) -> None:
-    transcript = Transcript()
-    out: list[str] = []
-    for prose, command, _ in blocks(path.read_text()):
-        out += prose
-        if command is not None:
-            out += [command, RULE, *transcript.run(command), ""]
-    path.write_text("\n".join(out).rstrip() + "\n")
-
-
-def check(path: Path) -> list[str]:
-    """Replay a transcript; the differences, in words."""
-    transcript = Transcript()
-    differences = []
-    for _, command, expected in blocks(path.read_text()):
-        if command is not None and (got := transcript.run(command)) != expected:
-            differences.append("\n".join([command, "expected:", *expected, "got:", *got]))
-    return differences
-
-
 if __name__ == "__main__":
     for name in sys.argv[1:]:
-        rewrite(Path(name))
+        rewrite(Path(name), Transcript().run)

@@ -1,0 +1,12 @@
+"""Defaults are Kafka's."""
+
+from __future__ import annotations
+
+from odradek.broker.config_keys import BROKER_CONFIG_KEYS
+from odradek.coordinator.transaction.config import TransactionConfig
+
+
+def test_defaults_are_those_of_the_broker() -> None:
+    config = TransactionConfig()
+    for name in TransactionConfig.__dataclass_fields__:
+        assert getattr(config, name) == int(BROKER_CONFIG_KEYS[name.replace("_", ".")].default), name
