@@ -1,0 +1,89 @@
+"""Markers and what is done about each answer; the transcripts in tests/golden/transactions tell the longer stories."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from odradek.coordinator.transaction.config import MARKER_RETRY_BACKOFF_MS
+from odradek.coordinator.transaction.markers import FENCED, MARKED, RETRIABLE
+from odradek.coordinator.transaction.states import TransactionState
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.topic_partition import TopicPartition
+from tests.support.transaction_transcript import Transcript
+
+P0 = TopicPartition("t", 0)
+DECIDED = ("init p", "add p t-0 t-1", "end p commit")
+
+
+def decided(error: ErrorCode) -> Transcript:
+    """A transaction that was committed, with the error for the marker of one of its two partitions."""
+    world = Transcript()
+    world.channel.errors[P0] = error
+    for command in DECIDED:
+        world.run(command)
+    return world
+
+
+def state(world: Transcript) -> TransactionState:
+    (found,) = world.coordinator.states.transactions
+    return found.state
+
+
+@pytest.mark.parametrize("error", MARKED, ids=lambda error: error.name)
+def test_the_partition_has_its_marker_or_needs_none(error: ErrorCode) -> None:
+    world = decided(error)
+    assert state(world) is TransactionState.COMPLETE_COMMIT
+    assert world.coordinator.markers.pending_count == 0
+
+
+@pytest.mark.parametrize("error", RETRIABLE, ids=lambda error: error.name)
+def test_it_is_sent_again_until_it_is_written(error: ErrorCode) -> None:
+    world = decided(error)
+    assert state(world) is TransactionState.PREPARE_COMMIT
+    world.pass_time(MARKER_RETRY_BACKOFF_MS)
+    assert [request.markers[0].topics[0].partition_indexes for _, request in world.channel.sent] == [[0, 1], [0]]
+    world.channel.errors.clear()
+    world.pass_time(MARKER_RETRY_BACKOFF_MS)
+    assert state(world) is TransactionState.COMPLETE_COMMIT
+
+
+@pytest.mark.parametrize("error", FENCED, ids=lambda error: error.name)
+def test_a_later_epoch_takes_care_of_it(error: ErrorCode) -> None:
+    world = decided(error)
+    world.pass_time(1000)
+    assert (state(world), len(world.channel.sent)) == (TransactionState.PREPARE_COMMIT, 1)
+    assert world.coordinator.markers.pending_count == 0
+
+
+def test_an_error_nobody_expects_is_reported_and_left(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.ERROR):
+        world = decided(ErrorCode.UNKNOWN_SERVER_ERROR)
+    assert "Unexpected error UNKNOWN_SERVER_ERROR for the marker of p in t-0" in caplog.text
+    world.pass_time(1000)
+    assert (state(world), len(world.channel.sent)) == (TransactionState.PREPARE_COMMIT, 1)
+
+
+def test_partitions_that_are_deleted_meanwhile_need_no_marker() -> None:
+    world = decided(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    world.channel.leaders[P0] = None
+    world.pass_time(MARKER_RETRY_BACKOFF_MS)
+    assert state(world) is TransactionState.COMPLETE_COMMIT
+
+
+def test_what_waits_is_dropped_with_the_partition() -> None:
+    world = decided(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    world.run("resign")
+    assert world.coordinator.markers.pending_count == 0
+    world.pass_time(1000)
+    assert len(world.channel.sent) == 1
+
+
+def test_an_end_that_is_refused_for_good_is_reported(caplog: pytest.LogCaptureFixture) -> None:
+    world = Transcript()
+    for command in ("init p", "add p t-0", "hold markers", "end p commit", "fail log MESSAGE_TOO_LARGE"):
+        world.run(command)
+    with caplog.at_level(logging.ERROR):
+        world.run("release markers")
+    assert "The end of a transaction of p is lost: UNKNOWN_SERVER_ERROR" in caplog.text
