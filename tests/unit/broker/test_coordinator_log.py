@@ -71,6 +71,7 @@ def test_loading_goes_on_over_small_buffers_and_segments(tmp_path: Path, load_bu
 def test_partition_that_is_not_hosted_has_no_records_and_takes_none(tmp_path: Path) -> None:
     log = Log(tmp_path)
     assert not log.log.has_log(0)
+    assert log.log.max_batch_bytes(0) is None
     assert log.values() == []
     assert log.append(b"a") == [(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)]
 
@@ -91,6 +92,22 @@ def test_commit_that_takes_too_long_is_an_error(tmp_path: Path) -> None:
     committed = log.append(b"a")
     log.replicas.advance(1_001)
     assert [error for error, _ in committed] == [ErrorCode.REQUEST_TIMED_OUT]
+
+
+def test_an_append_may_have_a_time_of_its_own(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    log.replicas.lead(TP, replicas=[0, 1])
+    committed = log.append(b"a", timeout_ms=5_000)
+    log.replicas.advance(4_999)
+    assert committed == []
+    log.replicas.advance(2)
+    assert [error for error, _ in committed] == [ErrorCode.REQUEST_TIMED_OUT]
+
+
+def test_the_largest_batch_is_the_topics(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    log.replicas.lead(TP)
+    assert log.log.max_batch_bytes(0) == 1_048_588
 
 
 def test_transactional_offsets_carry_their_producer(tmp_path: Path) -> None:

@@ -55,8 +55,10 @@ def test_what_was_appended_is_read_back_batch_by_batch(log: CoordinatorLog) -> N
 def test_a_partition_may_have_no_log() -> None:
     log = InMemoryCoordinatorLog()
     assert log.has_log(3)
+    assert log.max_batch_bytes(3) == log.max_bytes
     log.missing.add(3)
     assert not log.has_log(3)
+    assert log.max_batch_bytes(3) is None
 
 
 def test_an_append_that_is_held_back_is_answered_later_and_one_that_does_not_wait_at_once() -> None:

@@ -27,7 +27,10 @@ class World:
         self.unloaded: list[int] = []
         self.failure: Exception | None = None
         self.step_ms = 0
-        self.ownership = PartitionOwnership("topic", self.work, load=self.load, on_unload=self.unloaded.append)
+        self.loaded: list[int] = []
+        self.ownership = PartitionOwnership(
+            "topic", self.work, load=self.load, on_unload=self.unloaded.append, on_loaded=self.loaded.append
+        )
 
     def load(self, partition: int) -> Steps:
         for _ in range(self.lengths.get(partition, 0)):
@@ -184,3 +187,21 @@ def test_resign_all() -> None:
     world.ownership.resign_all()
     assert world.unloaded == [1, 2]
     assert not world.ownership.is_anything_loading
+
+
+def test_who_waits_for_a_partition_hears_of_it_when_it_is_owned() -> None:
+    world = World()
+    world.lengths[3] = IMMEDIATE_STEPS * 3
+    world.ownership.elect(3, 7)
+    assert (world.loaded, world.ownership.epoch(3)) == ([], 7)
+    world.timer.advance()
+    assert world.loaded == [3]
+
+
+def test_nobody_hears_of_a_partition_that_was_given_up_meanwhile() -> None:
+    world = World()
+    world.lengths[3] = IMMEDIATE_STEPS * 3
+    world.ownership.elect(3, 7)
+    world.ownership.resign(3, 8)
+    world.timer.advance()
+    assert (world.loaded, world.ownership.epoch(3)) == ([], 8)
