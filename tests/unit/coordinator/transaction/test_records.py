@@ -1,5 +1,3 @@
-"""Records of `__transaction_state`: Kafka's bytes, and what is none of ours."""
-
 from __future__ import annotations
 
 import pytest
@@ -13,7 +11,58 @@ from odradek.coordinator.transaction.records import (
 from odradek.coordinator.transaction.states import TransactionState
 from odradek.coordinator.transaction.transaction_metadata import TransitMetadata
 from odradek.coordinator.versioned_messages import CoordinatorRecordError
+from odradek.protocol.codec import encode
+from odradek.protocol.messages.coordinator_records import PartitionsSchema, TransactionLogValue
 from odradek.protocol.topic_partition import TopicPartition
+
+ONGOING = bytes.fromhex(
+    "0000 00000000000003e8 0000 0000ea60 01 00000001 000174 00000001 00000000 0000018bcfe56800 0000018bcfe56800"
+)
+
+
+def test_key_of_the_format_description() -> None:
+    assert read_transaction_key(bytes.fromhex("0000 0002 7478")) == "tx"
+
+
+def test_key_of_another_version_is_none() -> None:
+    assert read_transaction_key(b"\0\1\0\2tx") is None
+
+
+def test_value_of_the_format_description() -> None:
+    record = read_transaction_value(ONGOING)
+    assert (record.producer_id, record.producer_epoch, record.timeout_ms) == (1000, 0, 60000)
+    assert record.state is TransactionState.ONGOING
+    assert record.partitions == ((TopicPartition("t", 0),),)
+    assert record.start_timestamp_ms == record.last_update_timestamp_ms == 1700000000000
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_both_versions_are_read(version: int) -> None:
+    value = TransactionLogValue(
+        transaction_status=4, transaction_partitions=[PartitionsSchema(topic="t", partition_ids=[2, 1])]
+    )
+    record = read_transaction_value(version.to_bytes(2, "big") + encode(value, version))
+    assert record.state is TransactionState.COMPLETE_COMMIT
+    assert record.partitions == ((TopicPartition("t", 2), TopicPartition("t", 1)),)
+
+
+def test_an_empty_transaction_has_no_partitions() -> None:
+    value = TransactionLogValue(transaction_status=0, transaction_partitions=None)
+    assert read_transaction_value(b"\0\0" + encode(value, 0)).partitions == ()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\0\2" + ONGOING[2:],
+        ONGOING[:-1],
+        b"\0\0" + encode(TransactionLogValue(transaction_status=8, transaction_partitions=[]), 0),
+        b"\0\0" + encode(TransactionLogValue(transaction_status=1, transaction_partitions=None), 0),
+    ],
+)
+def test_what_is_no_transaction_is_refused(data: bytes) -> None:
+    with pytest.raises(CoordinatorRecordError):
+        read_transaction_value(data)
 
 
 def transit(state: TransactionState, *partitions: TopicPartition) -> TransitMetadata:
@@ -62,24 +111,3 @@ def test_an_empty_transaction_has_null_for_its_partitions() -> None:
     value = transaction_value(transit(TransactionState.EMPTY))
     assert value[17:21] == b"\xff\xff\xff\xff"
     assert read_transaction_value(value).partitions == ()
-
-
-def test_a_key_of_another_version_is_none_of_a_transaction() -> None:
-    assert read_transaction_key(b"\0\x01whatever") is None
-
-
-@pytest.mark.parametrize(
-    "value",
-    [b"", b"\0", b"\0\x07" + bytes(40), transaction_value(transit(TransactionState.ONGOING))[:-1]],
-    ids=["empty", "half a version", "unknown version", "cut"],
-)
-def test_a_value_that_is_none(value: bytes) -> None:
-    with pytest.raises(CoordinatorRecordError):
-        read_transaction_value(value)
-
-
-def test_an_unknown_state() -> None:
-    value = bytearray(transaction_value(transit(TransactionState.EMPTY)))
-    value[16] = 9
-    with pytest.raises(CoordinatorRecordError, match="Unknown transaction state id 9"):
-        read_transaction_value(bytes(value))
