@@ -125,8 +125,14 @@ class ConfluentTransactions:
         )
 
     def read(self, bootstrap: str, topic: str, isolation: str) -> Values:
+        return self.read_partition(bootstrap, topic, 0, isolation)[0]
+
+    def read_partition(
+        self, bootstrap: str, topic: str, partition: int, isolation: str = "read_committed"
+    ) -> tuple[Values, int]:
+        """What is to be seen of a partition, and the offset where it ends."""
         consumer = self._consumer(bootstrap, "not-used", isolation)
-        consumer.assign([confluent_kafka.TopicPartition(topic, 0, 0)])
+        consumer.assign([confluent_kafka.TopicPartition(topic, partition, 0)])
         found: Values = []
         try:
             while True:
@@ -134,7 +140,7 @@ class ConfluentTransactions:
                 error = message.error()
                 if error is not None:
                     assert error.code() == confluent_kafka.KafkaError._PARTITION_EOF, error
-                    return found
+                    return found, message.offset()
                 found.append((message.offset(), message.value().decode()))
         finally:
             consumer.close()

@@ -1,0 +1,80 @@
+"""Transactions over the end of the broker: open ones go on, decided ones are finished, and the books balance."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from odradek.protocol.api import ApiKey
+from tests.support.admin import Admin
+from tests.support.bank import TRANSACTION_TIMEOUT_MS, Bank
+from tests.support.broker import Broker
+from tests.support.raw_client import RawClient
+from tests.support.requests import build
+from tests.support.transactional_clients import ConfluentTransactions
+from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.oracle
+
+NewBroker = Callable[..., Broker]
+KILLS = 6
+TELLERS = 3
+TRANSFERS = 60
+
+
+def described(broker: Broker, transactional_id: str) -> Any:
+    with RawClient(broker.host, broker.port) as client:
+        answer: Any = client.call(build(ApiKey.DESCRIBE_TRANSACTIONS, transactional_ids=[transactional_id]), 0)
+    return answer.transaction_states[0]
+
+
+@pytest.mark.parametrize("ending", ["stop", "kill"])
+@pytest.mark.parametrize("committed", [True, False])
+def test_an_open_transaction_goes_on(new_broker: NewBroker, ending: str, committed: bool) -> None:
+    broker = new_broker()
+    topic = Admin(broker.bootstrap).create_topic("open", 1, {"segment.bytes": "1000"})
+    client = ConfluentTransactions()
+    producer = client.producer(broker.bootstrap, "id", 60_000)
+    producer.begin()
+    producer.send(topic, "before")
+    for _ in range(2):
+        getattr(broker, ending)()
+        broker.start()
+        assert client.read(broker.bootstrap, topic, "read_committed") == []
+        eventually(lambda: described(broker, "id"), accept=lambda state: state.transaction_state == "Ongoing")
+        producer.send(topic, "after")
+    if committed:
+        producer.commit()
+    else:
+        producer.abort()
+    eventually(lambda: described(broker, "id"), accept=lambda state: state.transaction_state.startswith("Complete"))
+    getattr(broker, ending)()
+    broker.start()
+    wanted = [(0, "before"), (1, "after"), (2, "after")]
+    assert client.read(broker.bootstrap, topic, "read_committed") == (wanted if committed else [])
+    assert client.read(broker.bootstrap, topic, "read_uncommitted") == wanted
+    producer.close()
+
+
+def test_the_books_balance_when_the_broker_is_killed(new_broker: NewBroker) -> None:
+    """Tellers whose transactions were cut off start anew; what was left open times out, and readers go on."""
+    broker = new_broker(**{"log.segment.bytes": "20000"})
+    rng = random.Random(5)
+    bank = Bank(broker.bootstrap, tellers=TELLERS, transfers=TRANSFERS, seed=5)
+    bank.start()
+    for _ in range(KILLS):
+        before = sum(bank.booked)
+        deadline = time.monotonic() + 20
+        while sum(bank.booked) == before and before < TELLERS * TRANSFERS:
+            assert time.monotonic() < deadline, f"no progress after a restart: {bank.failures[-5:]}"
+            time.sleep(0.01)
+        time.sleep(rng.uniform(0, 0.3))
+        broker.kill()
+        broker.start()
+    bank.finish(60 + TRANSACTION_TIMEOUT_MS / 1000)
+    bank.check()
+    assert bank.aborted
