@@ -18,7 +18,17 @@ from pathlib import Path
 from tests.benchmarks.contenders import contenders
 
 HERE = Path(__file__).parent
-BESIDE_APACHE = ("start_up", "produce", "consume", "latency", "create_topics", "long_polling", "pauses", "compaction")
+BESIDE_APACHE = (
+    "start_up",
+    "produce",
+    "consume",
+    "latency",
+    "transactions",
+    "create_topics",
+    "long_polling",
+    "pauses",
+    "compaction",
+)
 PARTS = tuple(sorted(path.stem.removeprefix("bench_") for path in HERE.glob("bench_*.py")))
 PART_TIMEOUT_S = 180
 

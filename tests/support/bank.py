@@ -18,6 +18,7 @@ import time
 import confluent_kafka
 
 from tests.support.admin import Admin
+from tests.support.broker import Broker
 from tests.support.transactional_clients import ConfluentTransactions
 
 ACCOUNTS = 8
@@ -27,6 +28,7 @@ GROUP = "tellers"
 CALL_TIMEOUT_S = 10
 TRANSACTION_TIMEOUT_MS = 5_000
 READ_TIMEOUT_S = 30
+PATIENCE_S = 8
 
 
 class Bank:
@@ -69,12 +71,23 @@ class Bank:
         assert not any(thread.is_alive() for thread in self._threads), f"{self.booked} booked; {self.failures[-5:]}"
 
     def _work(self, teller: int) -> None:
+        """One session after the other. One that gets no further is left to itself: librdkafka may wait for a group
+        coordinator for good when it was away, whatever time-out it was given.
+        """
         while self.booked[teller] < self.transfers:
-            try:
-                self._session(teller)
-            except confluent_kafka.KafkaException as error:
-                self.failures.append(str(error))
-                time.sleep(0.05)
+            session = threading.Thread(target=self._session_or_failure, args=(teller,), daemon=True)
+            session.start()
+            before = -1
+            while session.is_alive() and self.booked[teller] != before:
+                before = self.booked[teller]
+                session.join(PATIENCE_S)
+
+    def _session_or_failure(self, teller: int) -> None:
+        try:
+            self._session(teller)
+        except confluent_kafka.KafkaException as error:
+            self.failures.append(str(error))
+            time.sleep(0.05)
 
     def _session(self, teller: int) -> None:
         """From one start of the client to its failure, or the end of the work."""
@@ -110,12 +123,13 @@ class Bank:
     def _position(self, consumer: confluent_kafka.Consumer, teller: int) -> int:
         """Go to the first transfer that is not booked."""
         (found,) = consumer.committed([confluent_kafka.TopicPartition(self.source, teller)], CALL_TIMEOUT_S)
-        self.booked[teller] = max(0, found.offset)
-        consumer.assign([confluent_kafka.TopicPartition(self.source, teller, self.booked[teller])])
-        return self.booked[teller]
+        position = max(0, found.offset)
+        self.booked[teller] = max(self.booked[teller], position)
+        consumer.assign([confluent_kafka.TopicPartition(self.source, teller, position)])
+        return position
 
     def _book_some(self, producer: confluent_kafka.Producer, consumer: confluent_kafka.Consumer, teller: int) -> None:
-        messages = [message for message in consumer.consume(BATCH, 0.5) if message.error() is None]
+        messages = [message for message in consumer.consume(BATCH, 0.3) if message.error() is None]
         if not messages:
             return
         attempt = next(self._tries)
@@ -138,6 +152,20 @@ class Bank:
                 with contextlib.suppress(confluent_kafka.KafkaException):
                     producer.abort_transaction(CALL_TIMEOUT_S)
             raise
+
+    def outlive(self, broker: Broker, kills: int, rng: random.Random) -> None:
+        """Work while the broker is killed again and again, and until all is booked."""
+        self.start()
+        for _ in range(kills):
+            before = sum(self.booked)
+            deadline = time.monotonic() + 3 * PATIENCE_S
+            while sum(self.booked) == before and before < len(self.booked) * self.transfers:
+                assert time.monotonic() < deadline, f"no progress after a restart: {self.failures[-5:]}"
+                time.sleep(0.01)
+            time.sleep(rng.uniform(0, 0.3))
+            broker.kill()
+            broker.start()
+        self.finish(90 + self.transfers)
 
     # -- the audit -------------------------------------------------------------------------------------------
 

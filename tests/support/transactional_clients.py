@@ -75,6 +75,8 @@ class ConfluentProducer:
                 "transactional.id": transactional_id,
                 "transaction.timeout.ms": timeout_ms,
                 "message.timeout.ms": timeout_ms,
+                "reconnect.backoff.ms": 10,
+                "reconnect.backoff.max.ms": 100,
                 "log_level": 0,
             }
         )
