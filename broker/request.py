@@ -50,6 +50,9 @@ class ClientConnection(Protocol):
     def complete(self, ctx: RequestContext, response: Response | None) -> None:
         """Take the answer; called by `RequestContext.reply` only."""
 
+    def flush_answers(self) -> None:
+        """Send what has been answered now, and not when the handler returns."""
+
     def close(self, reason: str) -> None:
         """Drop the connection. Requests in flight stay in flight, their answers go nowhere."""
 
@@ -78,6 +81,10 @@ class RequestContext:
             raise RuntimeError(f"answered twice: {self.header}")
         self.is_answered = True
         self.connection.complete(self, response)
+
+    def flush(self) -> None:
+        """Send the answer now: for a handler that has work left which the client need not wait for."""
+        self.connection.flush_answers()
 
     def close_connection(self) -> None:
         """Close instead of answering: how an error is told to a client that expects no answer."""

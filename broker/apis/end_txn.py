@@ -24,6 +24,7 @@ def handle(broker: Services, ctx: RequestContext, request: EndTxnRequest) -> Non
     def ended(error: ErrorCode) -> None:
         code = error_for_version(error, ctx.header.api_version, FIRST_FENCED_VERSION)
         ctx.reply(EndTxnResponse(error_code=code))
+        ctx.flush()  # the markers are written next
 
     broker.transaction_coordinator.end_transaction(
         request.transactional_id,

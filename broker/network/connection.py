@@ -228,6 +228,11 @@ class Connection(asyncio.Protocol):
         else:
             self._process()
 
+    def flush_answers(self) -> None:
+        sender = self._sender
+        if sender is not None and not sender.is_blocked:
+            sender.flush()
+
     def close(self, reason: str) -> None:
         self.abort(CloseReason.REQUEST_REFUSED, reason)
 

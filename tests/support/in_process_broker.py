@@ -79,6 +79,8 @@ class FakeConnection:
         assert correlation_id == header.correlation_id
         self.answers[correlation_id] = decoded
 
+    def flush_answers(self) -> None: ...
+
     def close(self, reason: str) -> None:
         self.close_reason = reason
 

@@ -16,9 +16,13 @@ class _Connection:
         self.completed: list[tuple[RequestContext, Response | None, bool]] = []
         self.closed: list[tuple[str, bool]] = []
         self.ctx: RequestContext | None = None
+        self.flushes = 0
 
     def complete(self, ctx: RequestContext, response: Response | None) -> None:
         self.completed.append((ctx, response, ctx.is_answered))
+
+    def flush_answers(self) -> None:
+        self.flushes += 1
 
     def close(self, reason: str) -> None:
         assert self.ctx is not None
@@ -69,6 +73,13 @@ def test_closing_takes_the_place_of_the_answer() -> None:
     assert connection.completed == []
     with pytest.raises(RuntimeError):
         ctx.reply(HeartbeatResponse())
+
+
+def test_a_handler_with_work_left_sends_its_answer_first() -> None:
+    ctx, connection = received()
+    ctx.reply(HeartbeatResponse())
+    ctx.flush()
+    assert connection.flushes == 1
 
 
 def test_misspelt_flag_is_an_error_and_not_a_new_attribute() -> None:

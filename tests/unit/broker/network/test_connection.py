@@ -370,3 +370,29 @@ def test_frame_limit_can_be_lifted_after_authentication() -> None:
     link.connection.allow_frames(1000)
     link.receive(request(FETCH, 1, 500))
     assert handlers.applied == [1]
+
+
+@pytest.mark.parametrize(("flushes", "sent"), [(False, []), (True, [1])])
+def test_an_answer_can_be_sent_before_the_handler_returns(flushes: bool, sent: list[int]) -> None:
+    handlers = Handlers()
+    link = Link(handlers)
+    seen: list[list[int]] = []
+
+    def handle(connection: Connection, frame: memoryview, received_ms: int) -> None:
+        handlers._handle(connection, frame, received_ms)
+        ctx = handlers.waiting.pop()
+        answer(ctx)
+        if flushes:
+            ctx.flush()
+        seen.append(answered(link))
+
+    handlers.handle = handle
+    link.receive(request(HEARTBEAT, 1))
+    assert seen == [sent]
+    assert answered(link) == [1]
+
+
+def test_there_is_nothing_to_flush_on_a_closed_connection(link: Link) -> None:
+    link.connection.abort(CloseReason.REQUEST_REFUSED)
+    link.connection.flush_answers()
+    assert answered(link) == []
