@@ -146,7 +146,7 @@ class MarkerSender:
 
     def _route(self, entry: _Entry) -> None:
         by_leader: dict[int | None, list[TopicPartition]] = {}
-        for topic_partition in entry.topic_partitions:
+        for topic_partition in sorted(entry.topic_partitions):
             by_leader.setdefault(self._channel.leader_of(topic_partition), []).append(topic_partition)
         for leader, topic_partitions in by_leader.items():
             part = _Entry(entry.completion, frozenset(topic_partitions))
