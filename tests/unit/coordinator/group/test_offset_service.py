@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from odradek.protocol.errors import ErrorCode
 from tests.support.group_transcript import Transcript
 
 
@@ -60,3 +61,34 @@ def test_a_commit_under_way_when_its_partition_is_deleted_does_not_come_back() -
     transcript.run("topic-deleted t-0")
     assert transcript.run("release") == ["c <- OffsetCommit t-0:NONE"]
     assert transcript.run("fetch g all") == ["OffsetFetch g NONE t-1:1"]
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_the_transaction_is_verified_before_offsets_are_taken(version: int) -> None:
+    transcript = Transcript()
+    assert transcript.run(f"txn-commit p t-0:5 v={version}")[0] == "p <- TxnOffsetCommit t-0:NONE"
+    assert transcript.verifier.asked == [(0, "p", 1, 0, version >= 4)]
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        ("TRANSACTION_ABORTABLE", "TRANSACTION_ABORTABLE"),
+        ("INVALID_TXN_STATE", "INVALID_TXN_STATE"),
+        ("INVALID_PRODUCER_EPOCH", "INVALID_PRODUCER_EPOCH"),
+        ("NETWORK_EXCEPTION", "COORDINATOR_LOAD_IN_PROGRESS"),
+        ("NOT_LEADER_OR_FOLLOWER", "NOT_COORDINATOR"),
+    ],
+)
+def test_offsets_of_no_transaction_are_refused(error: str, told: str) -> None:
+    transcript = Transcript()
+    transcript.verifier.error = ErrorCode[error]
+    assert transcript.run("txn-commit p t-0:5")[0] == f"p <- TxnOffsetCommit t-0:{told}"
+    transcript.verifier.error = ErrorCode.NONE
+    assert transcript.run("fetch g t-0 stable=1") == ["OffsetFetch g NONE t-0:-1"]
+
+
+def test_a_group_that_is_none_is_not_verified() -> None:
+    transcript = Transcript()
+    transcript.run("txn-commit p group=none t-0:1")
+    assert transcript.verifier.asked == []
