@@ -2,12 +2,15 @@
 
 The checks, in order, for each partition; the first that applies decides:
 
-| check | answer | | --- | --- | | no leadership known | UNKNOWN_TOPIC_OR_PARTITION | | partition or leader epoch
-larger than known | NOT_CONTROLLER: somebody else is, so look for it | | leader epoch smaller | FENCED_LEADER_EPOCH |
-| says what is the case already, at a partition epoch not larger | NONE with the current state: a repeated request | |
-partition epoch smaller | INVALID_UPDATE_VERSION | | RECOVERING with more than one replica, or RECOVERED to RECOVERING
-| INVALID_REQUEST | | a replica on a broker that is not live (shutting down counts as not live) | INELIGIBLE_REPLICA,
-before v2 OPERATION_NOT_ATTEMPTED |
+| check | answer |
+| --- | --- |
+| no leadership known | UNKNOWN_TOPIC_OR_PARTITION |
+| partition or leader epoch larger than known | NOT_CONTROLLER: somebody else is, so look for it |
+| leader epoch smaller | FENCED_LEADER_EPOCH |
+| says what is the case already, at a partition epoch not larger | NONE, the current state: a repeated request |
+| partition epoch smaller | INVALID_UPDATE_VERSION |
+| RECOVERING with more than one replica, or RECOVERED to RECOVERING | INVALID_REQUEST |
+| a replica on a broker not live (shutting down is not) | INELIGIBLE_REPLICA, before v2 OPERATION_NOT_ATTEMPTED |
 
 What passes is written on condition that the partition epoch is still the same. The leader epoch stays: nobody new
 leads. All brokers get UpdateMetadata, and no LeaderAndIsr, for every partition of the request.

@@ -1,11 +1,12 @@
 """Brokers that start, fail, bounce, move or shut down, and replicas on log directories that fail.
 
-| what happened | what follows | | --- | --- | | start | the others learn of the broker; it learns of every partition;
-its replicas go ONLINE; what had no leader is elected | | failure | what it led goes OFFLINE and is elected anew; its
-replicas go OFFLINE and leave their ISRs | | bounce | same id under a larger epoch: a failure, then a start | |
-controlled shutdown | leaders move away first, then followers leave their ISRs; the answer names what could not be
-moved | | log directory failure | every replica there is asked; those that answer KAFKA_STORAGE_ERROR count as offline
-|
+| what happened | what follows |
+| --- | --- |
+| start | the others learn of it, it learns of every partition; its replicas go ONLINE; what had no leader is elected |
+| failure | what it led goes OFFLINE and is elected anew; its replicas go OFFLINE and leave their ISRs |
+| bounce | same id under a larger epoch: a failure, then a start |
+| controlled shutdown | leaders move away, then followers leave their ISRs; the answer names what could not be moved |
+| log directory failure | every replica there is asked; those that answer KAFKA_STORAGE_ERROR count as offline |
 
 Answers to the broker handlers of KafkaController.
 """

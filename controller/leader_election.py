@@ -1,10 +1,12 @@
 """Who becomes leader: the five strategies, as functions of the assignment, the ISR and who is alive.
 
-| strategy | new leader | new ISR | recipients of LeaderAndIsr | | --- | --- | --- | --- | | OFFLINE | first assigned
-replica that is live and in sync; unclean: first live one | live part of the ISR; unclean: the leader | live | |
-REASSIGN | first *target* replica that is live and in sync | unchanged | target replicas | | PREFERRED | the first
-assigned replica, if live and in sync | unchanged | all assigned | | CONTROLLED_SHUTDOWN | first assigned, in sync and
-not shutting down | minus shutting down | live or shutting down |
+| strategy | new leader | new ISR | recipients of LeaderAndIsr |
+| --- | --- | --- | --- |
+| OFFLINE | first assigned replica that is live and in sync | live part of the ISR | live |
+| OFFLINE, unclean | first assigned replica that is live | the leader | live |
+| REASSIGN | first *target* replica that is live and in sync | unchanged | target replicas |
+| PREFERRED | the first assigned replica, if live and in sync | unchanged | all assigned |
+| CONTROLLED_SHUTDOWN | first assigned, in sync, not shutting down | minus shutting down | live or shutting down |
 
 Every election that succeeds bumps the leader epoch; one that fails changes nothing. An unclean leader starts as
 RECOVERING.
