@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import random
 import uuid
 from typing import TYPE_CHECKING, Protocol
@@ -27,6 +26,7 @@ from odradek.broker.inter_broker import OwnBroker
 from odradek.broker.internal_topics import TopicCreator
 from odradek.broker.io_pool import ThreadIoPool
 from odradek.broker.metadata_cache import MetadataCache
+from odradek.broker.metadata_tree_setup import open_metadata_tree
 from odradek.broker.network.socket_server import SocketServer
 from odradek.broker.producer_ids import ProducerIdManager
 from odradek.broker.replica_manager import ReplicaManager
@@ -44,9 +44,8 @@ from odradek.controller.config_changes import ConfigChangeListener
 from odradek.controller.configs import ConfigAdmin
 from odradek.controller.controller import Controller
 from odradek.controller.controllership import ControllerConfig
-from odradek.controller.embedded_tree import METADATA_FILE, TreeDatabase
 from odradek.controller.metadata_client import MetadataClient
-from odradek.controller.metadata_tree import TreeError
+from odradek.controller.metadata_tree import MetadataTree, TreeError
 from odradek.controller.registration import RegistrationRefused, create_base_nodes, create_or_get_cluster_id
 from odradek.controller.topic_names import GROUP_METADATA_TOPIC
 from odradek.controller.topics import AdminManager
@@ -62,6 +61,7 @@ if TYPE_CHECKING:
 
     from odradek.broker.endpoint import EndPoint as ListenerEndPoint
     from odradek.broker.loop_monitor import LoopMonitor
+    from odradek.broker.metadata_tree_setup import OpenTree
     from odradek.broker.network.connection import Connection
     from odradek.protocol.topic_partition import TopicPartition
     from odradek.storage.ports import IoPool
@@ -99,7 +99,12 @@ class KafkaServer:
     """One broker. `failed` raises the error that makes it impossible to go on."""
 
     def __init__(
-        self, config: BrokerConfig, *, clock: Clock | None = None, make_sockets: MakeSockets = SocketServer
+        self,
+        config: BrokerConfig,
+        *,
+        clock: Clock | None = None,
+        make_sockets: MakeSockets = SocketServer,
+        open_tree: OpenTree = open_metadata_tree,
     ) -> None:
         self.config = config
         self.clock: Clock = SystemClock() if clock is None else clock
@@ -114,7 +119,8 @@ class KafkaServer:
         self._workers = WorkerProcesses(self._loop)
         self._loop_monitor: LoopMonitor | None = None
         self._log_manager = self._make_log_manager()
-        self._database: TreeDatabase | None = None
+        self._open_tree = open_tree
+        self._tree: MetadataTree | None = None
         self._services: Services | None = None
         self._make_sockets = make_sockets
         self._sockets: Sockets | None = None
@@ -138,17 +144,9 @@ class KafkaServer:
             raise
 
     async def _start(self) -> None:
-        if self.config.uses_zookeeper:
-            raise StartupError(
-                "zookeeper.connect is set, but joining a ZooKeeper cluster is not supported yet: leave it out for one "
-                "node that keeps its metadata itself."
-            )
         self._log_manager.lock_dirs()
-        os.makedirs(self.config.metadata_dir, exist_ok=True)
-        path = os.path.join(self.config.metadata_dir, METADATA_FILE)
-        self._database = await TreeDatabase.open(path, self.clock, self._fail)
-        tree = await self._database.connect()
-        client = MetadataClient(tree)
+        self._tree = await self._open_tree(self.config, self.clock, self._fail)
+        client = MetadataClient(self._tree)
         await create_base_nodes(client)
         self.cluster_id = await create_or_get_cluster_id(client, self._new_cluster_id)
         self._format_log_dirs()
@@ -441,8 +439,8 @@ class KafkaServer:
         self._log_manager.shutdown()
         if services is not None:
             await services.controller.shutdown()
-        if self._database is not None:
-            await self._database.close()
+        if self._tree is not None:
+            await self._tree.close()
         self._io_pool.close()
 
 

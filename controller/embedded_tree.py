@@ -333,11 +333,19 @@ class TreeDatabase:
 class EmbeddedTree:
     """One session over a `TreeDatabase`; implements MetadataTree."""
 
-    def __init__(self, database: TreeDatabase) -> None:
+    def __init__(self, database: TreeDatabase, *, is_alone: bool = False) -> None:
         self._database = database
+        self._is_alone = is_alone
         self._session_id = 0
         self._listeners: list[SessionListener] = []
         self.is_closed = False
+
+    @classmethod
+    async def open(cls, path: str, clock: Clock, on_failure: Callable[[BaseException], None]) -> EmbeddedTree:
+        """The only client of a database, which is closed with it; raises ConnectionLoss when that cannot be opened."""
+        tree = cls(await TreeDatabase.open(path, clock, on_failure), is_alone=True)
+        await tree._start_session()
+        return tree
 
     @property
     def session_id(self) -> int:
@@ -361,7 +369,7 @@ class EmbeddedTree:
     async def close(self) -> None:
         if not self.is_closed:
             self.is_closed = True
-            await self._request(ends_session=True)
+            await (self._database.close() if self._is_alone else self._request(ends_session=True))
 
     async def expire_session(self) -> None:
         """Lose the session as ZooKeeper would have it after a time-out; for tests and simulations."""
