@@ -2,23 +2,22 @@
 
 Appends and reads are synchronous; what has to wait (acks=-1, ``min_bytes``, a log start that all replicas must reach)
 is left in a purgatory keyed by partition and completed by whatever moves that partition's offsets.
-
-Controller requests carry an epoch: one that is older than the newest seen is refused, whatever it asks.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from odradek.broker.controller_requests import ControllerRequests
 from odradek.broker.delayed_delete_records import DelayedDeleteRecords
 from odradek.broker.delayed_fetch import DelayedFetch
 from odradek.broker.delayed_produce import DelayedProduce
 from odradek.broker.flush_waits import when_flushed
 from odradek.broker.high_watermark_checkpoints import HighWatermarkCheckpoints
-from odradek.broker.partition import EPOCH_DURING_DELETE, NO_LEADER_EPOCH, Partition
+from odradek.broker.partition import Partition
 from odradek.broker.replica_moves import ReplicaMoves
 from odradek.broker.replica_results import (
     EXPECTED_APPEND_ERRORS,
@@ -27,12 +26,11 @@ from odradek.broker.replica_results import (
     FetchParams,
     ReadResult,
 )
-from odradek.controller.topic_names import INTERNAL_TOPICS, is_valid_topic_name
+from odradek.controller.topic_names import INTERNAL_TOPICS
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.append_info import AppendOrigin, RecordValidationError
-from odradek.storage.disk_space import LogDirFullError
 from odradek.storage.fetch_data import EMPTY_RECORDS, FetchDataInfo
 from odradek.timer.purgatory import DelayedOperationPurgatory
 
@@ -40,8 +38,6 @@ if TYPE_CHECKING:
     from odradek.broker.fetch_session import PartitionFetch
     from odradek.broker.metadata_cache import MetadataCache
     from odradek.broker.replication.alter_log_dirs import MoveSettings
-    from odradek.protocol.messages.leader_and_isr import LeaderAndIsrPartitionState
-    from odradek.protocol.messages.stop_replica import StopReplicaPartitionState
     from odradek.storage.log_manager import LogManager
     from odradek.timer.clock import Clock
     from odradek.timer.system_timer import SystemTimer
@@ -71,7 +67,7 @@ class ReplicaManager:
         high_watermark_checkpoint_interval_ms: int,
         move_settings: MoveSettings,
     ) -> None:
-        self._broker_id = broker_id
+        self.broker_id = broker_id
         self._log_manager = log_manager
         self._metadata_cache = metadata_cache
         self._clock = clock
@@ -81,8 +77,8 @@ class ReplicaManager:
             log_manager, timer, high_watermark_checkpoint_interval_ms
         )
         self.moves = ReplicaMoves(self, log_manager, move_settings)
+        self.controller_requests = ControllerRequests(self, log_manager)
         self._partitions: dict[TopicPartition, Partition | Hosted] = {}
-        self.controller_epoch = 0
         self.produce_purgatory: DelayedOperationPurgatory[DelayedProduce] = DelayedOperationPurgatory("Produce", timer)
         self.fetch_purgatory: DelayedOperationPurgatory[DelayedFetch] = DelayedOperationPurgatory("Fetch", timer)
         self.delete_records_purgatory: DelayedOperationPurgatory[DelayedDeleteRecords] = DelayedOperationPurgatory(
@@ -128,6 +124,22 @@ class ReplicaManager:
         """The hosted partition, None when it is not hosted or its directory failed."""
         hosted = self._partitions.get(topic_partition)
         return hosted if isinstance(hosted, Partition) else None
+
+    def create(self, topic_partition: TopicPartition) -> Partition:
+        """Host a partition; it has no log yet."""
+        created = self._partitions[topic_partition] = Partition(
+            topic_partition,
+            broker_id=self.broker_id,
+            clock=self._clock,
+            log_manager=self._log_manager,
+            metadata_cache=self._metadata_cache,
+            replica_lag_time_max_ms=self._replica_lag_time_max_ms,
+        )
+        return created
+
+    def forget(self, topic_partition: TopicPartition) -> None:
+        """Host the partition no longer."""
+        del self._partitions[topic_partition]
 
     def online_partitions(self) -> Iterator[Partition]:
         return (hosted for hosted in self._partitions.values() if isinstance(hosted, Partition))
@@ -354,145 +366,6 @@ class ReplicaManager:
             self._partitions[topic_partition] = Hosted.OFFLINE
             self.complete_delayed(topic_partition)
         self.moves.handle_log_dir_failure(topic_partitions)
-
-    # What the controller asks
-
-    def become_leader_or_follower(
-        self,
-        controller_epoch: int,
-        states: Iterable[tuple[str, bytes | None, LeaderAndIsrPartitionState]],
-        on_leadership_change: Callable[[Sequence[Partition], Sequence[Partition]], None],
-    ) -> dict[TopicPartition, ErrorCode]:
-        """Apply the states (topic, its id, state) that are newer than ours; one error per partition.
-
-        Raises: KafkaError STALE_CONTROLLER_EPOCH.
-        """
-        self._check_controller_epoch(controller_epoch, "LeaderAndIsr")
-        errors: dict[TopicPartition, ErrorCode] = {}
-        leaders: list[Partition] = []
-        followers: list[Partition] = []
-        for topic, topic_id, state in states:
-            topic_partition = TopicPartition(topic, state.partition_index)
-            try:
-                errors[topic_partition] = self._apply_state(topic_partition, topic_id, state, leaders, followers)
-            except KafkaError as error:
-                log.error("LeaderAndIsr for %s failed: %s", topic_partition, error.message)
-                errors[topic_partition] = error.code
-                self._give_up(topic_partition, error)
-        on_leadership_change(leaders, followers)
-        return errors
-
-    def _apply_state(
-        self,
-        topic_partition: TopicPartition,
-        topic_id: bytes | None,
-        state: LeaderAndIsrPartitionState,
-        leaders: list[Partition],
-        followers: list[Partition],
-    ) -> ErrorCode:
-        hosted = self._partitions.get(topic_partition)
-        if hosted is Hosted.OFFLINE:
-            return ErrorCode.KAFKA_STORAGE_ERROR
-        if hosted is None:
-            if not is_valid_topic_name(topic_partition.topic) or topic_partition.partition < 0:
-                return ErrorCode.INVALID_TOPIC_EXCEPTION  # it would become the name of a directory
-            if self._broker_id not in state.replicas:
-                return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            hosted = self._partitions[topic_partition] = Partition(
-                topic_partition,
-                broker_id=self._broker_id,
-                clock=self._clock,
-                log_manager=self._log_manager,
-                metadata_cache=self._metadata_cache,
-                replica_lag_time_max_ms=self._replica_lag_time_max_ms,
-            )
-        assert isinstance(hosted, Partition)
-        log_topic_id = hosted.topic_id
-        if topic_id is not None and log_topic_id is not None and topic_id != log_topic_id:
-            log.error("Topic id in memory does not match the one received for partition %s", topic_partition)
-            return ErrorCode.INCONSISTENT_TOPIC_ID
-        if state.leader_epoch > hosted.leader_epoch:
-            if self._broker_id not in state.replicas:
-                return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            if state.leader == self._broker_id:
-                if hosted.make_leader(state, topic_id):
-                    leaders.append(hosted)
-            elif hosted.make_follower(state, topic_id):
-                followers.append(hosted)
-            self.moves.resume(hosted)
-            # A new epoch ends what waited under the old one, and the high watermark may have moved.
-            self.complete_delayed(topic_partition)
-            return ErrorCode.NONE
-        if state.leader_epoch == hosted.leader_epoch and topic_id is not None and log_topic_id is None:
-            if hosted.log is not None:
-                hosted.log.assign_topic_id(topic_id)
-            return ErrorCode.NONE
-        return ErrorCode.STALE_CONTROLLER_EPOCH
-
-    def _give_up(self, topic_partition: TopicPartition, error: KafkaError) -> None:
-        """A partition that has got no log: offline if it may have one in a failed directory, else not hosted."""
-        hosted = self.hosted(topic_partition)
-        if hosted is not None and hosted.log is None:
-            if isinstance(error, LogDirFullError):
-                del self._partitions[topic_partition]
-            elif error.code == ErrorCode.KAFKA_STORAGE_ERROR:
-                self.handle_log_dir_failure([topic_partition])
-
-    def stop_replicas(
-        self,
-        controller_epoch: int,
-        states: Mapping[TopicPartition, StopReplicaPartitionState],
-        on_stopped: Callable[[TopicPartition, bool], None],
-    ) -> dict[TopicPartition, ErrorCode]:
-        """Stop, and where asked delete, the replicas named; `on_stopped(partition, deleted)` for each.
-
-        Raises: KafkaError STALE_CONTROLLER_EPOCH.
-        """
-        self._check_controller_epoch(controller_epoch, "StopReplica")
-        errors: dict[TopicPartition, ErrorCode] = {}
-        for topic_partition, state in states.items():
-            hosted = self._partitions.get(topic_partition)
-            if hosted is Hosted.OFFLINE:
-                errors[topic_partition] = ErrorCode.KAFKA_STORAGE_ERROR
-                continue
-            if isinstance(hosted, Partition) and not (
-                state.leader_epoch in (EPOCH_DURING_DELETE, NO_LEADER_EPOCH)
-                or state.leader_epoch >= hosted.leader_epoch
-            ):
-                errors[topic_partition] = ErrorCode.FENCED_LEADER_EPOCH
-                continue
-            errors[topic_partition] = self._stop(topic_partition, hosted, state.delete_partition)
-            if errors[topic_partition] == ErrorCode.NONE:
-                on_stopped(topic_partition, state.delete_partition)
-        return errors
-
-    def _stop(self, topic_partition: TopicPartition, hosted: Partition | Hosted | None, delete: bool) -> ErrorCode:
-        self.moves.stop(topic_partition)
-        if delete and isinstance(hosted, Partition):
-            del self._partitions[topic_partition]
-            hosted.close()
-        # A leader's waiting operations are answered rather than left to time out.
-        self.complete_delayed(topic_partition)
-        if delete:
-            try:
-                self._log_manager.async_delete(topic_partition)
-                self._log_manager.async_delete(topic_partition, is_future=True)
-            except KafkaError as error:
-                return error.code
-        return ErrorCode.NONE
-
-    def check_metadata_epoch(self, controller_epoch: int) -> None:
-        """The epoch check of an UpdateMetadata. Raises: KafkaError STALE_CONTROLLER_EPOCH."""
-        self._check_controller_epoch(controller_epoch, "UpdateMetadata")
-
-    def _check_controller_epoch(self, controller_epoch: int, what: str) -> None:
-        if controller_epoch < self.controller_epoch:
-            raise KafkaError(
-                ErrorCode.STALE_CONTROLLER_EPOCH,
-                f"Ignoring {what} with old controller epoch {controller_epoch}; the latest known is "
-                f"{self.controller_epoch}",
-            )
-        self.controller_epoch = controller_epoch
 
     def shutdown(self) -> None:
         """Stop moving, and write the last high watermarks."""

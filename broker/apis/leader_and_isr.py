@@ -66,7 +66,7 @@ async def apply(
     errors: dict[TopicPartition, ErrorCode] = {}
     try:
         for states in _slices(list(partition_states(request))):
-            errors |= broker.replica_manager.become_leader_or_follower(
+            errors |= broker.replica_manager.controller_requests.become_leader_or_follower(
                 request.controller_epoch,
                 states,
                 lambda leaders, followers: _move_coordinators(broker, leaders, followers),

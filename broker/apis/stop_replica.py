@@ -50,7 +50,7 @@ def apply(
             coordinator.on_resigned(topic_partition.partition, epoch if epoch >= 0 else None)
 
     try:
-        errors = broker.replica_manager.stop_replicas(request.controller_epoch, states, on_stopped)
+        errors = broker.replica_manager.controller_requests.stop_replicas(request.controller_epoch, states, on_stopped)
     except KafkaError as error:
         respond(StopReplicaResponse(error_code=error.code))
         return

@@ -34,7 +34,7 @@ def apply(
         respond(UpdateMetadataResponse(error_code=ErrorCode.STALE_BROKER_EPOCH))
         return
     try:
-        broker.replica_manager.check_metadata_epoch(request.controller_epoch)
+        broker.replica_manager.controller_requests.check_metadata_epoch(request.controller_epoch)
     except KafkaError as error:
         respond(UpdateMetadataResponse(error_code=error.code))
         return

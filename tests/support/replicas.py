@@ -20,6 +20,7 @@ from odradek.protocol.messages.leader_and_isr import (
     LeaderAndIsrRequest,
     LeaderAndIsrTopicState,
 )
+from odradek.protocol.messages.stop_replica import StopReplicaPartitionState
 from odradek.protocol.messages.update_metadata import (
     UpdateMetadataBroker,
     UpdateMetadataEndpoint,
@@ -133,9 +134,17 @@ class Replicas:
             self.followers += [partition.topic_partition for partition in followers]  # type: ignore[attr-defined]
 
         states = partition_states(request)
-        errors = self.manager.become_leader_or_follower(request.controller_epoch, states, moved)
+        errors = self.manager.controller_requests.become_leader_or_follower(request.controller_epoch, states, moved)
         self.manager.high_watermark_checkpoints.begin()
         return errors[tp]
+
+    def stop(
+        self, tp: TopicPartition = TP, *, delete: bool = True, epoch: int = -2, controller_epoch: int = 1
+    ) -> ErrorCode:
+        """One StopReplica for one partition."""
+        state = StopReplicaPartitionState(partition_index=tp.partition, leader_epoch=epoch, delete_partition=delete)
+        requests = self.manager.controller_requests
+        return requests.stop_replicas(controller_epoch, {tp: state}, lambda tp, deleted: None)[tp]
 
     def know(self, tp: TopicPartition, *, leader: int = OWN_ID, replicas: Sequence[int] = (OWN_ID,)) -> None:
         """What an UpdateMetadata says about the partition; every replica is alive."""

@@ -6,12 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.messages.stop_replica import StopReplicaPartitionState
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.checkpoints import HIGH_WATERMARK_FILE
 from odradek.storage.offsets import LogOffsetMetadata
-from tests.support.faulty_disk import FaultyFileSystem, disk_full
 from tests.support.logs import DeferredIoPool, batch
 from tests.support.replicas import TOPIC_ID, TP, Replicas, offsets_of
 
@@ -22,11 +20,6 @@ NONE = ErrorCode.NONE
 @pytest.fixture
 def replicas(tmp_path: Path) -> Replicas:
     return Replicas(tmp_path)
-
-
-def stop(replicas: Replicas, *, delete: bool = True, epoch: int = -2, controller_epoch: int = 1) -> ErrorCode:
-    state = StopReplicaPartitionState(partition_index=0, leader_epoch=epoch, delete_partition=delete)
-    return replicas.manager.stop_replicas(controller_epoch, {TP: state}, lambda tp, deleted: None)[TP]
 
 
 # Produce
@@ -152,7 +145,7 @@ def test_waiting_fetch_is_answered_empty_when_time_is_up(replicas: Replicas) -> 
 def test_waiting_fetch_is_answered_when_the_partition_is_deleted(replicas: Replicas) -> None:
     replicas.lead()
     answers = replicas.fetch(0, max_wait_ms=500)
-    assert stop(replicas) == NONE
+    assert replicas.stop() == NONE
     assert [answer.error for answer in answers] == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
 
 
@@ -254,59 +247,7 @@ def test_records_of_a_compacted_log_are_not_deleted(tmp_path: Path) -> None:
     assert answers == [ErrorCode.POLICY_VIOLATION]
 
 
-# The controller
-
-
-def test_newer_leader_epochs_are_applied_and_others_refused(replicas: Replicas) -> None:
-    assert replicas.lead(epoch=3) == NONE
-    assert replicas.lead(epoch=3) == ErrorCode.STALE_CONTROLLER_EPOCH
-    assert replicas.lead(epoch=2) == ErrorCode.STALE_CONTROLLER_EPOCH
-    assert replicas.follow(epoch=4, partition_epoch=1) == NONE
-    assert (replicas.leaders, replicas.followers) == ([TP], [TP])
-
-
-def test_state_that_does_not_name_this_broker_is_refused(replicas: Replicas) -> None:
-    assert replicas.state(leader=1, replicas=[1]) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-
-
-def test_topic_id_may_not_change(replicas: Replicas) -> None:
-    replicas.lead()
-    assert replicas.lead(epoch=1, topic_id=b"\x09" * 16) == ErrorCode.INCONSISTENT_TOPIC_ID
-
-
-def test_older_controllers_are_refused_whatever_they_ask(replicas: Replicas) -> None:
-    replicas.lead(controller_epoch=5)
-    with pytest.raises(KafkaError) as refused:
-        replicas.lead(epoch=1, controller_epoch=4)
-    assert refused.value.code == ErrorCode.STALE_CONTROLLER_EPOCH
-    with pytest.raises(KafkaError):
-        stop(replicas, controller_epoch=4)
-    with pytest.raises(KafkaError):
-        replicas.manager.check_metadata_epoch(4)
-    replicas.manager.check_metadata_epoch(6)
-    assert replicas.manager.controller_epoch == 6
-
-
-def test_leading_again_starts_an_epoch_at_the_log_end(replicas: Replicas) -> None:
-    replicas.lead(epoch=0)
-    replicas.append(batch(b"a", b"b"))
-    replicas.lead(epoch=7, partition_epoch=1)
-    assert replicas.manager.partition(TP).last_offset_for_leader_epoch(-1, 0, leader_only=True) == (0, 2)
-    assert replicas.manager.partition(TP).leader_epoch_start_offset == 2
-
-
-def test_stopping_with_an_older_epoch_is_fenced(replicas: Replicas) -> None:
-    replicas.lead(epoch=5)
-    assert stop(replicas, epoch=4) == ErrorCode.FENCED_LEADER_EPOCH
-    assert stop(replicas, epoch=5, delete=False) == NONE
-    assert replicas.manager.hosted(TP) is not None
-    assert stop(replicas, epoch=-1) == NONE
-    assert replicas.manager.hosted(TP) is None
-    assert replicas.log_manager.get_log(TP) is None
-
-
-def test_stopping_what_is_not_hosted_succeeds(replicas: Replicas) -> None:
-    assert stop(replicas) == NONE
+# Failed directories, checkpoints
 
 
 def test_high_watermarks_are_checkpointed_only_after_the_first_leader_and_isr(replicas: Replicas) -> None:
@@ -326,7 +267,7 @@ def test_partitions_of_a_failed_directory_are_storage_errors(replicas: Replicas)
     assert [answer.error for answer in answers] == [ErrorCode.KAFKA_STORAGE_ERROR]
     assert replicas.append(batch(b"a"))[0].error == ErrorCode.KAFKA_STORAGE_ERROR
     assert replicas.lead(epoch=9) == ErrorCode.KAFKA_STORAGE_ERROR
-    assert stop(replicas) == ErrorCode.KAFKA_STORAGE_ERROR
+    assert replicas.stop() == ErrorCode.KAFKA_STORAGE_ERROR
 
 
 def test_flush_policy_makes_the_answer_wait_for_the_disk(tmp_path: Path) -> None:
@@ -335,32 +276,6 @@ def test_flush_policy_makes_the_answer_wait_for_the_disk(tmp_path: Path) -> None
     (answer,) = replicas.append(batch(b"a"))
     assert (answer.error, answer.flush_required) == (NONE, True)
     assert replicas.manager.partition(TP).log.recovery_point == 1  # type: ignore[union-attr]
-
-
-def test_partition_whose_log_may_lie_in_a_failed_directory_is_offline(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    replicas = Replicas(tmp_path / "good", log_dirs=[tmp_path / "file"])
-    assert replicas.lead(is_new=False) == ErrorCode.KAFKA_STORAGE_ERROR
-    assert replicas.manager.is_offline(TP)
-    assert replicas.append(batch(b"a"))[0].error == ErrorCode.KAFKA_STORAGE_ERROR
-    assert replicas.fetch(0)[0].error == ErrorCode.KAFKA_STORAGE_ERROR
-    other = TopicPartition("t", 1)
-    assert replicas.follow(other, is_new=False) == ErrorCode.KAFKA_STORAGE_ERROR
-    assert replicas.manager.is_offline(other)
-    assert replicas.lead(TopicPartition("t", 2)) == NONE
-
-
-def test_partition_whose_log_has_no_room_is_tried_again(tmp_path: Path) -> None:
-    fs = FaultyFileSystem(kinds=frozenset({"create"}))
-    replicas = Replicas(tmp_path, fs=fs)
-    fs.fail_at, fs.failure = fs.count + 1, disk_full
-    assert replicas.lead() == ErrorCode.KAFKA_STORAGE_ERROR
-    assert not replicas.manager.is_offline(TP)
-    assert replicas.manager.hosted(TP) is None
-    fs.mend()
-    replicas.log_manager.log_dirs[0].look_for_room()
-    assert replicas.lead() == NONE
-    assert replicas.append(batch(b"a"))[0].error == NONE
 
 
 def test_failing_read_takes_the_directory_offline_and_answers(

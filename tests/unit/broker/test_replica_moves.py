@@ -6,7 +6,6 @@ import pytest
 
 from odradek.broker.replica_results import DeleteRecordsResult
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages.stop_replica import StopReplicaPartitionState
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.logs import DeferredIoPool, batch
 from tests.support.moving import Moving
@@ -30,11 +29,6 @@ def begun(moving: Moving, directory: int = 1) -> None:
     assert moving.alter(directory) == NONE
     moving.replicas.advance(1)
     assert moving.future().log_end_offset == 0
-
-
-def stop(moving: Moving, *, delete: bool) -> ErrorCode:
-    state = StopReplicaPartitionState(partition_index=0, leader_epoch=-2, delete_partition=delete)
-    return moving.replicas.manager.stop_replicas(1, {TP: state}, lambda tp, deleted: None)[TP]
 
 
 def test_a_replica_moves(moving: Moving) -> None:
@@ -147,7 +141,7 @@ def test_the_directory_it_is_in_fails(moving: Moving) -> None:
 
 def test_a_deleted_partition_takes_its_future_log_along(moving: Moving) -> None:
     begun(moving)
-    assert stop(moving, delete=True) == NONE
+    assert moving.replicas.stop(delete=True) == NONE
     assert (moving.names(0), moving.names(1)) == (["delete"], ["delete"])
     assert moving.log_manager.all_logs() == []
     moving.replicas.advance(10_000)
@@ -155,7 +149,7 @@ def test_a_deleted_partition_takes_its_future_log_along(moving: Moving) -> None:
 
 def test_a_stopped_partition_goes_on_with_the_next_leader_epoch(moving: Moving) -> None:
     begun(moving)
-    assert stop(moving, delete=False) == NONE
+    assert moving.replicas.stop(delete=False) == NONE
     moving.replicas.move_bytes_per_second = 2**63 - 1
     moving.replicas.advance(10_000)
     assert moving.future().log_end_offset == 0

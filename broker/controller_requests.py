@@ -1,0 +1,167 @@
+"""What the controller asks of the replicas this broker hosts: to lead, to follow, to stop.
+
+Controller requests carry an epoch: one that is older than the newest seen is refused, whatever it asks. Within one, a
+partition's state is applied only if its leader epoch is newer than ours.
+
+Answers to ReplicaManager.becomeLeaderOrFollower, stopReplicas and maybeUpdateMetadataCache.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from odradek.broker.partition import EPOCH_DURING_DELETE, NO_LEADER_EPOCH
+from odradek.controller.topic_names import is_valid_topic_name
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.topic_partition import TopicPartition
+from odradek.storage.disk_space import LogDirFullError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from odradek.broker.partition import Partition
+    from odradek.broker.replica_manager import ReplicaManager
+    from odradek.protocol.messages.leader_and_isr import LeaderAndIsrPartitionState
+    from odradek.protocol.messages.stop_replica import StopReplicaPartitionState
+    from odradek.storage.log_manager import LogManager
+
+log = logging.getLogger(__name__)
+
+
+class ControllerRequests:
+    """What the controller asks of one broker's replicas. `controller_epoch` is the newest seen."""
+
+    def __init__(self, replica_manager: ReplicaManager, log_manager: LogManager) -> None:
+        self._replicas = replica_manager
+        self._log_manager = log_manager
+        self.controller_epoch = 0
+
+    def become_leader_or_follower(
+        self,
+        controller_epoch: int,
+        states: Iterable[tuple[str, bytes | None, LeaderAndIsrPartitionState]],
+        on_leadership_change: Callable[[Sequence[Partition], Sequence[Partition]], None],
+    ) -> dict[TopicPartition, ErrorCode]:
+        """Apply the states (topic, its id, state) that are newer than ours; one error per partition.
+
+        Raises: KafkaError STALE_CONTROLLER_EPOCH.
+        """
+        self._check_controller_epoch(controller_epoch, "LeaderAndIsr")
+        errors: dict[TopicPartition, ErrorCode] = {}
+        leaders: list[Partition] = []
+        followers: list[Partition] = []
+        for topic, topic_id, state in states:
+            topic_partition = TopicPartition(topic, state.partition_index)
+            try:
+                errors[topic_partition] = self._apply_state(topic_partition, topic_id, state, leaders, followers)
+            except KafkaError as error:
+                log.error("LeaderAndIsr for %s failed: %s", topic_partition, error.message)
+                errors[topic_partition] = error.code
+                self._give_up(topic_partition, error)
+        on_leadership_change(leaders, followers)
+        return errors
+
+    def _apply_state(
+        self,
+        topic_partition: TopicPartition,
+        topic_id: bytes | None,
+        state: LeaderAndIsrPartitionState,
+        leaders: list[Partition],
+        followers: list[Partition],
+    ) -> ErrorCode:
+        if self._replicas.is_offline(topic_partition):
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        hosted = self._replicas.hosted(topic_partition)
+        if hosted is None:
+            if not is_valid_topic_name(topic_partition.topic) or topic_partition.partition < 0:
+                return ErrorCode.INVALID_TOPIC_EXCEPTION  # it would become the name of a directory
+            if self._replicas.broker_id not in state.replicas:
+                return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            hosted = self._replicas.create(topic_partition)
+        log_topic_id = hosted.topic_id
+        if topic_id is not None and log_topic_id is not None and topic_id != log_topic_id:
+            log.error("Topic id in memory does not match the one received for partition %s", topic_partition)
+            return ErrorCode.INCONSISTENT_TOPIC_ID
+        if state.leader_epoch > hosted.leader_epoch:
+            if self._replicas.broker_id not in state.replicas:
+                return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            if state.leader == self._replicas.broker_id:
+                if hosted.make_leader(state, topic_id):
+                    leaders.append(hosted)
+            elif hosted.make_follower(state, topic_id):
+                followers.append(hosted)
+            self._replicas.moves.resume(hosted)
+            # A new epoch ends what waited under the old one, and the high watermark may have moved.
+            self._replicas.complete_delayed(topic_partition)
+            return ErrorCode.NONE
+        if state.leader_epoch == hosted.leader_epoch and topic_id is not None and log_topic_id is None:
+            if hosted.log is not None:
+                hosted.log.assign_topic_id(topic_id)
+            return ErrorCode.NONE
+        return ErrorCode.STALE_CONTROLLER_EPOCH
+
+    def _give_up(self, topic_partition: TopicPartition, error: KafkaError) -> None:
+        """A partition that has got no log: offline if it may have one in a failed directory, else not hosted."""
+        hosted = self._replicas.hosted(topic_partition)
+        if hosted is not None and hosted.log is None:
+            if isinstance(error, LogDirFullError):
+                self._replicas.forget(topic_partition)
+            elif error.code == ErrorCode.KAFKA_STORAGE_ERROR:
+                self._replicas.handle_log_dir_failure([topic_partition])
+
+    def stop_replicas(
+        self,
+        controller_epoch: int,
+        states: Mapping[TopicPartition, StopReplicaPartitionState],
+        on_stopped: Callable[[TopicPartition, bool], None],
+    ) -> dict[TopicPartition, ErrorCode]:
+        """Stop, and where asked delete, the replicas named; `on_stopped(partition, deleted)` for each.
+
+        Raises: KafkaError STALE_CONTROLLER_EPOCH.
+        """
+        self._check_controller_epoch(controller_epoch, "StopReplica")
+        errors: dict[TopicPartition, ErrorCode] = {}
+        for topic_partition, state in states.items():
+            if self._replicas.is_offline(topic_partition):
+                errors[topic_partition] = ErrorCode.KAFKA_STORAGE_ERROR
+                continue
+            hosted = self._replicas.hosted(topic_partition)
+            if hosted is not None and not (
+                state.leader_epoch in (EPOCH_DURING_DELETE, NO_LEADER_EPOCH)
+                or state.leader_epoch >= hosted.leader_epoch
+            ):
+                errors[topic_partition] = ErrorCode.FENCED_LEADER_EPOCH
+                continue
+            errors[topic_partition] = self._stop(topic_partition, hosted, state.delete_partition)
+            if errors[topic_partition] == ErrorCode.NONE:
+                on_stopped(topic_partition, state.delete_partition)
+        return errors
+
+    def _stop(self, topic_partition: TopicPartition, hosted: Partition | None, delete: bool) -> ErrorCode:
+        self._replicas.moves.stop(topic_partition)
+        if delete and hosted is not None:
+            self._replicas.forget(topic_partition)
+            hosted.close()
+        # A leader's waiting operations are answered rather than left to time out.
+        self._replicas.complete_delayed(topic_partition)
+        if delete:
+            try:
+                self._log_manager.async_delete(topic_partition)
+                self._log_manager.async_delete(topic_partition, is_future=True)
+            except KafkaError as error:
+                return error.code
+        return ErrorCode.NONE
+
+    def check_metadata_epoch(self, controller_epoch: int) -> None:
+        """The epoch check of an UpdateMetadata. Raises: KafkaError STALE_CONTROLLER_EPOCH."""
+        self._check_controller_epoch(controller_epoch, "UpdateMetadata")
+
+    def _check_controller_epoch(self, controller_epoch: int, what: str) -> None:
+        if controller_epoch < self.controller_epoch:
+            raise KafkaError(
+                ErrorCode.STALE_CONTROLLER_EPOCH,
+                f"Ignoring {what} with old controller epoch {controller_epoch}; the latest known is "
+                f"{self.controller_epoch}",
+            )
+        self.controller_epoch = controller_epoch
