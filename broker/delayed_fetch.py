@@ -74,4 +74,4 @@ class DelayedFetch(DelayedOperation):
         return available
 
     def on_complete(self) -> None:
-        self._respond(self._replica_manager.read(self._params, self._fetches, update_follower_state=False))
+        self._respond(self._replica_manager.reads.read(self._params, self._fetches, update_follower_state=False))

@@ -12,10 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.broker.isr import Replica, effective_min_isr, high_watermark_candidate
+from odradek.broker.isr import effective_min_isr, high_watermark_candidate
+from odradek.broker.replica import Replica
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.storage.legacy_offsets import legacy_offsets_before
-from odradek.storage.offsets import LogOffsetMetadata, SpecialTimestamp, TimestampAndOffset
 
 if TYPE_CHECKING:
     from odradek.broker.metadata_cache import MetadataCache
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from odradek.storage.append_info import AppendOrigin, LogAppendInfo
     from odradek.storage.fetch_data import FetchDataInfo, FetchIsolation
     from odradek.storage.log_manager import LogManager
+    from odradek.storage.offsets import LogOffsetMetadata
     from odradek.storage.unified_log import UnifiedLog
     from odradek.timer.clock import Clock
 
@@ -343,53 +343,6 @@ class Partition:
     ) -> LogOffsetMetadata:
         """Where a reader has to stop, and its place in a file. Raises what `read` raises about leaders and epochs."""
         return self.log_for(current_leader_epoch, leader_only).limit_metadata(isolation)
-
-    def fetch_offset_for_timestamp(
-        self, timestamp: int, isolation_level: int | None, current_leader_epoch: int, leader_only: bool
-    ) -> TimestampAndOffset | None:
-        """ListOffsets for one partition. `isolation_level` 0 or 1 for clients, None for replicas.
-
-        Until a new leader's high watermark has passed the start of its epoch, clients are told OFFSET_NOT_AVAILABLE:
-        the latest offset could otherwise go backwards.
-        """
-        log = self.log_for(current_leader_epoch, leader_only)
-        if isolation_level is None:
-            limit = log.log_end_offset
-        else:
-            limit = log.last_stable_offset if isolation_level == 1 else log.high_watermark
-        epoch_start = self.leader_epoch_start_offset
-        lagging = isolation_level is not None and epoch_start is not None and epoch_start > log.high_watermark
-        if timestamp == SpecialTimestamp.LATEST:
-            if lagging:
-                self._refuse_lagging(log)
-            return TimestampAndOffset(-1, limit, self.leader_epoch)
-        found = log.fetch_offset_by_timestamp(timestamp)
-        if timestamp in (SpecialTimestamp.EARLIEST, SpecialTimestamp.EARLIEST_LOCAL):
-            return found
-        if found is not None and found.offset < limit:
-            return found
-        if lagging:
-            self._refuse_lagging(log)
-        return None
-
-    def _refuse_lagging(self, log: UnifiedLog) -> None:
-        raise KafkaError(
-            ErrorCode.OFFSET_NOT_AVAILABLE,
-            f"Failed to fetch offsets for partition {self.topic_partition}: its high watermark ({log.high_watermark}) "
-            f"is behind the start of the leader's epoch ({self.leader_epoch_start_offset}).",
-        )
-
-    def legacy_offsets_before(
-        self, timestamp: int, max_offsets: int, *, is_consumer: bool, leader_only: bool
-    ) -> list[int]:
-        """ListOffsets v0: segment start offsets in descending order; a consumer's are capped by the high watermark."""
-        log = self.log_for(-1, leader_only)
-        with log.disk("fetching offsets"):
-            offsets = legacy_offsets_before(log, timestamp, max_offsets, self._clock.time_ms())
-        high_watermark = log.high_watermark
-        if is_consumer and any(offset > high_watermark for offset in offsets):
-            return [high_watermark, *(offset for offset in offsets if offset <= high_watermark)]
-        return offsets
 
     def last_offset_for_leader_epoch(
         self, current_leader_epoch: int, leader_epoch: int, leader_only: bool

@@ -13,28 +13,26 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.controller_requests import ControllerRequests
 from odradek.broker.delayed_delete_records import DelayedDeleteRecords
-from odradek.broker.delayed_fetch import DelayedFetch
 from odradek.broker.delayed_produce import DelayedProduce
 from odradek.broker.flush_waits import when_flushed
 from odradek.broker.high_watermark_checkpoints import HighWatermarkCheckpoints
+from odradek.broker.log_reads import LogReads
 from odradek.broker.partition import Partition
 from odradek.broker.replica_moves import ReplicaMoves
 from odradek.broker.replica_results import (
     EXPECTED_APPEND_ERRORS,
     AppendResult,
     DeleteRecordsResult,
-    FetchParams,
-    ReadResult,
 )
 from odradek.controller.topic_names import INTERNAL_TOPICS
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.append_info import AppendOrigin, RecordValidationError
-from odradek.storage.fetch_data import EMPTY_RECORDS, FetchDataInfo
 from odradek.timer.purgatory import DelayedOperationPurgatory
 
 if TYPE_CHECKING:
+    from odradek.broker.delayed_fetch import DelayedFetch
     from odradek.broker.fetch_session import PartitionFetch
     from odradek.broker.metadata_cache import MetadataCache
     from odradek.broker.replication.alter_log_dirs import MoveSettings
@@ -78,6 +76,7 @@ class ReplicaManager:
         )
         self.moves = ReplicaMoves(self, log_manager, move_settings)
         self.controller_requests = ControllerRequests(self, log_manager)
+        self.reads = LogReads(self)
         self._partitions: dict[TopicPartition, Partition | Hosted] = {}
         self.produce_purgatory: DelayedOperationPurgatory[DelayedProduce] = DelayedOperationPurgatory("Produce", timer)
         self.fetch_purgatory: DelayedOperationPurgatory[DelayedFetch] = DelayedOperationPurgatory("Fetch", timer)
@@ -235,93 +234,6 @@ class ReplicaManager:
         self.produce_purgatory.check_and_complete(topic_partition)
         self.fetch_purgatory.check_and_complete(topic_partition)
         self.delete_records_purgatory.check_and_complete(topic_partition)
-
-    # Fetch
-
-    def fetch(
-        self,
-        params: FetchParams,
-        fetches: Sequence[PartitionFetch],
-        respond: Callable[[Sequence[ReadResult]], None],
-    ) -> None:
-        """Read; `respond` is called now, or once there are `min_bytes` to read or `max_wait_ms` are over."""
-        results = self.read(params, fetches, update_follower_state=True)
-        readable = sum(result.size_in_bytes for result in results)
-        answer_now = (
-            params.max_wait_ms <= 0
-            or not fetches
-            or readable >= params.min_bytes
-            or any(result.error != ErrorCode.NONE or result.diverging_epoch is not None for result in results)
-        )
-        if answer_now:
-            respond(results)
-            return
-        starts = [None if result.fetched is None else result.fetched.fetch_offset_metadata for result in results]
-        operation = DelayedFetch(params, fetches, starts, self, respond)
-        keys = [TopicPartition(fetch.topic or "", fetch.partition) for fetch in fetches]
-        self.fetch_purgatory.try_complete_else_watch(operation, keys)
-
-    def read(
-        self, params: FetchParams, fetches: Sequence[PartitionFetch], *, update_follower_state: bool
-    ) -> list[ReadResult]:
-        """Read each partition in order, within `max_bytes` together.
-
-        The first partition that has data returns at least one whole batch whatever the limits say.
-        """
-        left = params.max_bytes
-        min_one_message = not params.hard_max_bytes
-        results = []
-        for fetch in fetches:
-            result = self._read_one(params, fetch, min(fetch.max_bytes, left), min_one_message, update_follower_state)
-            size = result.size_in_bytes
-            if size > 0:
-                min_one_message = False
-                left = max(0, left - size)
-            results.append(result)
-        return results
-
-    def _read_one(
-        self,
-        params: FetchParams,
-        fetch: PartitionFetch,
-        max_bytes: int,
-        min_one_message: bool,
-        update_follower_state: bool,
-    ) -> ReadResult:
-        if max_bytes < 0:
-            return ReadResult(fetch=fetch, error=ErrorCode.UNKNOWN_SERVER_ERROR)
-        try:
-            partition = self.partition_of(fetch)
-            info = partition.read(
-                fetch_offset=fetch.fetch_offset,
-                max_bytes=max_bytes,
-                isolation=params.isolation,
-                min_one_message=min_one_message,
-                current_leader_epoch=fetch.current_leader_epoch,
-                last_fetched_epoch=fetch.last_fetched_epoch,
-                leader_only=params.leader_only,
-                follower_id=params.replica_id,
-            )
-        except KafkaError as error:
-            return ReadResult(fetch=fetch, error=error.code)
-        if update_follower_state and params.is_from_follower and info.fetched is not None:
-            moved = partition.record_follower_fetch(
-                params.replica_id, info.fetched.fetch_offset_metadata, fetch.log_start_offset
-            )
-            if moved:
-                self.complete_delayed(partition.topic_partition)
-        fetched = info.fetched
-        if fetched is not None and fetched.first_entry_incomplete and not params.hard_max_bytes:
-            # Half a batch is of no use to a client that can be sent a whole one next time.
-            fetched = FetchDataInfo(fetched.fetch_offset_metadata, EMPTY_RECORDS)
-        return ReadResult(
-            fetch=fetch,
-            fetched=fetched,
-            diverging_epoch=info.diverging_epoch,
-            high_watermark=info.high_watermark,
-            log_start_offset=info.log_start_offset,
-            last_stable_offset=info.last_stable_offset,
-        )
 
     # DeleteRecords
 

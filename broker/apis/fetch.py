@@ -83,7 +83,7 @@ def handle(broker: Services, ctx: RequestContext, request: FetchRequest) -> None
         leader_only=replica_id >= 0 or (version < 11 and replica_id != FUTURE_REPLICA_ID),
         hard_max_bytes=version <= 2,
     )
-    broker.replica_manager.fetch(params, interesting, respond)
+    broker.replica_manager.reads.fetch(params, interesting, respond)
 
 
 def _isolation(replica_id: int, isolation_level: int) -> FetchIsolation:

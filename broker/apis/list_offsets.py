@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.apis.isolation import require_isolation_level
+from odradek.broker.offset_lookups import fetch_offset_for_timestamp, legacy_offsets_before
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -83,7 +84,8 @@ def _offset(
         return _error(part, ErrorCode.UNSUPPORTED_VERSION)
     is_client = request.replica_id == CONSUMER_REPLICA_ID
     try:
-        found = broker.replica_manager.partition(topic_partition).fetch_offset_for_timestamp(
+        found = fetch_offset_for_timestamp(
+            broker.replica_manager.partition(topic_partition),
             timestamp,
             request.isolation_level if is_client else None,
             part.current_leader_epoch,
@@ -116,9 +118,11 @@ def _offsets_v0(
             partition_index=part.partition_index, error_code=ErrorCode.UNSUPPORTED_VERSION
         )
     try:
-        offsets = broker.replica_manager.partition(topic_partition).legacy_offsets_before(
+        offsets = legacy_offsets_before(
+            broker.replica_manager.partition(topic_partition),
             part.timestamp,
             part.max_num_offsets,
+            broker.clock.time_ms(),
             is_consumer=request.replica_id == CONSUMER_REPLICA_ID,
             leader_only=request.replica_id != DEBUGGING_REPLICA_ID,
         )

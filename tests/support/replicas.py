@@ -229,7 +229,7 @@ class Replicas:
             current_leader_epoch=epoch,
             last_fetched_epoch=last_fetched_epoch,
         )
-        self.manager.fetch(params, [fetch], answers.extend)
+        self.manager.reads.fetch(params, [fetch], answers.extend)
         return answers
 
 

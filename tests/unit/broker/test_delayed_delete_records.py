@@ -42,7 +42,7 @@ class Waiting:
             leader_only=True,
             hard_max_bytes=False,
         )
-        self.replicas.manager.fetch(params, [fetch], lambda results: None)
+        self.replicas.manager.reads.fetch(params, [fetch], lambda results: None)
         self.replicas.manager.complete_delayed(TP)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from odradek.broker.isr import Replica, effective_min_isr, high_watermark_candidate
+from odradek.broker.isr import effective_min_isr, high_watermark_candidate
+from odradek.broker.replica import Replica
 from odradek.storage.offsets import LogOffsetMetadata
 
 
@@ -38,35 +39,6 @@ def test_caught_up_replica_outside_the_isr_holds_it_back_so_that_it_can_join() -
 
 def test_replica_that_never_fetched_holds_everything_back() -> None:
     assert candidate(8, [Replica(2)], {1, 2}) is None
-
-
-def test_replica_under_constant_load_counts_as_caught_up_when_it_reaches_the_previous_end() -> None:
-    replica = Replica(2)
-    replica.record_fetch(at(0), 0, 1_000, 10)
-    assert replica.last_caught_up_ms == 0
-    replica.record_fetch(at(10), 0, 2_000, 20)
-    assert replica.last_caught_up_ms == 1_000
-    replica.record_fetch(at(20), 0, 3_000, 20)
-    assert replica.last_caught_up_ms == 3_000
-
-
-def test_new_leader_epoch_starts_over() -> None:
-    replica = fetched(2, 5, now_ms=7)
-    replica.reset(now_ms=50, leader_log_end_offset=9, is_new_leader=True, is_in_isr=True)
-    assert replica.log_end_offset is None
-    assert replica.last_caught_up_ms == 50
-    replica.reset(now_ms=60, leader_log_end_offset=9, is_new_leader=False, is_in_isr=False)
-    assert replica.last_caught_up_ms == 0
-    assert replica.last_fetch_leader_log_end_offset == 9
-
-
-def test_a_place_in_files_that_were_replaced_is_forgotten() -> None:
-    replica = Replica(2)
-    replica.forget_position()
-    assert replica.log_end_offset is None
-    replica.record_fetch(LogOffsetMetadata(5, 3, 100), 0, 0, 5)
-    replica.forget_position()
-    assert replica.log_end_offset == at(5)
 
 
 def test_min_isr_is_bounded_by_the_replication_factor() -> None:

@@ -15,9 +15,6 @@ from odradek.storage.offsets import LogOffsetMetadata
 from tests.support.logs import batch
 from tests.support.replicas import OWN_ID, TOPIC_ID, TP, Replicas
 
-LATEST, EARLIEST = -1, -2
-UNCOMMITTED, COMMITTED = 0, 1
-
 
 class Hosted:
     def __init__(self, path: Path, overrides: dict[str, str] | None = None) -> None:
@@ -122,30 +119,6 @@ def test_isr_that_shrank_below_the_minimum_after_the_append_is_told(tmp_path: Pa
     hosted.partition.isr = frozenset((OWN_ID,))
     assert hosted.partition.replicas_reached(1) == (True, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
     assert hosted.partition.replicas_reached(2) == (False, ErrorCode.NONE)
-
-
-@pytest.mark.parametrize(
-    ("isolation", "expected"),
-    [(UNCOMMITTED, 1), (COMMITTED, 1), (None, 3)],
-    ids=["uncommitted", "committed", "replica"],
-)
-def test_latest_offset_depends_on_who_asks(hosted: Hosted, isolation: int | None, expected: int) -> None:
-    hosted.lead(replicas=(OWN_ID, 1))
-    hosted.append(b"a", b"b", b"c")
-    hosted.partition.record_follower_fetch(1, LogOffsetMetadata(1), 0)
-    found = hosted.partition.fetch_offset_for_timestamp(LATEST, isolation, -1, leader_only=True)
-    assert found is not None
-    assert found.offset == expected
-
-
-def test_consumer_sees_no_segment_beyond_the_high_watermark_in_version_0(hosted: Hosted) -> None:
-    hosted.lead(replicas=(OWN_ID, 1))
-    hosted.append(b"a", b"b", b"c")
-    hosted.partition.record_follower_fetch(1, LogOffsetMetadata(1), 0)
-    partition = hosted.partition
-    assert partition.legacy_offsets_before(LATEST, 10, is_consumer=True, leader_only=True) == [1, 0]
-    assert partition.legacy_offsets_before(LATEST, 10, is_consumer=False, leader_only=True) == [3, 0]
-    assert partition.legacy_offsets_before(EARLIEST, 10, is_consumer=True, leader_only=True) == [0]
 
 
 def test_low_watermark_ignores_replicas_that_are_dead(hosted: Hosted) -> None:

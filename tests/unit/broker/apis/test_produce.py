@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from odradek.broker.apis.produce import ADMIN_CLIENT_ID
-from odradek.broker.isr import Replica
+from odradek.broker.replica import Replica
 from odradek.protocol.api import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
