@@ -33,6 +33,7 @@ from odradek.broker.replica_manager import ReplicaManager
 from odradek.broker.replication.alter_log_dirs import MoveSettings
 from odradek.broker.replication.replication_quota import ReplicationQuota
 from odradek.broker.services import Services
+from odradek.broker.socket_links import SocketLinks
 from odradek.broker.startup_error import StartupError
 from odradek.broker.ticker import Ticker
 from odradek.broker.topic_waits import TopicWaits
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from odradek.broker.endpoint import EndPoint as ListenerEndPoint
+    from odradek.broker.links import MakeLink
     from odradek.broker.loop_monitor import LoopMonitor
     from odradek.broker.metadata_tree_setup import OpenTree
     from odradek.broker.network.connection import Connection
@@ -105,6 +107,7 @@ class KafkaServer:
         clock: Clock | None = None,
         make_sockets: MakeSockets = SocketServer,
         open_tree: OpenTree = open_metadata_tree,
+        make_link: MakeLink | None = None,
     ) -> None:
         self.config = config
         self.clock: Clock = SystemClock() if clock is None else clock
@@ -120,6 +123,7 @@ class KafkaServer:
         self._loop_monitor: LoopMonitor | None = None
         self._log_manager = self._make_log_manager()
         self._open_tree = open_tree
+        self._make_link: MakeLink = SocketLinks(config, self.timer) if make_link is None else make_link
         self._tree: MetadataTree | None = None
         self._services: Services | None = None
         self._make_sockets = make_sockets

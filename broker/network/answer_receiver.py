@@ -1,0 +1,92 @@
+"""The receiving side of a connection to another broker: one request goes out, one frame comes back.
+
+Whatever comes when nobody waits, a frame that is too large, and the end of the connection all end it: whoever waits
+gets the reason, and who comes later finds `is_open` False. The frame that is handed over is a view of the buffer it
+was received into (`frame_assembler.py`); nothing copies the records of a Fetch response.
+
+Answers to the client side of Selector and KafkaChannel.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final, cast
+
+from odradek.broker.network.frame_assembler import FrameAssembler, FrameSizeError
+from odradek.protocol.framing import frame_prefix
+
+if TYPE_CHECKING:
+    from odradek.broker.network.frame_buffers import FrameBuffers
+
+RECEIVE_BYTES: Final = 64 * 1024
+"""What is received at once, except of a large frame, which goes straight to its place."""
+
+
+class AnswerReceiver(asyncio.BufferedProtocol):
+    """The protocol object of one socket that this broker has opened."""
+
+    def __init__(self, max_frame_bytes: int, buffers: FrameBuffers) -> None:
+        self._frames = FrameAssembler(max_frame_bytes, buffers)
+        self._space = memoryview(bytearray(RECEIVE_BYTES))
+        self._is_direct = False
+        self._transport: asyncio.Transport | None = None
+        self._answer: asyncio.Future[memoryview] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self._transport is not None
+
+    def set_socket_option(self, level: int, option: int, value: int) -> None:
+        if self._transport is not None:
+            self._transport.get_extra_info("socket").setsockopt(level, option, value)
+
+    async def exchange(self, request: bytes) -> memoryview:
+        """The frame that answers. Raises: OSError. A caller that stops waiting must `abort`, for it would come yet."""
+        if self._transport is None:
+            raise ConnectionResetError("the connection was closed")
+        assert self._answer is None, "one request at a time"
+        self._answer = asyncio.get_running_loop().create_future()
+        try:
+            self._transport.write(frame_prefix(len(request)) + request)
+            return await self._answer
+        finally:
+            self._answer = None
+
+    def abort(self, reason: OSError) -> None:
+        """Hang up; whoever waits gets the reason."""
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            transport.abort()
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_exception(reason)
+
+    # What the event loop calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        self._is_direct = self._frames.wants_direct_receive
+        return self._frames.free_space() if self._is_direct else self._space
+
+    def buffer_updated(self, nbytes: int) -> None:
+        try:
+            if self._is_direct:
+                self._frames.received(nbytes)
+                frame = self._frames.finish_direct_receive()
+            else:
+                self._frames.feed(bytes(self._space[:nbytes]))
+                frame = self._frames.next_frame()
+        except FrameSizeError as error:
+            self.abort(ConnectionAbortedError(str(error)))
+            return
+        if self._answer is None or self._answer.done():
+            self.abort(ConnectionAbortedError("bytes that nobody asked for"))
+        elif frame is not None:
+            self._answer.set_result(frame)
+
+    def eof_received(self) -> None:
+        self.abort(ConnectionResetError("the broker has closed the connection"))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.abort(ConnectionResetError(str(exc or "the broker has closed the connection")))

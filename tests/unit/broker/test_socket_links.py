@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import cast
+
+import pytest
+
+from odradek.broker import socket_links
+from odradek.broker.broker_connection import BrokerConnection
+from odradek.broker.config import BrokerConfig
+from odradek.broker.network.answer_receiver import AnswerReceiver
+from odradek.broker.socket_links import CONNECT, SocketLinks
+from odradek.controller.broker_info import EndPoint, SecurityProtocol
+from odradek.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from odradek.timer.clock import ManualClock
+from odradek.timer.system_timer import SystemTimer
+from tests.support.async_test import async_test
+
+END_POINT = EndPoint("broker.example", 9092, "PLAINTEXT", SecurityProtocol.PLAINTEXT)
+
+
+class Transport:
+    def __init__(self) -> None:
+        self.options: list[int] = []
+
+    def get_extra_info(self, name: str) -> Transport:
+        assert name == "socket"
+        return self
+
+    def setsockopt(self, level: int, option: int, value: int) -> None:
+        self.options.append(value)
+
+    def write(self, data: bytes) -> None: ...
+
+    def abort(self) -> None: ...
+
+
+async def opened(monkeypatch: pytest.MonkeyPatch, settings: dict[str, str]) -> Transport:
+    transport = Transport()
+
+    async def connect(end_point: EndPoint, make_receiver: Callable[[], AnswerReceiver]) -> AnswerReceiver:
+        receiver = make_receiver()
+        receiver.connection_made(cast("asyncio.Transport", transport))
+        return receiver
+
+    monkeypatch.setattr(socket_links, "CONNECT", {SecurityProtocol.PLAINTEXT: connect})
+    links = SocketLinks(BrokerConfig(settings), SystemTimer(ManualClock()))
+    link = links(END_POINT, client_id="1")
+    assert isinstance(link, BrokerConnection)
+    asked = asyncio.ensure_future(
+        link.exchange(AllocateProducerIdsRequest(), AllocateProducerIdsResponse, version=0, timeout_ms=10)
+    )
+    for _ in range(5):
+        await asyncio.sleep(0)
+    link.close()
+    with pytest.raises(ConnectionAbortedError):
+        await asked
+    return transport
+
+
+def test_the_receive_buffer_is_the_one_of_the_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    @async_test
+    async def run() -> None:
+        assert (await opened(monkeypatch, {})).options == [65_536]
+        assert (await opened(monkeypatch, {"replica.socket.receive.buffer.bytes": "-1"})).options == []
+
+    run()
+
+
+def test_every_protocol_a_broker_can_be_started_with_can_be_connected() -> None:
+    assert set(CONNECT) == {SecurityProtocol.PLAINTEXT}
