@@ -26,10 +26,6 @@ from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from odradek.controller.metadata_tree import (
     ConnectionLoss,
-    Exists,
-    GetChildren,
-    GetData,
-    NoNode,
     Operation,
     SessionExpired,
     SessionListener,
@@ -37,8 +33,8 @@ from odradek.controller.metadata_tree import (
     TreeError,
     Watcher,
     WatchEvent,
-    WatchEventType,
 )
+from odradek.controller.tree_watches import TreeWatches
 
 if TYPE_CHECKING:
     from odradek.controller.tree_store import TreeStore
@@ -54,7 +50,6 @@ logger = logging.getLogger("odradek.controller")
 ResultT = TypeVar("ResultT")
 
 _Delivery = tuple["EmbeddedTree", Watcher, WatchEvent]
-_Watches = dict[str, dict[tuple["EmbeddedTree", Watcher], None]]
 _Settlement = tuple["asyncio.Future[object]", object]
 
 
@@ -69,60 +64,6 @@ class _Batch:
     ends_session: bool = False
 
 
-class _WatchTable:
-    """One-shot watches by path. Used by the database's thread only."""
-
-    def __init__(self) -> None:
-        self._data: _Watches = {}
-        self._children: _Watches = {}
-        self._fired: list[tuple[_Watches, str, dict[tuple[EmbeddedTree, Watcher], None]]] = []
-        """What the transaction at hand has taken, and from which table."""
-
-    def watch(self, tree: EmbeddedTree, operation: Operation[object], error: TreeError | None) -> None:
-        match operation:
-            case GetData(path, watcher) if watcher is not None and error is None:
-                self._data.setdefault(path, {})[(tree, watcher)] = None
-            case Exists(path, watcher) if watcher is not None and (error is None or isinstance(error, NoNode)):
-                self._data.setdefault(path, {})[(tree, watcher)] = None
-            case GetChildren(path, watcher) if watcher is not None and error is None:
-                self._children.setdefault(path, {})[(tree, watcher)] = None
-            case _:
-                pass
-
-    def fire(self, event: WatchEvent) -> list[_Delivery]:
-        """Take the watches that a change sets off."""
-        triggered: dict[tuple[EmbeddedTree, Watcher], None] = {}
-        if event.type is not WatchEventType.CHILDREN:
-            triggered |= self._take(self._data, event.path)
-        if event.type in (WatchEventType.CHILDREN, WatchEventType.DELETED):
-            triggered |= self._take(self._children, event.path)
-        return [(tree, watcher, event) for tree, watcher in triggered]
-
-    def _take(self, table: _Watches, path: str) -> dict[tuple[EmbeddedTree, Watcher], None]:
-        taken = table.pop(path, {})
-        if taken:
-            self._fired.append((table, path, taken))
-        return taken
-
-    def commit(self) -> None:
-        self._fired.clear()
-
-    def rollback(self) -> None:
-        """What would have set them off has not happened."""
-        for table, path, taken in self._fired:
-            table.setdefault(path, {}).update(taken)
-        self._fired.clear()
-
-    def forget(self, tree: EmbeddedTree) -> None:
-        for table in (self._data, self._children):
-            for path in list(table):
-                kept = {key: None for key in table[path] if key[0] is not tree}
-                if kept:
-                    table[path] = kept
-                else:
-                    del table[path]
-
-
 class TreeDatabase:
     """The SQLite file and the thread that works on it."""
 
@@ -132,7 +73,7 @@ class TreeDatabase:
         self._on_failure = on_failure
         self._loop = asyncio.get_running_loop()
         self._queue: SimpleQueue[_Batch | None] = SimpleQueue()
-        self._watches = _WatchTable()
+        self._watches: TreeWatches[EmbeddedTree] = TreeWatches()
         self._sessions: dict[EmbeddedTree, int] = {}
         self._opened: asyncio.Future[None] = self._loop.create_future()
         self._closed: asyncio.Future[None] = self._loop.create_future()

@@ -1,0 +1,222 @@
+"""The network of a simulation: frames between machines, late, lost or held back, as the seed and the faults decide.
+
+A connection is a pipe with one request in flight. Frames of one direction arrive in the order in which they were sent.
+A direction that is cut holds what is sent, as TCP does: it arrives when the cut is healed, however late that is, unless
+the connection was given up meanwhile; some connections are reset instead. The asker gets an OSError then, and whether
+its request was carried out is open. A machine that dies resets its connections; one that is paused says nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from random import Random
+from typing import TYPE_CHECKING, Final, Protocol, cast
+
+from odradek.protocol.headers import encode_response_parts
+from odradek.storage.file_records import FileRegion
+
+if TYPE_CHECKING:
+    from odradek.broker.network.close_reason import CloseReason
+    from odradek.broker.request import RequestContext
+    from odradek.controller.broker_info import EndPoint
+    from odradek.protocol.schema import Response
+    from tests.support.simulation.virtual_loop import Machine, VirtualLoop
+
+USUAL_DELAY_US: Final = (50, 2_000)
+LONG_DELAY_US: Final = (2_000, 400_000)
+
+
+class Dispatch(Protocol):
+    """How a request gets into a broker: Dispatcher.dispatch."""
+
+    def __call__(self, connection: ServerSide, frame: memoryview, received_ms: int, /) -> None: ...
+
+
+class Network:
+    """See the module. Directions are pairs of machine names."""
+
+    def __init__(self, loop: VirtualLoop, chance: Random) -> None:
+        self.loop = loop
+        self.chance = chance
+        self.loss = 0.0
+        """Of how many frames the connection is reset."""
+        self.long_delay = 0.0
+        """How many frames take long."""
+        self._listening: dict[tuple[str, int], tuple[Machine, Dispatch]] = {}
+        self._cut: dict[tuple[str, str], None] = {}
+        self._held: dict[tuple[str, str], list[Callable[[], None]]] = {}
+        self._pipes: dict[Pipe, None] = {}
+
+    # Machines
+
+    def listen(self, address: tuple[str, int], machine: Machine, dispatch: Dispatch) -> None:
+        self._listening[address] = (machine, dispatch)
+
+    def close(self, machine: Machine) -> None:
+        """The machine listens no more, and its connections are reset."""
+        for address in [address for address, (owner, _) in self._listening.items() if owner is machine]:
+            del self._listening[address]
+        for pipe in list(self._pipes):
+            if machine in (pipe.source, pipe.target):
+                pipe.reset(f"{machine} is gone")
+
+    def connect(self, source: Machine, end_point: EndPoint) -> asyncio.Future[Pipe]:
+        """A connection, when the other side has answered; it may never."""
+        connected: asyncio.Future[Pipe] = asyncio.get_running_loop().create_future()
+
+        def arrive() -> None:
+            found = self._listening.get((end_point.host, end_point.port))
+            if found is None:
+                refusal = ConnectionRefusedError(f"nobody listens at {end_point.host}:{end_point.port}")
+                self.send((end_point.host, source.name), lambda: _settle(connected, refusal))
+                return
+            pipe = Pipe(self, source, *found)
+            self.send((end_point.host, source.name), lambda: _settle(connected, pipe))
+
+        self.send((source.name, end_point.host), arrive)
+        return connected
+
+    # Directions
+
+    def is_cut(self, direction: tuple[str, str]) -> bool:
+        return direction in self._cut
+
+    def cut(self, *directions: tuple[str, str]) -> None:
+        for direction in directions:
+            self._cut[direction] = None
+
+    def heal(self, *directions: tuple[str, str]) -> None:
+        """Join the directions again, or all of them; what was held comes through."""
+        for direction in directions or tuple(self._cut):
+            self._cut.pop(direction, None)
+            for deliver in self._held.pop(direction, ()):
+                self.send(direction, deliver)
+
+    def send(self, direction: tuple[str, str], deliver: Callable[[], None]) -> None:
+        """Have something happen at the other end, in the world's name, when it gets there."""
+        if direction in self._cut:
+            self._held.setdefault(direction, []).append(deliver)
+            return
+
+        def arrive() -> None:
+            if direction in self._cut:
+                self._held.setdefault(direction, []).append(deliver)
+            else:
+                deliver()
+
+        self.loop.call_later(self.delay_us() / 1e6, arrive, context=self.loop.world.context)
+
+    def delay_us(self) -> int:
+        is_long = self.chance.random() < self.long_delay
+        return self.chance.randint(*(LONG_DELAY_US if is_long else USUAL_DELAY_US))
+
+    def forget(self, pipe: Pipe) -> None:
+        self._pipes.pop(pipe, None)
+
+    def remember(self, pipe: Pipe) -> None:
+        self._pipes[pipe] = None
+
+
+class Pipe:
+    """A connection, seen from the one who asks. Stands where `network.answer_receiver.AnswerReceiver` stands."""
+
+    def __init__(self, network: Network, source: Machine, target: Machine, dispatch: Dispatch) -> None:
+        self.source = source
+        self.target = target
+        self.is_open = True
+        self._network = network
+        self._dispatch = dispatch
+        self._server_side = ServerSide(self)
+        self._waiting: asyncio.Future[memoryview] | None = None
+        network.remember(self)
+
+    async def exchange(self, frame: bytes) -> memoryview:
+        """Send a request and wait for the frame that answers it. Raises: OSError."""
+        if not self.is_open:
+            raise ConnectionResetError("the connection is closed")
+        waiting: asyncio.Future[memoryview] = asyncio.get_running_loop().create_future()
+        self._waiting = waiting
+        network = self._network
+        is_lost = network.chance.random() < network.loss
+        if not is_lost or network.chance.random() < 0.5:
+            network.send((self.source.name, self.target.name), lambda: self._arrive(frame))
+        if is_lost:
+            network.send((self.target.name, self.source.name), lambda: self.reset("a frame was lost"))
+        return await waiting
+
+    def abort(self, reason: OSError) -> None:
+        self.reset(str(reason))
+
+    def reset(self, reason: str) -> None:
+        """Nothing comes through any more."""
+        self.is_open = False
+        self._network.forget(self)
+        if self._waiting is not None:
+            _settle(self._waiting, ConnectionResetError(reason))
+
+    def _arrive(self, frame: bytes) -> None:
+        """In the world's name: hand the frame to the machine."""
+        if self.target.is_alive:
+            loop = self._network.loop
+            loop.call_soon(self._handle, frame, context=self.target.context)
+
+    def _handle(self, frame: bytes) -> None:
+        # What was on its way when the connection was given up is read and carried out all the same.
+        self._dispatch(self._server_side, memoryview(frame), self._network.loop.now_us // 1000)
+
+    def answer(self, frame: bytes) -> None:
+        network = self._network
+        if network.chance.random() < network.loss:
+            network.send((self.target.name, self.source.name), lambda: self.reset("the answer was lost"))
+        else:
+            network.send((self.target.name, self.source.name), lambda: self._answered(frame))
+
+    def _answered(self, frame: bytes) -> None:
+        if self.is_open and self._waiting is not None:
+            _settle(self._waiting, memoryview(frame))
+
+
+class ServerSide:
+    """A connection as handlers see it. Implements `request.ClientConnection`."""
+
+    listener_name = "PLAINTEXT"
+    client_port = 40_000
+    local_port = 9092
+    principal = "User:ANONYMOUS"
+    is_authenticated = True
+
+    def __init__(self, pipe: Pipe) -> None:
+        self.client_host = pipe.source.name
+        self.local_host = pipe.target.name
+        self.client_software_name = ""
+        self.client_software_version = ""
+        self._pipe = pipe
+
+    def begin(self, ctx: RequestContext) -> None: ...
+
+    def complete(self, ctx: RequestContext, response: Response | None) -> None:
+        if response is None:
+            return
+        header = ctx.header
+        parts = encode_response_parts(header.api_key, header.api_version, header.correlation_id, response)
+        self._pipe.answer(
+            b"".join(part.read() if isinstance(part, FileRegion) else bytes(cast("bytes", part)) for part in parts)
+        )
+
+    def flush_answers(self) -> None: ...
+
+    def close(self, reason: str) -> None:
+        self._pipe.reset(reason)
+
+    def abort(self, reason: CloseReason, detail: str = "") -> None:
+        self._pipe.reset(detail or reason.name)
+
+
+def _settle(future: asyncio.Future[object] | asyncio.Future[Pipe] | asyncio.Future[memoryview], result: object) -> None:
+    if future.done():
+        return
+    if isinstance(result, OSError):
+        future.set_exception(result)
+    else:
+        cast("asyncio.Future[object]", future).set_result(result)

@@ -1,0 +1,262 @@
+"""The metadata tree of a simulation: one server in memory, and clients that reach it over the simulated network.
+
+The server keeps the rules of one operation in the broker's own `TreeStore` (SQLite in memory) and its watches in
+`TreeWatches`. What is here is what ZooKeeper adds: requests, answers and watch events that travel, in order for each
+client; sessions that time out on the server while their client does not know; connections that end.
+
+A client that is cut off waits. If it is back before its session has timed out, requests that were on their way fail
+with ConnectionLoss (whether they were carried out is open), the others go out, and it hears of what its watches saw
+meanwhile. If not, everything that waits fails with SessionExpired, the listeners are told, and the next session begins
+when they are through.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, TypeVar, cast
+
+from odradek.controller.metadata_tree import (
+    ConnectionLoss,
+    Operation,
+    SessionExpired,
+    SessionListener,
+    TreeError,
+)
+from odradek.controller.tree_store import TreeStore
+from odradek.controller.tree_watches import TreeWatches
+from tests.support.simulation.virtual_loop import VirtualClock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.support.simulation.network import Network
+    from tests.support.simulation.virtual_loop import Machine
+
+ResultT = TypeVar("ResultT")
+
+ZOOKEEPER: Final = "zookeeper"
+"""The server's name in the network."""
+
+
+class TreeServer:
+    """Its `store` can be looked into by tests; nothing of it is lost while the simulation runs."""
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self.store = TreeStore(":memory:", VirtualClock(network.loop))
+        self.sessions: dict[int, TreeClient] = {}
+        self._watches: TreeWatches[TreeClient] = TreeWatches()
+
+    def apply(self, client: TreeClient, session_id: int, operations: Sequence[Operation[object]]) -> object:
+        """A batch, at once: the results, or SessionExpired."""
+        if session_id not in self.sessions:
+            return SessionExpired("", "the session has ended")
+        results: list[object] = []
+        for operation in operations:
+            error: TreeError | None = None
+            try:
+                results.append(self.store.apply(operation, session_id))
+            except TreeError as refused:
+                error = refused
+                results.append(refused)
+            self._fire()
+            self._watches.watch(client, operation, error)
+        return results
+
+    def start_session(self, client: TreeClient) -> int:
+        session_id = self.store.start_session()
+        self.sessions[session_id] = client
+        return session_id
+
+    def end_session(self, session_id: int) -> None:
+        """The session's nodes and watches go; its client hears of it when it asks next."""
+        client = self.sessions.pop(session_id, None)
+        if client is not None:
+            self._watches.forget(client)
+            self.store.end_session(session_id)
+            self._fire()
+
+    def _fire(self) -> None:
+        for change in self.store.take_changes():
+            for client, watcher, event in self._watches.fire(change):
+                client.deliver(lambda watcher=watcher, event=event: watcher(event))
+        self._watches.commit()
+
+
+class TreeClient:
+    """One client. Implements MetadataTree."""
+
+    def __init__(self, server: TreeServer, machine: Machine, session_timeout_ms: int) -> None:
+        self._server = server
+        self._network = server.network
+        self._machine = machine
+        self._session_timeout_ms = session_timeout_ms
+        self._session_id = 0
+        self._listeners: list[SessionListener] = []
+        self._pending: dict[asyncio.Future[object], Callable[[], None]] = {}
+        """Requests that were not answered, and what sends them."""
+        self._sent: dict[asyncio.Future[object], None] = {}
+        self._outbox: list[Callable[[], None]] = []
+        """What the server has to say and cannot while the connection is down."""
+        self._last_arrival_us = [0, 0]
+        self._is_closed = False
+        self._is_between_sessions = False
+        self._is_cut_off = False
+        self._deadline: asyncio.TimerHandle | None = None
+        self._joining: asyncio.TimerHandle | None = None
+
+    # The port
+
+    @property
+    def session_id(self) -> int:
+        return self._session_id
+
+    def add_session_listener(self, listener: SessionListener) -> None:
+        self._listeners.append(listener)
+
+    async def submit(self, operations: Sequence[Operation[ResultT]]) -> list[ResultT | TreeError]:
+        if not operations:
+            return []
+        if self._is_between_sessions or self._is_closed:
+            raise SessionExpired("", "the session has ended")
+        session_id = self._session_id
+        results = await self._request(lambda: self._server.apply(self, session_id, operations))
+        return cast("list[ResultT | TreeError]", results)
+
+    async def run(self, operation: Operation[ResultT]) -> ResultT:
+        (result,) = await self.submit((operation,))
+        if isinstance(result, TreeError):
+            raise result
+        return result
+
+    async def close(self) -> None:
+        """End the session, if the server can be reached; else it finds out by itself."""
+        if not self._is_closed:
+            self._is_closed = True
+            session_id = self._session_id
+            if not self._is_cut_off:
+                await self._request(lambda: self._server.end_session(session_id))
+
+    async def connect(self) -> TreeClient:
+        self._session_id = cast("int", await self._request(lambda: self._server.start_session(self)))
+        return self
+
+    # What the simulation does to it
+
+    def cut_off(self) -> None:
+        """The connection is down, from now until `join`; the server waits for the session's time-out."""
+        if self._joining is not None:
+            self._joining.cancel()
+            self._joining = None
+        elif self._is_cut_off:
+            return
+        self._is_cut_off = True
+        session_id, loop = self._session_id, self._network.loop
+        self._deadline = loop.call_later(
+            self._session_timeout_ms / 1000, lambda: self._server.end_session(session_id), context=loop.world.context
+        )
+
+    def join(self) -> None:
+        """The connection comes up again."""
+        if self._is_cut_off and self._joining is None and self._machine.is_alive:
+            assert self._deadline is not None
+            self._deadline.cancel()
+            self._joining = self._to_client(self._joined)
+
+    def expire(self) -> None:
+        """The server ends the session out of the blue."""
+        self._server.end_session(self._session_id)
+        if not self._is_cut_off:
+            self._to_client(self._expired)
+
+    # Underneath
+
+    async def _request(self, work: Callable[[], object]) -> object:
+        """Have `work` done at the server and wait for what it answers."""
+        future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+
+        def send() -> None:
+            self._sent[future] = None
+            self._travel(0, arrive, self._network.loop.world)
+
+        def arrive() -> None:
+            if future in self._sent and not self._is_cut_off:
+                result = work()
+                self.deliver(lambda: self._answered(future, result))
+
+        self._pending[future] = send
+        if not self._is_cut_off:
+            send()
+        try:
+            return await future
+        finally:
+            self._pending.pop(future, None)
+            self._sent.pop(future, None)
+
+    def deliver(self, say: Callable[[], None]) -> None:
+        """From the server to the client, in order; later, if the connection is down."""
+        if self._is_cut_off:
+            self._outbox.append(say)
+        else:
+            session_id = self._session_id
+
+            def hear() -> None:
+                if self._is_cut_off:
+                    self._outbox.append(say)
+                elif session_id == self._session_id:
+                    say()
+
+            self._to_client(hear)
+
+    def _to_client(self, hear: Callable[[], None]) -> asyncio.TimerHandle:
+        return self._travel(1, hear, self._machine)
+
+    def _travel(self, direction: int, arrive: Callable[[], None], machine: Machine) -> asyncio.TimerHandle:
+        loop = self._network.loop
+        when_us = max(self._last_arrival_us[direction], loop.now_us + self._network.delay_us())
+        self._last_arrival_us[direction] = when_us
+        return loop.call_at(when_us / 1e6, arrive, context=machine.context)
+
+    @staticmethod
+    def _answered(future: asyncio.Future[object], result: object) -> None:
+        if future.done():
+            return
+        if isinstance(result, TreeError):
+            future.set_exception(result)
+        else:
+            future.set_result(result)
+
+    def _joined(self) -> None:
+        self._joining = None
+        self._is_cut_off = False
+        if self._session_id not in self._server.sessions and not self._is_between_sessions:
+            self._expired()
+            return
+        outbox, self._outbox = self._outbox, []
+        for say in outbox:
+            say()
+        for future, send in list(self._pending.items()):
+            if future in self._sent and not self._is_between_sessions:
+                self._answered(future, ConnectionLoss("", "the connection was lost"))
+            else:
+                send()
+
+    def _expired(self) -> None:
+        if self._is_between_sessions or self._is_closed:
+            return
+        self._is_between_sessions = True
+        self._outbox.clear()
+        for future in list(self._pending):
+            self._answered(future, SessionExpired("", "the session has ended"))
+        self._pending.clear()
+        self._sent.clear()
+        self._renewal = asyncio.get_running_loop().create_task(self._renew())
+
+    async def _renew(self) -> None:
+        for listener in self._listeners:
+            await listener.session_lost()
+        await self.connect()
+        self._is_between_sessions = False
+        for listener in self._listeners:
+            listener.session_started()

@@ -1,0 +1,248 @@
+"""An event loop of virtual time for several machines at once: no I/O, no threads, no waiting.
+
+Every callback belongs to a `Machine`: the one whose code asked for it, which is told by the context that asyncio hands
+from callback to callback and to every task. What is ready is in the order of arrival on each machine, as on a loop of
+its own; which machine goes on is drawn by the seed. When nothing is ready, the clock jumps to the next deadline.
+
+A machine can be paused (its callbacks pile up, as under SIGSTOP) and killed (they are dropped and never run again).
+What belongs to no machine belongs to the world: the schedule of faults and the network itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from asyncio import events
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine
+from contextvars import Context, ContextVar, copy_context
+from random import Random
+from typing import Final, TypeVar, TypeVarTuple, Unpack
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+EPOCH_MS: Final = 1_700_000_000_000
+"""The wall clock when a simulation begins."""
+
+TURNS_WITHOUT_TIME_MAX: Final = 200_000
+"""So many callbacks at one moment are an endless loop."""
+
+
+class Stuck(AssertionError):
+    """Nothing would ever happen again, or far too much at once."""
+
+
+class Machine:
+    """A place where callbacks run."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.ready: deque[events.Handle] = deque()
+        self.is_paused = False
+        self.is_alive = True
+        self.context = copy_context()
+        self.context.run(_machine.set, self)
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+_machine: ContextVar[Machine | None] = ContextVar("machine", default=None)
+
+
+class VirtualClock:
+    """The clock of the brokers. Implements Clock."""
+
+    def __init__(self, loop: VirtualLoop) -> None:
+        self._loop = loop
+
+    def time_ms(self) -> int:
+        return EPOCH_MS + self._loop.now_us // 1000
+
+    def monotonic_ms(self) -> int:
+        return self._loop.now_us // 1000
+
+
+class VirtualLoop(asyncio.AbstractEventLoop):
+    """See the module. `failures` are the exceptions that nobody handled."""
+
+    def __init__(self, chance: Random) -> None:
+        self.now_us = 0
+        self.world = Machine("world")
+        self.machines = [self.world]
+        self.failures: list[BaseException | str] = []
+        self.on_turn: Callable[[Machine], None] = lambda machine: None
+        """Called after a machine has run what was ready."""
+        self._chance = chance
+        self._timers: list[tuple[int, int, events.TimerHandle]] = []
+        self._number = 0
+        self._tasks: list[asyncio.Task[object]] = []
+
+    # Machines
+
+    def add_machine(self, name: str) -> Machine:
+        machine = Machine(name)
+        self.machines.append(machine)
+        return machine
+
+    def kill(self, machine: Machine) -> None:
+        """Nothing of the machine runs from here on."""
+        machine.is_alive = False
+        machine.ready.clear()
+        self.machines.remove(machine)
+
+    # Running
+
+    def run_until(self, is_done: Callable[[], bool], deadline_us: int) -> bool:
+        """Let everything happen until `is_done` or the deadline; whether it is done."""
+        turns, moment_us = 0, -1
+        running = events._get_running_loop()
+        events._set_running_loop(self)
+        try:
+            while not is_done():
+                ready = [machine for machine in self.machines if machine.ready and not machine.is_paused]
+                if ready:
+                    turns = turns + 1 if moment_us == self.now_us else 0
+                    moment_us = self.now_us
+                    if turns > TURNS_WITHOUT_TIME_MAX:
+                        raise Stuck(f"{ready} run in circles")
+                    self._turn(self._chance.choice(ready) if len(ready) > 1 else ready[0])
+                elif not self._jump(deadline_us):
+                    return is_done()
+            return True
+        finally:
+            events._set_running_loop(running)
+
+    def run(self, work: Coroutine[object, object, T], within_ms: int = 60_000, machine: Machine | None = None) -> T:
+        """Run a coroutine to its end, on the world's behalf unless a machine is named."""
+        task = self.create_task(work, context=(machine or self.world).context.copy())
+        if not self.run_until(task.done, self.now_us + within_ms * 1000):
+            raise Stuck(f"{work} takes longer than {within_ms} ms")
+        return task.result()
+
+    def run_until_complete(self, future: Awaitable[T]) -> T:
+        """For asyncio.run, so that tests of coroutines can be run on this loop."""
+        task = asyncio.ensure_future(future, loop=self)
+        assert self.run_until(task.done, self.now_us + 60_000_000)
+        return task.result()
+
+    def _turn(self, machine: Machine) -> None:
+        """One iteration of a machine's loop: what is ready now, not what becomes ready meanwhile."""
+        ready = machine.ready
+        for _ in range(len(ready)):
+            if not ready or machine.is_paused:
+                break
+            handle = ready.popleft()
+            if not handle.cancelled():
+                handle._run()
+        self.on_turn(machine)
+
+    def _jump(self, deadline_us: int) -> bool:
+        """Go on to the next deadline that matters; False if there is none before the limit."""
+        timers = self._timers
+        while timers and timers[0][2].cancelled():
+            heapq.heappop(timers)
+        if not timers or timers[0][0] > deadline_us:
+            self.now_us = deadline_us
+            return False
+        self.now_us = max(self.now_us, timers[0][0])
+        while timers and timers[0][0] <= self.now_us:
+            handle = heapq.heappop(timers)[2]
+            if not handle.cancelled():
+                self._make_ready(handle)
+        return True
+
+    def _make_ready(self, handle: events.Handle) -> None:
+        machine = _machine_of(handle._context) or self.world  # type: ignore[attr-defined]
+        if machine.is_alive:
+            machine.ready.append(handle)
+
+    # What asyncio asks of a loop
+
+    def time(self) -> float:
+        return self.now_us / 1e6
+
+    def call_soon(
+        self, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
+    ) -> events.Handle:
+        handle = events.Handle(callback, args, self, context)
+        self._make_ready(handle)
+        return handle
+
+    def call_soon_threadsafe(
+        self, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
+    ) -> events.Handle:
+        raise AssertionError("a simulation has no threads")
+
+    def call_later(
+        self, delay: float, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
+    ) -> events.TimerHandle:
+        return self._call_at_us(self.now_us + max(0, round(delay * 1e6)), callback, args, context)
+
+    def call_at(
+        self, when: float, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
+    ) -> events.TimerHandle:
+        return self._call_at_us(round(when * 1e6), callback, args, context)
+
+    def _call_at_us(
+        self,
+        when_us: int,
+        callback: Callable[[Unpack[Ts]], object],
+        args: tuple[*Ts],
+        context: Context | None,
+    ) -> events.TimerHandle:
+        handle = events.TimerHandle(when_us, callback, args, self, context)
+        self._number += 1
+        heapq.heappush(self._timers, (when_us, self._number, handle))
+        return handle
+
+    def create_future(self) -> asyncio.Future[object]:
+        return asyncio.Future(loop=self)
+
+    def create_task(  # type: ignore[override]
+        self, work: Coroutine[object, object, T], *, name: str | None = None, context: Context | None = None
+    ) -> asyncio.Task[T]:
+        task = asyncio.Task(work, loop=self, name=name or "task", context=context)
+        self._tasks.append(task)  # type: ignore[arg-type]
+        if len(self._tasks) > 1000:
+            self._tasks = [task for task in self._tasks if not task.done()]
+        return task
+
+    def call_exception_handler(self, context: dict[str, object]) -> None:
+        error = context.get("exception")
+        self.failures.append(error if isinstance(error, BaseException) else str(context))
+
+    def get_debug(self) -> bool:
+        return False
+
+    def is_running(self) -> bool:
+        return True
+
+    def is_closed(self) -> bool:
+        return False
+
+    async def shutdown_asyncgens(self) -> None: ...
+
+    async def shutdown_default_executor(self) -> None: ...
+
+    def close(self) -> None:
+        """Forget the tasks of killed machines, and whatever else still waits."""
+        self._timers.clear()
+        for machine in self.machines:
+            machine.ready.clear()
+        for task in self._tasks:
+            task._log_destroy_pending = False  # type: ignore[attr-defined]
+        self._tasks.clear()
+
+    def _timer_handle_cancelled(self, handle: events.TimerHandle) -> None:
+        """Asked for by TimerHandle.cancel; cancelled ones are skipped when their time comes."""
+
+
+def _machine_of(context: Context | None) -> Machine | None:
+    return None if context is None else context.get(_machine)
+
+
+def current_machine() -> Machine | None:
+    """Whose code is running."""
+    return _machine.get()
