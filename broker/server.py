@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
-import uuid
 from typing import TYPE_CHECKING, Protocol
 
 from odradek.broker.add_partitions_to_txn_manager import AddPartitionsToTxnManager
@@ -24,7 +22,7 @@ from odradek.broker.dynamic_config import DynamicBrokerConfig, cleaner_config
 from odradek.broker.fetch_session import FetchSessionCache
 from odradek.broker.inter_broker import OwnBroker
 from odradek.broker.internal_topics import TopicCreator
-from odradek.broker.io_pool import ThreadIoPool
+from odradek.broker.machine import Machine
 from odradek.broker.metadata_cache import MetadataCache
 from odradek.broker.metadata_tree_setup import open_metadata_tree
 from odradek.broker.network.socket_server import SocketServer
@@ -38,7 +36,6 @@ from odradek.broker.startup_error import StartupError
 from odradek.broker.ticker import Ticker
 from odradek.broker.topic_waits import TopicWaits
 from odradek.broker.transaction_verification import TransactionVerification
-from odradek.broker.worker_processes import WorkerProcesses
 from odradek.controller.broker_info import Broker, BrokerInfo, EndPoint
 from odradek.controller.channels import ControllerChannels, InProcessTransport
 from odradek.controller.config_changes import ConfigChangeListener
@@ -108,6 +105,7 @@ class KafkaServer:
         make_sockets: MakeSockets = SocketServer,
         open_tree: OpenTree = open_metadata_tree,
         make_link: MakeLink | None = None,
+        machine: Machine | None = None,
     ) -> None:
         self.config = config
         self.clock: Clock = SystemClock() if clock is None else clock
@@ -118,8 +116,7 @@ class KafkaServer:
         self._loop = asyncio.get_running_loop()
         self.failed: asyncio.Future[None] = self._loop.create_future()
         self._ticker = Ticker(self._loop, self.clock, self.timer)
-        self._io_pool = ThreadIoPool(self._loop)
-        self._workers = WorkerProcesses(self._loop)
+        self._machine = Machine.of_process(self._loop) if machine is None else machine
         self._loop_monitor: LoopMonitor | None = None
         self._log_manager = self._make_log_manager()
         self._open_tree = open_tree
@@ -160,7 +157,7 @@ class KafkaServer:
         await self._load_logs(overrides)
 
         self._sockets = sockets = self._make_sockets(
-            self.config, self.clock, self.timer, self._io_pool, lambda *request: dispatcher.dispatch(*request)
+            self.config, self.clock, self.timer, self._machine.io_pool, lambda *request: dispatcher.dispatch(*request)
         )
         self.addresses = sockets.open()
         own_broker = OwnBroker()
@@ -206,10 +203,11 @@ class KafkaServer:
         environment = Environment(
             clock=self.clock,
             timer=self.timer,
-            io_pool=self._io_pool,
-            workers=self._workers,
-            random_below=random.randrange,
-            new_uuid_hex=lambda: uuid.uuid4().hex,
+            fs=self._machine.fs,
+            io_pool=self._machine.io_pool,
+            workers=self._machine.workers,
+            random_below=self._machine.chance.randrange,
+            new_uuid_hex=self._machine.new_uuid_hex,
             validate_all_records=config.value("odradek.validate.records") == "always",
             producer_id_expiration_ms=config.producer_id_expiration_ms,
             transaction_verification=config.transaction_partition_verification_enable,
@@ -238,7 +236,7 @@ class KafkaServer:
                 continue
             if stored:
                 return stored
-        return uuid_to_text(_random_id())
+        return uuid_to_text(self._machine.new_id())
 
     def _format_log_dirs(self) -> None:
         for log_dir in self._log_manager.live_log_dirs:
@@ -274,8 +272,8 @@ class KafkaServer:
             client=client,
             config=controller_config,
             ready=topic_waits,
-            random_below=random.randrange,
-            new_topic_id=_random_id,
+            random_below=self._machine.chance.randrange,
+            new_topic_id=self._machine.new_id,
         )
         controller = Controller(
             tree=client.tree,
@@ -284,7 +282,7 @@ class KafkaServer:
             clock=self.clock,
             timer=self.timer,
             channel=ControllerChannels(lambda broker: InProcessTransport(own_broker.handle), self.timer),
-            new_topic_id=_random_id,
+            new_topic_id=self._machine.new_id,
         )
         producer_ids = ProducerIdManager(lambda: self._producer_ids_block(controller), self._in_background)
         verification = TransactionVerification(config, replicas, AddPartitionsToTxnManager(own_broker))
@@ -294,12 +292,14 @@ class KafkaServer:
             cluster_id=self.cluster_id,
             clock=self.clock,
             timer=self.timer,
-            io_pool=self._io_pool,
+            io_pool=self._machine.io_pool,
             log_manager=self._log_manager,
             replica_manager=replicas,
             metadata_cache=cache,
-            fetch_sessions=FetchSessionCache(config.max_incremental_fetch_session_cache_slots, random.randint),
-            down_converter=DownConverter(self._workers),
+            fetch_sessions=FetchSessionCache(
+                config.max_incremental_fetch_session_cache_slots, self._machine.chance.randint
+            ),
+            down_converter=DownConverter(self._machine.workers),
             group_coordinator=make_group_coordinator(
                 config,
                 replicas,
@@ -439,21 +439,14 @@ class KafkaServer:
         self._ticker.stop()
         if self._loop_monitor is not None:
             self._loop_monitor.stop()
-        self._workers.close()  # before the locks fall: nobody writes to a directory that another broker may take
+        # Before the locks fall: nobody writes to a directory that another broker may take.
+        self._machine.workers.close()
         self._log_manager.shutdown()
         if services is not None:
             await services.controller.shutdown()
         if self._tree is not None:
             await self._tree.close()
-        self._io_pool.close()
-
-
-def _random_id() -> bytes:
-    """A topic or cluster id: 16 random bytes whose text does not begin with a dash, nor reserved."""
-    while True:
-        candidate = uuid.uuid4().bytes
-        if not uuid_to_text(candidate).startswith("-"):
-            return candidate
+        self._machine.io_pool.close()
 
 
 def _log_timer_error(task: TimerTask, error: Exception) -> None:

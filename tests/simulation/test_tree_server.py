@@ -1,3 +1,5 @@
+"""The tree of a simulation keeps the contract of the port, and what ZooKeeper adds: sessions that time out far away."""
+
 from __future__ import annotations
 
 import asyncio
