@@ -95,9 +95,8 @@ def test_large_answers_come_whole(broker: Broker) -> None:
 async def test_a_broker_that_does_not_answer_and_one_that_is_not_there_are_errors_in_time() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         host, port = server.getsockname()
-        with link_to(host, port) as link:
-            with pytest.raises(TimeoutError):
-                await link.exchange(DescribeClusterRequest(), DescribeClusterResponse, version=0, timeout_ms=200)
+        with link_to(host, port) as link, pytest.raises(TimeoutError):
+            await link.exchange(DescribeClusterRequest(), DescribeClusterResponse, version=0, timeout_ms=200)
     with link_to(host, port) as link:
         for _ in range(2):
             with pytest.raises(ConnectionRefusedError):
