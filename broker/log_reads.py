@@ -93,14 +93,16 @@ class LogReads:
                 leader_only=params.leader_only,
                 follower_id=params.replica_id,
             )
+            if update_follower_state and params.is_from_follower and info.fetched is not None:
+                partition.in_sync.record_fetch(
+                    params.replica_id,
+                    info.fetched.fetch_offset_metadata,
+                    fetch.log_start_offset,
+                    info.log_end_offset,
+                    params.replica_epoch,
+                )
         except KafkaError as error:
             return ReadResult(fetch=fetch, error=error.code)
-        if update_follower_state and params.is_from_follower and info.fetched is not None:
-            moved = partition.record_follower_fetch(
-                params.replica_id, info.fetched.fetch_offset_metadata, fetch.log_start_offset
-            )
-            if moved:
-                self._replicas.complete_delayed(partition.topic_partition)
         fetched = info.fetched
         if fetched is not None and fetched.first_entry_incomplete and not params.hard_max_bytes:
             # Half a batch is of no use to a client that can be sent a whole one next time.

@@ -1,22 +1,24 @@
-"""One partition as this broker hosts it: leader or follower, its ISR, and its log (Kafka's ``Partition``).
+"""One partition as this broker hosts it: leader or follower, its epochs, and its log (Kafka's ``Partition``).
 
 Everything here is synchronous: from the check whether we lead to the write into the log nothing is awaited, so one
 append or one change of leadership is atomic and no lock is needed.
 
 Epochs: a LeaderAndIsr state is applied only when its partition epoch is not behind ours; reads and writes that name a
-leader epoch must name ours, else they are FENCED (theirs is older) or UNKNOWN (theirs is newer).
+leader epoch must name ours, else they are FENCED (theirs is older) or UNKNOWN (theirs is newer). What a leader knows of
+its followers is in `in_sync_replicas.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.broker.isr import effective_min_isr, high_watermark_candidate
-from odradek.broker.replica import Replica
+from odradek.broker.in_sync_replicas import InSyncReplicas
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
+    from odradek.broker.alter_partition_manager import AlterPartition
     from odradek.broker.metadata_cache import MetadataCache
     from odradek.protocol.messages.leader_and_isr import LeaderAndIsrPartitionState
     from odradek.protocol.topic_partition import TopicPartition
@@ -31,6 +33,23 @@ NO_LEADER_EPOCH = -1
 EPOCH_DURING_DELETE = -2
 UNDEFINED_EPOCH = -1
 UNDEFINED_EPOCH_OFFSET = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionEnvironment:
+    """What all partitions of a broker work with.
+
+    `offsets_moved` is told of a partition whose watermarks have moved outside of an append. `alter_partition` carries
+    proposals of a new ISR to the controller.
+    """
+
+    broker_id: int
+    clock: Clock
+    log_manager: LogManager
+    metadata_cache: MetadataCache
+    replica_lag_time_max_ms: int
+    alter_partition: AlterPartition
+    offsets_moved: Callable[[TopicPartition], None]
 
 
 class ReadInfo(NamedTuple):
@@ -53,36 +72,22 @@ class Partition:
     """
 
     __slots__ = (
-        "_broker_id",
-        "_clock",
-        "_log_manager",
-        "_metadata_cache",
-        "_replica_lag_time_max_ms",
+        "_environment",
         "adding_replicas",
         "assignment",
         "controller_epoch",
         "future_log",
-        "isr",
+        "in_sync",
         "leader_epoch",
         "leader_epoch_start_offset",
         "leader_id",
         "log",
         "partition_epoch",
         "removing_replicas",
-        "replicas",
         "topic_partition",
     )
 
-    def __init__(
-        self,
-        topic_partition: TopicPartition,
-        *,
-        broker_id: int,
-        clock: Clock,
-        log_manager: LogManager,
-        metadata_cache: MetadataCache,
-        replica_lag_time_max_ms: int,
-    ) -> None:
+    def __init__(self, topic_partition: TopicPartition, environment: PartitionEnvironment) -> None:
         self.topic_partition = topic_partition
         self.log: UnifiedLog | None = None
         self.future_log: UnifiedLog | None = None
@@ -91,20 +96,15 @@ class Partition:
         self.leader_epoch_start_offset: int | None = None
         self.partition_epoch = -1
         self.controller_epoch = 0
-        self.isr: frozenset[int] = frozenset()
         self.assignment: Sequence[int] = ()
         self.adding_replicas: Sequence[int] = ()
         self.removing_replicas: Sequence[int] = ()
-        self.replicas: dict[int, Replica] = {}
-        self._broker_id = broker_id
-        self._clock = clock
-        self._log_manager = log_manager
-        self._metadata_cache = metadata_cache
-        self._replica_lag_time_max_ms = replica_lag_time_max_ms
+        self.in_sync = InSyncReplicas(self, environment)
+        self._environment = environment
 
     @property
     def is_leader(self) -> bool:
-        return self.leader_id == self._broker_id
+        return self.leader_id == self._environment.broker_id
 
     @property
     def topic_id(self) -> bytes | None:
@@ -121,26 +121,20 @@ class Partition:
         if state.partition_epoch < self.partition_epoch:
             return False
         is_new_leader = not self.is_leader
-        self._assign(state, frozenset(state.isr))
+        self._assign(state)
+        self.in_sync.assign(state.replicas, state.isr)
         log = self._ensure_log(state, topic_id)
         if state.leader_epoch > self.leader_epoch:
             start_offset = log.log_end_offset
             # A follower may hold records of a later epoch than any of ours: it can only be told where to
             # truncate when our epoch's start is known before its first fetch.
             log.assign_epoch_start_offset(state.leader_epoch, start_offset)
-            now_ms = self._clock.monotonic_ms()
-            for replica in self.replicas.values():
-                replica.reset(
-                    now_ms=now_ms,
-                    leader_log_end_offset=start_offset,
-                    is_new_leader=is_new_leader,
-                    is_in_isr=replica.broker_id in self.isr,
-                )
+            self.in_sync.begin_epoch(start_offset, is_new_leader=is_new_leader)
             self.leader_epoch = state.leader_epoch
             self.leader_epoch_start_offset = start_offset
         self.partition_epoch = state.partition_epoch
-        self.leader_id = self._broker_id
-        self.maybe_increment_high_watermark()
+        self.leader_id = self._environment.broker_id
+        self.in_sync.maybe_increment_high_watermark()
         return is_new_leader
 
     def make_follower(self, state: LeaderAndIsrPartitionState, topic_id: bytes | None) -> bool:
@@ -152,24 +146,23 @@ class Partition:
         self.leader_epoch = state.leader_epoch
         self.leader_epoch_start_offset = None
         self.partition_epoch = state.partition_epoch
-        self._assign(state, frozenset())
+        self._assign(state)
+        self.in_sync.clear()
         self._ensure_log(state, topic_id)
         return is_new_epoch
 
-    def _assign(self, state: LeaderAndIsrPartitionState, isr: frozenset[int]) -> None:
+    def _assign(self, state: LeaderAndIsrPartitionState) -> None:
         self.controller_epoch = state.controller_epoch
         self.assignment = tuple(state.replicas)
         self.adding_replicas = tuple(state.adding_replicas)
         self.removing_replicas = tuple(state.removing_replicas)
-        self.isr = isr
-        others = [broker_id for broker_id in state.replicas if broker_id != self._broker_id]
-        self.replicas = {broker_id: self.replicas.get(broker_id) or Replica(broker_id) for broker_id in others}
 
     def _ensure_log(self, state: LeaderAndIsrPartitionState, topic_id: bytes | None) -> UnifiedLog:
         log = self.log
         if log is None:
-            log = self._log_manager.get_or_create_log(self.topic_partition, topic_id, is_new=state.is_new)
-            log.update_high_watermark(self._log_manager.checkpointed_high_watermark(log))
+            log_manager = self._environment.log_manager
+            log = log_manager.get_or_create_log(self.topic_partition, topic_id, is_new=state.is_new)
+            log.update_high_watermark(log_manager.checkpointed_high_watermark(log))
             self.log = log
         elif topic_id is not None and log.topic_id is None:
             log.assign_topic_id(topic_id)
@@ -180,17 +173,16 @@ class Partition:
         self.log = self.future_log = None
         self.leader_id = None
         self.leader_epoch_start_offset = None
-        self.isr = frozenset()
-        self.replicas = {}
+        self.in_sync.clear()
 
     def replace_current_with_future(self) -> None:
         """The future log has caught up: let it be the log. Places in the old one's files say nothing any more.
 
         Raises: KafkaError KAFKA_STORAGE_ERROR, and then the log is what it was.
         """
-        self.log = self._log_manager.replace_current_with_future(self.topic_partition)
+        self.log = self._environment.log_manager.replace_current_with_future(self.topic_partition)
         self.future_log = None
-        for replica in self.replicas.values():
+        for replica in self.in_sync.replicas.values():
             replica.forget_position()
 
     # Writes
@@ -213,42 +205,16 @@ class Partition:
         validation refuses.
         """
         log = self._leader_log()
-        if required_acks == -1 and len(self.isr) < self._min_isr(log):
+        isr = self.in_sync.isr
+        if required_acks == -1 and len(isr) < self.in_sync.min_isr(log):
             raise KafkaError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"The size of the current ISR {sorted(self.isr)} is insufficient to satisfy the min.isr requirement "
-                f"of {self._min_isr(log)} for partition {self.topic_partition}",
+                f"The size of the current ISR {list(isr)} is insufficient to satisfy the min.isr requirement "
+                f"of {self.in_sync.min_isr(log)} for partition {self.topic_partition}",
             )
         info = log.append_as_leader(records, self.leader_epoch, origin=origin, verification_guard=verification_guard)
-        self.maybe_increment_high_watermark()
+        self.in_sync.maybe_increment_high_watermark()
         return info
-
-    def maybe_increment_high_watermark(self) -> bool:
-        """Move the high watermark as far as the in-sync replicas allow; True when it moved."""
-        log = self.log
-        if log is None or len(self.isr) < self._min_isr(log):
-            return False
-        if not self.replicas:
-            return log.watermarks.raise_high_watermark_to_end()
-        end = high_watermark_candidate(
-            log.log_end_offset_metadata,
-            self.replicas.values(),
-            self.isr,
-            self._clock.monotonic_ms(),
-            self._replica_lag_time_max_ms,
-        )
-        return end is not None and log.maybe_increment_high_watermark(end)
-
-    def replicas_reached(self, required_offset: int) -> tuple[bool, ErrorCode]:
-        """Whether an acks=-1 append up to `required_offset` (exclusive) is answered, and with what."""
-        log = self.log
-        if log is None or not self.is_leader:
-            return False, ErrorCode.NOT_LEADER_OR_FOLLOWER
-        if log.high_watermark < required_offset:
-            return False, ErrorCode.NONE
-        if self._min_isr(log) <= len(self.isr):
-            return True, ErrorCode.NONE
-        return True, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
     def delete_records(self, offset: int) -> tuple[int, int]:
         """Move the log start to `offset` (-1: the high watermark); return (that offset, low watermark of all replicas).
@@ -264,13 +230,8 @@ class Partition:
 
         A future log counts as one: what was deleted must not come back with it.
         """
-        low = self._leader_log().log_start_offset
-        if self.future_log is not None:
-            low = min(low, self.future_log.log_start_offset)
-        for replica in self.replicas.values():
-            if replica.log_start_offset < low and self._metadata_cache.is_alive(replica.broker_id):
-                low = replica.log_start_offset
-        return low
+        low = self.in_sync.low_watermark(self._leader_log())
+        return low if self.future_log is None else min(low, self.future_log.log_start_offset)
 
     # Reads
 
@@ -291,8 +252,8 @@ class Partition:
         Raises: KafkaError FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE.
         """
         log = self.log_for(current_leader_epoch, leader_only)
-        if follower_id >= 0 and follower_id not in self.replicas:
-            self._refuse_unassigned(follower_id, current_leader_epoch)
+        if follower_id >= 0:
+            self.in_sync.check_follower(follower_id, current_leader_epoch)
         high_watermark, start, end = log.high_watermark, log.log_start_offset, log.log_end_offset
         stable = log.last_stable_offset
         diverging = None
@@ -320,24 +281,6 @@ class Partition:
             return epoch, end_offset
         return None
 
-    def _refuse_unassigned(self, follower_id: int, current_leader_epoch: int) -> None:
-        # With an epoch in the request the pair (replica, epoch) is what we do not know yet; without one nobody can
-        # say whose state is stale.
-        known_epoch = current_leader_epoch >= 0
-        raise KafkaError(
-            ErrorCode.UNKNOWN_LEADER_EPOCH if known_epoch else ErrorCode.NOT_LEADER_OR_FOLLOWER,
-            f"Replica {follower_id} is not recognized as a valid replica of {self.topic_partition} in leader epoch "
-            f"{self.leader_epoch} with partition epoch {self.partition_epoch}",
-        )
-
-    def record_follower_fetch(self, follower_id: int, fetch_offset: LogOffsetMetadata, log_start_offset: int) -> bool:
-        """Note a follower's fetch; True when the high watermark moved."""
-        replica = self.replicas.get(follower_id)
-        if replica is None or self.log is None:
-            return False
-        replica.record_fetch(fetch_offset, log_start_offset, self._clock.monotonic_ms(), self.log.log_end_offset)
-        return self.maybe_increment_high_watermark()
-
     def fetchable_end(
         self, isolation: FetchIsolation, current_leader_epoch: int, leader_only: bool
     ) -> LogOffsetMetadata:
@@ -358,7 +301,7 @@ class Partition:
                 if current_leader_epoch < self.leader_epoch
                 else ErrorCode.UNKNOWN_LEADER_EPOCH
             )
-        elif self.log is None or (leader_only and self.leader_id != self._broker_id):
+        elif self.log is None or (leader_only and not self.is_leader):
             error = ErrorCode.NOT_LEADER_OR_FOLLOWER
         else:
             return self.log
@@ -370,12 +313,9 @@ class Partition:
         )
 
     def _leader_log(self) -> UnifiedLog:
-        if self.log is None or self.leader_id != self._broker_id:
+        if self.log is None or not self.is_leader:
             raise KafkaError(
                 ErrorCode.NOT_LEADER_OR_FOLLOWER,
-                f"Leader not local for partition {self.topic_partition} on broker {self._broker_id}",
+                f"Leader not local for partition {self.topic_partition} on broker {self._environment.broker_id}",
             )
         return self.log
-
-    def _min_isr(self, log: UnifiedLog) -> int:
-        return effective_min_isr(log.config.min_insync_replicas, len(self.assignment))

@@ -1,20 +1,30 @@
 """What a leader knows of one follower, and it learns of it only through its fetches (Kafka's ``Replica``).
 
+A fetch names the epoch under which its broker is registered; one that names an older epoch than we have seen was sent
+in an earlier life of that broker and moves nothing. Apache Kafka does this with KRaft only.
+
 A fetch at or beyond the leader's end offset means caught up now; a fetch at or beyond what the leader's end offset was
 at the *previous* fetch means caught up then, so that a follower under constant load is not thrown out.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
+from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage.offsets import LogOffsetMetadata
 
+NO_BROKER_EPOCH: Final = -1
+LONG_AGO_MS: Final = -(2**62)
+"""Before any time that the clock can tell: it begins at 0 when the machine starts."""
 UNKNOWN_LOG_START_OFFSET = -1
 
 
 class Replica:
-    """What the leader knows of one follower. Offsets are -1 until its first fetch."""
+    """What the leader knows of one follower; nothing until its first fetch under this leader."""
 
     __slots__ = (
+        "broker_epoch",
         "broker_id",
         "last_caught_up_ms",
         "last_fetch_leader_log_end_offset",
@@ -28,13 +38,30 @@ class Replica:
         self.log_end_offset: LogOffsetMetadata | None = None
         self.log_start_offset = UNKNOWN_LOG_START_OFFSET
         self.last_fetch_leader_log_end_offset = 0
-        self.last_fetch_ms = 0
-        self.last_caught_up_ms = 0
+        self.last_fetch_ms = LONG_AGO_MS
+        self.last_caught_up_ms = LONG_AGO_MS
+        self.broker_epoch = NO_BROKER_EPOCH
 
     def record_fetch(
-        self, fetch_offset: LogOffsetMetadata, log_start_offset: int, now_ms: int, leader_log_end_offset: int
+        self,
+        fetch_offset: LogOffsetMetadata,
+        log_start_offset: int,
+        now_ms: int,
+        leader_log_end_offset: int,
+        broker_epoch: int = NO_BROKER_EPOCH,
     ) -> None:
-        """Note a fetch: the follower's end offset *is* the offset it fetches from."""
+        """Note a fetch: the follower's end offset *is* the offset it fetches from. `broker_epoch` -1: none was named.
+
+        Raises: KafkaError NOT_LEADER_OR_FOLLOWER when the fetch is of an earlier life of the broker.
+        """
+        if broker_epoch != NO_BROKER_EPOCH:
+            if broker_epoch < self.broker_epoch:
+                raise KafkaError(
+                    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                    f"Received stale fetch state update of broker {self.broker_id}: broker epoch {broker_epoch} "
+                    f"instead of {self.broker_epoch}",
+                )
+            self.broker_epoch = broker_epoch
         if fetch_offset.message_offset >= leader_log_end_offset:
             self.last_caught_up_ms = max(self.last_caught_up_ms, now_ms)
         elif fetch_offset.message_offset >= self.last_fetch_leader_log_end_offset:
@@ -46,12 +73,13 @@ class Replica:
 
     def reset(self, *, now_ms: int, leader_log_end_offset: int, is_new_leader: bool, is_in_isr: bool) -> None:
         """Start over at a new leader epoch; members of the ISR count as caught up now."""
-        caught_up_ms = now_ms if is_in_isr else 0
+        caught_up_ms = now_ms if is_in_isr else LONG_AGO_MS
         if is_new_leader:
             self.log_start_offset = UNKNOWN_LOG_START_OFFSET
             self.log_end_offset = None
             self.last_fetch_leader_log_end_offset = 0
-            self.last_fetch_ms = 0
+            self.last_fetch_ms = LONG_AGO_MS
+            self.broker_epoch = NO_BROKER_EPOCH
         else:
             self.last_fetch_leader_log_end_offset = leader_log_end_offset
             self.last_fetch_ms = caught_up_ms
@@ -67,3 +95,7 @@ class Replica:
         return (end is not None and end.message_offset == leader_log_end_offset) or (
             now_ms - self.last_caught_up_ms <= replica_lag_time_max_ms
         )
+
+    def __str__(self) -> str:
+        end = -1 if self.log_end_offset is None else self.log_end_offset.message_offset
+        return f"(broker id {self.broker_id}, end offset {end}, last caught up at {self.last_caught_up_ms} ms)"

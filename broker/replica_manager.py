@@ -16,8 +16,9 @@ from odradek.broker.delayed_delete_records import DelayedDeleteRecords
 from odradek.broker.delayed_produce import DelayedProduce
 from odradek.broker.flush_waits import when_flushed
 from odradek.broker.high_watermark_checkpoints import HighWatermarkCheckpoints
+from odradek.broker.isr_expiration import IsrExpiration
 from odradek.broker.log_reads import LogReads
-from odradek.broker.partition import Partition
+from odradek.broker.partition import Partition, PartitionEnvironment
 from odradek.broker.replica_moves import ReplicaMoves
 from odradek.broker.replica_results import (
     EXPECTED_APPEND_ERRORS,
@@ -32,6 +33,7 @@ from odradek.storage.append_info import AppendOrigin, RecordValidationError
 from odradek.timer.purgatory import DelayedOperationPurgatory
 
 if TYPE_CHECKING:
+    from odradek.broker.alter_partition_manager import AlterPartition
     from odradek.broker.delayed_fetch import DelayedFetch
     from odradek.broker.fetch_session import PartitionFetch
     from odradek.broker.metadata_cache import MetadataCache
@@ -64,19 +66,27 @@ class ReplicaManager:
         replica_lag_time_max_ms: int,
         high_watermark_checkpoint_interval_ms: int,
         move_settings: MoveSettings,
+        alter_partition: AlterPartition,
     ) -> None:
         self.broker_id = broker_id
         self._log_manager = log_manager
         self._metadata_cache = metadata_cache
-        self._clock = clock
-        self._timer = timer
-        self._replica_lag_time_max_ms = replica_lag_time_max_ms
+        self._environment = PartitionEnvironment(
+            broker_id=broker_id,
+            clock=clock,
+            log_manager=log_manager,
+            metadata_cache=metadata_cache,
+            replica_lag_time_max_ms=replica_lag_time_max_ms,
+            alter_partition=alter_partition,
+            offsets_moved=self.complete_delayed,
+        )
         self.high_watermark_checkpoints = HighWatermarkCheckpoints(
             log_manager, timer, high_watermark_checkpoint_interval_ms
         )
         self.moves = ReplicaMoves(self, log_manager, move_settings)
         self.controller_requests = ControllerRequests(self, log_manager)
         self.reads = LogReads(self)
+        self._isr_expiration = IsrExpiration(self.online_partitions, timer, replica_lag_time_max_ms)
         self._partitions: dict[TopicPartition, Partition | Hosted] = {}
         self.produce_purgatory: DelayedOperationPurgatory[DelayedProduce] = DelayedOperationPurgatory("Produce", timer)
         self.fetch_purgatory: DelayedOperationPurgatory[DelayedFetch] = DelayedOperationPurgatory("Fetch", timer)
@@ -126,14 +136,7 @@ class ReplicaManager:
 
     def create(self, topic_partition: TopicPartition) -> Partition:
         """Host a partition; it has no log yet."""
-        created = self._partitions[topic_partition] = Partition(
-            topic_partition,
-            broker_id=self.broker_id,
-            clock=self._clock,
-            log_manager=self._log_manager,
-            metadata_cache=self._metadata_cache,
-            replica_lag_time_max_ms=self._replica_lag_time_max_ms,
-        )
+        created = self._partitions[topic_partition] = Partition(topic_partition, self._environment)
         return created
 
     def forget(self, topic_partition: TopicPartition) -> None:
@@ -190,7 +193,7 @@ class ReplicaManager:
             if result.error != ErrorCode.NONE:
                 continue
             hosted = self._partitions.get(topic_partition)
-            if not isinstance(hosted, Partition) or hosted.replicas_reached(result.required_offset) != (True, 0):
+            if not isinstance(hosted, Partition) or hosted.in_sync.has_reached(result.required_offset) != (True, 0):
                 return False
         return True
 
@@ -279,7 +282,12 @@ class ReplicaManager:
             self.complete_delayed(topic_partition)
         self.moves.handle_log_dir_failure(topic_partitions)
 
+    def startup(self) -> None:
+        """Begin to look for followers that fall behind."""
+        self._isr_expiration.begin()
+
     def shutdown(self) -> None:
         """Stop moving, and write the last high watermarks."""
+        self._isr_expiration.finish()
         self.moves.shutdown()
         self.high_watermark_checkpoints.finish()

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from odradek.broker.replica import NO_BROKER_EPOCH
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -68,9 +69,12 @@ class DeleteRecordsResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchParams:
-    """What one Fetch asks as a whole. `replica_id` -1: a consumer."""
+    """What one Fetch asks as a whole. `replica_id` -1: a consumer. `replica_epoch`: the epoch under which a follower's
+    broker is registered, -1 if it names none.
+    """
 
     replica_id: int
+    replica_epoch: int = NO_BROKER_EPOCH
     max_wait_ms: int
     min_bytes: int
     max_bytes: int

@@ -12,8 +12,8 @@ import logging
 from typing import TYPE_CHECKING, Protocol
 
 from odradek.broker.add_partitions_to_txn_manager import AddPartitionsToTxnManager
+from odradek.broker.alter_partition_manager import AlterPartitionManager
 from odradek.broker.config import BrokerConfig
-from odradek.broker.config_keys.quotas import ALTER_LOG_DIRS_BYTES_PER_SECOND
 from odradek.broker.consumer_offset_tree import ZnodeOffsets
 from odradek.broker.coordinator_setup import make_group_coordinator, make_transaction_coordinator
 from odradek.broker.dispatch import Dispatcher
@@ -26,10 +26,9 @@ from odradek.broker.machine import Machine
 from odradek.broker.metadata_cache import MetadataCache
 from odradek.broker.metadata_tree_setup import open_metadata_tree
 from odradek.broker.network.socket_server import SocketServer
+from odradek.broker.own_controller import OwnController
 from odradek.broker.producer_ids import ProducerIdManager
-from odradek.broker.replica_manager import ReplicaManager
-from odradek.broker.replication.alter_log_dirs import MoveSettings
-from odradek.broker.replication.replication_quota import ReplicationQuota
+from odradek.broker.replication_setup import make_replica_manager
 from odradek.broker.services import Services
 from odradek.broker.socket_links import SocketLinks
 from odradek.broker.startup_error import StartupError
@@ -170,6 +169,7 @@ class KafkaServer:
             client, self.clock, lambda kind, name, values: self._apply_config(dynamic, kind, name, values)
         )
         await self._config_changes.start()
+        services.replica_manager.startup()
         services.group_coordinator.startup()
         services.transaction_coordinator.startup()
         await services.controller.register()
@@ -256,16 +256,6 @@ class KafkaServer:
     def _make_services(self, client: MetadataClient, own_broker: OwnBroker) -> Services:
         config = self.config
         cache = MetadataCache(self.broker_id)
-        replicas = ReplicaManager(
-            broker_id=self.broker_id,
-            log_manager=self._log_manager,
-            metadata_cache=cache,
-            clock=self.clock,
-            timer=self.timer,
-            replica_lag_time_max_ms=config.replica_lag_time_max_ms,
-            high_watermark_checkpoint_interval_ms=config.replica_high_watermark_checkpoint_interval_ms,
-            move_settings=self._move_settings(),
-        )
         topic_waits = TopicWaits(cache, self.timer)
         controller_config = self._controller_config()
         admin = AdminManager(
@@ -283,6 +273,22 @@ class KafkaServer:
             timer=self.timer,
             channel=ControllerChannels(lambda broker: InProcessTransport(own_broker.handle), self.timer),
             new_topic_id=self._machine.new_id,
+        )
+        alter_partition = AlterPartitionManager(
+            OwnController(controller),
+            self.timer,
+            self._in_background,
+            broker_id=self.broker_id,
+            broker_epoch=lambda: controller.broker_epoch,
+        )
+        replicas = make_replica_manager(
+            config,
+            self._log_manager,
+            cache,
+            self.clock,
+            self.timer,
+            broker_id=self.broker_id,
+            alter_partition=alter_partition,
         )
         producer_ids = ProducerIdManager(lambda: self._producer_ids_block(controller), self._in_background)
         verification = TransactionVerification(config, replicas, AddPartitionsToTxnManager(own_broker))
@@ -330,21 +336,6 @@ class KafkaServer:
             topic_creator=TopicCreator(config, admin, self._in_background),
             topic_waits=topic_waits,
             topic_overrides=lambda topics: client.entity_configs("topics", topics),
-        )
-
-    def _move_settings(self) -> MoveSettings:
-        config = self.config
-        quota = ReplicationQuota(
-            self.clock,
-            lambda: config.dynamic_quota(ALTER_LOG_DIRS_BYTES_PER_SECOND),
-            window_count=config.alter_log_dirs_replication_quota_window_num,
-            window_ms=config.alter_log_dirs_replication_quota_window_size_seconds * 1_000,
-        )
-        return MoveSettings(
-            quota=quota,
-            threads=config.num_replica_alter_log_dirs_threads or len(config.log_dirs),
-            fetch_max_bytes=min(config.replica_fetch_max_bytes, config.replica_fetch_response_max_bytes),
-            fetch_backoff_ms=config.replica_fetch_backoff_ms,
         )
 
     def _controller_config(self) -> ControllerConfig:

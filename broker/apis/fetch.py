@@ -46,6 +46,8 @@ FIRST_ZSTD_VERSION = 10
 
 def handle(broker: Services, ctx: RequestContext, request: FetchRequest) -> None:
     version = ctx.header.api_version
+    # Before v15 a follower did not name its broker's epoch, which is then -1.
+    replica_epoch = request.replica_state.replica_epoch
     replica_id = request.replica_state.replica_id if version >= 15 else request.replica_id
     is_follower = replica_id >= 0
     context = new_context(
@@ -67,7 +69,7 @@ def handle(broker: Services, ctx: RequestContext, request: FetchRequest) -> None
             interesting.append(fetch)
 
     def respond(results: Sequence[ReadResult]) -> None:
-        _respond(broker, ctx, request, context, results, erroneous)
+        _respond(broker, ctx, context, results, erroneous, is_follower=is_follower)
 
     if not interesting:
         respond(())
@@ -75,6 +77,7 @@ def handle(broker: Services, ctx: RequestContext, request: FetchRequest) -> None
     max_bytes = min(request.max_bytes, broker.config.fetch_max_bytes)
     params = FetchParams(
         replica_id=replica_id,
+        replica_epoch=replica_epoch,
         max_wait_ms=request.max_wait_ms,
         min_bytes=min(request.min_bytes, max_bytes),
         max_bytes=max_bytes,
@@ -100,13 +103,13 @@ def _error(fetch: PartitionFetch, code: ErrorCode) -> PartitionData:
 def _respond(
     broker: Services,
     ctx: RequestContext,
-    request: FetchRequest,
     context: FetchContext,
     results: Sequence[ReadResult],
     erroneous: dict[int, PartitionData],
+    *,
+    is_follower: bool,
 ) -> None:
     version = ctx.header.api_version
-    is_follower = request.replica_id >= 0
     endpoints: dict[int, NodeEndpoint] = {}
     answers = []
     to_convert: list[tuple[PartitionData, Piece]] = []

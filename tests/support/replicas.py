@@ -4,8 +4,10 @@ requests.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from odradek.broker.fetch_session import PartitionFetch
 from odradek.broker.leader_and_isr_states import partition_states
@@ -14,6 +16,7 @@ from odradek.broker.replica_manager import ReplicaManager
 from odradek.broker.replica_results import AppendResult, FetchParams, ReadResult
 from odradek.broker.replication.alter_log_dirs import MoveSettings
 from odradek.broker.replication.replication_quota import ReplicationQuota
+from odradek.controller.leader_and_isr import LeaderAndIsr
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.leader_and_isr import (
     LeaderAndIsrPartitionState,
@@ -44,6 +47,21 @@ TOPIC_ID = bytes(range(16))
 TP = TopicPartition("t", 0)
 
 
+class Proposal(NamedTuple):
+    """An ISR that a leader has proposed to the controller."""
+
+    topic_partition: TopicPartition
+    topic_id: bytes | None
+    proposed: LeaderAndIsr
+    respond: Callable[[LeaderAndIsr | ErrorCode], None]
+
+    def accept(self, **changes: object) -> None:
+        """Answer as a controller does that has written what was proposed."""
+        proposed = self.proposed
+        state = {"partition_epoch": proposed.partition_epoch + 1, **changes}
+        self.respond(replace(proposed, **state))  # type: ignore[arg-type]
+
+
 class Replicas:
     """One broker's replicas. `lead` and `follow` are what the controller would say."""
 
@@ -64,6 +82,7 @@ class Replicas:
         self.log_manager.startup({"t": dict(overrides or {})})
         self.cache = MetadataCache(OWN_ID)
         self.move_bytes_per_second = 2**63 - 1
+        self.proposals: list[Proposal] = []
         self.manager = ReplicaManager(
             broker_id=OWN_ID,
             log_manager=self.log_manager,
@@ -77,6 +96,7 @@ class Replicas:
                 threads=move_threads,
                 fetch_max_bytes=fetch_max_bytes,
             ),
+            alter_partition=self,
         )
         self.log_manager.on_log_dir_failure = lambda _, offline: self.manager.handle_log_dir_failure(offline)
         self.leaders: list[TopicPartition] = []
@@ -84,6 +104,17 @@ class Replicas:
 
     def advance(self, ms: int) -> None:
         self.disk.advance(ms)
+
+    def submit(
+        self,
+        topic_partition: TopicPartition,
+        topic_id: bytes | None,
+        proposed: LeaderAndIsr,
+        respond: Callable[[LeaderAndIsr | ErrorCode], None],
+        /,
+    ) -> None:
+        """What a leader proposes is kept until the test answers it. Implements `AlterPartition`."""
+        self.proposals.append(Proposal(topic_partition, topic_id, proposed, respond))
 
     def lead(self, tp: TopicPartition = TP, **state: object) -> ErrorCode:
         return self.state(tp, leader=OWN_ID, **state)
@@ -203,6 +234,8 @@ class Replicas:
         max_bytes: int = 1 << 20,
         partition_bytes: int = 1 << 20,
         replica_id: int = -1,
+        replica_epoch: int = -1,
+        log_start_offset: int = -1,
         isolation: FetchIsolation = FetchIsolation.HIGH_WATERMARK,
         epoch: int = -1,
         last_fetched_epoch: int = -1,
@@ -213,6 +246,7 @@ class Replicas:
         answers: list[ReadResult] = []
         params = FetchParams(
             replica_id=replica_id,
+            replica_epoch=replica_epoch,
             max_wait_ms=max_wait_ms,
             min_bytes=min_bytes,
             max_bytes=max_bytes,
@@ -227,6 +261,7 @@ class Replicas:
             fetch_offset=offset,
             max_bytes=partition_bytes,
             current_leader_epoch=epoch,
+            log_start_offset=log_start_offset,
             last_fetched_epoch=last_fetched_epoch,
         )
         self.manager.reads.fetch(params, [fetch], answers.extend)

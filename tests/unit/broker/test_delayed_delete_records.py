@@ -6,12 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.fetch_session import PartitionFetch
-from odradek.broker.replica_results import DeleteRecordsResult, FetchParams
+from odradek.broker.replica_results import DeleteRecordsResult
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.topic_partition import TopicPartition
-from odradek.storage.fetch_data import FetchIsolation
 from tests.support.logs import batch
 from tests.support.replicas import TP, Replicas
 
@@ -30,20 +27,7 @@ class Waiting:
         self.replicas.manager.delete_records(100, {TP: 1}, self.answer.update)
 
     def follow(self, *, log_start_offset: int) -> None:
-        fetch = PartitionFetch(
-            TP.topic, ZERO_UUID, TP.partition, fetch_offset=2, max_bytes=1, log_start_offset=log_start_offset
-        )
-        params = FetchParams(
-            replica_id=1,
-            max_wait_ms=0,
-            min_bytes=1,
-            max_bytes=1,
-            isolation=FetchIsolation.LOG_END,
-            leader_only=True,
-            hard_max_bytes=False,
-        )
-        self.replicas.manager.reads.fetch(params, [fetch], lambda results: None)
-        self.replicas.manager.complete_delayed(TP)
+        self.replicas.fetch(2, replica_id=1, log_start_offset=log_start_offset)
 
 
 @pytest.fixture

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.metadata_cache import MetadataCache
-from odradek.broker.partition import Partition
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.leader_and_isr import LeaderAndIsrPartitionState
 from odradek.storage.append_info import AppendOrigin
@@ -19,14 +17,7 @@ from tests.support.replicas import OWN_ID, TOPIC_ID, TP, Replicas
 class Hosted:
     def __init__(self, path: Path, overrides: dict[str, str] | None = None) -> None:
         self.replicas = Replicas(path, overrides)
-        self.partition = Partition(
-            TP,
-            broker_id=OWN_ID,
-            clock=self.replicas.disk.clock,
-            log_manager=self.replicas.log_manager,
-            metadata_cache=MetadataCache(OWN_ID),
-            replica_lag_time_max_ms=30_000,
-        )
+        self.partition = self.replicas.manager.create(TP)
 
     def lead(self, *, epoch: int = 0, partition_epoch: int = 0, replicas: tuple[int, ...] = (OWN_ID,)) -> bool:
         return self.partition.make_leader(state(OWN_ID, epoch, partition_epoch, replicas), TOPIC_ID)
@@ -90,8 +81,8 @@ def test_follower_and_closed_partition_lead_nothing(hosted: Hosted) -> None:
     assert hosted.partition.log_for(-1, leader_only=False) is hosted.partition.log
     hosted.partition.close()
     assert error_of(hosted.partition.log_for, -1, leader_only=False) == ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert hosted.partition.replicas_reached(0) == (False, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    assert not hosted.partition.maybe_increment_high_watermark()
+    assert hosted.partition.in_sync.has_reached(0) == (False, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    assert not hosted.partition.in_sync.maybe_increment_high_watermark()
 
 
 @pytest.mark.parametrize(("asked", "error"), [(2, ErrorCode.FENCED_LEADER_EPOCH), (4, ErrorCode.UNKNOWN_LEADER_EPOCH)])
@@ -100,29 +91,8 @@ def test_epoch_is_checked_before_leadership(hosted: Hosted, asked: int, error: E
     assert error_of(hosted.partition.log_for, asked, leader_only=True) == error
 
 
-def test_high_watermark_follows_the_slowest_in_sync(hosted: Hosted) -> None:
-    hosted.lead(replicas=(OWN_ID, 1, 2))
-    hosted.append(b"a", b"b", b"c")
-    log = hosted.partition.log
-    assert log is not None
-    for follower, offset, expected in ((1, 3, 0), (2, 1, 1), (2, 3, 3)):
-        hosted.partition.record_follower_fetch(follower, LogOffsetMetadata(offset), 0)
-        assert log.high_watermark == expected
-    assert not hosted.partition.record_follower_fetch(9, LogOffsetMetadata(3), 0), "no replica of ours"
-
-
-def test_isr_that_shrank_below_the_minimum_after_the_append_is_told(tmp_path: Path) -> None:
-    hosted = Hosted(tmp_path, {"min.insync.replicas": "2"})
-    hosted.lead(replicas=(OWN_ID, 1))
-    hosted.append(b"a", acks=-1)
-    hosted.partition.record_follower_fetch(1, LogOffsetMetadata(1), 0)
-    hosted.partition.isr = frozenset((OWN_ID,))
-    assert hosted.partition.replicas_reached(1) == (True, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
-    assert hosted.partition.replicas_reached(2) == (False, ErrorCode.NONE)
-
-
 def test_low_watermark_ignores_replicas_that_are_dead(hosted: Hosted) -> None:
     hosted.lead(replicas=(OWN_ID, 1))
     hosted.append(b"a", b"b")
-    hosted.partition.record_follower_fetch(1, LogOffsetMetadata(2), 0)
+    hosted.partition.in_sync.record_fetch(1, LogOffsetMetadata(2), 0, 2)
     assert hosted.partition.delete_records(2) == (2, 2), "broker 1 is not alive"

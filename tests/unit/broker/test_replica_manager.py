@@ -9,7 +9,6 @@ import pytest
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.checkpoints import HIGH_WATERMARK_FILE
-from odradek.storage.offsets import LogOffsetMetadata
 from tests.support.logs import DeferredIoPool, batch
 from tests.support.replicas import TP, Replicas
 
@@ -115,9 +114,7 @@ def test_delete_records_waits_for_the_followers_log_start(replicas: Replicas) ->
         1_000, {TP: -1}, lambda results: answers.append((results[TP].error, results[TP].low_watermark))
     )
     assert answers == []
-    partition = replicas.manager.partition(TP)
-    partition.record_follower_fetch(1, LogOffsetMetadata(2), 2)
-    replicas.manager.complete_delayed(TP)
+    replicas.fetch(2, replica_id=1, log_start_offset=2)
     assert answers == [(NONE, 2)]
 
 

@@ -7,7 +7,6 @@ import struct
 import pytest
 
 from odradek.broker.apis.produce import ADMIN_CLIENT_ID
-from odradek.broker.replica import Replica
 from odradek.protocol.api import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
@@ -223,8 +222,7 @@ def test_error_with_acks_0_closes_the_connection(
 def test_next_produce_may_pass_while_this_one_waits_for_replicas(broker: InProcessBroker) -> None:
     broker.create_topic("replicated")
     partition = broker.services.replica_manager.partition(TopicPartition("replicated", 0))
-    partition.assignment, partition.isr = (0, 1), frozenset((0, 1))
-    partition.replicas = {1: Replica(1)}
+    partition.in_sync.assign((0, 1), (0, 1))
     connection = FakeConnection()
     waiting = broker.send(request(("replicated", 0, batch(b"a"))), 11, connection=connection)
     assert not waiting.is_over

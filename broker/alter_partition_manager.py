@@ -1,0 +1,174 @@
+"""ISR changes on their way to the controller: everything that is pending goes out together, one request at a time.
+
+A partition has one change here at most; a second one is refused with OPERATION_NOT_ATTEMPTED, so that its leader goes
+back to what is committed and proposes again when the first is settled. A change stays until its partition is answered:
+errors of the whole request, and answers that leave a partition out, send it again. The broker epoch is asked for anew
+each time, since after STALE_BROKER_EPOCH it is what has to change.
+
+Answers to DefaultAlterPartitionManager.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+from odradek.controller.leader_and_isr import LeaderAndIsr, LeaderRecoveryState
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    BrokerState,
+    RequestPartitionData,
+    RequestTopicData,
+)
+from odradek.protocol.primitives import ZERO_UUID
+from odradek.protocol.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterable, Mapping
+
+    from odradek.broker.links import ToController
+    from odradek.protocol.messages.alter_partition import ResponsePartitionData
+    from odradek.timer.system_timer import SystemTimer
+
+log = logging.getLogger(__name__)
+
+RETRY_MS: Final = 50
+"""Wait after an error of the whole request."""
+
+_RECOVERY_STATES: Final = frozenset(LeaderRecoveryState)
+
+
+class AlterPartition(Protocol):
+    """Where a leader proposes an ISR; `AlterPartitionManager` is the real one."""
+
+    def submit(
+        self,
+        topic_partition: TopicPartition,
+        topic_id: bytes | None,
+        proposed: LeaderAndIsr,
+        respond: Callable[[LeaderAndIsr | ErrorCode], None],
+        /,
+    ) -> None:
+        """Propose; `respond` gets the state that holds now or the partition's error, perhaps before this returns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One partition's change."""
+
+    topic_partition: TopicPartition
+    topic_id: bytes | None
+    proposed: LeaderAndIsr
+    respond: Callable[[LeaderAndIsr | ErrorCode], None]
+
+
+class AlterPartitionManager:
+    """Implements `AlterPartition`. `spawn` runs a coroutine until the broker stops."""
+
+    def __init__(
+        self,
+        to_controller: ToController,
+        timer: SystemTimer,
+        spawn: Callable[[Coroutine[object, object, None]], None],
+        *,
+        broker_id: int,
+        broker_epoch: Callable[[], int],
+    ) -> None:
+        self._to_controller = to_controller
+        self._timer = timer
+        self._spawn = spawn
+        self._broker_id = broker_id
+        self._broker_epoch = broker_epoch
+        self._unsettled: dict[TopicPartition, Item] = {}
+        """By name, not by id: of a topic that was deleted and made again one change can be here, too."""
+        self._is_in_flight = False
+
+    def submit(
+        self,
+        topic_partition: TopicPartition,
+        topic_id: bytes | None,
+        proposed: LeaderAndIsr,
+        respond: Callable[[LeaderAndIsr | ErrorCode], None],
+        /,
+    ) -> None:
+        if topic_partition in self._unsettled:
+            respond(ErrorCode.OPERATION_NOT_ATTEMPTED)
+            return
+        self._unsettled[topic_partition] = Item(topic_partition, topic_id, proposed, respond)
+        self._maybe_propagate()
+
+    def _maybe_propagate(self) -> None:
+        if self._unsettled and not self._is_in_flight:
+            self._is_in_flight = True
+            self._spawn(self._propagate(list(self._unsettled.values())))
+
+    async def _propagate(self, items: list[Item]) -> None:
+        request = make_request(items, self._broker_id, self._broker_epoch())
+        response = await self._to_controller.ask(request, AlterPartitionResponse, timeout_ms=None)
+        error = ErrorCode.for_code(response.error_code)
+        if error == ErrorCode.NONE:
+            self._settle(items, answers_of(response, {item.topic_id: item.topic_partition.topic for item in items}))
+        else:
+            log.warning("Controller answered AlterPartition (broker epoch %d) %r", request.broker_epoch, error)
+        self._is_in_flight = False
+        if error == ErrorCode.NONE:
+            self._maybe_propagate()
+        else:
+            self._timer.schedule(RETRY_MS, self._maybe_propagate)
+
+    def _settle(self, items: Iterable[Item], answers: Mapping[TopicPartition, LeaderAndIsr | ErrorCode]) -> None:
+        for item in items:
+            answer = answers.get(item.topic_partition)
+            if answer is None:
+                log.warning("Partition %s was sent but is not in the answer", item.topic_partition)
+                continue
+            del self._unsettled[item.topic_partition]  # before it is told, for it may propose again
+            item.respond(answer)
+
+
+def make_request(items: Iterable[Item], broker_id: int, broker_epoch: int) -> AlterPartitionRequest:
+    """Epochs of replicas are for controllers of KRaft: here they are -1."""
+    topics: dict[str, RequestTopicData] = {}
+    for item in items:
+        name = item.topic_partition.topic
+        topic = topics.setdefault(name, RequestTopicData(topic_name=name, topic_id=item.topic_id or ZERO_UUID))
+        proposed = item.proposed
+        topic.partitions.append(
+            RequestPartitionData(
+                partition_index=item.topic_partition.partition,
+                leader_epoch=proposed.leader_epoch,
+                new_isr_with_epochs=[BrokerState(broker_id=member) for member in proposed.isr],
+                leader_recovery_state=proposed.leader_recovery_state,
+                partition_epoch=proposed.partition_epoch,
+            )
+        )
+    return AlterPartitionRequest(broker_id=broker_id, broker_epoch=broker_epoch, topics=list(topics.values()))
+
+
+def answers_of(
+    response: AlterPartitionResponse, topics: Mapping[bytes | None, str]
+) -> dict[TopicPartition, LeaderAndIsr | ErrorCode]:
+    """Each partition's answer. `topics`: names by id, as they were sent; the metadata cache may not know them yet."""
+    return {
+        TopicPartition(name, part.partition_index): _answer_of(part)
+        for topic in response.topics
+        if (name := topic.topic_name or topics.get(topic.topic_id))
+        for part in topic.partitions
+    }
+
+
+def _answer_of(part: ResponsePartitionData) -> LeaderAndIsr | ErrorCode:
+    if part.error_code != ErrorCode.NONE:
+        return ErrorCode.for_code(part.error_code)
+    if part.leader_recovery_state not in _RECOVERY_STATES:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+    return LeaderAndIsr(
+        leader=part.leader_id,
+        isr=tuple(part.isr),
+        leader_epoch=part.leader_epoch,
+        leader_recovery_state=LeaderRecoveryState(part.leader_recovery_state),
+        partition_epoch=part.partition_epoch,
+    )

@@ -1,0 +1,56 @@
+"""Followers that are not heard of: how often one looks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from odradek.broker.isr_expiration import IsrExpiration
+from odradek.timer.clock import ManualClock
+from odradek.timer.system_timer import SystemTimer
+from tests.support.logs import batch
+from tests.support.replicas import TP, Replicas
+
+LAG_MS = 30_000
+
+
+def test_silent_follower_leaves_the_isr_by_itself(tmp_path: Path) -> None:
+    replicas = Replicas(tmp_path)
+    replicas.manager.startup()
+    replicas.lead(replicas=[0, 1])
+    replicas.append(batch(b"a"))
+    for _ in range(2):
+        replicas.advance(LAG_MS // 2)
+    assert replicas.proposals == [], "not caught up for 30 s, and not longer"
+    replicas.advance(LAG_MS // 2)
+    assert [proposal.proposed.isr for proposal in replicas.proposals] == [(0,)]
+
+
+def test_nobody_looks_after_shutdown(tmp_path: Path) -> None:
+    replicas = Replicas(tmp_path)
+    replicas.manager.startup()
+    replicas.lead(replicas=[0, 1])
+    replicas.append(batch(b"a"))
+    replicas.manager.shutdown()
+    replicas.advance(3 * LAG_MS)
+    assert replicas.proposals == []
+    assert replicas.manager.partition(TP).is_leader
+
+
+@pytest.mark.parametrize(("lag_ms", "expected"), [(30_000, 15_000), (1, 1)])
+def test_twice_in_the_lag_that_is_allowed(lag_ms: int, expected: int) -> None:
+    clock = ManualClock()
+    timer = SystemTimer(clock)
+    looked: list[int] = []
+
+    def partitions() -> tuple[()]:
+        looked.append(clock.monotonic_ms())
+        return ()
+
+    start_ms = clock.monotonic_ms()
+    IsrExpiration(partitions, timer, lag_ms).begin()
+    for _ in range(2):
+        clock.advance(expected)
+        timer.advance()
+    assert [ms - start_ms for ms in looked] == [expected, 2 * expected]
