@@ -20,6 +20,7 @@ from odradek.storage.disk_space import LogDirFullError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from odradek.broker.metadata_cache import MetadataCache
     from odradek.broker.partition import Partition
     from odradek.broker.replica_manager import ReplicaManager
     from odradek.protocol.messages.leader_and_isr import LeaderAndIsrPartitionState
@@ -32,9 +33,10 @@ log = logging.getLogger(__name__)
 class ControllerRequests:
     """What the controller asks of one broker's replicas. `controller_epoch` is the newest seen."""
 
-    def __init__(self, replica_manager: ReplicaManager, log_manager: LogManager) -> None:
+    def __init__(self, replica_manager: ReplicaManager, log_manager: LogManager, metadata_cache: MetadataCache) -> None:
         self._replicas = replica_manager
         self._log_manager = log_manager
+        self._metadata_cache = metadata_cache
         self.controller_epoch = 0
 
     def become_leader_or_follower(
@@ -59,6 +61,7 @@ class ControllerRequests:
                 log.error("LeaderAndIsr for %s failed: %s", topic_partition, error.message)
                 errors[topic_partition] = error.code
                 self._give_up(topic_partition, error)
+        self._replicas.fetchers.add(followers)
         on_leadership_change(leaders, followers)
         return errors
 
@@ -87,8 +90,13 @@ class ControllerRequests:
             if self._replicas.broker_id not in state.replicas:
                 return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             if state.leader == self._replicas.broker_id:
+                self._replicas.fetchers.remove([topic_partition])
                 if hosted.make_leader(state, topic_id):
                     leaders.append(hosted)
+            elif not self._metadata_cache.is_alive(state.leader):
+                # It stays what it was, and nothing is fetched; with a log its high watermark is not forgotten.
+                log.error("%s cannot follow broker %d, which is not alive", topic_partition, state.leader)
+                hosted.ensure_log(state, topic_id)
             elif hosted.make_follower(state, topic_id):
                 followers.append(hosted)
             self._replicas.moves.resume(hosted)
@@ -139,6 +147,7 @@ class ControllerRequests:
         return errors
 
     def _stop(self, topic_partition: TopicPartition, hosted: Partition | None, delete: bool) -> ErrorCode:
+        self._replicas.fetchers.remove([topic_partition])
         self._replicas.moves.stop(topic_partition)
         if delete and hosted is not None:
             self._replicas.forget(topic_partition)

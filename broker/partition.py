@@ -123,7 +123,7 @@ class Partition:
         is_new_leader = not self.is_leader
         self._assign(state)
         self.in_sync.assign(state.replicas, state.isr)
-        log = self._ensure_log(state, topic_id)
+        log = self.ensure_log(state, topic_id)
         if state.leader_epoch > self.leader_epoch:
             start_offset = log.log_end_offset
             # A follower may hold records of a later epoch than any of ours: it can only be told where to
@@ -148,7 +148,7 @@ class Partition:
         self.partition_epoch = state.partition_epoch
         self._assign(state)
         self.in_sync.clear()
-        self._ensure_log(state, topic_id)
+        self.ensure_log(state, topic_id)
         return is_new_epoch
 
     def _assign(self, state: LeaderAndIsrPartitionState) -> None:
@@ -157,7 +157,8 @@ class Partition:
         self.adding_replicas = tuple(state.adding_replicas)
         self.removing_replicas = tuple(state.removing_replicas)
 
-    def _ensure_log(self, state: LeaderAndIsrPartitionState, topic_id: bytes | None) -> UnifiedLog:
+    def ensure_log(self, state: LeaderAndIsrPartitionState, topic_id: bytes | None) -> UnifiedLog:
+        """The log, which is made if it is not there, or given its topic id."""
         log = self.log
         if log is None:
             log_manager = self._environment.log_manager

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from odradek.broker.fetch_session import PartitionFetch
     from odradek.broker.metadata_cache import MetadataCache
     from odradek.broker.replication.alter_log_dirs import MoveSettings
+    from odradek.broker.replication.replica_fetchers import Fetchers
     from odradek.storage.log_manager import LogManager
     from odradek.timer.clock import Clock
     from odradek.timer.system_timer import SystemTimer
@@ -67,6 +68,7 @@ class ReplicaManager:
         high_watermark_checkpoint_interval_ms: int,
         move_settings: MoveSettings,
         alter_partition: AlterPartition,
+        make_fetchers: Callable[[ReplicaManager], Fetchers],
     ) -> None:
         self.broker_id = broker_id
         self._log_manager = log_manager
@@ -84,7 +86,8 @@ class ReplicaManager:
             log_manager, timer, high_watermark_checkpoint_interval_ms
         )
         self.moves = ReplicaMoves(self, log_manager, move_settings)
-        self.controller_requests = ControllerRequests(self, log_manager)
+        self.fetchers = make_fetchers(self)
+        self.controller_requests = ControllerRequests(self, log_manager, metadata_cache)
         self.reads = LogReads(self)
         self._isr_expiration = IsrExpiration(self.online_partitions, timer, replica_lag_time_max_ms)
         self._partitions: dict[TopicPartition, Partition | Hosted] = {}
@@ -280,6 +283,7 @@ class ReplicaManager:
                 hosted.close()
             self._partitions[topic_partition] = Hosted.OFFLINE
             self.complete_delayed(topic_partition)
+        self.fetchers.remove(topic_partitions)
         self.moves.handle_log_dir_failure(topic_partitions)
 
     def startup(self) -> None:
@@ -287,7 +291,8 @@ class ReplicaManager:
         self._isr_expiration.begin()
 
     def shutdown(self) -> None:
-        """Stop moving, and write the last high watermarks."""
+        """Stop following and moving, and write the last high watermarks."""
         self._isr_expiration.finish()
+        self.fetchers.shutdown()
         self.moves.shutdown()
         self.high_watermark_checkpoints.finish()

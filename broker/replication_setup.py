@@ -7,14 +7,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.config_keys.quotas import ALTER_LOG_DIRS_BYTES_PER_SECOND
+from odradek.broker.config_keys.quotas import ALTER_LOG_DIRS_BYTES_PER_SECOND, FOLLOWER_BYTES_PER_SECOND
 from odradek.broker.replica_manager import ReplicaManager
 from odradek.broker.replication.alter_log_dirs import MoveSettings
+from odradek.broker.replication.remote_leader import RemoteLeaderSettings
+from odradek.broker.replication.replica_fetcher import FetcherSettings
+from odradek.broker.replication.replica_fetchers import FetchersSettings, ReplicaFetchers
 from odradek.broker.replication.replication_quota import ReplicationQuota
+from odradek.controller.broker_info import EndPoint
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from odradek.broker.alter_partition_manager import AlterPartition
     from odradek.broker.config import BrokerConfig
+    from odradek.broker.links import MakeLink
     from odradek.broker.metadata_cache import MetadataCache
     from odradek.storage.log_manager import LogManager
     from odradek.timer.clock import Clock
@@ -30,7 +37,10 @@ def make_replica_manager(
     *,
     broker_id: int,
     alter_partition: AlterPartition,
+    make_link: MakeLink,
+    broker_epoch: Callable[[], int],
 ) -> ReplicaManager:
+    fetchers = _fetchers_settings(config, cache, clock, broker_id, make_link, broker_epoch)
     return ReplicaManager(
         broker_id=broker_id,
         log_manager=log_manager,
@@ -41,6 +51,7 @@ def make_replica_manager(
         high_watermark_checkpoint_interval_ms=config.replica_high_watermark_checkpoint_interval_ms,
         move_settings=_move_settings(config, clock),
         alter_partition=alter_partition,
+        make_fetchers=lambda manager: ReplicaFetchers(manager, log_manager, fetchers),
     )
 
 
@@ -56,4 +67,44 @@ def _move_settings(config: BrokerConfig, clock: Clock) -> MoveSettings:
         threads=config.num_replica_alter_log_dirs_threads or len(config.log_dirs),
         fetch_max_bytes=min(config.replica_fetch_max_bytes, config.replica_fetch_response_max_bytes),
         fetch_backoff_ms=config.replica_fetch_backoff_ms,
+    )
+
+
+def _fetchers_settings(
+    config: BrokerConfig,
+    cache: MetadataCache,
+    clock: Clock,
+    broker_id: int,
+    make_link: MakeLink,
+    broker_epoch: Callable[[], int],
+) -> FetchersSettings:
+    listener = config.inter_broker_listener_name
+
+    def end_point(broker_id: int) -> EndPoint | None:
+        node = cache.snapshot.node(broker_id, listener)
+        if node is None:
+            return None
+        return EndPoint(node.host, node.port, listener, config.inter_broker_security_protocol)
+
+    quota = ReplicationQuota(
+        clock,
+        lambda: config.dynamic_quota(FOLLOWER_BYTES_PER_SECOND),
+        window_count=config.replication_quota_window_num,
+        window_ms=config.replication_quota_window_size_seconds * 1_000,
+    )
+    leader = RemoteLeaderSettings(
+        broker_id=broker_id,
+        broker_epoch=broker_epoch,
+        wait_max_ms=config.replica_fetch_wait_max_ms,
+        min_bytes=config.replica_fetch_min_bytes,
+        max_bytes=config.replica_fetch_max_bytes,
+        response_max_bytes=config.replica_fetch_response_max_bytes,
+        socket_timeout_ms=config.replica_socket_timeout_ms,
+    )
+    return FetchersSettings(
+        make_link=make_link,
+        end_point=end_point,
+        count=lambda: config.num_replica_fetchers,
+        leader=leader,
+        fetcher=FetcherSettings(broker_id=broker_id, quota=quota, backoff_ms=config.replica_fetch_backoff_ms),
     )

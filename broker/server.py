@@ -289,6 +289,8 @@ class KafkaServer:
             self.timer,
             broker_id=self.broker_id,
             alter_partition=alter_partition,
+            make_link=self._make_link,
+            broker_epoch=lambda: controller.broker_epoch,
         )
         producer_ids = ProducerIdManager(lambda: self._producer_ids_block(controller), self._in_background)
         verification = TransactionVerification(config, replicas, AddPartitionsToTxnManager(own_broker))
@@ -382,6 +384,8 @@ class KafkaServer:
                 services.controller.enable_topic_unclean_leader_election(name)
         elif kind == "brokers":
             dynamic.apply(name, values, None if services is None else services.controller)
+            if services is not None:
+                services.replica_manager.fetchers.resize()
 
     def _on_log_dir_failure(self, log_dir: LogDir, partitions: list[TopicPartition]) -> None:
         if self._services is not None:

@@ -25,17 +25,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.hot_reads import read_hot
+from odradek.broker.replication.copied_records import SLICE_BYTES, append_copied, slices
 from odradek.broker.replication.truncation_offset import truncation_offset
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.records.layout import HEADER_SIZE_UP_TO_MAGIC, LOG_OVERHEAD, SIZE_AND_MAGIC
-from odradek.storage.append_info import UnexpectedAppendOffsetError
 from odradek.storage.disk_space import LogDirFullError
 from odradek.storage.fetch_data import FetchIsolation
 from odradek.storage.file_records import FileRegion
 from odradek.storage.offsets import NO_EPOCH, EpochEndOffset
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from odradek.broker.partition import Partition
     from odradek.broker.replication.replication_quota import ReplicationQuota
@@ -43,10 +42,6 @@ if TYPE_CHECKING:
     from odradek.storage.log_manager import LogManager
     from odradek.storage.unified_log import UnifiedLog
     from odradek.timer.task import TimerTask
-
-SLICE_BYTES: Final = 256 * 1024
-SLICE_BATCHES: Final = 256
-"""Appended before the event loop has a turn: about 3 ms of small batches."""
 
 SLICE_INTERVAL_MS: Final = 1
 
@@ -278,7 +273,7 @@ class AlterLogDirsManager:
         part = parts.popleft() if parts else memoryview(b"")
         try:
             if part:
-                self._append(move, future, part)
+                append_copied(future, part, lambda offset: self._begin_at(move, offset))
             self._follow_watermarks(current, future)
         except KafkaError as error:
             if error.code in _PASSING_ERRORS or isinstance(error, LogDirFullError):
@@ -296,17 +291,6 @@ class AlterLogDirsManager:
             self._continue(move, SLICE_INTERVAL_MS)
         else:
             self._delay(move)  # the end of the current log is no record's: wait for the next one
-
-    def _append(self, move: LogMove, future: UnifiedLog, part: memoryview) -> None:
-        try:
-            future.append_as_follower(part)
-        except UnexpectedAppendOffsetError as error:
-            end = future.log_end_offset
-            if not (end == future.log_start_offset and error.first_offset < end <= error.last_offset):
-                raise
-            # The current log begins inside its first batch, which is copied whole.
-            self._begin_at(move, error.first_offset)
-            future.append_as_follower(part)
 
     def _follow_watermarks(self, current: UnifiedLog, future: UnifiedLog) -> None:
         future.update_high_watermark(current.high_watermark)
@@ -332,20 +316,3 @@ class AlterLogDirsManager:
 
 def _parts(chunk: bytes, future: UnifiedLog) -> deque[memoryview]:
     return deque(slices(memoryview(chunk), min(SLICE_BYTES, future.config.segment_bytes)))
-
-
-def slices(records: memoryview, max_bytes: int) -> Iterator[memoryview]:
-    """Cut at the ends of batches: up to `max_bytes` and SLICE_BATCHES each, a longer batch alone; a torn end is left
-    out.
-    """
-    start = position = count = 0
-    while len(records) - position >= HEADER_SIZE_UP_TO_MAGIC:
-        following = position + LOG_OVERHEAD + SIZE_AND_MAGIC.unpack_from(records, position)[0]
-        if following > len(records) or following <= position:
-            break
-        if count and (following - start > max_bytes or count == SLICE_BATCHES):
-            yield records[start:position]
-            start, count = position, 0
-        position, count = following, count + 1
-    if count:
-        yield records[start:position]

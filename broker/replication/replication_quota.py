@@ -4,7 +4,8 @@ A copier asks before it reads and records what it has copied: the bound is overs
 Kafka's `SimpleRate`: what was recorded in the windows that are not too old, over the time since the first of them, but
 over one window at least.
 
-Answers to ReplicationQuotaManager and to SimpleRate over SampledStat.
+Answers to ReplicationQuotaManager and to SimpleRate over SampledStat; `is_throttled` to what TopicConfigHandler makes
+of `leader.replication.throttled.replicas` and its counterpart.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from odradek.timer.clock import Clock
 
@@ -64,3 +65,8 @@ class ReplicationQuota:
             return 0.0
         elapsed_ms = max(now_ms - windows[0].start_ms, self._window_ms)
         return sum(window.amount for window in windows) * 1_000 / elapsed_ms
+
+
+def is_throttled(replicas: Sequence[str], partition: int, broker_id: int) -> bool:
+    """Whether a topic's list of throttled replicas names the one of `partition` on `broker_id`."""
+    return "*" in replicas or f"{partition}:{broker_id}" in replicas

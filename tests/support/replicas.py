@@ -4,7 +4,7 @@ requests.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -12,9 +12,11 @@ from typing import NamedTuple
 from odradek.broker.fetch_session import PartitionFetch
 from odradek.broker.leader_and_isr_states import partition_states
 from odradek.broker.metadata_cache import MetadataCache
+from odradek.broker.partition import Partition
 from odradek.broker.replica_manager import ReplicaManager
 from odradek.broker.replica_results import AppendResult, FetchParams, ReadResult
 from odradek.broker.replication.alter_log_dirs import MoveSettings
+from odradek.broker.replication.replica_fetchers import Fetchers
 from odradek.broker.replication.replication_quota import ReplicationQuota
 from odradek.controller.leader_and_isr import LeaderAndIsr
 from odradek.protocol.errors import ErrorCode
@@ -62,6 +64,28 @@ class Proposal(NamedTuple):
         self.respond(replace(proposed, **state))  # type: ignore[arg-type]
 
 
+class NotedFetchers:
+    """Fetches nothing. `followed` has the leader and the leader epoch of what would be fetched."""
+
+    def __init__(self) -> None:
+        self.followed: dict[TopicPartition, tuple[int | None, int]] = {}
+        self.is_shut_down = False
+
+    def add(self, partitions: Iterable[Partition]) -> None:
+        for partition in partitions:
+            self.followed[partition.topic_partition] = (partition.leader_id, partition.leader_epoch)
+
+    def remove(self, topic_partitions: Iterable[TopicPartition]) -> None:
+        for topic_partition in topic_partitions:
+            self.followed.pop(topic_partition, None)
+
+    def resize(self) -> None:
+        """There is nobody to share it with."""
+
+    def shutdown(self) -> None:
+        self.is_shut_down = True
+
+
 class Replicas:
     """One broker's replicas. `lead` and `follow` are what the controller would say."""
 
@@ -75,16 +99,22 @@ class Replicas:
         io_pool: IoPool | None = None,
         move_threads: int = 1,
         fetch_max_bytes: int = 1024 * 1024,
+        make_fetchers: Callable[[ReplicaManager], Fetchers] | None = None,
+        own_id: int = OWN_ID,
     ) -> None:
-        """`log_dirs`: those beside `path`."""
+        """`log_dirs`: those beside `path`. Without `make_fetchers` nothing is fetched, and `fetchers` notes what was to
+        be.
+        """
+        self.own_id = own_id
         self.disk = Disk(path, fs=fs, io_pool=io_pool)
         self.log_manager = LogManager([str(each) for each in (path, *log_dirs)], {}, self.disk.environment)
         self.log_manager.startup({"t": dict(overrides or {})})
-        self.cache = MetadataCache(OWN_ID)
+        self.cache = MetadataCache(own_id)
+        self.fetchers = NotedFetchers()
         self.move_bytes_per_second = 2**63 - 1
         self.proposals: list[Proposal] = []
         self.manager = ReplicaManager(
-            broker_id=OWN_ID,
+            broker_id=own_id,
             log_manager=self.log_manager,
             metadata_cache=self.cache,
             clock=self.disk.clock,
@@ -97,6 +127,7 @@ class Replicas:
                 fetch_max_bytes=fetch_max_bytes,
             ),
             alter_partition=self,
+            make_fetchers=make_fetchers or (lambda manager: self.fetchers),
         )
         self.log_manager.on_log_dir_failure = lambda _, offline: self.manager.handle_log_dir_failure(offline)
         self.leaders: list[TopicPartition] = []
@@ -117,10 +148,10 @@ class Replicas:
         self.proposals.append(Proposal(topic_partition, topic_id, proposed, respond))
 
     def lead(self, tp: TopicPartition = TP, **state: object) -> ErrorCode:
-        return self.state(tp, leader=OWN_ID, **state)
+        return self.state(tp, leader=self.own_id, **state)
 
     def follow(self, tp: TopicPartition = TP, *, leader: int = 1, **state: object) -> ErrorCode:
-        return self.state(tp, leader=leader, replicas=[leader, OWN_ID], **state)
+        return self.state(tp, leader=leader, replicas=[leader, self.own_id], **state)
 
     def state(
         self,
@@ -134,9 +165,12 @@ class Replicas:
         topic_id: bytes = TOPIC_ID,
         controller_epoch: int = 1,
         is_new: bool = True,
+        alive: Sequence[int] | None = None,
     ) -> ErrorCode:
-        """One LeaderAndIsr for one partition; the metadata cache is told as well."""
-        self.know(tp, leader=leader, replicas=replicas)
+        """One LeaderAndIsr for one partition; the metadata cache is told as well, with all replicas alive if it is not
+        said who is.
+        """
+        self.know(tp, leader=leader, replicas=replicas, alive=alive)
         request = LeaderAndIsrRequest(
             controller_id=0,
             controller_epoch=controller_epoch,
@@ -177,8 +211,15 @@ class Replicas:
         requests = self.manager.controller_requests
         return requests.stop_replicas(controller_epoch, {tp: state}, lambda tp, deleted: None)[tp]
 
-    def know(self, tp: TopicPartition, *, leader: int = OWN_ID, replicas: Sequence[int] = (OWN_ID,)) -> None:
-        """What an UpdateMetadata says about the partition; every replica is alive."""
+    def know(
+        self,
+        tp: TopicPartition,
+        *,
+        leader: int = OWN_ID,
+        replicas: Sequence[int] = (OWN_ID,),
+        alive: Sequence[int] | None = None,
+    ) -> None:
+        """What an UpdateMetadata says about the partition; every replica is alive if it is not said who is."""
         self.cache.update(
             UpdateMetadataRequest(
                 controller_id=0,
@@ -198,7 +239,7 @@ class Replicas:
                         id=broker_id,
                         endpoints=[UpdateMetadataEndpoint(port=9092, host=f"h{broker_id}", listener="PLAINTEXT")],
                     )
-                    for broker_id in replicas
+                    for broker_id in (replicas if alive is None else alive)
                 ],
             )
         )

@@ -96,3 +96,51 @@ def test_partition_whose_log_has_no_room_is_tried_again(tmp_path: Path) -> None:
     replicas.log_manager.log_dirs[0].look_for_room()
     assert replicas.lead() == NONE
     assert replicas.append(batch(b"a"))[0].error == NONE
+
+
+# Following
+
+
+def test_a_follower_fetches_under_each_new_epoch(replicas: Replicas) -> None:
+    replicas.follow(leader=1, epoch=3)
+    assert replicas.fetchers.followed == {TP: (1, 3)}
+    replicas.follow(leader=2, epoch=4, partition_epoch=1)
+    assert replicas.fetchers.followed == {TP: (2, 4)}
+
+
+def test_a_leader_fetches_no_more(replicas: Replicas) -> None:
+    replicas.follow(leader=1)
+    replicas.lead(epoch=1, partition_epoch=1)
+    assert not replicas.fetchers.followed
+
+
+@pytest.mark.parametrize("delete", [True, False])
+def test_a_stopped_replica_fetches_no_more(replicas: Replicas, delete: bool) -> None:
+    replicas.follow(leader=1)
+    replicas.stop(delete=delete)
+    assert not replicas.fetchers.followed
+
+
+def test_a_replica_in_a_failed_directory_fetches_no_more(replicas: Replicas) -> None:
+    replicas.follow(leader=1)
+    replicas.manager.handle_log_dir_failure([TP])
+    assert not replicas.fetchers.followed
+
+
+def test_a_leader_that_is_not_alive_is_not_followed_until_the_controller_says_so_again(replicas: Replicas) -> None:
+    replicas.follow(leader=1, epoch=3)
+    assert replicas.follow(leader=2, epoch=4, partition_epoch=1, alive=[1]) == NONE
+    partition = replicas.manager.partition(TP)
+    assert (partition.leader_id, partition.leader_epoch) == (1, 3), "as it was"
+    assert replicas.fetchers.followed == {TP: (1, 3)}
+    assert replicas.followers == [TP]
+    replicas.know(TP, leader=2, replicas=[2])
+    assert replicas.fetchers.followed == {TP: (1, 3)}, "metadata alone begins nothing"
+    assert replicas.follow(leader=2, epoch=4, partition_epoch=1) == NONE
+    assert replicas.fetchers.followed == {TP: (2, 4)}
+
+
+def test_a_log_is_made_though_the_leader_is_not_alive(replicas: Replicas) -> None:
+    assert replicas.follow(leader=1, alive=[]) == NONE
+    assert replicas.log_manager.get_log(TP) is not None
+    assert not replicas.fetchers.followed

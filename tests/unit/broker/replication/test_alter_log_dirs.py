@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from odradek.broker.replication import alter_log_dirs
-from odradek.broker.replication.alter_log_dirs import SLICE_BATCHES, SLICE_BYTES, slices
+from odradek.broker.replication.copied_records import SLICE_BATCHES, SLICE_BYTES
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.unified_log import UnifiedLog
@@ -46,31 +46,6 @@ def read_ahead(moving: Moving, pool: DeferredIoPool) -> None:
     pool.run_all()
     moving.replicas.advance(1)  # cuts the future log
     moving.replicas.advance(1)
-
-
-# Slices
-
-
-def sizes(records: bytes, max_bytes: int) -> list[int]:
-    return [len(part) for part in slices(memoryview(records), max_bytes)]
-
-
-def test_slices_end_where_batches_end() -> None:
-    one = bytes(batch(b"x" * 39))
-    size = len(one)
-    assert sizes(b"", 10) == []
-    assert sizes(one * 4, 2 * size) == [2 * size, 2 * size]
-    assert sizes(one * 4, 2 * size + 1) == [2 * size, 2 * size]
-    assert sizes(one * 4, 2 * size - 1) == [size] * 4
-    assert sizes(one * 2, 1) == [size, size], "a batch is not cut"
-    assert sizes(one * 2 + one[:-1], 10 * size) == [2 * size], "a torn one is left"
-    assert sizes(one[:16], 10) == []
-
-
-def test_slices_have_a_limited_number_of_batches() -> None:
-    one = bytes(batch(b"x"))
-    assert sizes(one * SLICE_BATCHES, 10**9) == [SLICE_BATCHES * len(one)]
-    assert sizes(one * (SLICE_BATCHES + 1), 10**9) == [SLICE_BATCHES * len(one), len(one)]
 
 
 # Copying

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.broker.replication.replication_quota import ReplicationQuota
+from odradek.broker.replication.replication_quota import ReplicationQuota, is_throttled
 from odradek.timer.clock import ManualClock
 
 
@@ -60,3 +60,18 @@ def test_the_bound_may_change(clock: ManualClock) -> None:
     assert quota.is_exceeded
     bound = 50
     assert not quota.is_exceeded
+
+
+@pytest.mark.parametrize(
+    ("replicas", "expected"),
+    [
+        ((), False),
+        (("*",), True),
+        (("3:1",), True),
+        (("0:1", "3:1"), True),
+        (("3:2", "1:3"), False),
+        (("13:1",), False),
+    ],
+)
+def test_throttled_replicas_are_named_by_partition_and_broker(replicas: tuple[str, ...], expected: bool) -> None:
+    assert is_throttled(replicas, 3, 1) is expected

@@ -1,0 +1,151 @@
+"""Where one follower stands with each partition it fetches from one leader, decided purely.
+
+    state         what happens next                            it ends with
+    truncating    the log is cut to the fetch offset           fetching
+    fetching      a fetch names the partition                  fetching, further on; or cut, and fetching
+    delayed       nothing, until the time is up; then as above
+
+A partition whose log knows leader epochs begins as fetching, at its log end: the leader tells where the logs diverge.
+One without begins as truncating, at its high watermark. What is not to be fetched any more, because the leader has
+changed or the log cannot be written, is not here.
+
+Invariants: a state is replaced, never changed, so that one who has waited sees whether it is still the same; partitions
+that have got data go to the end of the order, so that each has its turn when answers are limited in size.
+
+Answers to PartitionFetchState and to the states of AbstractFetcherThread.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from odradek.storage.offsets import NO_EPOCH
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from odradek.protocol.topic_partition import TopicPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PartitionFetchState:
+    """One partition. `last_fetched_epoch` is that of the last record in the log; `lag`, in records behind the leader's
+    high watermark, is None until the first answer; `delayed_until_ms` is a time of the monotonic clock.
+    """
+
+    fetch_offset: int
+    current_leader_epoch: int
+    last_fetched_epoch: int = NO_EPOCH
+    is_truncating: bool = False
+    lag: int | None = None
+    delayed_until_ms: int | None = None
+
+    def is_delayed(self, now_ms: int) -> bool:
+        return self.delayed_until_ms is not None and now_ms < self.delayed_until_ms
+
+    def is_ready(self, now_ms: int) -> bool:
+        """Whether it may be fetched."""
+        return not self.is_truncating and not self.is_delayed(now_ms)
+
+    @property
+    def is_in_sync(self) -> bool:
+        return self.lag is not None and self.lag <= 0
+
+
+class FetchStates:
+    """The partitions of one fetcher, in the order in which they are to be fetched."""
+
+    __slots__ = ("_states",)
+
+    def __init__(self) -> None:
+        self._states: dict[TopicPartition, PartitionFetchState] = {}
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def __iter__(self) -> Iterator[TopicPartition]:
+        return iter(self._states)
+
+    def __contains__(self, topic_partition: TopicPartition) -> bool:
+        return topic_partition in self._states
+
+    def get(self, topic_partition: TopicPartition) -> PartitionFetchState | None:
+        return self._states.get(topic_partition)
+
+    def ready(self, now_ms: int) -> list[tuple[TopicPartition, PartitionFetchState]]:
+        return [each for each in self._states.items() if each[1].is_ready(now_ms)]
+
+    def to_truncate(self, now_ms: int) -> list[tuple[TopicPartition, PartitionFetchState]]:
+        return [each for each in self._states.items() if each[1].is_truncating and not each[1].is_delayed(now_ms)]
+
+    def add(
+        self, topic_partition: TopicPartition, *, leader_epoch: int, latest_epoch: int, end_offset: int, watermark: int
+    ) -> None:
+        """Begin to follow a leader. `latest_epoch`, `end_offset` and the high `watermark` are those of the own log."""
+        has_epochs = latest_epoch != NO_EPOCH
+        state = PartitionFetchState(
+            fetch_offset=end_offset if has_epochs else watermark,
+            current_leader_epoch=leader_epoch,
+            last_fetched_epoch=latest_epoch,
+            is_truncating=not has_epochs,
+        )
+        self._to_end(topic_partition, state)
+
+    def remove(self, topic_partition: TopicPartition) -> bool:
+        """Fetch it no longer; False if it was not fetched."""
+        return self._states.pop(topic_partition, None) is not None
+
+    def delay(self, topic_partitions: Iterable[TopicPartition], now_ms: int, delay_ms: int) -> None:
+        """Leave them alone for a while; those that are delayed already stay as they are."""
+        for topic_partition in list(topic_partitions):
+            state = self._states.get(topic_partition)
+            if state is not None and not state.is_delayed(now_ms):
+                self._to_end(topic_partition, replace(state, delayed_until_ms=now_ms + delay_ms))
+
+    def truncated(self, topic_partition: TopicPartition, offset: int, latest_epoch: int) -> None:
+        """The log was cut, or told to begin anew, and is to be fetched from `offset` on."""
+        state = self._states[topic_partition]
+        self._states[topic_partition] = replace(
+            state, fetch_offset=offset, last_fetched_epoch=latest_epoch, is_truncating=False
+        )
+
+    def reset(self, topic_partition: TopicPartition, offset: int, latest_epoch: int, lag: int) -> None:
+        """What was asked for was out of the leader's range; go on at `offset`."""
+        self._to_end(
+            topic_partition,
+            PartitionFetchState(
+                fetch_offset=offset,
+                current_leader_epoch=self._states[topic_partition].current_leader_epoch,
+                last_fetched_epoch=latest_epoch,
+                lag=lag,
+            ),
+        )
+
+    def fetched(
+        self, topic_partition: TopicPartition, next_offset: int, last_epoch: int, high_watermark: int
+    ) -> PartitionFetchState:
+        """The log was appended to, up to `next_offset`, with records of `last_epoch` at its end (-1: of none).
+
+        Answers the state it has then. If nothing was appended, it changes once, when the lag becomes known.
+        """
+        state = self._states[topic_partition]
+        if next_offset == state.fetch_offset and state.lag is not None:
+            return state
+        state = PartitionFetchState(
+            fetch_offset=next_offset,
+            current_leader_epoch=state.current_leader_epoch,
+            last_fetched_epoch=state.last_fetched_epoch if last_epoch == NO_EPOCH else last_epoch,
+            lag=max(0, high_watermark - next_offset),
+        )
+        self._to_end(topic_partition, state)
+        return state
+
+    def next_ready_ms(self, now_ms: int) -> int | None:
+        """The time when the first delayed partition is to be looked at again; None if none is delayed."""
+        times = [state.delayed_until_ms for state in self._states.values() if state.delayed_until_ms is not None]
+        return min((time for time in times if time > now_ms), default=None)
+
+    def _to_end(self, topic_partition: TopicPartition, state: PartitionFetchState) -> None:
+        self._states.pop(topic_partition, None)
+        self._states[topic_partition] = state

@@ -1,0 +1,386 @@
+"""One follower's loop: cut what has to be cut, ask the leader, append what it sends.
+
+    answer about a partition             what the follower does
+    records                              appends them, takes over the high watermark and the log start
+    a diverging epoch                    cuts its log to what both have, takes over nothing
+    OFFSET_OUT_OF_RANGE                  leader's end < own end: cuts to it; leader's start > own end: begins anew there
+    FENCED_LEADER_EPOCH                  parks the partition until the next LeaderAndIsr
+    records that are corrupt             asks again after a while, as after any other error
+    ... that the log will not take       parks the partition
+
+The leader takes the offset of a fetch for what the follower has: so what `flush.messages` wants on the disk is there
+before the next fetch, and so are cuts before the next append. A partition that was taken away, given another epoch or
+cut while the answer was under way is left alone; between two slices of records everything may have changed as well.
+
+OffsetsForLeaderEpoch is not asked: at the inter-broker protocol of 3.9 a log with epochs learns from its fetch where it
+diverges, and one without has nothing to ask about.
+
+Answers to AbstractFetcherThread and ReplicaFetcherThread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from odradek.broker.replication.copied_records import SLICE_BYTES, append_copied, slices
+from odradek.broker.replication.fetch_session_handler import PartitionRequest
+from odradek.broker.replication.fetch_states import FetchStates
+from odradek.broker.replication.replication_quota import is_throttled
+from odradek.broker.replication.truncation_offset import OffsetTruncationState, truncation_offset
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.primitives import ZERO_UUID
+from odradek.storage.disk_space import LogDirFullError
+from odradek.storage.offsets import EpochEndOffset, SpecialTimestamp
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from odradek.broker.partition import Partition
+    from odradek.broker.replica_manager import ReplicaManager
+    from odradek.broker.replication.fetch_session_handler import SessionRequest
+    from odradek.broker.replication.fetch_states import PartitionFetchState
+    from odradek.broker.replication.remote_leader import RemoteLeader
+    from odradek.broker.replication.replication_quota import ReplicationQuota
+    from odradek.protocol.messages.fetch import PartitionData
+    from odradek.protocol.topic_partition import TopicPartition
+    from odradek.storage.log_manager import LogManager
+    from odradek.storage.unified_log import UnifiedLog
+
+log = logging.getLogger(__name__)
+
+# The records may arrive whole the next time.
+_PASSING_ERRORS = frozenset({ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetcherSettings:
+    """The broker settings of a follower, with Kafka's defaults."""
+
+    broker_id: int
+    quota: ReplicationQuota
+    """`follower.replication.throttled.rate`"""
+    backoff_ms: int = 1_000
+    """`replica.fetch.backoff.ms`"""
+
+
+class ReplicaFetcher:
+    """Follows some of the partitions that one broker leads."""
+
+    def __init__(
+        self,
+        name: str,
+        leader: RemoteLeader,
+        replica_manager: ReplicaManager,
+        log_manager: LogManager,
+        settings: FetcherSettings,
+    ) -> None:
+        self.states = FetchStates()
+        self._name = name
+        self._leader = leader
+        self._replicas = replica_manager
+        self._log_manager = log_manager
+        self._settings = settings
+        self._clock = log_manager.environment.clock
+        self._timer = log_manager.environment.timer
+        self._added = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._on_disk: list[asyncio.Future[None]] = []
+        """What has to be on the disk before the leader is asked again."""
+
+    # Life
+
+    def start(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._run(), name=self._name)
+        self._task.add_done_callback(self._ended)
+
+    def close(self) -> None:
+        """Stop at once, and hang up."""
+        if self._task is not None:
+            self._task.cancel()
+        self._leader.close()
+
+    def add(self, partition: Partition) -> None:
+        """Follow a partition, which has a log and is none of this fetcher's, under its leader epoch."""
+        own = partition.log
+        assert own is not None
+        self.states.add(
+            partition.topic_partition,
+            leader_epoch=partition.leader_epoch,
+            latest_epoch=own.latest_epoch,
+            end_offset=own.log_end_offset,
+            watermark=own.high_watermark,
+        )
+        self._added.set()
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """A bug ends the loop, and must not end replication."""
+        if not task.cancelled():
+            log.error("[%s] Error in the fetcher", self._name, exc_info=task.exception())
+            self._delay(self.states)
+            self.start()
+
+    async def _run(self) -> None:
+        while True:
+            self._cut_to_high_watermarks()
+            await self._disk()
+            request = self._request()
+            if request is None:
+                await self._pause()
+            else:
+                await self._fetch(request)
+
+    async def _pause(self) -> None:
+        """Nothing can be fetched: wait until that may have changed."""
+        self._added.clear()
+        now_ms = self._clock.monotonic_ms()
+        ready_ms = self.states.next_ready_ms(now_ms)
+        delay_ms = self._settings.backoff_ms  # for what is throttled
+        if ready_ms is not None:
+            delay_ms = min(delay_ms, ready_ms - now_ms)
+        wake_up = self._timer.schedule(delay_ms, self._added.set) if self.states else None
+        try:
+            await self._added.wait()
+        finally:
+            if wake_up is not None:
+                wake_up.cancel()
+
+    def _wait_for_disk(self, register: Callable[[Callable[[OSError | None], None]], None]) -> None:
+        """`register` takes what is to be called back. A failure needs no answer here: the directory is offline."""
+        on_disk: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._on_disk.append(on_disk)
+        register(lambda failure: None if on_disk.done() else on_disk.set_result(None))
+
+    async def _disk(self) -> None:
+        while self._on_disk:
+            await self._on_disk.pop()
+
+    # Asking
+
+    def _log(self, topic_partition: TopicPartition) -> UnifiedLog | None:
+        partition = self._replicas.hosted(topic_partition)
+        return None if partition is None else partition.log
+
+    def _request(self) -> SessionRequest | None:
+        """The next fetch; None if there is nothing to ask."""
+        wanted = {}
+        for topic_partition, state in self.states.ready(self._clock.monotonic_ms()):
+            own = self._log(topic_partition)
+            if own is None:
+                self._delay([topic_partition])
+            elif state.is_in_sync or not (self._is_throttled(own) and self._settings.quota.is_exceeded):
+                # One that is in sync would otherwise leave the ISR, and come back, and leave it.
+                wanted[topic_partition] = PartitionRequest(
+                    own.topic_id or ZERO_UUID,
+                    state.fetch_offset,
+                    own.log_start_offset,
+                    state.current_leader_epoch,
+                    state.last_fetched_epoch,
+                )
+        session = self._leader.session
+        request = session.build(wanted)
+        return request if session.partitions or request.forgotten else None
+
+    def _is_throttled(self, own: UnifiedLog) -> bool:
+        throttled = own.config.follower_replication_throttled_replicas
+        return bool(throttled) and is_throttled(throttled, own.topic_partition.partition, self._settings.broker_id)
+
+    async def _fetch(self, request: SessionRequest) -> None:
+        try:
+            answers = await self._leader.fetch(request)
+        except (OSError, KafkaError) as error:
+            log.warning("[%s] Error in response for fetch request: %s", self._name, error)
+            self._delay(self.states)
+            return
+        diverging, out_of_range, advanced = [], [], []
+        for topic_partition, data in answers.items():
+            state = self._asked_state(topic_partition)
+            if state is None:
+                continue
+            if data.error_code == ErrorCode.NONE:
+                if data.diverging_epoch.epoch >= 0:
+                    diverging.append((topic_partition, data))
+                elif await self._append(topic_partition, state, data):
+                    advanced.append(topic_partition)
+            elif data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                out_of_range.append(topic_partition)
+            else:
+                self._refused(topic_partition, ErrorCode(data.error_code))
+        for topic_partition, data in diverging:
+            self._cut_diverging(topic_partition, data)
+        for topic_partition in out_of_range:
+            await self._reset(topic_partition)
+        for topic_partition in advanced:
+            self._replicas.complete_delayed(topic_partition)
+
+    def _asked_state(self, topic_partition: TopicPartition) -> PartitionFetchState | None:
+        """The state that the partition had when it was asked about; None if that has changed."""
+        state = self.states.get(topic_partition)
+        asked = self._leader.session.partitions[topic_partition]
+        if (
+            state is None
+            or not state.is_ready(self._clock.monotonic_ms())
+            or (state.fetch_offset, state.current_leader_epoch) != (asked.fetch_offset, asked.current_leader_epoch)
+        ):
+            return None
+        return state
+
+    # Errors
+
+    def _delay(self, topic_partitions: Iterable[TopicPartition]) -> None:
+        self.states.delay(topic_partitions, self._clock.monotonic_ms(), self._settings.backoff_ms)
+
+    def _park(self, topic_partition: TopicPartition, why: str) -> None:
+        log.warning("[%s] Partition %s marked as failed: %s", self._name, topic_partition, why)
+        self.states.remove(topic_partition)
+
+    def _refused(self, topic_partition: TopicPartition, error: ErrorCode) -> None:
+        """The leader answered with an error."""
+        if error == ErrorCode.FENCED_LEADER_EPOCH:
+            self._park(topic_partition, "its leader has a newer epoch, which the controller has still to tell")
+        else:
+            log.info("[%s] The leader of %s answered %s", self._name, topic_partition, error.name)
+            self._delay([topic_partition])
+
+    # Appending
+
+    async def _append(self, topic_partition: TopicPartition, state: PartitionFetchState, data: PartitionData) -> bool:
+        """Append what was fetched, slice by slice; whether the high watermark has moved."""
+        received = b"" if data.records is None else data.records
+        assert isinstance(received, bytes | bytearray | memoryview), "regions of files are sent, not received"
+        records = memoryview(received)
+        parts: deque[memoryview] = deque()
+        while self.states.get(topic_partition) is state:
+            own = self._log(topic_partition)
+            if own is None:
+                return False
+            if records and not parts:
+                parts.extend(slices(records, min(SLICE_BYTES, own.config.segment_bytes)))
+                parts = parts or deque([records])  # no batch at all: the log says what is wrong with it
+                records = records[:0]
+            try:
+                part = parts.popleft() if parts else records
+                state = self._append_part(topic_partition, state, own, part, data.high_watermark)
+                if not parts:
+                    return _follow_watermarks(own, data)
+            except KafkaError as error:
+                self._not_appended(topic_partition, error)
+                return False
+            await asyncio.sleep(0)
+        return False
+
+    def _append_part(
+        self,
+        topic_partition: TopicPartition,
+        state: PartitionFetchState,
+        own: UnifiedLog,
+        part: memoryview,
+        high_watermark: int,
+    ) -> PartitionFetchState:
+        if state.fetch_offset != own.log_end_offset:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_SERVER_ERROR,
+                f"Offset mismatch for partition {topic_partition}: fetched offset = {state.fetch_offset}, log end "
+                f"offset = {own.log_end_offset}.",
+            )
+        if not part:
+            return self.states.fetched(topic_partition, state.fetch_offset, -1, high_watermark)
+        info = append_copied(
+            own, part, lambda offset: self._log_manager.truncate_fully_and_start_at(topic_partition, offset)
+        )
+        if self._is_throttled(own):
+            self._settings.quota.record(len(part))
+        end_offset = own.log_end_offset
+        if info.flush_required:
+            self._wait_for_disk(lambda callback: own.when_flushed(end_offset, callback))
+        return self.states.fetched(topic_partition, end_offset, info.last_leader_epoch, high_watermark)
+
+    def _not_appended(self, topic_partition: TopicPartition, error: KafkaError) -> None:
+        if error.code in _PASSING_ERRORS or isinstance(error, LogDirFullError):
+            log.error("[%s] Records of %s are not appended: %s", self._name, topic_partition, error.message)
+            self._delay([topic_partition])
+        else:
+            self._park(topic_partition, error.message)
+
+    # Cutting
+
+    def _cut_to_high_watermarks(self) -> None:
+        """Logs without epochs keep what is known to be committed."""
+        for topic_partition, state in self.states.to_truncate(self._clock.monotonic_ms()):
+            self._cut(topic_partition, OffsetTruncationState(state.fetch_offset, is_complete=True))
+
+    def _cut_diverging(self, topic_partition: TopicPartition, data: PartitionData) -> None:
+        state, own = self._asked_state(topic_partition), self._log(topic_partition)
+        if state is None or own is None:
+            return
+        answer = EpochEndOffset(data.diverging_epoch.epoch, data.diverging_epoch.end_offset)
+        truncation = truncation_offset(
+            answer,
+            initial_offset=state.fetch_offset,
+            log_end_offset=own.log_end_offset,
+            end_offset_for_epoch=own.end_offset_for_epoch,
+        )
+        log.info("[%s] Truncating %s to %s since the leader's log ends with %s", self._name, own, truncation, answer)
+        self._cut(topic_partition, truncation)
+
+    def _cut(self, topic_partition: TopicPartition, truncation: OffsetTruncationState) -> None:
+        own = self._log(topic_partition)
+        if own is None:
+            self._delay([topic_partition])
+            return
+        if truncation.offset < own.high_watermark:
+            log.warning("[%s] Truncating %s below its high watermark %d", self._name, own, own.high_watermark)
+        try:
+            self._log_manager.truncate_to({topic_partition: truncation.offset})
+        except KafkaError as error:
+            self._park(topic_partition, error.message)
+            return
+        if truncation.is_complete:
+            self._replicas.moves.mark_for_truncation(topic_partition, truncation.offset)
+        self.states.truncated(topic_partition, truncation.offset, own.latest_epoch)
+        self._wait_for_disk(own.log_dir.sync_queue.when_durable)
+
+    async def _reset(self, topic_partition: TopicPartition) -> None:
+        """The leader does not have the offset that was asked for."""
+        state = self._asked_state(topic_partition)
+        if state is None:
+            return
+        try:
+            end = await self._leader.offset(topic_partition, state.current_leader_epoch, SpecialTimestamp.LATEST)
+            own = self._log(topic_partition)
+            if own is None or self.states.get(topic_partition) is not state:
+                return
+            if end < own.log_end_offset:
+                # Both logs may differ below: Kafka leaves that to those who allow unclean elections.
+                log.warning("[%s] Truncating %s to the leader's end offset %d", self._name, own, end)
+                self._cut(topic_partition, OffsetTruncationState(end, is_complete=True))
+                if topic_partition in self.states:
+                    self.states.reset(topic_partition, end, own.latest_epoch, lag=0)
+                return
+            start = await self._leader.offset(topic_partition, state.current_leader_epoch, SpecialTimestamp.EARLIEST)
+            own = self._log(topic_partition)
+            if own is None or self.states.get(topic_partition) is not state:
+                return
+            if start > own.log_end_offset:
+                log.warning("[%s] %s begins anew at the leader's start offset %d", self._name, own, start)
+                self._log_manager.truncate_fully_and_start_at(topic_partition, start)
+                self._wait_for_disk(own.log_dir.sync_queue.when_durable)
+            offset = own.log_end_offset
+            self.states.reset(topic_partition, offset, own.latest_epoch, lag=end - offset)
+        except KafkaError as error:
+            if self.states.get(topic_partition) is state:
+                self._refused(topic_partition, error.code)
+        except OSError as error:
+            log.warning("[%s] Error getting an offset of %s: %s", self._name, topic_partition, error)
+            self._delay([topic_partition])
+
+
+def _follow_watermarks(own: UnifiedLog, data: PartitionData) -> bool:
+    """Whether the high watermark has moved. It may go back: what is above the leader's is not known to be committed."""
+    before = own.high_watermark
+    moved = own.update_high_watermark(data.high_watermark) != before
+    own.maybe_increment_log_start_offset(data.log_start_offset, "leader offset increment")
+    return moved

@@ -1,0 +1,148 @@
+"""The fetchers of a broker: `num.replica.fetchers` for each broker that leads what this one follows.
+
+Which of them a partition belongs to depends on its name alone. A fetcher begins with its first partition and ends with
+its last; its requests wait for data, so a partition that is added is asked about when the fetch under way is answered.
+
+Answers to AbstractFetcherManager and ReplicaFetcherManager.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from odradek.broker.replication.remote_leader import RemoteLeader
+from odradek.broker.replication.replica_fetcher import ReplicaFetcher
+from odradek.coordinator.partitioning import java_string_hash
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from odradek.broker.links import MakeLink
+    from odradek.broker.partition import Partition
+    from odradek.broker.replica_manager import ReplicaManager
+    from odradek.broker.replication.remote_leader import RemoteLeaderSettings
+    from odradek.broker.replication.replica_fetcher import FetcherSettings
+    from odradek.controller.broker_info import EndPoint
+    from odradek.protocol.topic_partition import TopicPartition
+    from odradek.storage.log_manager import LogManager
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchersSettings:
+    """`end_point` tells where a live broker listens for brokers, `count` is `num.replica.fetchers` of the moment."""
+
+    make_link: MakeLink
+    end_point: Callable[[int], EndPoint | None]
+    count: Callable[[], int]
+    leader: RemoteLeaderSettings
+    fetcher: FetcherSettings
+
+
+class Fetchers(Protocol):
+    """Who keeps the logs of a broker like those of their leaders; `ReplicaFetchers` does."""
+
+    def add(self, partitions: Iterable[Partition]) -> None:
+        """Follow the leaders these partitions have now, from where their logs are, whomever they followed before."""
+
+    def remove(self, topic_partitions: Iterable[TopicPartition]) -> None:
+        """Follow nobody there any more."""
+
+    def resize(self) -> None:
+        """`num.replica.fetchers` may have changed."""
+
+    def shutdown(self) -> None:
+        """Follow nobody, now and later."""
+
+
+class ReplicaFetchers:
+    """All fetchers of one broker. Implements `Fetchers`."""
+
+    def __init__(self, replica_manager: ReplicaManager, log_manager: LogManager, settings: FetchersSettings) -> None:
+        self._replicas = replica_manager
+        self._log_manager = log_manager
+        self._settings = settings
+        self._fetchers: dict[tuple[int, int], tuple[EndPoint, ReplicaFetcher]] = {}
+        self._count = settings.count()
+        self._is_shut_down = False
+
+    def add(self, partitions: Iterable[Partition]) -> None:
+        if self._is_shut_down:
+            return
+        for partition in partitions:
+            topic_partition, leader_id = partition.topic_partition, partition.leader_id
+            self._drop(topic_partition)
+            end_point = None if leader_id is None else self._settings.end_point(leader_id)
+            if leader_id is None or end_point is None:
+                log.error("%s is not fetched: its leader %s does not listen for brokers", topic_partition, leader_id)
+                continue
+            log.info("Fetching %s in epoch %d from broker %d", topic_partition, partition.leader_epoch, leader_id)
+            index = fetcher_index(topic_partition, self._count)
+            self._fetcher(leader_id, index, end_point).add(partition)
+        self._end_idle()
+
+    def remove(self, topic_partitions: Iterable[TopicPartition]) -> None:
+        for topic_partition in topic_partitions:
+            self._drop(topic_partition)
+        self._end_idle()
+
+    def resize(self) -> None:
+        if self._settings.count() == self._count:
+            return
+        self._count = self._settings.count()
+        log.info("Every leader is followed by %d fetchers from now on", self._count)
+        fetchers = [fetcher for _, fetcher in self._fetchers.values()]
+        followed = [
+            self._replicas.hosted(topic_partition) for fetcher in fetchers for topic_partition in fetcher.states
+        ]
+        self._close_all()
+        self.add(partition for partition in followed if partition is not None)
+
+    def shutdown(self) -> None:
+        self._is_shut_down = True
+        self._close_all()
+
+    def _fetcher(self, leader_id: int, index: int, end_point: EndPoint) -> ReplicaFetcher:
+        running = self._fetchers.get((leader_id, index))
+        if running is not None:
+            where, fetcher = running
+            if where == end_point:
+                return fetcher
+            fetcher.close()  # the leader was started again elsewhere, and all its partitions have a new epoch
+        settings = self._settings
+        link = settings.make_link(end_point, client_id=f"broker-{settings.fetcher.broker_id}-fetcher-{index}")
+        fetcher = ReplicaFetcher(
+            f"ReplicaFetcherThread-{index}-{leader_id}",
+            RemoteLeader(leader_id, link, settings.leader),
+            self._replicas,
+            self._log_manager,
+            settings.fetcher,
+        )
+        fetcher.start()
+        self._fetchers[leader_id, index] = end_point, fetcher
+        return fetcher
+
+    def _drop(self, topic_partition: TopicPartition) -> None:
+        for _, fetcher in self._fetchers.values():
+            fetcher.states.remove(topic_partition)
+
+    def _end_idle(self) -> None:
+        for key, (_, fetcher) in list(self._fetchers.items()):
+            if not fetcher.states:
+                del self._fetchers[key]
+                fetcher.close()
+
+    def _close_all(self) -> None:
+        for _, fetcher in self._fetchers.values():
+            fetcher.close()
+        self._fetchers.clear()
+
+
+def fetcher_index(topic_partition: TopicPartition, count: int) -> int:
+    """Which of `count` fetchers a partition belongs to: Java's arithmetic, as in `Utils.abs(...) % count`."""
+    value = (31 * java_string_hash(topic_partition.topic) + topic_partition.partition) & 0xFFFFFFFF
+    value = value - 0x1_0000_0000 if value & 0x8000_0000 else value
+    return (0 if value == -0x8000_0000 else abs(value)) % count

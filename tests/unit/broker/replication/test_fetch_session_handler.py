@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import pytest
+
+from odradek.broker.fetch_session import MAX_EPOCH
+from odradek.broker.replication.fetch_session_handler import FetchSessionHandler, PartitionRequest, SessionRequest
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
+from odradek.protocol.primitives import ZERO_UUID
+from odradek.protocol.topic_partition import TopicPartition
+
+A, B, C = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("c", 0)
+IDS = {"a": b"a" * 16, "c": b"c" * 16}
+SESSION = 123
+
+
+def asked(partition: TopicPartition, offset: int = 0, *, topic_id: bytes | None = None) -> PartitionRequest:
+    return PartitionRequest(IDS[partition.topic] if topic_id is None else topic_id, offset, 0, 5, 5)
+
+
+def wanted(*partitions: TopicPartition, offset: int = 0) -> dict[TopicPartition, PartitionRequest]:
+    return {partition: asked(partition, offset) for partition in partitions}
+
+
+def response(
+    *partitions: TopicPartition,
+    session_id: int = SESSION,
+    error: ErrorCode = ErrorCode.NONE,
+    throttle_time_ms: int = 0,
+    by_name: bool = False,
+) -> FetchResponse:
+    return FetchResponse(
+        error_code=error,
+        session_id=session_id,
+        throttle_time_ms=throttle_time_ms,
+        responses=[
+            FetchableTopicResponse(
+                topic=partition.topic if by_name else "",
+                topic_id=ZERO_UUID if by_name else IDS.get(partition.topic, b"?" * 16),
+                partitions=[PartitionData(partition_index=partition.partition)],
+            )
+            for partition in partitions
+        ],
+    )
+
+
+def in_session(*partitions: TopicPartition) -> FetchSessionHandler:
+    handler = FetchSessionHandler(1)
+    handler.build(wanted(*partitions))
+    assert handler.handle_response(response(*partitions), 17) is not None
+    return handler
+
+
+def where(request: SessionRequest) -> tuple[int, int]:
+    return request.session_id, request.session_epoch
+
+
+def test_the_first_request_names_everything_and_asks_for_a_session() -> None:
+    handler = FetchSessionHandler(1)
+    request = handler.build(wanted(A, C))
+    assert where(request) == (0, 0)
+    assert list(request.partitions) == [A, C]
+    assert request.can_use_topic_ids
+    found = handler.handle_response(response(A, C), 17)
+    assert found is not None
+    assert list(found) == [A, C]
+    assert where(handler.build(wanted(A, C))) == (SESSION, 1)
+
+
+def test_a_session_names_what_is_new_changed_or_forgotten() -> None:
+    handler = in_session(A, B)
+    request = handler.build({A: asked(A, 7), C: asked(C)})
+    assert request.partitions == {C: asked(C), A: asked(A, 7)}
+    assert request.forgotten == [(B, IDS["a"])]
+    assert set(handler.partitions) == {A, C}
+    assert handler.handle_response(response(), 17) == {}
+    request = handler.build({A: asked(A, 7), C: asked(C)})
+    assert (where(request), request.partitions, request.forgotten) == ((SESSION, 2), {}, [])
+
+
+def test_a_topic_created_anew_is_named_under_its_new_id_and_forgotten_under_the_old() -> None:
+    handler = in_session(A)
+    anew = asked(A, topic_id=b"n" * 16)
+    request = handler.build({A: anew})
+    assert (request.partitions, request.replaced, request.forgotten) == ({A: anew}, [(A, IDS["a"])], [])
+    assert request.can_use_topic_ids
+
+
+def test_a_topic_that_gets_its_id_is_changed_not_replaced() -> None:
+    handler = FetchSessionHandler(1)
+    assert not handler.build({A: asked(A, topic_id=ZERO_UUID)}).can_use_topic_ids
+    assert handler.handle_response(response(A, by_name=True), 12) is not None
+    request = handler.build({A: asked(A)})
+    assert (request.partitions, request.replaced, request.can_use_topic_ids) == ({A: asked(A)}, [], True)
+
+
+def test_one_topic_without_an_id_makes_names_necessary() -> None:
+    handler = FetchSessionHandler(1)
+    request = handler.build({A: asked(A), C: asked(C, topic_id=ZERO_UUID)})
+    assert not request.can_use_topic_ids
+    found = handler.handle_response(response(A, C, by_name=True), 12)
+    assert found is not None
+    assert set(found) == {A, C}
+
+
+def test_a_forgotten_topic_without_an_id_does_so_too() -> None:
+    handler = FetchSessionHandler(1)
+    handler.build({A: asked(A), C: asked(C, topic_id=ZERO_UUID)})
+    handler.handle_response(response(A, C, by_name=True), 12)
+    assert not handler.build({A: asked(A)}).can_use_topic_ids
+
+
+def test_an_answer_without_a_session_makes_the_next_request_full() -> None:
+    handler = FetchSessionHandler(1)
+    handler.build(wanted(A))
+    assert handler.handle_response(response(A, session_id=0), 17) is not None
+    assert where(handler.build(wanted(A))) == (0, 0)
+    handler = in_session(A)
+    handler.build(wanted(A))
+    assert handler.handle_response(response(session_id=0), 17) == {}
+    assert where(handler.build(wanted(A))) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("error", "following"),
+    [
+        (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, (0, 0)),
+        (ErrorCode.INVALID_FETCH_SESSION_EPOCH, (SESSION, 0)),
+        (ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR, (SESSION, 0)),
+        (ErrorCode.UNKNOWN_SERVER_ERROR, (SESSION, 0)),
+    ],
+)
+def test_an_error_begins_a_new_session(error: ErrorCode, following: tuple[int, int]) -> None:
+    handler = in_session(A)
+    handler.build(wanted(A))
+    assert handler.handle_response(response(error=error), 17) is None
+    request = handler.build(wanted(A))
+    assert where(request) == following
+    assert list(request.partitions) == [A], "everything is named again"
+
+
+def test_without_an_answer_the_session_is_closed_with_the_next_request() -> None:
+    handler = in_session(A)
+    handler.handle_error()
+    assert where(handler.build(wanted(A))) == (SESSION, 0)
+
+
+def test_the_epoch_wraps_to_one() -> None:
+    handler = in_session(A)
+    handler._metadata = SESSION, MAX_EPOCH
+    handler.handle_response(response(), 17)
+    assert where(handler.build(wanted(A))) == (SESSION, 1)
+
+
+@pytest.mark.parametrize("partitions", [(A,), (A, B, C), (A, TopicPartition("other", 0))])
+def test_a_full_answer_about_other_partitions_is_of_no_use(partitions: tuple[TopicPartition, ...]) -> None:
+    handler = FetchSessionHandler(1)
+    handler.build(wanted(A, B))
+    assert handler.handle_response(response(*partitions), 17) is None
+    assert where(handler.build(wanted(A, B))) == (0, 0)
+
+
+def test_an_incremental_answer_may_leave_out_and_not_add() -> None:
+    handler = in_session(A, B)
+    handler.build(wanted(A, B))
+    assert handler.handle_response(response(B), 17) is not None
+    handler.build(wanted(A, B))
+    assert handler.handle_response(response(C), 17) is None
+    assert where(handler.build(wanted(A, B))) == (SESSION, 0)
+
+
+def test_a_throttled_full_fetch_is_answered_with_nothing() -> None:
+    handler = FetchSessionHandler(1)
+    handler.build(wanted(A))
+    assert handler.handle_response(response(session_id=0, throttle_time_ms=100), 17) is None
+    assert where(handler.build(wanted(A))) == (0, 0)

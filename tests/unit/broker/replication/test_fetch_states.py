@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import pytest
+
+from odradek.broker.replication.fetch_states import FetchStates, PartitionFetchState
+from odradek.protocol.topic_partition import TopicPartition
+
+A, B, C = (TopicPartition("t", index) for index in range(3))
+
+
+def states(
+    *partitions: TopicPartition, epoch: int = 5, latest: int = 4, end: int = 10, watermark: int = 7
+) -> FetchStates:
+    made = FetchStates()
+    for partition in partitions:
+        made.add(partition, leader_epoch=epoch, latest_epoch=latest, end_offset=end, watermark=watermark)
+    return made
+
+
+def state_of(made: FetchStates, partition: TopicPartition = A) -> PartitionFetchState:
+    state = made.get(partition)
+    assert state is not None
+    return state
+
+
+def names(found: list[tuple[TopicPartition, PartitionFetchState]]) -> list[TopicPartition]:
+    return [partition for partition, _ in found]
+
+
+def test_a_log_with_epochs_begins_at_its_end() -> None:
+    state = state_of(states(A))
+    assert (state.fetch_offset, state.last_fetched_epoch, state.current_leader_epoch) == (10, 4, 5)
+    assert (state.is_truncating, state.lag, state.is_in_sync) == (False, None, False)
+
+
+def test_a_log_without_epochs_is_cut_to_its_high_watermark_first() -> None:
+    made = states(A, latest=-1)
+    assert (state_of(made).fetch_offset, state_of(made).is_truncating) == (7, True)
+    assert names(made.ready(0)) == []
+    assert names(made.to_truncate(0)) == [A]
+    made.truncated(A, 7, -1)
+    assert names(made.ready(0)) == [A]
+    assert names(made.to_truncate(0)) == []
+
+
+def test_a_delayed_partition_is_left_alone_until_the_time_is_up() -> None:
+    made = states(A, B)
+    made.delay([A], 100, 50)
+    assert names(made.ready(149)) == [B]
+    assert made.next_ready_ms(149) == 150
+    assert names(made.ready(150)) == [B, A], "and goes to the end"
+    assert made.next_ready_ms(150) is None
+
+
+def test_a_delay_is_not_lengthened() -> None:
+    made = states(A)
+    made.delay([A, B], 100, 50)
+    made.delay([A], 149, 50)
+    assert names(made.ready(150)) == [A]
+    assert B not in made
+
+
+def test_a_delayed_partition_is_not_cut_either() -> None:
+    made = states(A, latest=-1)
+    made.delay([A], 0, 10)
+    assert names(made.to_truncate(9)) == []
+    assert names(made.to_truncate(10)) == [A]
+
+
+def test_what_got_data_goes_to_the_end() -> None:
+    made = states(A, B, C)
+    state = made.fetched(A, 12, 5, 15)
+    assert (state.fetch_offset, state.last_fetched_epoch, state.lag) == (12, 5, 3)
+    assert list(made) == [B, C, A]
+    assert made.get(A) is state
+
+
+def test_what_got_no_data_learns_its_lag_once() -> None:
+    made = states(A, B)
+    first = made.fetched(A, 10, -1, 10)
+    assert (first.lag, first.last_fetched_epoch, first.is_in_sync) == (0, 4, True)
+    assert made.fetched(A, 10, -1, 20) is first
+
+
+def test_records_without_an_epoch_leave_the_last_one() -> None:
+    made = states(A)
+    assert made.fetched(A, 12, -1, 12).last_fetched_epoch == 4
+
+
+def test_data_ends_a_delay() -> None:
+    made = states(A)
+    made.delay([A], 0, 100)
+    made.fetched(A, 11, 5, 11)
+    assert names(made.ready(0)) == [A]
+
+
+def test_a_cut_keeps_what_else_is_known() -> None:
+    made = states(A, B)
+    made.fetched(B, 10, -1, 12)
+    made.delay([B], 0, 100)
+    made.truncated(B, 3, 2)
+    state = state_of(made, B)
+    assert (state.fetch_offset, state.last_fetched_epoch, state.lag, state.delayed_until_ms) == (3, 2, 2, 100)
+
+
+def test_after_a_reset_it_goes_on_in_the_same_epoch() -> None:
+    made = states(A, B)
+    made.delay([A], 0, 100)
+    made.reset(A, 3, -1, lag=8)
+    state = state_of(made)
+    assert (state.fetch_offset, state.last_fetched_epoch, state.current_leader_epoch, state.lag) == (3, -1, 5, 8)
+    assert names(made.ready(0)) == [B, A]
+
+
+@pytest.mark.parametrize(("lag", "is_in_sync"), [(None, False), (1, False), (0, True), (-1, True)])
+def test_in_sync_is_what_lags_by_nothing(lag: int | None, is_in_sync: bool) -> None:
+    assert PartitionFetchState(fetch_offset=0, current_leader_epoch=0, lag=lag).is_in_sync is is_in_sync
+
+
+def test_what_is_removed_is_gone() -> None:
+    made = states(A)
+    assert made.remove(A)
+    assert not made.remove(A)
+    assert (len(made), made.get(A)) == (0, None)

@@ -1,0 +1,203 @@
+"""Followers whose logs do not fit their leader's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.list_offsets import ListOffsetsResponse
+from odradek.protocol.schema import Request, Response
+from odradek.protocol.topic_partition import TopicPartition
+from odradek.storage.offsets import SpecialTimestamp
+from tests.support.async_test import async_test
+from tests.support.following import FOLLOWER_ID, Following, bytes_of, error_in
+from tests.support.logs import DeferredIoPool, append
+from tests.support.replicas import TP
+
+BACKOFF_MS = 1_000
+
+
+@pytest.fixture
+def following(tmp_path: Path) -> Iterator[Following]:
+    pair = Following(tmp_path)
+    yield pair
+    pair.shutdown()
+
+
+def honest(request: Request, response: Response) -> Response:
+    return response
+
+
+# Offsets out of range
+
+
+@async_test
+async def test_a_log_that_ends_before_the_leaders_start_begins_anew(following: Following) -> None:
+    following.lead()
+    following.append(b"a")
+    await following.turns()
+    following.follower.stop(delete=False, epoch=0)
+    following.append(b"b", b"c", b"d")
+    following.leader.fetch(4, replica_id=FOLLOWER_ID)
+    following.leader.manager.delete_records(0, {TP: 3}, lambda results: None)
+    following.leader.log_manager.delete_old_segments()
+    following.tell_leader(epoch=1)
+    following.tell_follower(epoch=1)
+    await following.turns()
+    assert following.link.offsets_asked == [(SpecialTimestamp.LATEST, 1), (SpecialTimestamp.EARLIEST, 1)]
+    assert (following.log().log_start_offset, following.log().log_end_offset) == (3, 4)
+
+
+@async_test
+async def test_a_log_that_ends_after_the_leaders_is_cut_to_its_end(following: Following) -> None:
+    following.lead()
+    await following.turns()
+    append(following.log(), b"a", b"b", b"c")
+    following.log().leader_epochs.clear()
+    following.log().update_high_watermark(3)
+    following.append(b"d")
+    following.tell_leader(epoch=1)
+    following.tell_follower(epoch=1)
+    await following.turns()
+    assert following.link.offsets_asked == [(SpecialTimestamp.LATEST, 1)]
+    assert following.log().log_end_offset == 1
+    following.append(b"e")
+    await following.turns()
+    assert following.log().log_end_offset == 2
+
+
+@pytest.mark.parametrize(
+    ("code", "is_parked"),
+    [(ErrorCode.FENCED_LEADER_EPOCH, True), (ErrorCode.UNKNOWN_LEADER_EPOCH, False), (None, False)],
+)
+def test_an_offset_that_cannot_be_had(tmp_path: Path, code: ErrorCode | None, is_parked: bool) -> None:
+    @async_test
+    async def scenario() -> None:
+        following = Following(tmp_path)
+        following.lead()
+
+        def refuse(request: Request, response: Response) -> Response:
+            if isinstance(response, ListOffsetsResponse):
+                if code is None:
+                    raise OSError("reset")
+                response.topics[0].partitions[0].error_code = code
+                return response
+            return error_in(response, ErrorCode.OFFSET_OUT_OF_RANGE)  # type: ignore[arg-type]
+
+        following.link.change = refuse
+        following.append(b"a")
+        await following.turns()
+        assert following.is_followed() is not is_parked
+        following.link.change = honest
+        await following.advance(BACKOFF_MS - 1)
+        assert following.log().log_end_offset == 0
+        await following.advance(1)
+        assert following.log().log_end_offset == (0 if is_parked else 1)
+        following.shutdown()
+
+    scenario()
+
+
+# Cutting
+
+
+@async_test
+async def test_a_follower_cuts_what_the_leaders_epochs_do_not_have_and_rejoins(following: Following) -> None:
+    following.lead(epoch=1)
+    following.append(b"a", b"b")
+    await following.turns()
+    following.shutdown()
+    # The leader went on alone in epoch 1, and others were led by the follower in epoch 2, which nobody else saw.
+    following.append(b"c", b"d")
+    append(following.log(), b"e", b"f", b"g", epoch=2)
+    following.resume()
+    following.lead(epoch=3)
+    following.append(b"h")
+    await following.turns()
+    assert bytes_of(following.log()) == bytes_of(following.leader_log())
+    assert [tuple(entry) for entry in following.log().leader_epochs.entries] == [(1, 0), (3, 4)]
+    await following.advance(500)
+    assert following.leader_log().high_watermark == 5
+
+
+@async_test
+async def test_a_diverging_answer_moves_no_watermark(following: Following) -> None:
+    following.lead(epoch=1)
+    following.append(b"a", b"b")
+    await following.turns()
+    await following.advance(500)
+    append(following.log(), b"x", epoch=2)
+    following.shutdown()
+    following.resume()
+    seen = []
+
+    def look(request: Request, response: Response) -> Response:
+        seen.append((following.log().high_watermark, following.log().log_end_offset))
+        return response
+
+    following.tell_leader(epoch=3)
+    following.append(b"c")
+    following.leader.fetch(3, replica_id=FOLLOWER_ID)
+    following.tell_follower(epoch=3)
+    following.link.change = look
+    await following.turns()
+    assert seen[0] == (2, 3)
+    assert seen[1] == (2, 2), "cut, and nothing else"
+    assert following.log().log_end_offset == 3
+
+
+@async_test
+async def test_a_log_without_epochs_is_cut_to_its_high_watermark(following: Following) -> None:
+    following.tell_leader()
+    following.append(b"a")
+    following.follower.follow(leader=9)
+    append(following.log(), b"a", b"b", b"c")
+    following.log().leader_epochs.clear()
+    following.log().update_high_watermark(1)
+    following.tell_leader(epoch=1)
+    following.tell_follower(epoch=1)
+    await following.turns()
+    assert following.log().log_end_offset == 1
+    first = following.link.fetches[0].topics[0].partitions[0]
+    assert (first.fetch_offset, first.last_fetched_epoch) == (1, -1)
+
+
+@async_test
+async def test_a_cut_is_on_the_disk_before_the_next_fetch(tmp_path: Path) -> None:
+    pool = DeferredIoPool()
+    following = Following(tmp_path, pool=pool)
+    following.tell_leader(epoch=1)
+    following.append(b"a")
+    following.follower.follow(leader=9, epoch=1)
+    append(following.log(), b"x", b"y", epoch=2)
+    pool.run_all()
+    following.lead(epoch=3)
+    pool.run_all()
+    await following.turns()
+    assert following.log().log_end_offset == 0
+    assert len(following.link.fetches) == 1
+    pool.run_all()
+    await following.turns()
+    assert following.log().log_end_offset == 1
+    following.shutdown()
+
+
+@async_test
+async def test_the_future_log_is_told_where_the_log_was_cut(
+    following: Following, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    following.lead(epoch=1)
+    following.append(b"a")
+    await following.turns()
+    append(following.log(), b"x", epoch=2)
+    following.shutdown()
+    following.resume()
+    told: list[tuple[TopicPartition, int]] = []
+    monkeypatch.setattr(following.follower.manager.moves, "mark_for_truncation", lambda *cut: told.append(cut))
+    following.lead(epoch=3)
+    await following.turns()
+    assert told == [(TP, 1)]
+    following.shutdown()
