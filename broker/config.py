@@ -89,6 +89,7 @@ class BrokerConfig(BrokerConfigValues):
         self._static = _with_embedded_defaults(_with_node_id(settings))
         self._dynamic_default: dict[str, str] = {}
         self._dynamic_broker: dict[str, str] = {}
+        self._assigned_broker_id: int | None = None
         self._settings: dict[str, str] = {}
         self._values: dict[str, ConfigValue] = {}
         self._assign(*self._resolve({}, {}))
@@ -122,6 +123,10 @@ class BrokerConfig(BrokerConfigValues):
     def ineffective_keys(self) -> list[str]:
         """Limits that somebody has set and that are not enforced yet: to be told, because they are meant to protect."""
         return [name for name in NOT_ENFORCED if name in self._explicit]
+
+    def assign_broker_id(self, broker_id: int) -> None:
+        """The id that the broker goes by from now on: the configured one, else a stored or generated one."""
+        self.broker_id = self._assigned_broker_id = broker_id
 
     def is_explicit(self, name: str) -> bool:
         """Whether somebody has set the key, rather than a default of any kind."""
@@ -214,6 +219,8 @@ class BrokerConfig(BrokerConfigValues):
         self._settings, self._values = settings, values
         for key, attribute in _TYPED_ATTRIBUTES.items():
             setattr(self, attribute, values[key])
+        if self._assigned_broker_id is not None:
+            self.broker_id = self._assigned_broker_id
         self.zookeeper_connect = _text(values, "zookeeper.connect") or None
         self.listeners = listeners
         self.advertised_listeners = advertised or listeners

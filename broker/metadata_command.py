@@ -18,6 +18,7 @@ from odradek.broker.log_setup import configure_logging
 from odradek.controller.embedded_tree import METADATA_FILE, TreeDatabase
 from odradek.controller.metadata_copy import Copied, CopyRefused, copy_metadata
 from odradek.controller.metadata_tree import Nodes, TreeError
+from odradek.controller.zookeeper_settings import ZooKeeperSettings, hosts_and_chroot
 from odradek.timer.clock import SystemClock
 
 ZOOKEEPER_SCHEME: Final = "zookeeper://"
@@ -45,13 +46,11 @@ async def _copy(source: str, target: str, overwrite: bool) -> Copied:
 async def open_nodes(location: str, *, is_target: bool) -> AsyncIterator[Nodes]:
     """The nodes at a location, for as long as the context lasts; raises CopyRefused or TreeError."""
     if location.startswith(ZOOKEEPER_SCHEME):
-        from odradek.controller.zookeeper_tree import ZooKeeperNodes
+        from odradek.controller.zookeeper_tree import ZooKeeperTree
 
-        zookeeper = ZooKeeperNodes(*hosts_and_chroot(location))
-        await zookeeper.connect()
+        settings = zookeeper_settings(location)
+        zookeeper = await ZooKeeperTree.open(settings, waits_for_server=False, creates_chroot=is_target)
         try:
-            if is_target:
-                await zookeeper.create_chroot()
             yield zookeeper
         finally:
             await zookeeper.close()
@@ -63,13 +62,13 @@ async def open_nodes(location: str, *, is_target: bool) -> AsyncIterator[Nodes]:
             await database.close()
 
 
-def hosts_and_chroot(location: str) -> tuple[str, str]:
-    """The servers and the chroot ("" for none) of `zookeeper://host:port,host:port/chroot`; raises CopyRefused."""
-    hosts, slash, chroot = location.removeprefix(ZOOKEEPER_SCHEME).partition("/")
-    chroot = (slash + chroot).rstrip("/")
-    if not all(hosts.split(",")) or "//" in chroot:
-        raise CopyRefused(f"{location}: expected {ZOOKEEPER_SCHEME}host:port[,host:port]/chroot")
-    return hosts, chroot
+def zookeeper_settings(location: str) -> ZooKeeperSettings:
+    """For `zookeeper://host:port,host:port/chroot`; raises CopyRefused."""
+    try:
+        hosts, chroot = hosts_and_chroot(location.removeprefix(ZOOKEEPER_SCHEME))
+    except ValueError as error:
+        raise CopyRefused(f"{location}: expected {ZOOKEEPER_SCHEME}host:port[,host:port]/chroot") from error
+    return ZooKeeperSettings(hosts=hosts, chroot=chroot)
 
 
 def database_path(location: str, *, must_exist: bool) -> str:

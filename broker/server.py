@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from odradek.broker.add_partitions_to_txn_manager import AddPartitionsToTxnManager
 from odradek.broker.alter_partition_manager import AlterPartitionManager
+from odradek.broker.broker_identity import establish_identity
 from odradek.broker.config import BrokerConfig
 from odradek.broker.consumer_offset_tree import ZnodeOffsets
 from odradek.broker.coordinator_setup import make_group_coordinator, make_transaction_coordinator
@@ -43,12 +44,11 @@ from odradek.controller.controller import Controller
 from odradek.controller.controllership import ControllerConfig
 from odradek.controller.metadata_client import MetadataClient
 from odradek.controller.metadata_tree import MetadataTree, TreeError
-from odradek.controller.registration import RegistrationRefused, create_base_nodes, create_or_get_cluster_id
+from odradek.controller.registration import RegistrationRefused, check_end_points_are_free
 from odradek.controller.topic_names import GROUP_METADATA_TOPIC
 from odradek.controller.topics import AdminManager
-from odradek.protocol.primitives import uuid_to_text
 from odradek.storage.environment import Environment
-from odradek.storage.log_dir import LogDir, LogDirError, check_meta_properties
+from odradek.storage.log_dir import LogDir, LogDirError
 from odradek.storage.log_manager import LogManager, LogManagerSettings
 from odradek.timer.clock import SystemClock
 from odradek.timer.system_timer import SystemTimer
@@ -147,9 +147,10 @@ class KafkaServer:
         self._log_manager.lock_dirs()
         self._tree = await self._open_tree(self.config, self.clock, self._fail)
         client = MetadataClient(self._tree)
-        await create_base_nodes(client)
-        self.cluster_id = await create_or_get_cluster_id(client, self._new_cluster_id)
-        self._format_log_dirs()
+        self.cluster_id, self.broker_id = await establish_identity(
+            self.config, client, self._log_manager.live_log_dirs, self._machine.new_id
+        )
+        self.config.assign_broker_id(self.broker_id)
         self._ticker.start()
         self._watch_loop(self.config.odradek_event_loop_pause_ms)
         overrides = await client.entity_configs("topics", sorted(await client.topics()))
@@ -172,6 +173,7 @@ class KafkaServer:
         services.replica_manager.startup()
         services.group_coordinator.startup()
         services.transaction_coordinator.startup()
+        await check_end_points_are_free(client, self._broker_info())
         await services.controller.register()
         await services.controller.start()
         self._log_manager.start_background_tasks()
@@ -225,33 +227,6 @@ class KafkaServer:
         manager = LogManager(config.log_dirs, config.settings, environment, settings)
         manager.on_log_dir_failure = self._on_log_dir_failure
         return manager
-
-    def _new_cluster_id(self) -> str:
-        """A directory that was formatted before keeps its cluster; else a fresh id."""
-        for log_dir in self._log_manager.live_log_dirs:
-            try:
-                stored = (log_dir.read_meta_properties() or {}).get("cluster.id")
-            except OSError as error:
-                log_dir.fail("Error while reading meta.properties", error)
-                continue
-            if stored:
-                return stored
-        return uuid_to_text(self._machine.new_id())
-
-    def _format_log_dirs(self) -> None:
-        for log_dir in self._log_manager.live_log_dirs:
-            try:
-                self._format(log_dir)
-            except OSError as error:
-                log_dir.fail("Error while formatting the log directory", error)
-
-    def _format(self, log_dir: LogDir) -> None:
-        found = log_dir.read_meta_properties()
-        check_meta_properties(found, path=log_dir.path, broker_id=self.broker_id, cluster_id=self.cluster_id)
-        properties = {"version": "0", "broker.id": str(self.broker_id), "cluster.id": self.cluster_id}
-        if found and "directory.id" in found:
-            properties["directory.id"] = found["directory.id"]
-        log_dir.write_meta_properties(properties)
 
     def _make_services(self, client: MetadataClient, own_broker: OwnBroker) -> Services:
         config = self.config

@@ -27,7 +27,8 @@ from odradek.controller.metadata_tree import (
     SetData,
     TreeError,
 )
-from odradek.controller.zookeeper_tree import ZooKeeperNodes
+from odradek.controller.zookeeper_settings import ZooKeeperSettings, hosts_and_chroot
+from odradek.controller.zookeeper_tree import ZooKeeperTree
 from odradek.timer.clock import SystemClock
 from tests.support.apache import ZooKeeper
 from tests.support.async_test import async_test
@@ -65,10 +66,8 @@ def cluster() -> list[Operation[object]]:
 
 @async_test
 async def test_there_and_back(zookeeper: ZooKeeper, tmp_path: Path) -> None:
-    hosts, _, chroot = zookeeper.new_chroot().partition("/")
-    there = ZooKeeperNodes(hosts, f"/{chroot}/deeper")
-    await there.connect()
-    await there.create_chroot()
+    hosts, chroot = hosts_and_chroot(zookeeper.new_chroot() + "/deeper")
+    there = await ZooKeeperTree.open(ZooKeeperSettings(hosts=hosts, chroot=chroot))
     databases = [await TreeDatabase.open(str(tmp_path / name), SystemClock()) for name in ("a", METADATA_FILE)]
     here, back = [await database.connect() for database in databases]
     await write(here, cluster())

@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from odradek.broker import cli
-from odradek.broker.metadata_command import hosts_and_chroot
-from odradek.controller import tree_store, zookeeper_tree
+from odradek.broker.metadata_command import zookeeper_settings
+from odradek.controller import tree_store
 from odradek.controller.embedded_tree import METADATA_FILE, EmbeddedTree, TreeDatabase
 from odradek.controller.metadata_copy import CopyRefused
 from odradek.controller.metadata_tree import Create, GetData
+from odradek.controller.zookeeper_settings import ZooKeeperSettings
+from odradek.controller.zookeeper_tree import ZooKeeperTree
 from odradek.timer.clock import ManualClock
 
 
@@ -59,27 +61,23 @@ def test_zookeeper_is_connected_and_left(data: Path, monkeypatch: pytest.MonkeyP
     steps: list[object] = []
 
     class Nodes:
-        def __init__(self, hosts: str, chroot: str) -> None:
-            steps.append((hosts, chroot))
-
-        async def connect(self) -> None:
-            steps.append("connect")
-
-        async def create_chroot(self) -> None:
-            steps.append("chroot")
-
         async def close(self) -> None:
             steps.append("close")
 
         async def submit(self, operations: list[object]) -> list[object]:
             raise CopyRefused("canary")
 
-    monkeypatch.setattr(zookeeper_tree, "ZooKeeperNodes", Nodes)
+    async def opened(settings: ZooKeeperSettings, *, waits_for_server: bool, creates_chroot: bool) -> Nodes:
+        assert not waits_for_server
+        steps.append((settings.hosts, settings.chroot, creates_chroot))
+        return Nodes()
+
+    monkeypatch.setattr(ZooKeeperTree, "open", opened)
     assert copy(data, "zookeeper://a:1,b:2/kafka") == 1
-    assert steps == [("a:1,b:2", "/kafka"), "connect", "chroot", "close"]
+    assert steps == [("a:1,b:2", "/kafka", True), "close"]
     steps.clear()
     assert copy("zookeeper://a:1/", data) == 1
-    assert steps == [("a:1", ""), "connect", "close"]
+    assert steps == [("a:1", "", False), "close"]
 
 
 def refusal(capsys: pytest.CaptureFixture[str]) -> str:
@@ -123,10 +121,11 @@ def test_database_of_a_living_broker_is_refused(
     ],
 )
 def test_locations(location: str, expected: tuple[str, str]) -> None:
-    assert hosts_and_chroot(location) == expected
+    settings = zookeeper_settings(location)
+    assert (settings.hosts, settings.chroot) == expected
 
 
 @pytest.mark.parametrize("location", ["zookeeper://", "zookeeper:///kafka", "zookeeper://h:1,,g:2", "zookeeper://h//a"])
 def test_locations_that_are_none(location: str) -> None:
     with pytest.raises(CopyRefused, match="expected zookeeper://"):
-        hosts_and_chroot(location)
+        zookeeper_settings(location)
