@@ -62,7 +62,9 @@ class OwnBroker:
         cache = self._services.metadata_cache
         state = cache.partition_state(*topic_partition)
         if state is None:
-            return None
+            # A broker that starts leads partitions of transactions before it is told of the others. If what it has not
+            # heard of were deleted, a transaction decided in between would stay open there for good.
+            return None if cache.contains(TRANSACTION_STATE_TOPIC) else NO_LEADER
         return state.leader if cache.is_alive(state.leader) else NO_LEADER
 
     def coordinator_of(self, transactional_id: str) -> int | None:

@@ -53,10 +53,11 @@ def test_request_for_an_earlier_life_is_refused(broker: InProcessBroker, request
 
 def test_leaders_and_coordinators_are_those_of_the_metadata(broker: InProcessBroker) -> None:
     channel = own(broker)
-    assert channel.leader_of(TopicPartition("t", 0)) is None
+    assert channel.leader_of(TopicPartition("t", 0)) == NO_LEADER, "the broker has been told of nothing yet"
     assert channel.coordinator_of("id") is None
-    broker.create_topic("t")
     broker.create_topic("__transaction_state", configs={"cleanup.policy": "compact"})
+    assert channel.leader_of(TopicPartition("t", 0)) is None, "it is deleted"
+    broker.create_topic("t")
     assert channel.leader_of(TopicPartition("t", 0)) == broker.services.broker_id
     assert channel.coordinator_of("id") == broker.services.broker_id
     snapshot = broker.services.metadata_cache.snapshot
