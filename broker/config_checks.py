@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, cast
 
+from odradek.broker.replica_selector import REPLICA_SELECTORS
 from odradek.controller.broker_info import SecurityProtocol
 from odradek.storage.config_def import ConfigError, ConfigValue
 
@@ -103,6 +104,11 @@ def _check_unserved(config: BrokerConfig) -> None:
         not config.value("authorizer.class.name"),
         "authorizer.class.name is set, but authorizers are not supported yet: without one every client "
         "may do anything.",
+    )
+    selector = config.replica_selector_class
+    _require(
+        selector is None or selector in REPLICA_SELECTORS,
+        f"replica.selector.class={selector} is not supported; {', '.join(REPLICA_SELECTORS)} is.",
     )
     protocols = cast("list[str]", config.value("group.coordinator.rebalance.protocols"))
     _require("classic" in protocols, "Disabling the 'CLASSIC' protocol is not supported.")

@@ -60,7 +60,8 @@ class DelayedFetch(DelayedOperation):
         available = 0
         if start.message_offset > end.message_offset:
             return None
-        if start.message_offset < end.message_offset:
+        is_held_back = self._replica_manager.reads.is_held_back(partition, params)
+        if start.message_offset < end.message_offset and not is_held_back:
             if start.on_older_segment(end) or end.on_older_segment(start):
                 return None  # a younger segment, or the files of another directory since the log was moved
             if start.on_same_segment(end):

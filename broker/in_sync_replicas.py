@@ -105,7 +105,7 @@ class InSyncReplicas:
         Raises: as `Replica.record_fetch`.
         """
         replica = self.replicas[broker_id]
-        old_end, old_start = replica.log_end_offset, replica.log_start_offset
+        old_end, old_start = replica.end_offset, replica.log_start_offset
         replica.record_fetch(
             fetch_offset,
             log_start_offset,
@@ -115,7 +115,7 @@ class InSyncReplicas:
         )
         self._maybe_expand(replica)
         has_moved = False
-        if old_end is None or old_end.message_offset != fetch_offset.message_offset:
+        if old_end != fetch_offset.message_offset:
             has_moved = self.maybe_increment_high_watermark()
         if has_moved or old_start != log_start_offset:
             self._environment.offsets_moved(self._partition.topic_partition)
@@ -197,10 +197,10 @@ class InSyncReplicas:
         partition, state = self._partition, self.state
         if state.is_in_flight or replica.broker_id in state.isr:
             return
-        leader_log, end, epoch_start = partition.log, replica.log_end_offset, partition.leader_epoch_start_offset
-        if leader_log is None or end is None or epoch_start is None or not self._is_eligible(replica.broker_id):
+        leader_log, epoch_start = partition.log, partition.leader_epoch_start_offset
+        if leader_log is None or epoch_start is None or not self._is_eligible(replica.broker_id):
             return
-        if end.message_offset >= max(leader_log.high_watermark, epoch_start):
+        if replica.end_offset >= max(leader_log.high_watermark, epoch_start):
             self._propose(
                 state.expand(
                     replica.broker_id, self._environment.broker_id, partition.leader_epoch, partition.partition_epoch

@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.broker.delayed_fetch import DelayedFetch
-from odradek.broker.replica_results import FetchParams, ReadResult
+from odradek.broker.replica_results import NO_PREFERRED_REPLICA, FetchParams, ReadResult
+from odradek.broker.replica_selector import preferred_read_replica
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.fetch_data import EMPTY_RECORDS, FetchDataInfo
@@ -20,14 +21,31 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from odradek.broker.fetch_session import PartitionFetch
+    from odradek.broker.metadata_cache import MetadataCache
+    from odradek.broker.partition import Partition
     from odradek.broker.replica_manager import ReplicaManager
+    from odradek.broker.replica_selector import ReplicaSelector
+    from odradek.broker.replication.leader_throttle import LeaderThrottle
+    from odradek.timer.clock import Clock
 
 
 class LogReads:
-    """The reads of one broker's replicas."""
+    """The reads of one broker's replicas. Without a `selector` consumers are never sent to another replica."""
 
-    def __init__(self, replica_manager: ReplicaManager) -> None:
+    def __init__(
+        self,
+        replica_manager: ReplicaManager,
+        metadata_cache: MetadataCache,
+        clock: Clock,
+        *,
+        throttle: LeaderThrottle,
+        selector: ReplicaSelector | None,
+    ) -> None:
         self._replicas = replica_manager
+        self._metadata_cache = metadata_cache
+        self._clock = clock
+        self._selector = selector
+        self.throttle = throttle
 
     def fetch(
         self,
@@ -42,7 +60,7 @@ class LogReads:
             params.max_wait_ms <= 0
             or not fetches
             or readable >= params.min_bytes
-            or any(result.error != ErrorCode.NONE or result.diverging_epoch is not None for result in results)
+            or any(_cannot_wait(result) for result in results)
         )
         if answer_now:
             respond(results)
@@ -83,6 +101,9 @@ class LogReads:
             return ReadResult(fetch=fetch, error=ErrorCode.UNKNOWN_SERVER_ERROR)
         try:
             partition = self._replicas.partition_of(fetch)
+            preferred = self._preferred_read_replica(partition, params, fetch.fetch_offset)
+            if preferred is not None:
+                return _redirect(partition, fetch, preferred)
             info = partition.read(
                 fetch_offset=fetch.fetch_offset,
                 max_bytes=max_bytes,
@@ -104,8 +125,9 @@ class LogReads:
         except KafkaError as error:
             return ReadResult(fetch=fetch, error=error.code)
         fetched = info.fetched
-        if fetched is not None and fetched.first_entry_incomplete and not params.hard_max_bytes:
-            # Half a batch is of no use to a client that can be sent a whole one next time.
+        # Half a batch is of no use to a client that can be sent a whole one next time.
+        is_useless = fetched is not None and fetched.first_entry_incomplete and not params.hard_max_bytes
+        if fetched is not None and (is_useless or self.is_held_back(partition, params)):
             fetched = FetchDataInfo(fetched.fetch_offset_metadata, EMPTY_RECORDS)
         return ReadResult(
             fetch=fetch,
@@ -115,3 +137,43 @@ class LogReads:
             log_start_offset=info.log_start_offset,
             last_stable_offset=info.last_stable_offset,
         )
+
+    def is_held_back(self, partition: Partition, params: FetchParams) -> bool:
+        """Whether the reader is a follower that the throttle gives no records of the partition now."""
+        return params.is_from_follower and self.throttle.holds_back(partition, params.replica_id)
+
+    def _preferred_read_replica(self, partition: Partition, params: FetchParams, fetch_offset: int) -> int | None:
+        client = params.client
+        if self._selector is None or client is None or params.is_from_follower or not partition.is_leader:
+            return None
+        assert partition.leader_id is not None
+        snapshot = self._metadata_cache.snapshot
+        return preferred_read_replica(
+            self._selector,
+            client,
+            fetch_offset,
+            leader=partition.leader_id,
+            replicas=partition.in_sync.replicas.values(),
+            isr=partition.in_sync.isr,
+            node_of=lambda broker_id: snapshot.node(broker_id, client.listener_name),
+            now_ms=self._clock.monotonic_ms(),
+        )
+
+
+def _redirect(partition: Partition, fetch: PartitionFetch, preferred: int) -> ReadResult:
+    log = partition.log_for(fetch.current_leader_epoch, leader_only=False)
+    return ReadResult(
+        fetch=fetch,
+        high_watermark=log.high_watermark,
+        log_start_offset=log.log_start_offset,
+        last_stable_offset=log.last_stable_offset,
+        preferred_read_replica=preferred,
+    )
+
+
+def _cannot_wait(result: ReadResult) -> bool:
+    return (
+        result.error != ErrorCode.NONE
+        or result.diverging_epoch is not None
+        or result.preferred_read_replica != NO_PREFERRED_REPLICA
+    )

@@ -96,6 +96,12 @@ class Replica:
             now_ms - self.last_caught_up_ms <= replica_lag_time_max_ms
         )
 
+    @property
+    def end_offset(self) -> int:
+        """-1 while it is not known."""
+        return -1 if self.log_end_offset is None else self.log_end_offset.message_offset
+
     def __str__(self) -> str:
-        end = -1 if self.log_end_offset is None else self.log_end_offset.message_offset
-        return f"(broker id {self.broker_id}, end offset {end}, last caught up at {self.last_caught_up_ms} ms)"
+        return (
+            f"(broker id {self.broker_id}, end offset {self.end_offset}, last caught up at {self.last_caught_up_ms} ms)"
+        )

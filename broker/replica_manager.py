@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     from odradek.broker.delayed_fetch import DelayedFetch
     from odradek.broker.fetch_session import PartitionFetch
     from odradek.broker.metadata_cache import MetadataCache
+    from odradek.broker.replica_selector import ReplicaSelector
     from odradek.broker.replication.alter_log_dirs import MoveSettings
+    from odradek.broker.replication.leader_throttle import LeaderThrottle
     from odradek.broker.replication.replica_fetchers import Fetchers
     from odradek.storage.log_manager import LogManager
     from odradek.timer.clock import Clock
@@ -69,6 +71,8 @@ class ReplicaManager:
         move_settings: MoveSettings,
         alter_partition: AlterPartition,
         make_fetchers: Callable[[ReplicaManager], Fetchers],
+        leader_throttle: LeaderThrottle,
+        replica_selector: ReplicaSelector | None,
     ) -> None:
         self.broker_id = broker_id
         self._log_manager = log_manager
@@ -88,7 +92,7 @@ class ReplicaManager:
         self.moves = ReplicaMoves(self, log_manager, move_settings)
         self.fetchers = make_fetchers(self)
         self.controller_requests = ControllerRequests(self, log_manager, metadata_cache)
-        self.reads = LogReads(self)
+        self.reads = LogReads(self, metadata_cache, clock, throttle=leader_throttle, selector=replica_selector)
         self._isr_expiration = IsrExpiration(self.online_partitions, timer, replica_lag_time_max_ms)
         self._partitions: dict[TopicPartition, Partition | Hosted] = {}
         self.produce_purgatory: DelayedOperationPurgatory[DelayedProduce] = DelayedOperationPurgatory("Produce", timer)

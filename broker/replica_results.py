@@ -11,8 +11,11 @@ from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from odradek.broker.fetch_session import PartitionFetch
+    from odradek.broker.replica_selector import ClientMetadata
     from odradek.storage.append_info import LogAppendInfo
     from odradek.storage.fetch_data import FetchDataInfo, FetchIsolation
+
+NO_PREFERRED_REPLICA = -1
 
 EXPECTED_APPEND_ERRORS = frozenset(
     (
@@ -70,7 +73,7 @@ class DeleteRecordsResult:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchParams:
     """What one Fetch asks as a whole. `replica_id` -1: a consumer. `replica_epoch`: the epoch under which a follower's
-    broker is registered, -1 if it names none.
+    broker is registered, -1 if it names none. `client`: who asks, if it can be sent to another replica (v11 on).
     """
 
     replica_id: int
@@ -81,6 +84,7 @@ class FetchParams:
     isolation: FetchIsolation
     leader_only: bool
     hard_max_bytes: bool  # Fetch v0-2: an oversize first batch is not returned
+    client: ClientMetadata | None = None
 
     @property
     def is_from_follower(self) -> bool:
@@ -89,7 +93,7 @@ class FetchParams:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadResult:
-    """One partition of a Fetch answer. Offsets are -1 where unknown."""
+    """One partition of a Fetch answer. Offsets are -1 where unknown. With a preferred replica there are no records."""
 
     fetch: PartitionFetch
     error: ErrorCode = ErrorCode.NONE
@@ -98,6 +102,7 @@ class ReadResult:
     high_watermark: int = -1
     log_start_offset: int = -1
     last_stable_offset: int = -1
+    preferred_read_replica: int = NO_PREFERRED_REPLICA
 
     @property
     def size_in_bytes(self) -> int:

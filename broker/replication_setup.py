@@ -7,9 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.config_keys.quotas import ALTER_LOG_DIRS_BYTES_PER_SECOND, FOLLOWER_BYTES_PER_SECOND
+from odradek.broker.config_keys.quotas import (
+    ALTER_LOG_DIRS_BYTES_PER_SECOND,
+    FOLLOWER_BYTES_PER_SECOND,
+    LEADER_BYTES_PER_SECOND,
+)
 from odradek.broker.replica_manager import ReplicaManager
+from odradek.broker.replica_selector import REPLICA_SELECTORS
 from odradek.broker.replication.alter_log_dirs import MoveSettings
+from odradek.broker.replication.leader_throttle import LeaderThrottle
 from odradek.broker.replication.remote_leader import RemoteLeaderSettings
 from odradek.broker.replication.replica_fetcher import FetcherSettings
 from odradek.broker.replication.replica_fetchers import FetchersSettings, ReplicaFetchers
@@ -52,6 +58,18 @@ def make_replica_manager(
         move_settings=_move_settings(config, clock),
         alter_partition=alter_partition,
         make_fetchers=lambda manager: ReplicaFetchers(manager, log_manager, fetchers),
+        leader_throttle=LeaderThrottle(_replication_quota(config, clock, LEADER_BYTES_PER_SECOND), broker_id),
+        replica_selector=REPLICA_SELECTORS.get(config.replica_selector_class or ""),
+    )
+
+
+def _replication_quota(config: BrokerConfig, clock: Clock, rate: str) -> ReplicationQuota:
+    """The quota for replication whose rate is the dynamic setting of that name."""
+    return ReplicationQuota(
+        clock,
+        lambda: config.dynamic_quota(rate),
+        window_count=config.replication_quota_window_num,
+        window_ms=config.replication_quota_window_size_seconds * 1_000,
     )
 
 
@@ -86,12 +104,6 @@ def _fetchers_settings(
             return None
         return EndPoint(node.host, node.port, listener, config.inter_broker_security_protocol)
 
-    quota = ReplicationQuota(
-        clock,
-        lambda: config.dynamic_quota(FOLLOWER_BYTES_PER_SECOND),
-        window_count=config.replication_quota_window_num,
-        window_ms=config.replication_quota_window_size_seconds * 1_000,
-    )
     leader = RemoteLeaderSettings(
         broker_id=broker_id,
         broker_epoch=broker_epoch,
@@ -106,5 +118,9 @@ def _fetchers_settings(
         end_point=end_point,
         count=lambda: config.num_replica_fetchers,
         leader=leader,
-        fetcher=FetcherSettings(broker_id=broker_id, quota=quota, backoff_ms=config.replica_fetch_backoff_ms),
+        fetcher=FetcherSettings(
+            broker_id=broker_id,
+            quota=_replication_quota(config, clock, FOLLOWER_BYTES_PER_SECOND),
+            backoff_ms=config.replica_fetch_backoff_ms,
+        ),
     )

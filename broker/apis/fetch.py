@@ -2,7 +2,8 @@
 
 v0-1 and v2-3 get records down-converted to magic 0 and 1. v3: a limit for the whole answer, kept softly. v4: isolation
 level and aborted transactions. v5: log start offset. v7: sessions (KIP-227). v9: the reader's leader epoch. v10: zstd.
-v12: diverging epochs. v13: topic ids. v15: the replica in a tagged struct. v16: the current leader with its address.
+v11: consumers may read from followers and are told which one to prefer (KIP-392). v12: diverging epochs. v13: topic
+ids. v15: the replica in a tagged struct. v16: the current leader with its address.
 
 The records of an answer are a region of the log file, which the connection hands to the kernel.
 """
@@ -15,8 +16,9 @@ from typing import TYPE_CHECKING
 from odradek.broker.apis.isolation import READ_COMMITTED, require_isolation_level
 from odradek.broker.apis.leaders import current_leader
 from odradek.broker.down_conversion import piece_of
-from odradek.broker.fetch_session import FetchContext, PartitionFetch, new_context
+from odradek.broker.fetch_session import FetchContext, PartitionFetch, new_context, records_size
 from odradek.broker.replica_results import FetchParams, ReadResult
+from odradek.broker.replica_selector import ClientMetadata
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import (
     AbortedTransaction,
@@ -85,6 +87,7 @@ def handle(broker: Services, ctx: RequestContext, request: FetchRequest) -> None
         # Consumers may read from followers since v11 (KIP-392).
         leader_only=replica_id >= 0 or (version < 11 and replica_id != FUTURE_REPLICA_ID),
         hard_max_bytes=version <= 2,
+        client=ClientMetadata(request.rack_id, ctx.connection.listener_name) if version >= 11 else None,
     )
     broker.replica_manager.reads.fetch(params, interesting, respond)
 
@@ -121,6 +124,8 @@ def _respond(
     answers.extend((context.partitions[index], data) for index, data in erroneous.items())
     response = context.respond(answers, broker.clock.monotonic_ms())
     response.node_endpoints = list(endpoints.values())
+    if is_follower:
+        _record_throttled(broker, response)
     if not to_convert:
         ctx.reply(response)
         return
@@ -134,6 +139,16 @@ def _respond(
         ctx.reply(response)
 
     broker.down_converter.convert([piece for _, piece in to_convert], converted)
+
+
+def _record_throttled(broker: Services, response: FetchResponse) -> None:
+    """Kafka counts the few bytes around the records, too."""
+    throttle = broker.replica_manager.reads.throttle
+    for topic in response.responses:
+        for data in topic.partitions:
+            partition = broker.replica_manager.hosted(TopicPartition(topic.topic, data.partition_index))
+            if partition is not None and throttle.covers(partition):
+                throttle.record(records_size(data))
 
 
 def _partition_data(
@@ -154,6 +169,7 @@ def _partition_data(
         log_start_offset=result.log_start_offset,
         records=b"",
         aborted_transactions=None,
+        preferred_read_replica=result.preferred_read_replica,
     )
     if result.diverging_epoch is not None:
         epoch, end_offset = result.diverging_epoch

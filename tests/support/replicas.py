@@ -15,7 +15,9 @@ from odradek.broker.metadata_cache import MetadataCache
 from odradek.broker.partition import Partition
 from odradek.broker.replica_manager import ReplicaManager
 from odradek.broker.replica_results import AppendResult, FetchParams, ReadResult
+from odradek.broker.replica_selector import ClientMetadata, ReplicaSelector
 from odradek.broker.replication.alter_log_dirs import MoveSettings
+from odradek.broker.replication.leader_throttle import LeaderThrottle
 from odradek.broker.replication.replica_fetchers import Fetchers
 from odradek.broker.replication.replication_quota import ReplicationQuota
 from odradek.controller.leader_and_isr import LeaderAndIsr
@@ -101,6 +103,7 @@ class Replicas:
         fetch_max_bytes: int = 1024 * 1024,
         make_fetchers: Callable[[ReplicaManager], Fetchers] | None = None,
         own_id: int = OWN_ID,
+        replica_selector: ReplicaSelector | None = None,
     ) -> None:
         """`log_dirs`: those beside `path`. Without `make_fetchers` nothing is fetched, and `fetchers` notes what was to
         be.
@@ -111,7 +114,7 @@ class Replicas:
         self.log_manager.startup({"t": dict(overrides or {})})
         self.cache = MetadataCache(own_id)
         self.fetchers = NotedFetchers()
-        self.move_bytes_per_second = 2**63 - 1
+        self.move_bytes_per_second = self.leader_bytes_per_second = 2**63 - 1
         self.proposals: list[Proposal] = []
         self.manager = ReplicaManager(
             broker_id=own_id,
@@ -128,6 +131,10 @@ class Replicas:
             ),
             alter_partition=self,
             make_fetchers=make_fetchers or (lambda manager: self.fetchers),
+            leader_throttle=LeaderThrottle(
+                ReplicationQuota(self.disk.clock, lambda: self.leader_bytes_per_second), own_id
+            ),
+            replica_selector=replica_selector,
         )
         self.log_manager.on_log_dir_failure = lambda _, offline: self.manager.handle_log_dir_failure(offline)
         self.leaders: list[TopicPartition] = []
@@ -237,6 +244,7 @@ class Replicas:
                 live_brokers=[
                     UpdateMetadataBroker(
                         id=broker_id,
+                        rack=f"rack{broker_id}",
                         endpoints=[UpdateMetadataEndpoint(port=9092, host=f"h{broker_id}", listener="PLAINTEXT")],
                     )
                     for broker_id in (replicas if alive is None else alive)
@@ -282,6 +290,8 @@ class Replicas:
         last_fetched_epoch: int = -1,
         topic_id: bytes = ZERO_UUID,
         hard_max_bytes: bool = False,
+        leader_only: bool = True,
+        rack: str | None = None,
     ) -> list[ReadResult]:
         """The answer, as a list that stays empty while there is none."""
         answers: list[ReadResult] = []
@@ -292,8 +302,9 @@ class Replicas:
             min_bytes=min_bytes,
             max_bytes=max_bytes,
             isolation=FetchIsolation.LOG_END if replica_id >= 0 else isolation,
-            leader_only=True,
+            leader_only=leader_only,
             hard_max_bytes=hard_max_bytes,
+            client=None if rack is None else ClientMetadata(rack, "PLAINTEXT"),
         )
         fetch = PartitionFetch(
             tp.topic,

@@ -198,3 +198,10 @@ def test_control_plane_has_a_listener_of_its_own() -> None:
     hidden = {**control_plane("B"), "advertised.listeners": "PLAINTEXT://h:1"}
     assert "control.plane.listener.name must be a listener name defined in advertised.listeners" in refusal(hidden)
     assert BrokerConfig(control_plane("b")).control_plane_listener_name is not None
+
+
+def test_replica_selector_is_one_that_is_known() -> None:
+    name = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+    assert BrokerConfig({"replica.selector.class": name}).replica_selector_class == name
+    message = refusal({"replica.selector.class": "com.example.MySelector"})
+    assert message == f"replica.selector.class=com.example.MySelector is not supported; {name} is."

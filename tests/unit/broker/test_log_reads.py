@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from odradek.broker.replica_selector import ReplicaSelector, rack_aware
 from odradek.protocol.errors import ErrorCode
 from tests.support.logs import batch
 from tests.support.replicas import TOPIC_ID, TP, Replicas, offsets_of
@@ -118,3 +119,70 @@ def test_reader_of_another_history_is_told_where_it_diverges(replicas: Replicas)
     replicas.append(batch(b"c"))
     (answer,) = replicas.fetch(3, last_fetched_epoch=2)
     assert (answer.error, answer.diverging_epoch, answer.size_in_bytes) == (NONE, (1, 2), 0)
+
+
+# Consumers and followers
+
+
+def test_consumer_is_sent_to_the_replica_of_its_rack_and_gets_no_records(tmp_path: Path) -> None:
+    replicas = Replicas(tmp_path, replica_selector=rack_aware)
+    replicas.lead(replicas=[0, 1, 2])
+    replicas.append(batch(b"a"))
+    for follower in (1, 2):
+        replicas.fetch(1, replica_id=follower, log_start_offset=0)
+    (answer,) = replicas.fetch(0, rack="rack1", max_wait_ms=500)
+    assert (answer.preferred_read_replica, answer.size_in_bytes, answer.error) == (1, 0, NONE)
+    assert (answer.high_watermark, answer.log_start_offset, answer.last_stable_offset) == (1, 0, 1)
+    for reader in ({"rack": "rack0"}, {"rack": "rack9"}, {"rack": ""}, {}, {"replica_id": 1, "rack": "rack1"}):
+        (answer,) = replicas.fetch(0, **reader)  # type: ignore[arg-type]
+        assert (answer.preferred_read_replica, offsets_of(answer)) == (-1, [0])
+
+
+def test_consumer_that_is_sent_elsewhere_has_to_know_the_epoch_all_the_same(tmp_path: Path) -> None:
+    replicas = Replicas(tmp_path, replica_selector=rack_aware)
+    replicas.lead(replicas=[0, 1], epoch=3)
+    replicas.fetch(0, replica_id=1, log_start_offset=0)
+    assert replicas.fetch(0, rack="rack1", epoch=2)[0].error == ErrorCode.FENCED_LEADER_EPOCH
+    assert replicas.fetch(0, rack="rack1", epoch=3)[0].preferred_read_replica == 1
+
+
+def test_nobody_is_sent_anywhere_without_a_selector(replicas: Replicas) -> None:
+    replicas.lead(replicas=[0, 1])
+    replicas.append(batch(b"a"))
+    replicas.fetch(1, replica_id=1, log_start_offset=0)
+    (answer,) = replicas.fetch(0, rack="rack1")
+    assert (answer.preferred_read_replica, offsets_of(answer)) == (-1, [0])
+
+
+def follower(path: Path, selector: ReplicaSelector | None = None) -> Replicas:
+    """Of three records it knows that the first is committed."""
+    replicas = Replicas(path, replica_selector=selector)
+    replicas.lead(replicas=[0, 1])
+    for _ in range(3):
+        replicas.append(batch(b"a"))
+    replicas.fetch(1, replica_id=1)
+    replicas.follow(epoch=1, partition_epoch=1)
+    return replicas
+
+
+def test_follower_serves_consumers_up_to_its_high_watermark(tmp_path: Path) -> None:
+    replicas = follower(tmp_path, rack_aware)
+    (answer,) = replicas.fetch(0, leader_only=False, rack="rack1", epoch=1)
+    assert (answer.error, answer.high_watermark, offsets_of(answer)) == (NONE, 1, [0])
+    (answer,) = replicas.fetch(2, leader_only=False, rack="rack1")
+    assert (answer.error, answer.size_in_bytes) == (NONE, 0), "above the high watermark is not out of range"
+    assert replicas.fetch(4, leader_only=False, rack="rack1")[0].error == ErrorCode.OFFSET_OUT_OF_RANGE
+    assert replicas.fetch(0, leader_only=False, rack="rack1", epoch=0)[0].error == ErrorCode.FENCED_LEADER_EPOCH
+    assert replicas.fetch(0)[0].error == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert replicas.fetch(0, replica_id=1)[0].error == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_consumer_waits_at_a_follower_for_its_high_watermark(tmp_path: Path) -> None:
+    replicas = follower(tmp_path)
+    waiting = replicas.fetch(1, leader_only=False, rack="", max_wait_ms=500)
+    assert waiting == []
+    log = replicas.manager.partition(TP).log
+    assert log is not None
+    log.update_high_watermark(2)
+    replicas.manager.complete_delayed(TP)
+    assert [offsets_of(answer) for answer in waiting] == [[1]]

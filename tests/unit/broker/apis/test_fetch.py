@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import pytest
 
+from odradek.broker.log_reads import LogReads
+from odradek.broker.partition import Partition
+from odradek.broker.replica_results import FetchParams
+from odradek.broker.replica_selector import ClientMetadata
 from odradek.protocol.api import ApiKey
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages.fetch import FetchResponse, PartitionData
+from odradek.protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.records.batch import batches
 from odradek.protocol.schema import Request
@@ -315,3 +320,88 @@ def test_topic_that_was_created_anew_has_another_id(broker: InProcessBroker) -> 
     assert old not in (ZERO_UUID, broker.topic_id("again"))
     (data,) = answers(broker, fetch(broker, (old, 0, 0)))
     assert data.error_code == ErrorCode.UNKNOWN_TOPIC_ID
+
+
+# Followers
+
+
+@contextmanager
+def with_follower(broker: InProcessBroker, topic: str, partition: int = 0) -> Iterator[Partition]:
+    """Broker 1, of which nothing else is known, is an in-sync replica for a while."""
+    hosted = broker.services.replica_manager.partition(TopicPartition(topic, partition))
+    hosted.in_sync.assign((0, 1), (0, 1))
+    try:
+        yield hosted
+    finally:
+        hosted.in_sync.assign((0,), (0,))
+
+
+def as_replica(broker_id: int, request: Request, version: int, *, epoch: int = -1) -> Request:
+    assert isinstance(request, FetchRequest)
+    if version >= 15:
+        request.replica_state.replica_id, request.replica_state.replica_epoch = broker_id, epoch
+    else:
+        request.replica_id = broker_id
+    return request
+
+
+@pytest.mark.parametrize("version", [14, 15, 17])
+def test_follower_reads_what_is_not_committed_and_commits_it(broker: InProcessBroker, version: int) -> None:
+    with with_follower(broker, "t", 2) as partition:
+
+        def ask(broker_id: int, offset: int, epoch: int = -1) -> PartitionData:
+            asked = fetch(broker, ("t", 2, offset), current_leader_epoch=partition.leader_epoch)
+            return answers(broker, as_replica(broker_id, asked, version, epoch=epoch), version)[0]
+
+        log = partition.log
+        assert log is not None
+        before = log.log_end_offset
+        data = [{"name": "t", "partition_data": [{"index": 2, "records": batch(VALUE)}]}]
+        broker.call(build(ApiKey.PRODUCE, acks=1, timeout_ms=1_000, topic_data=data), 11)
+        answer = ask(1, before)
+        assert (answer.error_code, offsets(answer), answer.high_watermark) == (NONE, [before], before)
+        assert ask(9, before + 1).error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
+        assert log.high_watermark == before
+        assert ask(1, before + 1).error_code == NONE
+        assert log.high_watermark == before + 1
+        if version >= 15:
+            assert [ask(1, before + 1, epoch).error_code for epoch in (7, 6, 7)] == [
+                NONE,
+                ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                NONE,
+            ]
+
+
+def test_old_follower_gets_converted_records_whatever_the_topic_forbids(broker: InProcessBroker) -> None:
+    append(broker, "modern")
+    with with_follower(broker, "modern"):
+        (data,) = answers(broker, as_replica(1, fetch(broker, ("modern", 0, 0), version=3), 3), 3)
+    assert [found.magic for found in batches(memoryview(bytes(data.records or b"")))][:1] == [1]
+
+
+def test_what_is_sent_to_followers_of_throttled_partitions_is_counted(
+    broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker.create_topic("slow", configs={"leader.replication.throttled.replicas": "*"})
+    append(broker, "slow")
+    sent: list[int] = []
+    monkeypatch.setattr(broker.services.replica_manager.reads.throttle, "record", sent.append)
+    with with_follower(broker, "slow"), with_follower(broker, "t"):
+        answers(broker, as_replica(1, fetch(broker, ("slow", 0, 0), ("t", 0, 0)), 17))
+        answers(broker, fetch(broker, ("slow", 0, 0)))
+    assert sent == [BATCH_SIZE]
+
+
+def test_consumer_is_told_the_replica_to_prefer(broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[object, ...]] = []
+
+    def prefer(reads: LogReads, partition: Partition, params: FetchParams, offset: int) -> int | None:
+        asked.append((params.client, offset))
+        return None if params.client is None else 7
+
+    monkeypatch.setattr(LogReads, "_preferred_read_replica", prefer)
+    (data,) = answers(broker, fetch(broker, ("t", 0, 1), rack_id="r", max_wait_ms=500))
+    assert (data.preferred_read_replica, data.records, data.high_watermark > 0) == (7, b"", True)
+    (data,) = answers(broker, fetch(broker, ("t", 0, 1), version=10), 10)
+    assert (data.preferred_read_replica, bool(data.records)) == (-1, True)
+    assert asked == [(ClientMetadata("r", "PLAINTEXT"), 1), (None, 1)]
