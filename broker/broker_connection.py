@@ -16,9 +16,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
-from odradek.broker.deadline import deadline
 from odradek.broker.network.answer_receiver import AnswerReceiver
 from odradek.broker.network.frame_buffers import FrameBuffers
+from odradek.broker.timed_waits import deadline
 from odradek.protocol.api import API, ApiKey
 from odradek.protocol.codec import decode
 from odradek.protocol.decode_error import DecodeError

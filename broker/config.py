@@ -77,6 +77,9 @@ class BrokerConfig(BrokerConfigValues):
     """True on a lone broker that was not told what to advertise: clients are told the address they connected to."""
     inter_broker_listener_name: str
     inter_broker_security_protocol: SecurityProtocol
+    control_listener_name: str
+    """Where the controller and brokers reach each other: the control plane's listener, else the inter-broker one."""
+    control_security_protocol: SecurityProtocol
     log_dirs: tuple[str, ...]
     metadata_dir: str
     max_connections_per_ip_overrides: dict[str, int]
@@ -226,6 +229,8 @@ class BrokerConfig(BrokerConfigValues):
         self.advertised_listeners = advertised or listeners
         self.advertise_connected_address = self.zookeeper_connect is None and not advertised
         self.inter_broker_listener_name, self.inter_broker_security_protocol = name, protocol
+        control = _control_plane_listener(values)
+        self.control_listener_name, self.control_security_protocol = control or (name, protocol)
         self.max_connections_per_ip_overrides = overrides
         log_dirs = _text(values, "log.dirs")
         self.log_dirs = tuple(parse_csv(_text(values, "log.dir") if log_dirs is None else log_dirs))
@@ -286,6 +291,20 @@ def _inter_broker_listener(
     if found is None:
         raise ConfigError(
             f"Listener with name {name.upper()} defined in inter.broker.listener.name not found in "
+            "listener.security.protocol.map."
+        )
+    return name.upper(), found
+
+
+def _control_plane_listener(values: Mapping[str, ConfigValue]) -> tuple[str, SecurityProtocol] | None:
+    name = _text(values, "control.plane.listener.name")
+    if name is None:
+        return None
+    protocols = parse_protocol_map(_text(values, "listener.security.protocol.map") or "")
+    found = protocols.get(name.upper())
+    if found is None:
+        raise ConfigError(
+            f"Listener with {name.upper()} defined in control.plane.listener.name not found in "
             "listener.security.protocol.map."
         )
     return name.upper(), found

@@ -99,16 +99,23 @@ class Dispatcher:
             return
         ctx = RequestContext(header, connection, received_ms, len(frame))
         connection.begin(ctx)
-        try:
-            route.handle(self._services, ctx, request)
-        except Exception as error:  # noqa: BLE001 - told apart, and logged if it is a bug
-            self._refuse(route, ctx, request, error)
+        self._handle(route, ctx, request)
+
+    def serve(self, ctx: RequestContext, request: Request) -> None:
+        """Have a request handled that this broker sends to itself."""
+        self._handle(self._routes.get(ctx.header.api_key) or self._load(ctx.header), ctx, request)
 
     def spawn(self, ctx: RequestContext, request: Request, work: Coroutine[object, object, None]) -> None:
         """Go on with a request in a task, for handlers that wait for the controller. Implements `services.Spawn`."""
         task = asyncio.get_running_loop().create_task(self._run(ctx, request, work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    def _handle(self, route: Route, ctx: RequestContext, request: Request) -> None:
+        try:
+            route.handle(self._services, ctx, request)
+        except Exception as error:  # noqa: BLE001 - told apart, and logged if it is a bug
+            self._refuse(route, ctx, request, error)
 
     async def _run(self, ctx: RequestContext, request: Request, work: Coroutine[object, object, None]) -> None:
         try:

@@ -1,61 +1,69 @@
-"""How the requests of brokers to each other reach this broker when they come from itself.
+"""What transactions ask of other brokers: markers from the leaders of partitions, verification from coordinators.
 
-The same request objects that would cross the wire are given to the same handlers; nothing is encoded. They come from
-the controller, from transaction coordinators that write markers, and from logs that verify a transaction.
+Who is asked comes from the metadata cache. What this broker asks itself is given to the handler at once, as the same
+object; the others are reached over a link each, one request at a time, and what does not reach them is answered None.
+
+Answers to the sending halves of TransactionMarkerChannelManager and AddPartitionsToTxnManager (InterBrokerSendThread).
 """
 
 from __future__ import annotations
 
-import asyncio
-from typing import TYPE_CHECKING
+import logging
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from odradek.broker.apis import add_partitions_to_txn, leader_and_isr, stop_replica, update_metadata, write_txn_markers
+from odradek.broker.apis import add_partitions_to_txn, write_txn_markers
 from odradek.controller.topic_names import TRANSACTION_STATE_TOPIC
 from odradek.coordinator.transaction.markers import NO_LEADER
-from odradek.protocol.messages.leader_and_isr import LeaderAndIsrRequest
-from odradek.protocol.messages.stop_replica import StopReplicaRequest
+from odradek.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
+from odradek.protocol.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
+from odradek.protocol.schema import Response
 from odradek.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
+    from odradek.broker.broker_links import BrokerLinks
     from odradek.broker.services import Services
-    from odradek.controller.request_batch import ControlRequest, ControlResponse
-    from odradek.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
-    from odradek.protocol.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
+    from odradek.protocol.schema import Request
 
-ADD_PARTITIONS_TO_TXN_VERSION = 5
-LEADER_AND_ISR_VERSION = 7
-UPDATE_METADATA_VERSION = 8
-STOP_REPLICA_VERSION = 4
+log = logging.getLogger(__name__)
+
+ADD_PARTITIONS_TO_TXN_VERSION: Final = 5
+"""Between brokers since 4, which is not told that an error can be answered with an abort alone."""
+
+WRITE_TXN_MARKERS_VERSION: Final = 1
+
+ResponseT = TypeVar("ResponseT", bound=Response)
 
 
-class OwnBroker:
-    """The way to the broker one lives in. Implements `MarkerChannel` and `VerificationChannel`."""
+class InterBrokerChannel:
+    """Implements `MarkerChannel` and `VerificationChannel`."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        markers: BrokerLinks,
+        verification: BrokerLinks,
+        spawn: Callable[[Coroutine[object, object, None]], None],
+        timeout_ms: int,
+    ) -> None:
+        self._markers = markers
+        self._verification = verification
+        self._spawn = spawn
+        self._timeout_ms = timeout_ms
         self._broker: Services | None = None
 
     def serve(self, broker: Services) -> None:
-        """From here on requests are handled by `broker`; the controller is built before it is."""
+        """From here on this broker is asked too; the coordinators are part of it, and built before it is whole."""
         self._broker = broker
+
+    def close(self) -> None:
+        self._markers.close()
+        self._verification.close()
 
     @property
     def _services(self) -> Services:
         assert self._broker is not None, "a request was sent before the broker was wired"
         return self._broker
-
-    async def handle(self, request: ControlRequest) -> ControlResponse:
-        """Apply a control request; the answer comes when what it changed is durable."""
-        broker = self._services
-        answered: asyncio.Future[ControlResponse] = asyncio.get_running_loop().create_future()
-        if isinstance(request, LeaderAndIsrRequest):
-            await leader_and_isr.apply(broker, request, LEADER_AND_ISR_VERSION, answered.set_result)
-        elif isinstance(request, StopReplicaRequest):
-            stop_replica.apply(broker, request, STOP_REPLICA_VERSION, answered.set_result)
-        else:
-            update_metadata.apply(broker, request, UPDATE_METADATA_VERSION, answered.set_result)
-        return await answered
 
     def leader_of(self, topic_partition: TopicPartition) -> int | None:
         """Where markers for the partition go: -1 while nobody who lives leads it, None if it does not exist."""
@@ -79,7 +87,11 @@ class OwnBroker:
         request: WriteTxnMarkersRequest,
         respond: Callable[[WriteTxnMarkersResponse | None], None],
     ) -> None:
-        write_txn_markers.apply(self._services, request, respond)
+        if broker_id == self._services.broker_id:
+            write_txn_markers.apply(self._services, request, respond)
+        else:
+            version = WRITE_TXN_MARKERS_VERSION
+            self._spawn(self._ask(self._markers, broker_id, request, WriteTxnMarkersResponse, version, respond))
 
     def send_verification(
         self,
@@ -87,4 +99,24 @@ class OwnBroker:
         request: AddPartitionsToTxnRequest,
         respond: Callable[[AddPartitionsToTxnResponse | None], None],
     ) -> None:
-        add_partitions_to_txn.apply(self._services, request, ADD_PARTITIONS_TO_TXN_VERSION, respond)
+        if broker_id == self._services.broker_id:
+            add_partitions_to_txn.apply(self._services, request, ADD_PARTITIONS_TO_TXN_VERSION, respond)
+        else:
+            self._spawn(self._ask(self._verification, broker_id, request, AddPartitionsToTxnResponse, None, respond))
+
+    async def _ask(
+        self,
+        links: BrokerLinks,
+        broker_id: int,
+        request: Request,
+        response_type: type[ResponseT],
+        version: int | None,
+        respond: Callable[[ResponseT | None], None],
+    ) -> None:
+        response: ResponseT | None = None
+        try:
+            link = links.link(broker_id)
+            response = await link.exchange(request, response_type, version=version, timeout_ms=self._timeout_ms)
+        except OSError as error:
+            log.warning("%s did not reach broker %d: %s", type(request).__name__, broker_id, error)
+        respond(response)

@@ -8,10 +8,14 @@ COORDINATOR_LOAD_IN_PROGRESS and comes again, except for the very first, who wai
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING
 
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+
+if TYPE_CHECKING:
+    from odradek.broker.links import ToController
 
 log = logging.getLogger(__name__)
 
@@ -21,15 +25,22 @@ OnProducerId = Callable[[int | ErrorCode], None]
 
 
 class ProducerIdManager:
-    """`allocate()` answers (first id, length) of a fresh block or raises KafkaError."""
+    """`spawn` runs a coroutine until the broker stops."""
 
     def __init__(
         self,
-        allocate: Callable[[], Awaitable[tuple[int, int]]],
-        spawn: Callable[[Coroutine[Any, Any, None]], None],
+        to_controller: ToController,
+        spawn: Callable[[Coroutine[object, object, None]], None],
+        *,
+        broker_id: int,
+        broker_epoch: Callable[[], int],
+        timeout_ms: int,
     ) -> None:
-        self._allocate = allocate
+        self._to_controller = to_controller
         self._spawn = spawn
+        self._broker_id = broker_id
+        self._broker_epoch = broker_epoch
+        self._timeout_ms = timeout_ms
         self._next_id = 0
         self._end = 0  # exclusive
         self._prefetch_at = 0
@@ -69,10 +80,15 @@ class ProducerIdManager:
             self._spawn(self._fetch_block())
 
     async def _fetch_block(self) -> None:
+        request = AllocateProducerIdsRequest(broker_id=self._broker_id, broker_epoch=self._broker_epoch())
         try:
-            self._next_block = await self._allocate()
-        except KafkaError as error:
-            log.warning("No block of producer ids: %s", error.message)
+            block = await self._to_controller.ask(request, AllocateProducerIdsResponse, timeout_ms=self._timeout_ms)
+            if block.error_code == ErrorCode.NONE:
+                self._next_block = block.producer_id_start, block.producer_id_len
+            else:
+                log.warning("No block of producer ids: error %d", block.error_code)
+        except TimeoutError as error:
+            log.warning("No block of producer ids: %s", error)
         finally:
             self._allocating = False
             self._answer_waiting()

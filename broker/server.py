@@ -12,8 +12,8 @@ import logging
 from typing import TYPE_CHECKING, Protocol
 
 from odradek.broker.add_partitions_to_txn_manager import AddPartitionsToTxnManager
-from odradek.broker.alter_partition_manager import AlterPartitionManager
 from odradek.broker.broker_identity import establish_identity
+from odradek.broker.cluster_links import ClusterLinks
 from odradek.broker.config import BrokerConfig
 from odradek.broker.consumer_offset_tree import ZnodeOffsets
 from odradek.broker.coordinator_setup import make_group_coordinator, make_transaction_coordinator
@@ -21,14 +21,11 @@ from odradek.broker.dispatch import Dispatcher
 from odradek.broker.down_conversion import DownConverter
 from odradek.broker.dynamic_config import DynamicBrokerConfig, cleaner_config
 from odradek.broker.fetch_session import FetchSessionCache
-from odradek.broker.inter_broker import OwnBroker
 from odradek.broker.internal_topics import TopicCreator
 from odradek.broker.machine import Machine
 from odradek.broker.metadata_cache import MetadataCache
 from odradek.broker.metadata_tree_setup import open_metadata_tree
 from odradek.broker.network.socket_server import SocketServer
-from odradek.broker.own_controller import OwnController
-from odradek.broker.producer_ids import ProducerIdManager
 from odradek.broker.replication_setup import make_replica_manager
 from odradek.broker.services import Services
 from odradek.broker.socket_links import SocketLinks
@@ -37,7 +34,7 @@ from odradek.broker.ticker import Ticker
 from odradek.broker.topic_waits import TopicWaits
 from odradek.broker.transaction_verification import TransactionVerification
 from odradek.controller.broker_info import Broker, BrokerInfo, EndPoint
-from odradek.controller.channels import ControllerChannels, InProcessTransport
+from odradek.controller.channels import ControllerChannels
 from odradek.controller.config_changes import ConfigChangeListener
 from odradek.controller.configs import ConfigAdmin
 from odradek.controller.controller import Controller
@@ -125,6 +122,7 @@ class KafkaServer:
         self._make_sockets = make_sockets
         self._sockets: Sockets | None = None
         self._config_changes: ConfigChangeListener | None = None
+        self._has_started = False
         self._background: set[asyncio.Task[None]] = set()
 
     # Start
@@ -160,10 +158,9 @@ class KafkaServer:
             self.config, self.clock, self.timer, self._machine.io_pool, lambda *request: dispatcher.dispatch(*request)
         )
         self.addresses = sockets.open()
-        own_broker = OwnBroker()
-        self._services = services = self._make_services(client, own_broker)
-        own_broker.serve(services)
+        self._services = services = self._make_services(client)
         dispatcher = Dispatcher(services)
+        services.links.serve(services, dispatcher)
         services.spawn = dispatcher.spawn
         dynamic = DynamicBrokerConfig(self.config, self._log_manager)
         self._config_changes = ConfigChangeListener(
@@ -178,6 +175,7 @@ class KafkaServer:
         await services.controller.start()
         self._log_manager.start_background_tasks()
         sockets.start_accepting()
+        self._has_started = True
         log.info("[KafkaServer id=%d] started", self.broker_id)
 
     async def _load_logs(self, overrides: dict[str, dict[str, str]]) -> None:
@@ -228,9 +226,12 @@ class KafkaServer:
         manager.on_log_dir_failure = self._on_log_dir_failure
         return manager
 
-    def _make_services(self, client: MetadataClient, own_broker: OwnBroker) -> Services:
+    def _make_services(self, client: MetadataClient) -> Services:
         config = self.config
         cache = MetadataCache(self.broker_id)
+        links = ClusterLinks(
+            config, self._make_link, cache, self.clock, self.timer, self._in_background, broker_id=self.broker_id
+        )
         topic_waits = TopicWaits(cache, self.timer)
         controller_config = self._controller_config()
         admin = AdminManager(
@@ -246,15 +247,8 @@ class KafkaServer:
             config=controller_config,
             clock=self.clock,
             timer=self.timer,
-            channel=ControllerChannels(lambda broker: InProcessTransport(own_broker.handle), self.timer),
+            channel=ControllerChannels(links.control_transport, self.timer),
             new_topic_id=self._machine.new_id,
-        )
-        alter_partition = AlterPartitionManager(
-            OwnController(controller),
-            self.timer,
-            self._in_background,
-            broker_id=self.broker_id,
-            broker_epoch=lambda: controller.broker_epoch,
         )
         replicas = make_replica_manager(
             config,
@@ -263,12 +257,11 @@ class KafkaServer:
             self.clock,
             self.timer,
             broker_id=self.broker_id,
-            alter_partition=alter_partition,
+            alter_partition=links.alter_partition(lambda: controller.broker_epoch),
             make_link=self._make_link,
             broker_epoch=lambda: controller.broker_epoch,
         )
-        producer_ids = ProducerIdManager(lambda: self._producer_ids_block(controller), self._in_background)
-        verification = TransactionVerification(config, replicas, AddPartitionsToTxnManager(own_broker))
+        verification = TransactionVerification(config, replicas, AddPartitionsToTxnManager(links.inter_broker))
         return Services(
             config=config,
             broker_id=self.broker_id,
@@ -282,6 +275,7 @@ class KafkaServer:
             fetch_sessions=FetchSessionCache(
                 config.max_incremental_fetch_session_cache_slots, self._machine.chance.randint
             ),
+            links=links,
             down_converter=DownConverter(self._machine.workers),
             group_coordinator=make_group_coordinator(
                 config,
@@ -298,8 +292,8 @@ class KafkaServer:
                 cache,
                 self.clock,
                 self.timer,
-                producer_ids=producer_ids.next,
-                channel=own_broker,
+                producer_ids=links.producer_ids(lambda: controller.broker_epoch).next,
+                channel=links.inter_broker,
             ),
             transaction_verification=verification,
             controller=controller,
@@ -345,10 +339,6 @@ class KafkaServer:
             )
         return BrokerInfo(broker=Broker(self.broker_id, tuple(end_points), self.config.broker_rack))
 
-    async def _producer_ids_block(self, controller: Controller) -> tuple[int, int]:
-        block = await controller.allocate_producer_ids(self.broker_id, controller.broker_epoch)
-        return block.block_start, block.size
-
     # While it runs
 
     def _apply_config(self, dynamic: DynamicBrokerConfig, kind: str, name: str, values: dict[str, str]) -> None:
@@ -392,12 +382,12 @@ class KafkaServer:
     async def stop(self) -> None:
         """Stop serving, write what a clean stop leaves on the disk, and let go of every directory and port."""
         services, sockets = self._services, self._sockets
+        if services is not None and self._has_started and not self.failed.done():
+            await services.links.controlled_shutdown(lambda: services.controller.broker_epoch)
         if sockets is not None:
             sockets.stop_accepting()
         if self._config_changes is not None:
             await self._config_changes.shutdown()
-        if services is not None and services.controller.is_active:
-            await services.controller.controlled_shutdown(self.broker_id, services.controller.broker_epoch)
         if sockets is not None:
             await sockets.close()
         for task in list(self._background):
@@ -406,6 +396,7 @@ class KafkaServer:
             services.group_coordinator.shutdown()
             services.transaction_coordinator.shutdown()
             services.replica_manager.shutdown()
+            services.links.close()
         self._ticker.stop()
         if self._loop_monitor is not None:
             self._loop_monitor.stop()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from odradek.broker.cluster_links import ClusterLinks
     from odradek.broker.config import BrokerConfig
     from odradek.broker.down_conversion import DownConverter
     from odradek.broker.fetch_session import FetchSessionCache
@@ -49,6 +50,7 @@ class Services:
     replica_manager: ReplicaManager
     metadata_cache: MetadataCache
     fetch_sessions: FetchSessionCache
+    links: ClusterLinks
     down_converter: DownConverter
     group_coordinator: GroupCoordinator
     transaction_coordinator: TransactionCoordinator

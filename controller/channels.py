@@ -1,9 +1,9 @@
 """From the controller to the brokers: one queue per broker, one request at a time, retried until the broker is gone.
 
 The port is `ControlChannel`. `ControllerChannels` implements it for any number of brokers over a `ControlTransport`
-each: the broker's own handler for itself (`in_process_transport`), a connection for everybody else. Requests reach a
-broker in the order in which they were sent; one that fails on the way is sent again every 100 ms, for as long as the
-broker is registered, because what it says may not be lost. Each answer is handed to the callback of its request.
+each. Requests reach a broker in the order in which they were sent; one that fails on the way is sent again every
+100 ms, for as long as the broker is registered, because what it says may not be lost. Each answer is handed to the
+callback of its request.
 
 Answers to ControllerChannelManager and RequestSendThread.
 """
@@ -13,14 +13,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from odradek.controller.request_batch import ControlRequest, ControlResponse
-from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
-from odradek.protocol.messages.stop_replica import StopReplicaPartitionError, StopReplicaRequest, StopReplicaResponse
-from odradek.protocol.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
 
 if TYPE_CHECKING:
     from odradek.controller.broker_info import Broker
@@ -58,50 +54,6 @@ class ControlTransport(Protocol):
     def close(self) -> None: ...
 
 
-ControlHandler: TypeAlias = Callable[[ControlRequest], Awaitable[ControlResponse]]
-
-
-class InProcessTransport:
-    """The way to the broker in this process: its handler, given the same objects that would cross the wire.
-
-    A handler that fails is answered for as a broker's request loop answers: with the error, for every partition.
-    """
-
-    def __init__(self, handler: ControlHandler) -> None:
-        self._handler = handler
-
-    async def exchange(self, request: ControlRequest) -> ControlResponse:
-        try:
-            return await self._handler(request)
-        except KafkaError as error:
-            return error_response(request, error.code)
-        except Exception as error:
-            logger.error("Error handling %s", request, exc_info=error)
-            return error_response(request, ErrorCode.UNKNOWN_SERVER_ERROR)
-
-    def close(self) -> None:
-        """Nothing to close."""
-
-
-def error_response(request: ControlRequest, code: ErrorCode) -> ControlResponse:
-    """The answer to a request that failed as a whole."""
-    match request:
-        case LeaderAndIsrRequest():
-            return LeaderAndIsrResponse(error_code=code)
-        case UpdateMetadataRequest():
-            return UpdateMetadataResponse(error_code=code)
-        case StopReplicaRequest():
-            # Named one by one, for a topic's deletion waits for each of them.
-            errors = [
-                StopReplicaPartitionError(
-                    topic_name=topic.topic_name, partition_index=partition.partition_index, error_code=code
-                )
-                for topic in request.topic_states
-                for partition in topic.partition_states
-            ]
-            return StopReplicaResponse(error_code=code, partition_errors=errors)
-
-
 class _BrokerQueue:
     """The requests to one broker and the task that delivers them."""
 
@@ -122,6 +74,7 @@ class _BrokerQueue:
         self._transport.close()
 
     async def _deliver(self) -> None:
+        failed: ControlRequest | None = None
         while True:
             while not self._requests:
                 self._arrived.clear()
@@ -130,7 +83,10 @@ class _BrokerQueue:
             try:
                 response = await self._transport.exchange(request)
             except OSError as error:
-                logger.warning("Controller failed to send %s to broker %d: %s", request, self._broker.id, error)
+                name = type(request).__name__
+                level = logging.DEBUG if request is failed else logging.WARNING  # a dead broker fails until it is gone
+                logger.log(level, "Controller failed to send %s to broker %d: %s", name, self._broker.id, error)
+                failed = request
                 await self._back_off()
                 continue
             self._requests.popleft()

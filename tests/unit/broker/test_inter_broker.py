@@ -1,26 +1,26 @@
-"""The controller's way to the broker in its own process."""
+"""What transactions ask of other brokers, and of this one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Coroutine, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from odradek.broker.inter_broker import OwnBroker
-from odradek.controller.request_batch import ControlRequest
+from odradek.broker.inter_broker import InterBrokerChannel
+from odradek.broker.services import Services
+from odradek.controller.broker_info import EndPoint
 from odradek.coordinator.transaction.markers import NO_LEADER
-from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
-from odradek.protocol.messages.leader_and_isr import LeaderAndIsrRequest
-from odradek.protocol.messages.stop_replica import StopReplicaRequest
-from odradek.protocol.messages.update_metadata import UpdateMetadataRequest
 from odradek.protocol.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
+from odradek.protocol.schema import Request, Response
 from odradek.protocol.topic_partition import TopicPartition
+from tests.support.async_test import async_test
 from tests.support.in_process_broker import InProcessBroker, in_process_broker
-
-TYPES = (LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest)
+from tests.support.links import OWN_ID, FakeLinks, turns
 
 
 @pytest.fixture
@@ -29,30 +29,25 @@ def broker(tmp_path: Path) -> Iterator[InProcessBroker]:
         yield broker
 
 
-def own(broker: InProcessBroker) -> OwnBroker:
-    own = OwnBroker()
-    own.serve(broker.services)
-    return own
+class _OtherBrokers:
+    """A broker that asks others; only its id is known of it."""
 
+    broker_id = OWN_ID
 
-@pytest.mark.parametrize("request_type", TYPES)
-@pytest.mark.parametrize(("controller_epoch", "error"), [(9, ErrorCode.NONE), (0, ErrorCode.STALE_CONTROLLER_EPOCH)])
-def test_request_is_answered_as_over_the_wire(
-    broker: InProcessBroker, request_type: type[ControlRequest], controller_epoch: int, error: ErrorCode
-) -> None:
-    request = request_type(controller_id=0, controller_epoch=controller_epoch)
-    assert broker.run(own(broker).handle(request)).error_code == error
+    def __init__(self) -> None:
+        self.links = FakeLinks()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.channel = InterBrokerChannel(
+            self.links.broker_links("markers"), self.links.broker_links("verification"), self._spawn, 700
+        )
+        self.channel.serve(cast("Services", self))
 
-
-@pytest.mark.parametrize("request_type", TYPES)
-def test_request_for_an_earlier_life_is_refused(broker: InProcessBroker, request_type: type[ControlRequest]) -> None:
-    epoch = broker.services.controller.broker_epoch
-    request = request_type(controller_id=0, controller_epoch=9, broker_epoch=epoch - 1)
-    assert broker.run(own(broker).handle(request)).error_code == ErrorCode.STALE_BROKER_EPOCH
+    def _spawn(self, work: Coroutine[object, object, None]) -> None:
+        self._tasks.add(asyncio.ensure_future(work))
 
 
 def test_leaders_and_coordinators_are_those_of_the_metadata(broker: InProcessBroker) -> None:
-    channel = own(broker)
+    channel = broker.services.links.inter_broker
     assert channel.leader_of(TopicPartition("t", 0)) == NO_LEADER, "the broker has been told of nothing yet"
     assert channel.coordinator_of("id") is None
     broker.create_topic("__transaction_state", configs={"cleanup.policy": "compact"})
@@ -67,10 +62,44 @@ def test_leaders_and_coordinators_are_those_of_the_metadata(broker: InProcessBro
 
 
 def test_markers_and_questions_reach_the_handlers(broker: InProcessBroker) -> None:
-    channel = own(broker)
+    channel = broker.services.links.inter_broker
     markers: list[WriteTxnMarkersResponse | None] = []
     channel.send_markers(0, WriteTxnMarkersRequest(), markers.append)
     assert markers == [WriteTxnMarkersResponse()]
     verified: list[AddPartitionsToTxnResponse | None] = []
     channel.send_verification(0, AddPartitionsToTxnRequest(), verified.append)
     assert verified == [AddPartitionsToTxnResponse()]
+
+
+def _answer(end_point: EndPoint, request: Request) -> Response:
+    return WriteTxnMarkersResponse() if isinstance(request, WriteTxnMarkersRequest) else AddPartitionsToTxnResponse()
+
+
+@async_test
+async def test_other_brokers_are_asked_over_links_of_their_own() -> None:
+    others = _OtherBrokers()
+    others.links.know(2, {2: 9002, 3: 9003})
+    others.links.answer = _answer
+    answers: list[Response | None] = []
+    others.channel.send_markers(2, WriteTxnMarkersRequest(), answers.append)
+    others.channel.send_verification(3, AddPartitionsToTxnRequest(), answers.append)
+    assert answers == []
+    await turns()
+    assert answers == [WriteTxnMarkersResponse(), AddPartitionsToTxnResponse()]
+    assert [(link.client_id, link.end_point.port, link.asked) for link in others.links.made] == [
+        ("markers", 9002, [(WriteTxnMarkersRequest(), 1, 700)]),
+        ("verification", 9003, [(AddPartitionsToTxnRequest(), None, 700)]),
+    ]
+    others.channel.close()
+    assert all(link.is_closed for link in others.links.made)
+
+
+@async_test
+async def test_what_does_not_reach_a_broker_is_answered_none() -> None:
+    others = _OtherBrokers()
+    others.links.know(2, {2: 9002})
+    answers: list[Response | None] = []
+    others.channel.send_markers(2, WriteTxnMarkersRequest(), answers.append)
+    others.channel.send_verification(4, AddPartitionsToTxnRequest(), answers.append)
+    await turns()
+    assert answers == [None, None]

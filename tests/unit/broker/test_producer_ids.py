@@ -3,31 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from typing import Any
+from typing import TypeVar, cast
 
 import pytest
 
 from odradek.broker.producer_ids import ProducerIdManager
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from odradek.protocol.schema import Request, Response
+
+ResponseT = TypeVar("ResponseT", bound=Response)
 
 
 class Allocator:
-    """Gives blocks of `size` ids; `run()` lets the spawned coroutines finish."""
+    """A controller that gives blocks of `size` ids; `run()` lets the spawned coroutines finish."""
 
     def __init__(self, size: int = 10) -> None:
         self.size = size
         self.allocated = 0
-        self.fails = False
-        self.spawned: list[Coroutine[Any, Any, None]] = []
-        self.manager = ProducerIdManager(self.allocate, self.spawned.append)
+        self.failure: ErrorCode | Exception | None = None
+        self.asked: list[tuple[AllocateProducerIdsRequest, int | None]] = []
+        self.spawned: list[Coroutine[object, object, None]] = []
+        self.manager = ProducerIdManager(
+            self, self.spawned.append, broker_id=3, broker_epoch=lambda: 70 + len(self.asked), timeout_ms=900
+        )
         self.answers: list[int | ErrorCode] = []
 
-    async def allocate(self) -> tuple[int, int]:
-        if self.fails:
-            raise KafkaError(ErrorCode.NOT_CONTROLLER)
+    async def ask(self, request: Request, response_type: type[ResponseT], *, timeout_ms: int | None) -> ResponseT:
+        self.asked.append((cast("AllocateProducerIdsRequest", request), timeout_ms))
+        if isinstance(self.failure, Exception):
+            raise self.failure
+        if self.failure is not None:
+            return cast("ResponseT", AllocateProducerIdsResponse(error_code=self.failure))
         first = self.allocated * self.size
         self.allocated += 1
-        return first, self.size
+        return cast("ResponseT", AllocateProducerIdsResponse(producer_id_start=first, producer_id_len=self.size))
 
     def run(self) -> None:
         while self.spawned:
@@ -36,7 +46,7 @@ class Allocator:
             except StopIteration:
                 continue
 
-    def ask(self, times: int = 1) -> list[int | ErrorCode]:
+    def take(self, times: int = 1) -> list[int | ErrorCode]:
         before = len(self.answers)
         for _ in range(times):
             self.manager.next(self.answers.append)
@@ -45,71 +55,80 @@ class Allocator:
 
 def test_first_request_waits_for_the_first_block() -> None:
     ids = Allocator()
-    assert ids.ask() == []
+    assert ids.take() == []
     ids.run()
     assert ids.answers == [0]
 
 
 def test_ids_of_a_block_follow_each_other() -> None:
     ids = Allocator()
-    ids.ask(3)
+    ids.take(3)
     ids.run()
     assert ids.answers == [0, 1, 2]
 
 
 def test_next_block_is_asked_for_at_nine_tenths() -> None:
     ids = Allocator(size=10)
-    ids.ask(1)
+    ids.take(1)
     ids.run()
-    ids.ask(7)
+    ids.take(7)
     assert not ids.spawned
-    ids.ask(1)
+    ids.take(1)
     assert len(ids.spawned) == 1
     ids.run()
-    assert ids.ask(3) == [9, 10, 11]
+    assert ids.take(3) == [9, 10, 11]
 
 
 def test_client_comes_again_when_the_next_block_is_late() -> None:
     ids = Allocator(size=10)
-    ids.ask(1)
+    ids.take(1)
     ids.run()
-    ids.ask(9)
-    assert ids.ask(2) == [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS] * 2
+    ids.take(9)
+    assert ids.take(2) == [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS] * 2
     ids.run()
-    assert ids.ask() == [10]
+    assert ids.take() == [10]
 
 
-def test_no_controller_is_an_answer_and_asked_again_next_time() -> None:
+@pytest.mark.parametrize("failure", [ErrorCode.STALE_BROKER_EPOCH, TimeoutError("no controller")])
+def test_no_block_is_an_answer_and_asked_for_again_next_time(failure: ErrorCode | Exception) -> None:
     ids = Allocator()
-    ids.fails = True
-    ids.ask()
+    ids.failure = failure
+    ids.take()
     ids.run()
     assert ids.answers == [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
-    ids.fails = False
-    ids.ask()
+    ids.failure = None
+    ids.take()
     ids.run()
     assert ids.answers[-1] == 0
 
 
+def test_the_controller_is_asked_with_the_broker_epoch_of_then() -> None:
+    ids = Allocator()
+    ids.failure = ErrorCode.STALE_BROKER_EPOCH
+    for _ in range(2):
+        ids.take()
+        ids.run()
+    assert ids.asked == [
+        (AllocateProducerIdsRequest(broker_id=3, broker_epoch=70), 900),
+        (AllocateProducerIdsRequest(broker_id=3, broker_epoch=71), 900),
+    ]
+
+
 def test_no_id_is_given_twice() -> None:
     ids = Allocator(size=7)
-    ids.ask()
+    ids.take()
     for _ in range(500):
         ids.run()
-        ids.ask()
+        ids.take()
     given = [answer for answer in ids.answers if not isinstance(answer, ErrorCode)]
     assert len(given) == len(set(given))
     assert len(given) > 400
 
 
 def test_whoever_waits_is_answered_even_when_the_allocation_breaks() -> None:
-    answers: list[int | ErrorCode] = []
-    spawned: list[Coroutine[Any, Any, None]] = []
-
-    async def allocate() -> tuple[int, int]:
-        raise ConnectionError("the metadata tree is gone")
-
-    ProducerIdManager(allocate, spawned.append).next(answers.append)
-    with pytest.raises(ConnectionError):
-        spawned.pop().send(None)
-    assert answers == [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
+    ids = Allocator()
+    ids.failure = ValueError("a bug")
+    ids.take()
+    with pytest.raises(ValueError, match="a bug"):
+        ids.run()
+    assert ids.answers == [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]

@@ -2,19 +2,9 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
-
 from odradek.controller.broker_info import Broker
-from odradek.controller.channels import RETRY_BACKOFF_MS, ControllerChannels, InProcessTransport
+from odradek.controller.channels import RETRY_BACKOFF_MS, ControllerChannels
 from odradek.controller.request_batch import ControlRequest, ControlResponse
-from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.messages.leader_and_isr import LeaderAndIsrRequest
-from odradek.protocol.messages.stop_replica import (
-    StopReplicaPartitionState,
-    StopReplicaRequest,
-    StopReplicaResponse,
-    StopReplicaTopicState,
-)
 from odradek.protocol.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
 from odradek.timer.clock import ManualClock
 from odradek.timer.system_timer import SystemTimer
@@ -126,42 +116,4 @@ async def test_brokers_do_not_wait_for_each_other() -> None:
         channels.send(broker_id, numbered(broker_id), lambda response: None)
     await turns()
     assert (transports[1].received, transports[2].received) == ([1], [2, 2])
-    channels.shutdown()
-
-
-@async_test
-async def test_a_handler_that_fails_answers_for_every_partition(caplog: pytest.LogCaptureFixture) -> None:
-    failures: list[Exception] = [KafkaError(ErrorCode.STALE_BROKER_EPOCH), ValueError("a bug"), ValueError("a bug")]
-
-    async def handle(request: ControlRequest) -> ControlResponse:
-        raise failures.pop(0)
-
-    transport = InProcessTransport(handle)
-    assert (await transport.exchange(numbered(1))).error_code == ErrorCode.STALE_BROKER_EPOCH
-    assert (await transport.exchange(LeaderAndIsrRequest())).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
-    assert "a bug" in caplog.text
-    stop = StopReplicaRequest(
-        topic_states=[StopReplicaTopicState(topic_name="t", partition_states=[StopReplicaPartitionState()])]
-    )
-    response = await transport.exchange(stop)
-    assert isinstance(response, StopReplicaResponse)
-    assert [(e.topic_name, e.error_code) for e in response.partition_errors] == [("t", ErrorCode.UNKNOWN_SERVER_ERROR)]
-
-
-@async_test
-async def test_in_process_the_handler_gets_the_very_object() -> None:
-    received: list[ControlRequest] = []
-
-    async def handle(request: ControlRequest) -> ControlResponse:
-        received.append(request)
-        return UpdateMetadataResponse(error_code=3)
-
-    channels = ControllerChannels(lambda broker: InProcessTransport(handle), SystemTimer(ManualClock()))
-    channels.add_broker(Broker(1, ()))
-    answered: list[ControlResponse] = []
-    request = numbered(1)
-    channels.send(1, request, answered.append)
-    await turns()
-    assert received[0] is request
-    assert answered[0].error_code == 3
     channels.shutdown()

@@ -1,7 +1,4 @@
-"""A block of a coroutine that must be over in time, by the broker's own timer.
-
-As `asyncio.timeout`, whose clock would be the loop's.
-"""
+"""What coroutines wait for by the broker's own timer: `asyncio.timeout` and `asyncio.sleep` go by the loop's clock."""
 
 from __future__ import annotations
 
@@ -33,5 +30,15 @@ def deadline(timer: SystemTimer, timeout_ms: int, what: str) -> Iterator[None]:
         if is_over and task.uncancel() <= 0:  # else somebody else has cancelled the task as well
             raise TimeoutError(f"{what} took more than {timeout_ms} ms") from None
         raise
+    finally:
+        expiration.cancel()
+
+
+async def pause(timer: SystemTimer, delay_ms: int) -> None:
+    """Wait, and nothing else."""
+    elapsed = asyncio.Event()
+    expiration = timer.schedule(delay_ms, elapsed.set)
+    try:
+        await elapsed.wait()
     finally:
         expiration.cancel()

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from odradek.broker.deadline import deadline
+from odradek.broker.timed_waits import deadline
 from odradek.timer.clock import ManualClock
 from odradek.timer.system_timer import SystemTimer
 from tests.support.async_test import async_test

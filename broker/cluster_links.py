@@ -1,0 +1,141 @@
+"""All the ways from a broker to the others, made of its configuration: what goes over which listener, as who, and how
+long it may take.
+
+The controller's requests, and those to it, go over `control.plane.listener.name` if there is one; everything else goes
+over the inter-broker listener. Every purpose has links of its own, so that none waits for another's answer.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.alter_partition_manager import AlterPartitionManager
+from odradek.broker.broker_links import BrokerLinks
+from odradek.broker.control_transport import LinkTransport, NoListener
+from odradek.broker.controlled_shutdown import ControlledShutdown
+from odradek.broker.inter_broker import InterBrokerChannel
+from odradek.broker.own_link import OwnLink
+from odradek.broker.producer_ids import ProducerIdManager
+from odradek.broker.to_controller import ControllerChannel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from odradek.broker.config import BrokerConfig
+    from odradek.broker.dispatch import Dispatcher
+    from odradek.broker.links import MakeLink, ToController
+    from odradek.broker.metadata_cache import MetadataCache
+    from odradek.broker.services import Services
+    from odradek.controller.broker_info import Broker
+    from odradek.controller.channels import ControlTransport
+    from odradek.timer.clock import Clock
+    from odradek.timer.system_timer import SystemTimer
+
+
+class ClusterLinks:
+    """`spawn` runs a coroutine until the broker stops."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        make_link: MakeLink,
+        cache: MetadataCache,
+        clock: Clock,
+        timer: SystemTimer,
+        spawn: Callable[[Coroutine[object, object, None]], None],
+        *,
+        broker_id: int,
+    ) -> None:
+        self._config = config
+        self._make_link = make_link
+        self._cache = cache
+        self._clock = clock
+        self._timer = timer
+        self._spawn = spawn
+        self._broker_id = broker_id
+        self.own_link = OwnLink(broker_id, config.control_listener_name, timer)
+        self._controller_channels: list[ControllerChannel] = []
+        self.inter_broker = InterBrokerChannel(
+            self._inter_broker_links(f"broker-{broker_id}-txn-marker-sender"),
+            self._inter_broker_links(f"AddPartitionsManager-client-{broker_id}"),
+            spawn,
+            config.request_timeout_ms,
+        )
+
+    def serve(self, broker: Services, dispatcher: Dispatcher) -> None:
+        """From here on this broker answers its own requests."""
+        self.own_link.serve(dispatcher)
+        self.inter_broker.serve(broker)
+
+    def control_transport(self, broker: Broker) -> ControlTransport:
+        """The controller's way to a broker."""
+        config = self._config
+        timeout_ms = config.request_timeout_ms
+        if broker.id == self._broker_id:
+            return LinkTransport(self.own_link, timeout_ms)
+        end_point = broker.end_point(config.control_listener_name)
+        if end_point is None:
+            return NoListener(broker.id, config.control_listener_name)
+        return LinkTransport(self._make_link(end_point, client_id=str(self._broker_id)), timeout_ms)
+
+    def to_controller(self) -> ToController:
+        """A way to the controller with a queue of its own."""
+        config = self._config
+        links = BrokerLinks(
+            self._make_link,
+            self.own_link,
+            self._cache,
+            broker_id=self._broker_id,
+            listener_name=config.control_listener_name,
+            security_protocol=config.control_security_protocol,
+            client_id=str(self._broker_id),
+        )
+        channel = ControllerChannel(links, self._cache, self._clock, self._timer, config.controller_socket_timeout_ms)
+        self._controller_channels.append(channel)
+        return channel
+
+    def alter_partition(self, broker_epoch: Callable[[], int]) -> AlterPartitionManager:
+        """Where the leaders here propose their ISRs."""
+        return AlterPartitionManager(
+            self.to_controller(), self._timer, self._spawn, broker_id=self._broker_id, broker_epoch=broker_epoch
+        )
+
+    def producer_ids(self, broker_epoch: Callable[[], int]) -> ProducerIdManager:
+        """Where idempotent producers get their ids."""
+        return ProducerIdManager(
+            self.to_controller(),
+            self._spawn,
+            broker_id=self._broker_id,
+            broker_epoch=broker_epoch,
+            timeout_ms=self._config.request_timeout_ms,
+        )
+
+    async def controlled_shutdown(self, broker_epoch: Callable[[], int]) -> None:
+        """Hand over what this broker leads, or give up after a while. A broker that is alone has nobody to take it."""
+        if not (self._config.uses_zookeeper and self._config.controlled_shutdown_enable):
+            return
+        links = self._inter_broker_links(str(self._broker_id))
+        request = ControlledShutdown(
+            self._config, links, self._cache, self._timer, broker_id=self._broker_id, broker_epoch=broker_epoch
+        )
+        try:
+            await request.run()
+        finally:
+            links.close()
+
+    def close(self) -> None:
+        """Hang up everywhere, except on the brokers that the controller talks to: those are its own."""
+        self.inter_broker.close()
+        for channel in self._controller_channels:
+            channel.close()
+
+    def _inter_broker_links(self, client_id: str) -> BrokerLinks:
+        return BrokerLinks(
+            self._make_link,
+            self.own_link,
+            self._cache,
+            broker_id=self._broker_id,
+            listener_name=self._config.inter_broker_listener_name,
+            security_protocol=self._config.inter_broker_security_protocol,
+            client_id=client_id,
+        )

@@ -1,0 +1,55 @@
+"""From the controller to one broker: control requests over a link, in the versions that 3.9 lays down, unannounced."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from odradek.protocol.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
+from odradek.protocol.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
+from odradek.protocol.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+
+if TYPE_CHECKING:
+    from odradek.broker.links import BrokerLink
+    from odradek.controller.request_batch import ControlRequest, ControlResponse
+
+LEADER_AND_ISR_VERSION: Final = 7
+UPDATE_METADATA_VERSION: Final = 8
+STOP_REPLICA_VERSION: Final = 4
+
+
+class LinkTransport:
+    """Implements `controller.channels.ControlTransport`."""
+
+    def __init__(self, link: BrokerLink, timeout_ms: int) -> None:
+        self._link = link
+        self._timeout_ms = timeout_ms
+
+    async def exchange(self, request: ControlRequest) -> ControlResponse:
+        exchange, timeout_ms = self._link.exchange, self._timeout_ms
+        match request:
+            case LeaderAndIsrRequest():
+                return await exchange(
+                    request, LeaderAndIsrResponse, version=LEADER_AND_ISR_VERSION, timeout_ms=timeout_ms
+                )
+            case UpdateMetadataRequest():
+                return await exchange(
+                    request, UpdateMetadataResponse, version=UPDATE_METADATA_VERSION, timeout_ms=timeout_ms
+                )
+            case StopReplicaRequest():
+                return await exchange(request, StopReplicaResponse, version=STOP_REPLICA_VERSION, timeout_ms=timeout_ms)
+
+    def close(self) -> None:
+        self._link.close()
+
+
+class NoListener:
+    """The way to a broker that does not advertise the listener the controller uses. Implements `ControlTransport`."""
+
+    def __init__(self, broker_id: int, listener_name: str) -> None:
+        self._reason = f"broker {broker_id} has no listener {listener_name}"
+
+    async def exchange(self, request: ControlRequest) -> ControlResponse:
+        raise ConnectionRefusedError(self._reason)
+
+    def close(self) -> None:
+        """Nothing to close."""
