@@ -112,10 +112,8 @@ class Ledger:
         self._produce(broker, ["compacted", "retained", "trimmed", "flushed", born], {"compression.type": "lz4"})
         self._produce(broker, ["idempotent"], {"enable.idempotence": True})
         self._produce_in_sequence(broker)
-        if broker.target == "apache":
-            self._produce_in_transactions(broker)
-        elif self.transactional:
-            self._produce_behind_a_transaction(broker)
+        self._produce_in_transactions(broker)
+        self._produce_behind_a_transaction(broker)
         self._move_log_starts(broker, admin)
         self._commit(broker)
 
@@ -174,7 +172,7 @@ class Ledger:
                 self.transactional |= kept
 
     def _produce_behind_a_transaction(self, broker: Broker) -> None:
-        """It is open since Apache Kafka's leg: a reader of committed records sees nothing of this."""
+        """The last one is open: a reader of committed records sees nothing of this until the next leg ends it."""
         producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap, "log_level": 0})
         self._send(producer, "transactional", self.held_back)
         assert producer.flush(TIMEOUT_S) == 0
@@ -219,7 +217,7 @@ class Ledger:
                 first = min(found[topic])
                 assert found[topic] == {at: content for at, content in records.items() if at >= first}, topic
                 assert first == 0 or topic in self.starts, topic
-        assert found.get("transactional", {}) == self.transactional
+        assert found["transactional"] == self.transactional
         assert self.sequenced is not None
         expected = [b"sequence %d" % number for number in range(self.sequenced.sequence + 2)]
         assert [value for _, _, value, _ in found["sequenced"].values()] == expected
@@ -228,7 +226,7 @@ class Ledger:
 
     def _read(self, broker: Broker) -> dict[str, dict[int, Content]]:
         """Every topic from its first record to its end, as a consumer of committed records sees it."""
-        topics = [*self.records, *(["transactional"] if self.transactional else [])]
+        topics = [*self.records, "transactional"]
         consumer = confluent_kafka.Consumer(
             {
                 "bootstrap.servers": broker.bootstrap,
