@@ -47,6 +47,7 @@ from odradek.controller.topics import AdminManager
 from odradek.storage.environment import Environment
 from odradek.storage.log_dir import LogDir, LogDirError
 from odradek.storage.log_manager import LogManager, LogManagerSettings
+from odradek.storage.producer_state import ProducerStateManagerConfig
 from odradek.timer.clock import SystemClock
 from odradek.timer.system_timer import SystemTimer
 
@@ -209,8 +210,10 @@ class KafkaServer:
             random_below=self._machine.chance.randrange,
             new_uuid_hex=self._machine.new_uuid_hex,
             validate_all_records=config.value("odradek.validate.records") == "always",
-            producer_id_expiration_ms=config.producer_id_expiration_ms,
-            transaction_verification=config.transaction_partition_verification_enable,
+            producers=ProducerStateManagerConfig(
+                producer_id_expiration_ms=config.producer_id_expiration_ms,
+                transaction_verification=config.transaction_partition_verification_enable,
+            ),
         )
         settings = LogManagerSettings(
             recovery_threads_per_data_dir=config.num_recovery_threads_per_data_dir,

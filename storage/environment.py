@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from odradek.storage.file_system import FileSystem, OsFileSystem
 from odradek.storage.open_files import OpenFiles
 from odradek.storage.ports import InlineIoPool, InlineWorkerPool, IoPool, WorkerPool
+from odradek.storage.producer_state import ProducerStateManagerConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,9 +43,8 @@ class Environment:
     """32 hex digits for the names of directories to be deleted."""
     validate_all_records: bool = False
     """`odradek.validate.records=always`: walk the records of every batch a client sends."""
-    producer_id_expiration_ms: int = 86_400_000
+    producers: ProducerStateManagerConfig = field(default_factory=ProducerStateManagerConfig)
     max_decompressed_bytes: int = 32 * 1024 * 1024
-    transaction_verification: bool = True
 
     @classmethod
     def of_worker(cls, *, producer_id_expiration_ms: int = 86_400_000) -> Environment:
@@ -57,7 +57,7 @@ class Environment:
             clock=clock,
             timer=SystemTimer(clock),
             new_uuid_hex=lambda: uuid.uuid4().hex,
-            producer_id_expiration_ms=producer_id_expiration_ms,
+            producers=ProducerStateManagerConfig(producer_id_expiration_ms=producer_id_expiration_ms),
         )
 
     def segment_jitter_ms(self, config: LogConfig) -> int:

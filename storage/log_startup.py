@@ -308,7 +308,7 @@ class LogStartup:
                 log_start_offset=stop.log_start_offsets.get(stored.topic_partition, 0),
                 recovery_point=stop.recovery_points.get(stored.topic_partition, 0),
                 had_clean_shutdown=stop.was_clean,
-                producer_id_expiration_ms=self._environment.producer_id_expiration_ms,
+                producer_id_expiration_ms=self._environment.producers.producer_id_expiration_ms,
             ),
             done,
             on_report,

@@ -30,11 +30,10 @@ if TYPE_CHECKING:
 class ProducerChecks:
     """The gate between appends and the producers of one log."""
 
-    __slots__ = ("_producers", "_verification")
+    __slots__ = ("_producers",)
 
-    def __init__(self, producers: ProducerStateManager, *, transaction_verification: bool) -> None:
+    def __init__(self, producers: ProducerStateManager) -> None:
         self._producers = producers
-        self._verification = transaction_verification
 
     def find_duplicate(self, batch: AnyBatch) -> BatchMetadata | None:
         entry = self._producers.last_entry(batch.producer_id)
@@ -108,7 +107,7 @@ class ProducerChecks:
         return state.guard
 
     def _check_verified(self, batch: AnyBatch, guard: object | None) -> None:
-        if not self._verification or batch.is_control:
+        if not self._producers.config.transaction_verification or batch.is_control:
             return
         state = self._producers.verification_states.get(batch.producer_id)
         if state is None or state.guard is not guard:

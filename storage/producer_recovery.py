@@ -66,6 +66,8 @@ def replay_batch(producers: ProducerStateManager, batch: AnyBatch) -> CompletedT
         max_timestamp=batch.max_timestamp,
     )
     producers.update(info)
+    if batch.is_transactional:
+        producers.clear_verification_state(batch.producer_id)
     return completed
 
 

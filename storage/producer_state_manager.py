@@ -32,6 +32,7 @@ from odradek.storage.producer_state import (
     CompletedTxn,
     ProducerAppendInfo,
     ProducerStateEntry,
+    ProducerStateManagerConfig,
     TxnMetadata,
     VerificationState,
 )
@@ -124,7 +125,7 @@ class ProducerStateManager:
         "_ongoing",
         "_snapshots",
         "_unreplicated",
-        "expiration_ms",
+        "config",
         "last_snapshot_offset",
         "map_end_offset",
         "partition",
@@ -132,9 +133,11 @@ class ProducerStateManager:
         "verification_states",
     )
 
-    def __init__(self, partition: object, log_dir: str, fs: FileSystem, expiration_ms: int = 86_400_000) -> None:
+    def __init__(
+        self, partition: object, log_dir: str, fs: FileSystem, config: ProducerStateManagerConfig | None = None
+    ) -> None:
         self.partition = partition
-        self.expiration_ms = expiration_ms
+        self.config = config or ProducerStateManagerConfig()
         self._dir = log_dir
         self._fs = fs
         self.producers: dict[int, ProducerStateEntry] = {}
@@ -257,16 +260,16 @@ class ProducerStateManager:
     # -- expiry ------------------------------------------------------------------------------------
 
     def _is_expired(self, entry: ProducerStateEntry, now_ms: int) -> bool:
-        return entry.current_txn_first_offset < 0 and now_ms - entry.last_timestamp >= self.expiration_ms
+        idle_ms = now_ms - entry.last_timestamp
+        return entry.current_txn_first_offset < 0 and idle_ms >= self.config.producer_id_expiration_ms
 
     def remove_expired(self, now_ms: int) -> int:
         """Forget producers whose last batch is too old, by its own timestamp. Answers how many went."""
         expired = [pid for pid, entry in self.producers.items() if self._is_expired(entry, now_ms)]
         for producer_id in expired:
             del self.producers[producer_id]
-        lingering = [
-            pid for pid, state in self.verification_states.items() if now_ms - state.timestamp >= self.expiration_ms
-        ]
+        limit_ms = self.config.producer_id_expiration_ms
+        lingering = [pid for pid, state in self.verification_states.items() if now_ms - state.timestamp >= limit_ms]
         for producer_id in lingering:
             del self.verification_states[producer_id]
         return len(expired)

@@ -181,9 +181,7 @@ class LogLoader:
         )
 
     def _new_producer_state(self) -> ProducerStateManager:
-        return ProducerStateManager(
-            self.topic_partition, self.path, self.environment.fs, self.environment.producer_id_expiration_ms
-        )
+        return ProducerStateManager(self.topic_partition, self.path, self.environment.fs, self.environment.producers)
 
     def _read_epochs(self) -> list[EpochEntry]:
         path = os.path.join(self.path, checkpoints.LEADER_EPOCH_FILE)

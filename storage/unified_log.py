@@ -76,7 +76,7 @@ class UnifiedLog:
         self.leader_epochs = leader_epochs
         self.producers = producers
         self.watermarks = Watermarks(local_log, producers, log_start_offset)
-        self.checks = ProducerChecks(producers, transaction_verification=environment.transaction_verification)
+        self.checks = ProducerChecks(producers)
         self._environment = environment
         self._clock = environment.clock
         self.flusher = LogFlusher(

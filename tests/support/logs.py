@@ -20,6 +20,7 @@ from odradek.storage.file_system import FileSystem, OsFileSystem
 from odradek.storage.log_dir import LogDir
 from odradek.storage.open_files import OpenFiles
 from odradek.storage.ports import InlineIoPool, InlineWorkerPool, IoPool, WorkerPool
+from odradek.storage.producer_state import ProducerStateManagerConfig
 from odradek.storage.recovery import load_log
 from odradek.storage.unified_log import UnifiedLog
 from odradek.timer.clock import ManualClock
@@ -77,7 +78,7 @@ class Disk:
             open_files=OpenFiles() if open_files is None else open_files,
             new_uuid_hex=lambda: f"{next(names):032x}",
             validate_all_records=validate_all,
-            transaction_verification=verification,
+            producers=ProducerStateManagerConfig(transaction_verification=verification),
         )
         self.log_dir = LogDir(str(path), self.environment)
 
@@ -137,6 +138,7 @@ def marker(
     coordinator_epoch: int = 0,
     timestamp: int = NOW,
     base_offset: int = 0,
+    epoch: int = -1,
 ) -> memoryview:
     """A control batch that ends a transaction."""
     record = EndTransactionMarker(type=kind, coordinator_epoch=coordinator_epoch).to_record(timestamp)
@@ -144,6 +146,7 @@ def marker(
         build_batch(
             [record],
             base_offset=base_offset,
+            partition_leader_epoch=epoch,
             producer_id=producer_id,
             producer_epoch=producer_epoch,
             is_transactional=True,

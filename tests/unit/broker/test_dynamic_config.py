@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -15,6 +16,7 @@ from odradek.storage.cleaner import LogCleaner
 from odradek.storage.cleaner_config import CleanerConfig
 from odradek.storage.config_def import ConfigError
 from odradek.storage.log_manager import LogManager
+from odradek.storage.producer_state import ProducerStateManagerConfig
 
 
 class Broker:
@@ -24,6 +26,7 @@ class Broker:
         self.cleaner = cast("LogCleaner", Cleaner(is_running=False))
         self.told: list[Mapping[str, str]] = []
         self.elections = 0
+        self.environment = SimpleNamespace(producers=ProducerStateManagerConfig())
         self.config = BrokerConfig({"broker.id": "3"})
         self.dynamic = DynamicBrokerConfig(self.config, cast("LogManager", self))
 
@@ -50,6 +53,14 @@ def test_value_of_this_broker_beats_the_default_of_all(broker: Broker) -> None:
     broker.apply("3")
     assert broker.config.text("log.retention.ms") == "1"
     assert [settings.get("log.retention.ms") for settings in broker.told] == ["1", "2", "1"]
+
+
+def test_open_logs_hear_of_what_is_expected_of_producers(broker: Broker) -> None:
+    producers = broker.environment.producers
+    broker.apply(DEFAULT_ENTITY, producer_id_expiration_ms="1", transaction_partition_verification_enable="false")
+    assert (producers.producer_id_expiration_ms, producers.transaction_verification) == (1, False)
+    broker.apply(DEFAULT_ENTITY)
+    assert (producers.producer_id_expiration_ms, producers.transaction_verification) == (86_400_000, True)
 
 
 def test_configs_of_other_brokers_are_theirs(broker: Broker) -> None:

@@ -40,14 +40,15 @@ def check(checks: ProducerChecks, data: RecordBatch, offset: int, guard: object 
 
 
 def test_checking_changes_nothing(producers: ProducerStateManager) -> None:
-    checks = ProducerChecks(producers, transaction_verification=False)
+    producers.config.transaction_verification = False
+    checks = ProducerChecks(producers)
     check(checks, transactional(), 0)
     assert producers.is_empty
     assert not checks.has_ongoing_transaction(1)
 
 
 def test_guard_of_an_earlier_verification_is_not_taken(producers: ProducerStateManager) -> None:
-    checks = ProducerChecks(producers, transaction_verification=True)
+    checks = ProducerChecks(producers)
     old = checks.start_verification(1, 0, 0, 0)
     producers.clear_verification_state(1)
     new = checks.start_verification(1, 0, 0, 0)
@@ -57,19 +58,24 @@ def test_guard_of_an_earlier_verification_is_not_taken(producers: ProducerStateM
     check(checks, transactional(), 0, new)
 
 
-def test_switch_off(producers: ProducerStateManager) -> None:
-    check(ProducerChecks(producers, transaction_verification=False), transactional(), 0)
+def test_verification_is_switched_off_and_on_while_the_log_is_open(producers: ProducerStateManager) -> None:
+    checks = ProducerChecks(producers)
+    producers.config.transaction_verification = False
+    check(checks, transactional(), 0)
+    producers.config.transaction_verification = True
+    with pytest.raises(KafkaError):
+        check(checks, transactional(), 0)
 
 
 def test_markers_need_no_verification(producers: ProducerStateManager) -> None:
-    checks = ProducerChecks(producers, transaction_verification=True)
+    checks = ProducerChecks(producers)
     check(checks, RecordBatch(marker(ControlRecordType.ABORT, producer_id=1)), 0)
 
 
 def test_applying_opens_and_closes_the_transaction_and_ends_the_verification(
     producers: ProducerStateManager,
 ) -> None:
-    checks = ProducerChecks(producers, transaction_verification=True)
+    checks = ProducerChecks(producers)
     guard = checks.start_verification(1, 0, 0, 0)
     info, completed = check(checks, transactional(), 0, guard)  # type: ignore[misc]
     checks.apply([info], [])
@@ -83,4 +89,4 @@ def test_applying_opens_and_closes_the_transaction_and_ends_the_verification(
 
 
 def test_duplicates_of_unknown_producers_do_not_exist(producers: ProducerStateManager) -> None:
-    assert ProducerChecks(producers, transaction_verification=True).find_duplicate(transactional()) is None
+    assert ProducerChecks(producers).find_duplicate(transactional()) is None

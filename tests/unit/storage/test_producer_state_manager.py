@@ -85,6 +85,9 @@ def test_idle_producers_expire_by_the_time_of_their_records(producers: ProducerS
     assert producers.remove_expired(DAY + 999) == 0
     assert producers.remove_expired(DAY + 1000) == 1
     assert set(producers.active_producers) == {2}, "an open transaction keeps its producer"
+    produce(producers, 3, 3, timestamp=DAY)
+    producers.config.producer_id_expiration_ms = 5
+    assert producers.remove_expired(DAY + 5) == 1
 
 
 def test_lingering_verifications_expire(producers: ProducerStateManager) -> None:
