@@ -96,7 +96,11 @@ class GroupMetadataManager:
         self._groups: dict[str, GroupMetadata] = {}
         # Which groups an open transaction has touched: its marker names the producer only.
         self._groups_of_producer: dict[int, set[str]] = {}
-        self.ownership = PartitionOwnership(TOPIC, self._work, load=self._load, on_unload=self._unload)
+        # Producers with their markers' outcomes, by partition.
+        self._completed_while_loading: dict[int, list[tuple[int, bool]]] = {}
+        self.ownership = PartitionOwnership(
+            TOPIC, self._work, load=self._load, on_unload=self._unload, on_loaded=self._loaded
+        )
 
     # -- partitions ------------------------------------------------------------------------------------------
 
@@ -241,8 +245,16 @@ class GroupMetadataManager:
     # -- transactions ----------------------------------------------------------------------------------------
 
     def complete_transaction(self, producer_id: int, partitions: Iterable[int], *, committed: bool) -> None:
-        """A marker of the producer was written to these partitions of the topic."""
-        completed = set(partitions)
+        """A marker of the producer was written to these partitions of the topic.
+
+        Where groups are being loaded it is heard of afterwards: the log may have been read before it was there.
+        """
+        completed = set()
+        for partition in partitions:
+            if self.ownership.is_loading(partition):
+                self._completed_while_loading.setdefault(partition, []).append((producer_id, committed))
+            else:
+                completed.add(partition)
         for group_id in list(self._groups_of_producer.get(producer_id, ())):
             if self.partition_for(group_id) not in completed:
                 continue
@@ -344,7 +356,12 @@ class GroupMetadataManager:
             self._groups_of_producer.setdefault(producer_id, set()).add(group.group_id)
         self._on_loaded(group)
 
+    def _loaded(self, partition: int) -> None:
+        for producer_id, committed in self._completed_while_loading.pop(partition, ()):
+            self.complete_transaction(producer_id, [partition], committed=committed)
+
     def _unload(self, partition: int) -> None:
+        self._completed_while_loading.pop(partition, None)
         gone = [group for group in self._groups.values() if self.partition_for(group.group_id) == partition]
         for group in gone:
             del self._groups[group.group_id]

@@ -8,6 +8,7 @@ from odradek.coordinator.group.group_metadata_manager import GroupMetadataManage
 from odradek.coordinator.group.group_offsets import OffsetAndMetadata
 from odradek.coordinator.group.states import GroupState
 from odradek.coordinator.ports import TransactionalProducer
+from odradek.coordinator.runtime import IMMEDIATE_STEPS
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.clock import ManualClock
@@ -206,3 +207,26 @@ def test_an_open_transaction_survives_a_move_of_the_partition() -> None:
     world.groups.complete_transaction(7, [0], committed=True)
     assert reloaded.offsets.get(T0) == value
     assert reloaded.state is GroupState.EMPTY
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_marker_comes_when_the_log_is_read_and_its_groups_are_not_loaded_yet(commit: bool) -> None:
+    """It is not seen in the log any more, and there is nobody yet to hear of it."""
+    world = World()
+    producer = TransactionalProducer(7, 0)
+    group = world.groups.get_or_create("g")
+    value = OffsetAndMetadata(offset=5, commit_timestamp_ms=0)
+    world.groups.store_offsets(group, {T0: value}, lambda outcome: None, producer)
+    for number in range(IMMEDIATE_STEPS // 2):  # a step to read each, and another to make a group of it
+        world.commit(world.groups.get_or_create(f"other-{number}"))
+    world.groups.ownership.resign(0, 1)
+    world.groups.ownership.elect(0, 2)
+    assert world.groups.is_loading("g")
+    world.log.append_marker(0, producer, commit=commit)
+    world.groups.complete_transaction(producer.producer_id, [0], committed=commit)
+    world.timer.advance()
+    assert not world.groups.is_loading("g")
+    loaded = world.groups.get("g")
+    assert loaded is not None
+    assert not loaded.offsets.is_unstable(T0)
+    assert loaded.offsets.get(T0) == (value if commit else None)
