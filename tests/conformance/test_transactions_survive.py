@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from odradek.protocol.api import ApiKey
 from tests.support.admin import Admin
-from tests.support.bank import Bank
+from tests.support.bank_run import survive
 from tests.support.broker import Broker
 from tests.support.raw_client import RawClient
 from tests.support.requests import build
@@ -55,10 +55,8 @@ def test_an_open_transaction_goes_on(new_broker: NewBroker, ending: str, committ
     producer.close()
 
 
-def test_the_books_balance_when_the_broker_is_killed(new_broker: NewBroker) -> None:
+def test_the_books_balance_under_kills_and_a_bad_network(
+    make_broker: Callable[[Path, dict[str, str]], Broker], tmp_path: Path
+) -> None:
     """Tellers whose transactions were cut off start anew; what was left open times out, and readers go on."""
-    broker = new_broker(**{"log.segment.bytes": "20000"})
-    bank = Bank(broker.bootstrap, tellers=3, transfers=20, seed=5)
-    bank.outlive(broker, 2, random.Random(5))
-    bank.check()
-    assert bank.aborted
+    survive(lambda settings: make_broker(tmp_path, settings), tellers=3, transfers=60, kills=3, seed=5)

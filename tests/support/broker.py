@@ -55,5 +55,8 @@ class Broker(Protocol):
     def kill(self) -> None:
         """SIGKILL."""
 
+    def close(self) -> None:
+        """End the process if it still runs, without ceremony: its data is thrown away."""
+
     def log_text(self) -> str:
         """What the running (or last) process has logged."""

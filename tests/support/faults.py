@@ -1,0 +1,91 @@
+"""What a network may do to a request, and who decides it: by chance from a seed, or as a test has written it down."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from typing import Protocol
+
+from odradek.protocol.api import API, ApiKey
+from odradek.protocol.headers import RequestHeader
+
+LONGEST_DELAY_S = 7.0
+_MEDIAN_DELAY_S = 0.06
+
+
+class Fault(Enum):
+    """What becomes of one request."""
+
+    NONE = "none"
+    DELAY = "delay"
+    """It waits, and what the client sends behind it on that connection waits as well."""
+    DUPLICATE = "duplicate"
+    """The broker gets it twice in a row; the client gets the second answer."""
+    REORDER = "reorder"
+    """It and up to four behind it reach the broker in another order; the client gets the answers in its own."""
+    CUT_BEFORE = "cut before"
+    """The broker never sees it, and the connection ends."""
+    CUT_AFTER = "cut after"
+    """The broker executes it, and the connection ends instead of the answer."""
+    REPLAY = "replay"
+    """The broker gets it again, later, on another connection."""
+
+
+class Faults(Protocol):
+    """Decides request by request, in the order in which they arrive."""
+
+    def next_fault(self, header: RequestHeader) -> Fault: ...
+
+    def delay_s(self) -> float: ...
+
+    def reordered(self, count: int) -> list[int]:
+        """In which order that many requests go on."""
+        ...
+
+
+class RandomFaults:
+    """Each fault of each API with its probability, from a seed. The scheduling of the machine is not repeated by it."""
+
+    def __init__(self, seed: int, probabilities: Mapping[ApiKey, Mapping[Fault, float]]) -> None:
+        self._random = random.Random(seed)
+        self._probabilities = probabilities
+        self.count: Counter[tuple[str, Fault]] = Counter()
+        """How often which API had which fault."""
+        self.calm = False
+        """True: nothing happens any more."""
+
+    def next_fault(self, header: RequestHeader) -> Fault:
+        left = self._random.random()
+        probabilities = {} if self.calm else self._probabilities.get(ApiKey(header.api_key), {})
+        for fault, probability in probabilities.items():
+            left -= probability
+            if left < 0:
+                self.count[API[header.api_key].name, fault] += 1
+                return fault
+        return Fault.NONE
+
+    def delay_s(self) -> float:
+        """Mostly short, and now and then longer than a transaction may last."""
+        return min(LONGEST_DELAY_S, _MEDIAN_DELAY_S * self._random.paretovariate(0.7))
+
+    def reordered(self, count: int) -> list[int]:
+        return self._random.sample(range(count), count)
+
+
+class WrittenFaults:
+    """The faults of the next requests of one API, one after the other; then none."""
+
+    def __init__(self, api_key: ApiKey, faults: Iterable[Fault]) -> None:
+        self._api_key = api_key
+        self._faults = list(faults)
+
+    def next_fault(self, header: RequestHeader) -> Fault:
+        return self._faults.pop(0) if self._faults and header.api_key == self._api_key else Fault.NONE
+
+    def delay_s(self) -> float:
+        return 0.1
+
+    def reordered(self, count: int) -> list[int]:
+        return list(reversed(range(count)))
