@@ -99,8 +99,9 @@ class ReplicaFetcher:
 
     def close(self) -> None:
         """Stop at once, and hang up."""
-        if self._task is not None:
-            self._task.cancel()
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
         self._leader.close()
 
     def add(self, partition: Partition) -> None:
@@ -118,8 +119,10 @@ class ReplicaFetcher:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         """A bug ends the loop, and must not end replication."""
-        if not task.cancelled():
-            log.error("[%s] Error in the fetcher", self._name, exc_info=task.exception())
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            log.error("[%s] Error in the fetcher", self._name, exc_info=error)
+        if self._task is task:
             self._delay(self.states)
             self.start()
 
