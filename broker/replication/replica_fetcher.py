@@ -120,8 +120,9 @@ class ReplicaFetcher:
     def _ended(self, task: asyncio.Task[None]) -> None:
         """A bug ends the loop, and must not end replication."""
         error = None if task.cancelled() else task.exception()
-        if error is not None:
-            log.error("[%s] Error in the fetcher", self._name, exc_info=error)
+        if error is None:
+            return
+        log.error("[%s] Error in the fetcher", self._name, exc_info=error)
         if self._task is task:
             self._delay(self.states)
             self.start()
