@@ -7,6 +7,7 @@ import gc
 import hypothesis
 import pytest
 
+from tests.support.areas import AreaTimes
 from tests.support.not_yet import NOT_SERVED
 
 
@@ -32,8 +33,22 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     hypothesis.settings.load_profile("untimed")
     config.addinivalue_line("markers", "needs(*api_keys): the APIs a conformance test stands on")
+    config.pluginmanager.register(_AreaReport())
     # kafka-python 3.0 reads its schemas through a deprecated call of the standard library.
     config.addinivalue_line("filterwarnings", "ignore:(read_text|open_text) is deprecated:DeprecationWarning")
+
+
+class _AreaReport:
+    """Ends each run with the time that every area has taken."""
+
+    def __init__(self) -> None:
+        self._times = AreaTimes()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._times.add(report.nodeid.partition("::")[0], report.duration)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        terminalreporter.write_line(str(self._times))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
