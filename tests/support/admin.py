@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
@@ -15,8 +15,21 @@ class Admin:
     def __init__(self, bootstrap: str) -> None:
         self.client = AdminClient({"bootstrap.servers": bootstrap})
 
-    def create_topic(self, topic: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> str:
-        new = NewTopic(topic, num_partitions=partitions, replication_factor=1, config=dict(config or {}))
+    def create_topic(
+        self, topic: str, partitions: int = 1, config: Mapping[str, str] | None = None, *, replicas: int = 1
+    ) -> str:
+        return self._create(NewTopic(topic, partitions, replication_factor=replicas, config=dict(config or {})))
+
+    def create_assigned_topic(
+        self, topic: str, assignment: Sequence[Sequence[int]], config: Mapping[str, str] | None = None
+    ) -> str:
+        """A topic with the replicas of each of its partitions given."""
+        return self._create(
+            NewTopic(topic, len(assignment), replica_assignment=[*map(list, assignment)], config=dict(config or {}))
+        )
+
+    def _create(self, new: NewTopic) -> str:
+        topic = str(new.topic)
         self.client.create_topics([new], request_timeout=ADMIN_TIMEOUT_S)[topic].result(ADMIN_TIMEOUT_S)
         return topic
 

@@ -7,6 +7,8 @@ as a fresh ZooKeeper.
 from __future__ import annotations
 
 import itertools
+import os
+import signal
 import socket
 import struct
 import time
@@ -74,6 +76,13 @@ class ZooKeeper:
         if self._process.is_running:
             self._process.terminate()
 
+    def pause(self) -> None:
+        """SIGSTOP: connections stay open, and nothing comes back."""
+        os.kill(self._process.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        os.kill(self._process.pid, signal.SIGCONT)
+
     def new_chroot(self) -> str:
         """`host:port/path` of a name space that nobody has used."""
         return f"{self.address}/kafka-{next(self._chroots)}"
@@ -91,9 +100,10 @@ class ApacheBroker:
         zookeeper_connect: str,
         settings: Mapping[str, str] | None = None,
         jvm_options: Sequence[str] = FRUGAL,
+        port: int = 0,
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
-        self.port = free_port()
+        self.port = port or free_port()
         self.log_dir = directory / "logs"
         properties = {
             **FAST_SETTINGS,
@@ -125,9 +135,13 @@ class ApacheBroker:
         """Start the process and do not wait for it."""
         self._process.start()
 
+    def wait_for_line(self, pattern: str) -> None:
+        """Wait until the process has said something that the pattern matches."""
+        self._process.wait_for_line(pattern, START_TIMEOUT_S)
+
     def start(self) -> None:
         self.launch()
-        self._process.wait_for_line(r"\[KafkaServer id=\d+\] started", START_TIMEOUT_S)
+        self.wait_for_line(r"\[KafkaServer id=\d+\] started")
         eventually(self._has_metadata, timeout_s=START_TIMEOUT_S)
 
     def _has_metadata(self) -> bool:

@@ -14,8 +14,14 @@ DRAIN_TIMEOUT_S = 30
 class Load:
     """A producer in a thread of its own that numbers its records per partition and notes each acknowledgement."""
 
-    def __init__(self, bootstrap: str, topic: str, *, idempotent: bool) -> None:
+    def __init__(self, bootstrap: str, topic: str, *, idempotent: bool, pause_s: float = 0.001) -> None:
+        """`pause_s`: between one record for each partition and the next."""
         self.topic = topic
+        self._pause_s = pause_s
+        now = time.monotonic()
+        self._answered_at = dict.fromkeys(range(PARTITIONS), now)
+        self.silence_s = dict.fromkeys(range(PARTITIONS), 0.0)
+        """The longest time that a partition has acknowledged nothing; may be set back to 0."""
         self.acknowledged: dict[int, dict[int, int]] = {partition: {} for partition in range(PARTITIONS)}
         self.sent = [0] * PARTITIONS
         self.failed: list[tuple[int, int, str]] = []
@@ -49,13 +55,16 @@ class Load:
                     partition=partition,
                     on_delivery=lambda error, message, number=number: self._delivered(error, message, number),
                 )
-            self._producer.poll(0.001)
+            self._producer.poll(self._pause_s)
 
     def _delivered(
         self, error: confluent_kafka.KafkaError | None, message: confluent_kafka.Message, number: int
     ) -> None:
         if error is None:
-            self.acknowledged[message.partition()][number] = message.offset()
+            partition, now = message.partition(), time.monotonic()
+            self.acknowledged[partition][number] = message.offset()
+            silence_s, self._answered_at[partition] = now - self._answered_at[partition], now
+            self.silence_s[partition] = max(self.silence_s[partition], silence_s)
         else:
             self.failed.append((message.partition(), number, error.str()))
 
