@@ -124,8 +124,9 @@ class Following:
         *,
         fetcher_count: int = 1,
         pool: DeferredIoPool | None = None,
+        log_dirs: Sequence[Path] = (),
     ) -> None:
-        """`pool` is the follower's."""
+        """`pool` is the follower's, and so are `log_dirs`, beside its first one."""
         self.leader = Replicas(path / "leader", overrides, own_id=LEADER_ID)
         self.links: list[LeaderLink] = []
         self.client_ids: list[str] = []
@@ -133,7 +134,12 @@ class Following:
         self.fetcher_count = fetcher_count
         self.bytes_per_second = UNLIMITED
         self.follower = Replicas(
-            path / "follower", overrides, own_id=FOLLOWER_ID, io_pool=pool, make_fetchers=self._make_fetchers
+            path / "follower",
+            overrides,
+            log_dirs=log_dirs,
+            own_id=FOLLOWER_ID,
+            io_pool=pool,
+            make_fetchers=self._make_fetchers,
         )
         self.fetchers = cast("ReplicaFetchers", self.follower.manager.fetchers)
 

@@ -12,12 +12,14 @@ from odradek.broker.replication.copied_records import SLICE_BATCHES
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchRequest, FetchResponse
 from odradek.protocol.primitives import ZERO_UUID
+from odradek.protocol.records.control import ControlRecordType
 from odradek.protocol.schema import Request, Response
 from odradek.protocol.topic_partition import TopicPartition
+from odradek.storage.append_info import AppendOrigin
 from odradek.storage.fetch_data import FetchIsolation
 from tests.support.async_test import async_test
 from tests.support.following import FOLLOWER_ID, LEADER_ID, Following, bytes_of, error_in
-from tests.support.logs import DeferredIoPool, append, batch
+from tests.support.logs import DeferredIoPool, append, batch, marker
 from tests.support.replicas import TP, offsets_of
 
 OTHER = TopicPartition("t", 1)
@@ -168,6 +170,26 @@ async def test_a_reader_of_the_follower_is_woken_by_the_high_watermark(following
     following.append(b"b")
     await following.turns()
     assert len(answers) == 1
+
+
+@async_test
+async def test_producers_and_transactions_are_followed(following: Following) -> None:
+    following.lead()
+    producer = {"producer_id": 5, "producer_epoch": 1, "is_transactional": True}
+    following.leader.append(batch(b"a", base_sequence=0, **producer))
+    following.leader.append(batch(b"b", base_sequence=1, **producer))
+    await following.turns()
+    assert following.log().first_unstable_offset == 0
+    abort = marker(ControlRecordType.ABORT, producer_id=5, producer_epoch=1)
+    following.leader_log().append_as_leader(abort, 0, origin=AppendOrigin.COORDINATOR)
+    following.append(b"c")
+    await following.turns()
+    await following.advance(500)
+    own, leaders = following.log(), following.leader_log()
+    assert own.active_producers()[5].last_seq == leaders.active_producers()[5].last_seq == 1
+    assert own.last_stable_offset == leaders.last_stable_offset == 4
+    found = own.read(0, 1_000, FetchIsolation.TXN_COMMITTED, min_one_message=True)
+    assert [(txn.producer_id, txn.first_offset) for txn in found.aborted_transactions or ()] == [(5, 0)]
 
 
 @async_test

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from odradek.broker.replication.copied_records import SLICE_BATCHES
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.list_offsets import ListOffsetsResponse
 from odradek.protocol.schema import Request, Response
@@ -200,4 +201,59 @@ async def test_the_future_log_is_told_where_the_log_was_cut(
     following.lead(epoch=3)
     await following.turns()
     assert told == [(TP, 1)]
+    following.shutdown()
+
+
+# Beside a move to another log directory
+
+
+async def move(following: Following, directory: Path) -> None:
+    """Let time pass until the log is in the directory; the leader gets a record each time."""
+    for number in range(200):
+        if following.log().log_dir.path == str(directory):
+            return
+        following.append(b"%d" % number)
+        await following.advance(1)
+    raise AssertionError("the log was not moved")
+
+
+@async_test
+async def test_a_log_that_moves_is_followed_meanwhile_and_afterwards(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    following = Following(tmp_path, log_dirs=[other])
+    following.lead()
+    following.append(*[b"x"] * 20)
+    await following.turns()
+    assert following.follower.manager.moves.alter(TP, str(other)) == ErrorCode.NONE
+    await move(following, other)
+    following.append(b"after")
+    await following.turns()
+    assert bytes_of(following.log()) == bytes_of(following.leader_log())
+    following.shutdown()
+
+
+@async_test
+async def test_a_log_that_is_cut_while_it_moves_arrives_cut(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    following = Following(tmp_path, log_dirs=[other])
+    following.lead(epoch=1)
+    following.append(b"a", b"b")
+    await following.turns()
+    following.shutdown()
+    for _ in range(SLICE_BATCHES + 1):
+        append(following.log(), b"never committed", epoch=2)
+    following.resume()
+    assert following.follower.manager.moves.alter(TP, str(other)) == ErrorCode.NONE
+    following.follower.advance(1)  # cuts the future log
+    following.follower.advance(1)  # copies a slice
+    future = following.follower.manager.partition(TP).future_log
+    assert future is not None
+    assert future.log_end_offset == SLICE_BATCHES
+    following.lead(epoch=3)
+    await following.turns()
+    assert following.log().log_end_offset == 2
+    await move(following, other)
+    following.append(b"after")
+    await following.turns()
+    assert bytes_of(following.log()) == bytes_of(following.leader_log())
     following.shutdown()
