@@ -1,23 +1,26 @@
-"""Who a broker is: the cluster it belongs to and its number there, agreed between the tree and its directories.
+"""Who a broker is: its cluster and its number there, agreed between the tree and its directories, and its addresses.
 
 `meta.properties` in every directory of `log.dirs` says whose the directory is. One that belongs to another cluster or
 another broker, or is at odds with the others, refuses the start. A lone broker whose metadata was lost goes on as the
 cluster its directories name; a ZooKeeper that knows no cluster yet is a new one, whatever the directories say.
 
-Answers to the beginning of KafkaServer.startup and MetaPropertiesEnsemble.
+Answers to the beginning of KafkaServer.startup, MetaPropertiesEnsemble and KafkaServer.createBrokerInfo.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import socket
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from odradek.controller.broker_info import Broker, BrokerInfo, EndPoint
 from odradek.controller.registration import create_base_nodes, create_or_get_cluster_id, generate_broker_id
 from odradek.protocol.primitives import uuid_to_text
 from odradek.storage.log_dir import LogDir, check_meta_properties
 
 if TYPE_CHECKING:
     from odradek.broker.config import BrokerConfig
+    from odradek.broker.endpoint import EndPoint as ListenerEndPoint
     from odradek.controller.metadata_client import MetadataClient
 
 GENERATE_ID = -1
@@ -59,6 +62,20 @@ async def establish_identity(
     for log_dir, found in stored.items():
         _write(log_dir, found, identity)
     return identity
+
+
+def registered_info(config: BrokerConfig, broker_id: int, bound: Iterable[ListenerEndPoint]) -> BrokerInfo:
+    """What is registered: the advertised listeners, with the ports that were really bound.
+
+    A member of a cluster that was told no host is known by the name of its machine, as in Apache; this may ask DNS.
+    """
+    ports = {end_point.listener_name: end_point.port for end_point in bound}
+    end_points = []
+    for advertised in config.advertised_listeners:
+        host = advertised.host or (socket.getfqdn() if config.uses_zookeeper else "localhost")
+        port = advertised.port or ports[advertised.listener_name]
+        end_points.append(EndPoint(host, port, advertised.listener_name, advertised.security_protocol))
+    return BrokerInfo(broker=Broker(broker_id, tuple(end_points), config.broker_rack))
 
 
 def _cluster_id(found: dict[str, str]) -> str:

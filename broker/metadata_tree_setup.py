@@ -2,24 +2,24 @@
 
 With `zookeeper.connect` it is that ZooKeeper's; else a SQLite file in `metadata.dir` that nobody else has open. Closing
 the tree ends its session, and whatever it took to open it.
-
-The settings are Kafka's `zookeeper.*`, except that stores of keys and certificates are in PEM.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from odradek.broker.startup_error import StartupError
+from odradek.broker.zookeeper_config import zookeeper_settings
 from odradek.controller.embedded_tree import METADATA_FILE, EmbeddedTree
 from odradek.controller.metadata_tree import MetadataTree
-from odradek.controller.zookeeper_settings import ZooKeeperSettings, hosts_and_chroot
 
 if TYPE_CHECKING:
     from odradek.broker.config import BrokerConfig
     from odradek.timer.clock import Clock
+
+LAST_WORDS_TIMEOUT_S: Final = 3.0
 
 OnFailure: TypeAlias = Callable[[BaseException], None]
 """Called when the tree has failed for good and the broker must stop."""
@@ -38,19 +38,15 @@ async def open_metadata_tree(config: BrokerConfig, clock: Clock, on_failure: OnF
     return await EmbeddedTree.open(os.path.join(config.metadata_dir, METADATA_FILE), clock, on_failure)
 
 
-def zookeeper_settings(config: BrokerConfig) -> ZooKeeperSettings:
-    """Raises StartupError for what cannot be."""
-    try:
-        hosts, chroot = hosts_and_chroot(config.zookeeper_connect or "")
-    except ValueError as error:
-        raise StartupError(f"zookeeper.connect={error}") from error
-    session_timeout_ms = config.zookeeper_session_timeout_ms
-    connection_timeout_ms = config.zookeeper_connection_timeout_ms
-    return ZooKeeperSettings(
-        hosts=hosts,
-        chroot=chroot,
-        session_timeout_ms=session_timeout_ms,
-        connection_timeout_ms=session_timeout_ms if connection_timeout_ms is None else connection_timeout_ms,
-        max_in_flight_requests=config.zookeeper_max_in_flight_requests,
-        sets_acl=config.zookeeper_set_acl,
-    )
+async def close_tree(tree: MetadataTree, last_words: Coroutine[object, object, None] | None = None) -> None:
+    """Close the tree after the last words have been said, or when they take too long: then closing ends them.
+
+    What is written into a ZooKeeper that is away waits for it to return.
+    """
+    if last_words is None:
+        await tree.close()
+        return
+    saying = asyncio.ensure_future(last_words)
+    await asyncio.wait({saying}, timeout=LAST_WORDS_TIMEOUT_S)
+    await tree.close()
+    await saying

@@ -12,7 +12,7 @@ import logging
 from typing import TYPE_CHECKING, Protocol
 
 from odradek.broker.add_partitions_to_txn_manager import AddPartitionsToTxnManager
-from odradek.broker.broker_identity import establish_identity
+from odradek.broker.broker_identity import establish_identity, registered_info
 from odradek.broker.cluster_links import ClusterLinks
 from odradek.broker.config import BrokerConfig
 from odradek.broker.consumer_offset_tree import ZnodeOffsets
@@ -24,7 +24,7 @@ from odradek.broker.fetch_session import FetchSessionCache
 from odradek.broker.internal_topics import TopicCreator
 from odradek.broker.machine import Machine
 from odradek.broker.metadata_cache import MetadataCache
-from odradek.broker.metadata_tree_setup import open_metadata_tree
+from odradek.broker.metadata_tree_setup import close_tree, open_metadata_tree
 from odradek.broker.network.socket_server import SocketServer
 from odradek.broker.replication_setup import make_replica_manager
 from odradek.broker.services import Services
@@ -33,7 +33,6 @@ from odradek.broker.startup_error import StartupError
 from odradek.broker.ticker import Ticker
 from odradek.broker.topic_waits import TopicWaits
 from odradek.broker.transaction_verification import TransactionVerification
-from odradek.controller.broker_info import Broker, BrokerInfo, EndPoint
 from odradek.controller.channels import ControllerChannels
 from odradek.controller.config_changes import ConfigChangeListener
 from odradek.controller.configs import ConfigAdmin
@@ -54,11 +53,12 @@ from odradek.timer.system_timer import SystemTimer
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from odradek.broker.endpoint import EndPoint as ListenerEndPoint
+    from odradek.broker.endpoint import EndPoint
     from odradek.broker.links import MakeLink
     from odradek.broker.loop_monitor import LoopMonitor
     from odradek.broker.metadata_tree_setup import OpenTree
     from odradek.broker.network.connection import Connection
+    from odradek.controller.broker_info import BrokerInfo
     from odradek.protocol.topic_partition import TopicPartition
     from odradek.storage.ports import IoPool
     from odradek.timer.clock import Clock
@@ -70,7 +70,7 @@ log = logging.getLogger(__name__)
 class Sockets(Protocol):
     """How clients reach the broker; `network.socket_server.SocketServer` is the real one."""
 
-    def open(self) -> tuple[ListenerEndPoint, ...]: ...
+    def open(self) -> tuple[EndPoint, ...]: ...
 
     def start_accepting(self) -> None: ...
 
@@ -107,7 +107,7 @@ class KafkaServer:
         self.config = config
         self.clock: Clock = SystemClock() if clock is None else clock
         self.timer = SystemTimer(self.clock, on_error=_log_timer_error)
-        self.addresses: tuple[ListenerEndPoint, ...] = ()
+        self.addresses: tuple[EndPoint, ...] = ()
         self.cluster_id = ""
         self.broker_id = config.broker_id
         self._loop = asyncio.get_running_loop()
@@ -159,7 +159,8 @@ class KafkaServer:
             self.config, self.clock, self.timer, self._machine.io_pool, lambda *request: dispatcher.dispatch(*request)
         )
         self.addresses = sockets.open()
-        self._services = services = self._make_services(client)
+        broker_info = registered_info(self.config, self.broker_id, self.addresses)
+        self._services = services = self._make_services(client, broker_info)
         dispatcher = Dispatcher(services)
         services.links.serve(services, dispatcher)
         services.spawn = dispatcher.spawn
@@ -171,7 +172,7 @@ class KafkaServer:
         services.replica_manager.startup()
         services.group_coordinator.startup()
         services.transaction_coordinator.startup()
-        await check_end_points_are_free(client, self._broker_info())
+        await check_end_points_are_free(client, broker_info)
         await services.controller.register()
         await services.controller.start()
         self._log_manager.start_background_tasks()
@@ -229,7 +230,7 @@ class KafkaServer:
         manager.on_log_dir_failure = self._on_log_dir_failure
         return manager
 
-    def _make_services(self, client: MetadataClient) -> Services:
+    def _make_services(self, client: MetadataClient, broker_info: BrokerInfo) -> Services:
         config = self.config
         cache = MetadataCache(self.broker_id)
         links = ClusterLinks(
@@ -246,7 +247,7 @@ class KafkaServer:
         )
         controller = Controller(
             tree=client.tree,
-            broker_info=self._broker_info(),
+            broker_info=broker_info,
             config=controller_config,
             clock=self.clock,
             timer=self.timer,
@@ -326,22 +327,6 @@ class KafkaServer:
             broker_settings=lambda: config.settings,
         )
 
-    def _broker_info(self) -> BrokerInfo:
-        """What is registered: the advertised listeners, with the ports that were really bound."""
-        bound = {end_point.listener_name: end_point for end_point in self.addresses}
-        end_points = []
-        for advertised in self.config.advertised_listeners:
-            port = advertised.port or bound[advertised.listener_name].port
-            end_points.append(
-                EndPoint(
-                    advertised.host or "localhost",
-                    port,
-                    advertised.listener_name,
-                    advertised.security_protocol,
-                )
-            )
-        return BrokerInfo(broker=Broker(self.broker_id, tuple(end_points), self.config.broker_rack))
-
     # While it runs
 
     def _apply_config(self, dynamic: DynamicBrokerConfig, kind: str, name: str, values: dict[str, str]) -> None:
@@ -406,10 +391,8 @@ class KafkaServer:
         # Before the locks fall: nobody writes to a directory that another broker may take.
         self._machine.workers.close()
         self._log_manager.shutdown()
-        if services is not None:
-            await services.controller.shutdown()
         if self._tree is not None:
-            await self._tree.close()
+            await close_tree(self._tree, None if services is None else services.controller.shutdown())
         self._machine.io_pool.close()
 
 

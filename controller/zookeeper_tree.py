@@ -44,6 +44,9 @@ REQUESTS_IN_FLIGHT_MAX: Final = 200
 CLOSE_TIMEOUT_S: Final = 5.0
 """How long closing waits for the server's consent; after that the session is left to time out."""
 
+ABANDON_TIMEOUT_S: Final = 1.0
+"""How long closing waits for kazoo's thread, which may be about to reach a server that does not answer."""
+
 AUTH_RETRY_S: Final = 1.0
 """Before a session that was refused for its credentials is asked for again."""
 
@@ -197,6 +200,7 @@ class ZooKeeperTree:
             await asyncio.wait([self._ended], timeout=CLOSE_TIMEOUT_S)
         if not self._ended.done():
             self._connection.abandon()
+            await asyncio.wait([self._ended], timeout=ABANDON_TIMEOUT_S)
 
     # Operations
 

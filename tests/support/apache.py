@@ -44,7 +44,9 @@ log4j.logger.org.apache.zookeeper=WARN
 class ZooKeeper:
     """One standalone ZooKeeper 3.8 on a free loopback port."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(
+        self, directory: Path, settings: Mapping[str, str] | None = None, jvm_options: Sequence[str] = ()
+    ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self.port = free_port()
         self._chroots = itertools.count(1)
@@ -52,13 +54,17 @@ class ZooKeeper:
         config.write_text(
             f"tickTime=500\ndataDir={directory / 'data'}\nclientPort={self.port}\nclientPortAddress=127.0.0.1\n"
             "admin.enableServer=false\nmaxClientCnxns=0\n"
+            + "".join(f"{key}={value}\n" for key, value in (settings or {}).items())
         )
         log4j = directory / "log4j.properties"
         log4j.write_text(LOG4J.replace("log4j.logger.org.apache.zookeeper=WARN\n", ""))
         command = java_command(
             "org.apache.zookeeper.server.ZooKeeperServerMain",
             str(config),
-            options=("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", f"-Dlog4j.configuration=file:{log4j}"),
+            options=(
+                *("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", f"-Dlog4j.configuration=file:{log4j}"),
+                *jvm_options,
+            ),
         )
         self._process = ManagedProcess(command, directory / "zookeeper.log", cwd=directory)
 

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.broker_identity import BrokerIdentity, establish_identity
+from odradek.broker import broker_identity
+from odradek.broker.broker_identity import BrokerIdentity, establish_identity, registered_info
 from odradek.broker.config import BrokerConfig
+from odradek.broker.endpoint import EndPoint
 from odradek.controller import znodes
 from odradek.controller.embedded_tree import TreeDatabase
 from odradek.controller.metadata_client import MetadataClient
@@ -103,3 +105,27 @@ async def test_a_directory_that_cannot_be_read_or_written_fails_by_itself(tmp_pa
     os.rmdir(unwritable.path)
     assert (await identity([unreadable, unwritable, good], zookeeper=True, broker_id="1")).broker_id == 1
     assert [log_dir.is_online for log_dir in (unreadable, unwritable, good)] == [False, False, True]
+
+
+def info(monkeypatch: pytest.MonkeyPatch, **settings: str) -> list[tuple[str, int, str]]:
+    monkeypatch.setattr(broker_identity.socket, "getfqdn", lambda: "machine.example")
+    config = BrokerConfig({name.replace("_", "."): value for name, value in settings.items()})
+    bound = [
+        EndPoint("", 50000 + number, point.listener_name, point.security_protocol)
+        for number, point in enumerate(config.listeners)
+    ]
+    registered = registered_info(config, 7, bound).broker
+    assert (registered.id, registered.rack) == (7, settings.get("broker_rack"))
+    return [(point.host, point.port, point.listener_name) for point in registered.end_points]
+
+
+def test_what_is_registered_is_what_is_advertised_with_the_ports_that_are_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    protocols = "PLAINTEXT:PLAINTEXT,OTHER:PLAINTEXT"
+    keys = {"listeners": "PLAINTEXT://:0,OTHER://h:9", "listener_security_protocol_map": protocols}
+    assert info(monkeypatch, **keys) == [("localhost", 50000, "PLAINTEXT"), ("h", 9, "OTHER")]
+    member = {**keys, "zookeeper_connect": "zk:1", "broker_rack": "r1"}
+    assert info(monkeypatch, **member) == [("machine.example", 50000, "PLAINTEXT"), ("h", 9, "OTHER")]
+    told = {**member, "advertised_listeners": "PLAINTEXT://public:1"}
+    assert info(monkeypatch, **told) == [("public", 1, "PLAINTEXT")]

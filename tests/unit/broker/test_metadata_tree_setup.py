@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from odradek.broker import metadata_tree_setup
 from odradek.broker.config import BrokerConfig
-from odradek.broker.metadata_tree_setup import open_metadata_tree, zookeeper_settings
-from odradek.broker.startup_error import StartupError
-from odradek.controller.metadata_tree import ConnectionLoss, Create, CreateMode, Exists
+from odradek.broker.metadata_tree_setup import close_tree, open_metadata_tree
+from odradek.broker.zookeeper_config import zookeeper_settings
+from odradek.controller.metadata_tree import ConnectionLoss, Create, CreateMode, Exists, MetadataTree
 from odradek.controller.zookeeper_settings import ZooKeeperSettings
 from odradek.controller.zookeeper_tree import ZooKeeperTree
 from odradek.timer.clock import ManualClock
@@ -34,40 +37,37 @@ async def test_embedded_metadata_is_this_brokers_alone_and_closed_with_its_tree(
     await again.close()
 
 
-def zookeeper_config(**settings: str) -> BrokerConfig:
-    keys = {"zookeeper." + name.replace("_", "."): value for name, value in settings.items()}
-    return BrokerConfig({"zookeeper.connect": "zk:2181", **keys})
-
-
-def test_the_session_timeout_is_the_default_of_the_connection_timeout() -> None:
-    plain = zookeeper_settings(zookeeper_config())
-    assert plain == ZooKeeperSettings(hosts="zk:2181")
-    assert (plain.session_timeout_ms, plain.connection_timeout_ms) == (18_000, 18_000)
-    assert zookeeper_settings(zookeeper_config(session_timeout_ms="6000")).connection_timeout_ms == 6_000
-
-
-def test_the_keys_of_zookeeper() -> None:
-    config = zookeeper_config(
-        connect="a:1,b:2/kafka",
-        connection_timeout_ms="1",
-        session_timeout_ms="2",
-        max_in_flight_requests="3",
-    )
-    assert zookeeper_settings(config) == ZooKeeperSettings(
-        hosts="a:1,b:2", chroot="/kafka", connection_timeout_ms=1, session_timeout_ms=2, max_in_flight_requests=3
-    )
-
-
-def test_a_malformed_connection_string_is_refused_by_name() -> None:
-    with pytest.raises(StartupError, match=r"zookeeper\.connect=a:1,,b:2: expected host:port"):
-        zookeeper_settings(zookeeper_config(connect="a:1,,b:2"))
-
-
 @async_test
 async def test_zookeeper_is_opened_with_its_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     async def opened(settings: ZooKeeperSettings) -> ZooKeeperSettings:
         return settings
 
     monkeypatch.setattr(ZooKeeperTree, "open", opened)
-    config = zookeeper_config()
+    config = BrokerConfig({"zookeeper.connect": "zk:2181"})
     assert await open_metadata_tree(config, ManualClock(), no_failure) == zookeeper_settings(config)  # type: ignore[comparison-overlap]
+
+
+@async_test
+async def test_the_tree_is_closed_after_the_last_words_or_ends_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metadata_tree_setup, "LAST_WORDS_TIMEOUT_S", 0.001)
+    steps: list[str] = []
+    is_closed = asyncio.Event()
+
+    class Tree:
+        async def close(self) -> None:
+            steps.append("close")
+            is_closed.set()
+
+    async def say(*, waits: bool) -> None:
+        if waits:
+            await is_closed.wait()
+        steps.append("said")
+
+    tree = cast("MetadataTree", Tree())
+    await close_tree(tree, say(waits=False))
+    is_closed.clear()
+    await close_tree(tree, say(waits=True))
+    await close_tree(tree)
+    assert steps == ["said", "close", "close", "said", "close"]

@@ -201,7 +201,7 @@ def test_nobody_is_told_when_the_loop_is_closed(made: list[_Client]) -> None:
 
     asyncio.run(make())
     made[-1].ends()
-    assert not made[-1].is_closed
+    assert made[-1].is_closed
 
 
 class _Socket:
