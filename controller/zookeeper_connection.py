@@ -26,6 +26,7 @@ from kazoo.protocol.serialization import CloseInstance, Exists
 from kazoo.protocol.states import Callback, EventType, KazooState, KeeperState, WatchedEvent
 
 from odradek.controller.metadata_tree import WatchEvent, WatchEventType
+from odradek.controller.zookeeper_tls import tls_context
 
 if TYPE_CHECKING:
     import ssl
@@ -101,12 +102,12 @@ class KazooConnection:
         settings: ZooKeeperSettings,
         session: Session | None,
         events: ConnectionEvents,
-        tls: ssl.SSLContext | None = None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._events = events
         self._end = End.DROPPED
         self._session = session
+        tls = None if settings.tls is None else tls_context(settings.tls)
         self._handler = _LoopHandler(self._watch_event, self._work_is_over, len(settings.hosts.split(",")), tls)
         self._client = KazooClient(
             settings.hosts,
@@ -160,6 +161,7 @@ class KazooConnection:
             self._hop(self._events.watch_event, WatchEvent(kind, event.path))
 
     def _work_is_over(self) -> None:
+        self._client.close()
         self._hop(self._ended)
 
     def _hop(self, function: Callable[..., None], *arguments: object) -> None:
@@ -169,7 +171,6 @@ class KazooConnection:
     # Back on the loop
 
     def _ended(self) -> None:
-        self._client.close()
         self._events.ended(self._end, self._session)
 
 

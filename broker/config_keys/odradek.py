@@ -16,6 +16,20 @@ ODRADEK_KEYS: Final = (
         "Where a broker without ZooKeeper keeps the cluster's metadata; the first of log.dirs if it is not set.",
     ),
     BrokerConfigKey(
+        "odradek.zookeeper.sasl.username",
+        ConfigType.STRING,
+        None,
+        Importance.MEDIUM,
+        "Who the broker is to ZooKeeper, by SASL (DIGEST-MD5); a JVM is told by a JAAS file.",
+    ),
+    BrokerConfigKey(
+        "odradek.zookeeper.sasl.password",
+        ConfigType.PASSWORD,
+        None,
+        Importance.MEDIUM,
+        "The password that goes with it.",
+    ),
+    BrokerConfigKey(
         "odradek.validate.records",
         ConfigType.STRING,
         "when-needed",
