@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+from types import ModuleType
 
 import pytest
 
@@ -97,6 +98,12 @@ def test_the_type_counts_more_than_the_name() -> None:
     assert tls.key_and_certificates == "/k.jks"
 
 
+@pytest.fixture
+def _puresasl(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "puresasl", ModuleType("puresasl"))
+
+
+@pytest.mark.usefixtures("_puresasl")
 def test_sasl() -> None:
     assert settings(SASL).sasl == {"mechanism": "DIGEST-MD5", "username": "kafka", "password": "canary"}
     for key in SASL:
@@ -110,6 +117,7 @@ def test_sasl_without_its_package_is_told(monkeypatch: pytest.MonkeyPatch) -> No
         settings(SASL)
 
 
+@pytest.mark.usefixtures("_puresasl")
 def test_nodes_that_belong_to_somebody_take_somebody() -> None:
     owned = {"zookeeper.set.acl": "true"}
     for nobody in ({}, TLS):
