@@ -48,9 +48,11 @@ class DelayedFetch(DelayedOperation):
                 if available is None:
                     return self.force_complete()
                 readable += available
+                if readable >= self._params.min_bytes:
+                    return self.force_complete()
         except KafkaError:
             return self.force_complete()  # the answer will say what is wrong
-        return readable >= self._params.min_bytes and self.force_complete()
+        return False
 
     def _available(self, fetch: PartitionFetch, start: LogOffsetMetadata) -> int | None:
         """Bytes readable from `start`; None when the fetch has to be answered now."""
