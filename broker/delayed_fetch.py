@@ -1,8 +1,11 @@
 """A Fetch that waits for `min_bytes` or `max_wait_ms` (Kafka's ``DelayedFetch``).
 
-What is readable is counted from offsets and file positions alone; the log is read once, when the operation completes.
-It completes early when a partition is no longer ours to read, when the epoch is fenced, when the fetch offset is on an
+What is readable is counted from offsets and file positions alone; the log is read when the operation completes. It
+completes early when a partition is no longer ours to read, when the epoch is fenced, when the fetch offset is on an
 older segment than the end (then there is a segment's worth of data), or when the reader's log diverges.
+
+A follower waits for all partitions that it follows, and mostly one of them changes: so a change is looked at alone, by
+the key it comes under, and in the end only what has changed is read again. Of the others the first read still holds.
 """
 
 from __future__ import annotations
@@ -11,70 +14,106 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from odradek.protocol.errors import KafkaError
+from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.delayed_operation import DelayedOperation
 
 if TYPE_CHECKING:
-    from odradek.broker.fetch_session import PartitionFetch
+    from collections.abc import Hashable
+
     from odradek.broker.replica_manager import ReplicaManager
     from odradek.broker.replica_results import FetchParams, ReadResult
-    from odradek.storage.offsets import LogOffsetMetadata
 
 
 class DelayedFetch(DelayedOperation):
-    """`starts` holds, for each fetch, where its first read began; None where that is not known."""
+    """`results` are those of the first read, none of which is an error. It is to be watched under `keys`."""
 
     def __init__(
         self,
         params: FetchParams,
-        fetches: Sequence[PartitionFetch],
-        starts: Sequence[LogOffsetMetadata | None],
+        results: Sequence[ReadResult],
         replica_manager: ReplicaManager,
         respond: Callable[[Sequence[ReadResult]], None],
     ) -> None:
         super().__init__(params.max_wait_ms)
         self._params = params
-        self._fetches = fetches
-        self._starts = starts
+        self._first = {TopicPartition(result.fetch.topic or "", result.fetch.partition): result for result in results}
         self._replica_manager = replica_manager
         self._respond = respond
+        self._changed: set[TopicPartition] = set()
+        self._available: dict[TopicPartition, int] = {}  # those with any
+        self._readable = 0
+        self._has_looked = False
+
+    @property
+    def keys(self) -> Sequence[TopicPartition]:
+        return tuple(self._first)
 
     def try_complete(self) -> bool:
-        readable = 0
-        try:
-            for fetch, start in zip(self._fetches, self._starts, strict=True):
-                if start is None:
-                    continue
-                available = self._available(fetch, start)
-                if available is None:
-                    return self.force_complete()
-                readable += available
-                if readable >= self._params.min_bytes:
-                    return self.force_complete()
-        except KafkaError:
-            return self.force_complete()  # the answer will say what is wrong
+        """Look at every partition, the first time; whatever changes afterwards comes under its key."""
+        if self._has_looked:
+            return False
+        self._has_looked = True
+        for topic_partition in self._first:
+            if self._look(topic_partition):
+                self._changed.update(self._first)
+                return self.force_complete()
         return False
 
-    def _available(self, fetch: PartitionFetch, start: LogOffsetMetadata) -> int | None:
-        """Bytes readable from `start`; None when the fetch has to be answered now."""
+    def try_complete_for(self, key: Hashable) -> bool:
+        assert isinstance(key, TopicPartition)
+        self._changed.add(key)
+        return self._look(key) and self.force_complete()
+
+    def _look(self, topic_partition: TopicPartition) -> bool:
+        """Whether, with what one partition is like now, the fetch has to be answered."""
+        try:
+            available = self._readable_of(topic_partition)
+        except KafkaError:
+            return True  # the answer will say what is wrong
+        if available is None:
+            return True
+        self._readable += available - self._available.pop(topic_partition, 0)
+        if available:
+            self._available[topic_partition] = available
+        return self._readable >= self._params.min_bytes
+
+    def _readable_of(self, topic_partition: TopicPartition) -> int | None:
+        """Bytes readable of a partition; None when the fetch has to be answered now."""
+        first, params = self._first[topic_partition], self._params
+        assert first.fetched is not None, "errors are answered at once"
+        fetch, start = first.fetch, first.fetched.fetch_offset_metadata
         partition = self._replica_manager.partition_of(fetch)
-        params = self._params
-        end = partition.fetchable_end(params.isolation, fetch.current_leader_epoch, params.leader_only)
+        log = partition.log_for(fetch.current_leader_epoch, params.leader_only)
+        end = log.limit_metadata(params.isolation)
         available = 0
         if start.message_offset > end.message_offset:
             return None
-        is_held_back = self._replica_manager.reads.is_held_back(partition, params)
-        if start.message_offset < end.message_offset and not is_held_back:
-            if start.on_older_segment(end) or end.on_older_segment(start):
+        if start.message_offset < end.message_offset:
+            if self._replica_manager.reads.is_held_back(partition, params):
+                self._changed.add(topic_partition)  # it may have been let go in the end
+            elif start.on_older_segment(end) or end.on_older_segment(start):
                 return None  # a younger segment, or the files of another directory since the log was moved
-            if start.on_same_segment(end):
+            elif start.on_same_segment(end):
                 available = min(end.position_diff(start), fetch.max_bytes)
         if fetch.last_fetched_epoch >= 0:
-            epoch, end_offset = partition.last_offset_for_leader_epoch(
-                fetch.current_leader_epoch, fetch.last_fetched_epoch, leader_only=False
-            )
+            epoch, end_offset = log.end_offset_for_epoch(fetch.last_fetched_epoch)
             if epoch < fetch.last_fetched_epoch or end_offset < fetch.fetch_offset:
                 return None
         return available
 
     def on_complete(self) -> None:
-        self._respond(self._replica_manager.reads.read(self._params, self._fetches, update_follower_state=False))
+        fetches = [result.fetch for result in self._first.values()]
+        known = [result if self._holds(tp, result) else None for tp, result in self._first.items()]
+        self._respond(self._replica_manager.reads.read_again(self._params, fetches, known))
+
+    def _holds(self, topic_partition: TopicPartition, result: ReadResult) -> bool:
+        if topic_partition in self._changed or result.size_in_bytes:
+            return False
+        partition = self._replica_manager.hosted(topic_partition)
+        log = None if partition is None else partition.log
+        # The high watermark may have moved by this very fetch, the log start by retention: nobody is woken by that.
+        return (
+            log is not None
+            and log.high_watermark == result.high_watermark
+            and log.log_start_offset == result.log_start_offset
+        )

@@ -17,10 +17,15 @@ to the end, so that every one gets its turn when responses are size-limited (Kaf
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
+from odradek.broker.replica_results import NO_PREFERRED_REPLICA
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 from odradek.protocol.primitives import ZERO_UUID
+
+if TYPE_CHECKING:
+    from odradek.broker.replica_results import ReadResult
 
 INVALID_SESSION_ID = 0
 INITIAL_EPOCH = 0
@@ -94,7 +99,7 @@ class PartitionFetch:
             records_size(data) > 0
             or data.high_watermark != self.sent_high_watermark
             or data.log_start_offset != self.sent_log_start_offset
-            or data.preferred_read_replica != -1
+            or data.preferred_read_replica != NO_PREFERRED_REPLICA
             or data.error_code != ErrorCode.NONE
             or data.diverging_epoch.epoch >= 0
         )
@@ -270,6 +275,19 @@ class FetchContext:
         self._version = version
         self.partitions = list(partitions)
         self.error = error
+
+    def has_told(self, result: ReadResult) -> bool:
+        """Whether the session would leave the partition out, as `PartitionFetch.note_answer` finds it."""
+        fetch = result.fetch
+        return (
+            self._session is not None
+            and result.error == ErrorCode.NONE
+            and result.high_watermark == fetch.sent_high_watermark
+            and result.log_start_offset == fetch.sent_log_start_offset
+            and result.diverging_epoch is None
+            and result.preferred_read_replica == NO_PREFERRED_REPLICA
+            and not result.size_in_bytes
+        )
 
     def respond(self, answers: Answers, now_ms: int) -> FetchResponse:
         """The response for `answers`, in their order; a session is created or moved on by it."""

@@ -8,17 +8,17 @@ Answers to ReplicaManager.fetchMessages and readFromLog.
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 from odradek.broker.delayed_fetch import DelayedFetch
 from odradek.broker.replica_results import NO_PREFERRED_REPLICA, FetchParams, ReadResult
 from odradek.broker.replica_selector import preferred_read_replica
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.fetch_data import EMPTY_RECORDS, FetchDataInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from odradek.broker.fetch_session import PartitionFetch
     from odradek.broker.metadata_cache import MetadataCache
@@ -54,7 +54,7 @@ class LogReads:
         respond: Callable[[Sequence[ReadResult]], None],
     ) -> None:
         """Read; `respond` is called now, or once there are `min_bytes` to read or `max_wait_ms` are over."""
-        results = self.read(params, fetches, update_follower_state=True)
+        results = self._read(params, fetches, repeat(None), update_follower_state=True)
         readable = sum(result.size_in_bytes for result in results)
         answer_now = (
             params.max_wait_ms <= 0
@@ -65,13 +65,22 @@ class LogReads:
         if answer_now:
             respond(results)
             return
-        starts = [None if result.fetched is None else result.fetched.fetch_offset_metadata for result in results]
-        operation = DelayedFetch(params, fetches, starts, self._replicas, respond)
-        keys = [TopicPartition(fetch.topic or "", fetch.partition) for fetch in fetches]
-        self._replicas.fetch_purgatory.try_complete_else_watch(operation, keys)
+        operation = DelayedFetch(params, results, self._replicas, respond)
+        self._replicas.fetch_purgatory.try_complete_else_watch(operation, operation.keys)
 
-    def read(
-        self, params: FetchParams, fetches: Sequence[PartitionFetch], *, update_follower_state: bool
+    def read_again(
+        self, params: FetchParams, fetches: Sequence[PartitionFetch], known: Sequence[ReadResult | None]
+    ) -> list[ReadResult]:
+        """Read at the end of a wait. `known`: results of the first read that still hold, of partitions without data."""
+        return self._read(params, fetches, known, update_follower_state=False)
+
+    def _read(
+        self,
+        params: FetchParams,
+        fetches: Sequence[PartitionFetch],
+        known: Iterable[ReadResult | None],
+        *,
+        update_follower_state: bool,
     ) -> list[ReadResult]:
         """Read each partition in order, within `max_bytes` together.
 
@@ -80,7 +89,10 @@ class LogReads:
         left = params.max_bytes
         min_one_message = not params.hard_max_bytes
         results = []
-        for fetch in fetches:
+        for fetch, known_result in zip(fetches, known, strict=False):
+            if known_result is not None:
+                results.append(known_result)
+                continue
             result = self._read_one(params, fetch, min(fetch.max_bytes, left), min_one_message, update_follower_state)
             size = result.size_in_bytes
             if size > 0:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from odradek.storage.append_info import AppendOrigin, LogAppendInfo
     from odradek.storage.fetch_data import FetchDataInfo, FetchIsolation
     from odradek.storage.log_manager import LogManager
-    from odradek.storage.offsets import LogOffsetMetadata
     from odradek.storage.unified_log import UnifiedLog
     from odradek.timer.clock import Clock
 
@@ -281,12 +280,6 @@ class Partition:
         if epoch < last_fetched_epoch or end_offset < fetch_offset:
             return epoch, end_offset
         return None
-
-    def fetchable_end(
-        self, isolation: FetchIsolation, current_leader_epoch: int, leader_only: bool
-    ) -> LogOffsetMetadata:
-        """Where a reader has to stop, and its place in a file. Raises what `read` raises about leaders and epochs."""
-        return self.log_for(current_leader_epoch, leader_only).limit_metadata(isolation)
 
     def last_offset_for_leader_epoch(
         self, current_leader_epoch: int, leader_epoch: int, leader_only: bool

@@ -40,6 +40,10 @@ class DelayedOperation(TimerTask):
         """Check the condition; if it is met return `force_complete()`, else False."""
         raise NotImplementedError
 
+    def try_complete_for(self, key: Hashable) -> bool:
+        """The same when something changed under one of its keys: it may be all that has to be looked at."""
+        return self.try_complete()
+
     def on_complete(self) -> None:
         """What completing means. Called exactly once."""
         raise NotImplementedError

@@ -74,7 +74,7 @@ class DelayedOperationPurgatory(Generic[OperationT]):
             if operation not in watchers:
                 continue  # completed or cancelled by one that came before it
             try:
-                if operation.try_complete():
+                if operation.try_complete_for(key):
                     completed += 1
             except Exception as error:  # noqa: BLE001 - a bug of another's request, see above
                 self._timer.report_error(operation, error)

@@ -117,6 +117,8 @@ def _respond(
     answers = []
     to_convert: list[tuple[PartitionData, Piece]] = []
     for result in results:
+        if version >= FIRST_ZSTD_VERSION and context.has_told(result):
+            continue  # a follower hears of all its partitions once, and then of the few that change
         data = _partition_data(broker, result, version, is_follower, to_convert)
         if version >= 16 and result.error in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
             _name_leader(broker, ctx, result.fetch, data, endpoints)
