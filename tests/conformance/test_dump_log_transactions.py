@@ -18,7 +18,6 @@ pytestmark = pytest.mark.oracle
 SETTINGS = {
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
-    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
     "transactional.id.expiration.ms": "2000",
     "transaction.remove.expired.transaction.cleanup.interval.ms": "200",
 }

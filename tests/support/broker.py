@@ -18,7 +18,7 @@ FAST_SETTINGS: Mapping[str, str] = {
     "transaction.state.log.num.partitions": "4",
     "transaction.state.log.replication.factor": "1",
     "transaction.state.log.min.isr": "1",
-    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
     "zookeeper.session.timeout.ms": "6000",
     "log.cleaner.dedupe.buffer.size": "16777216",
     "log.retention.ms": "-1",  # tests write records of long ago
