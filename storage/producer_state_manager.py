@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import logging
 import os
-from bisect import bisect_left, insort
+from bisect import insort
 from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -332,10 +332,6 @@ class ProducerStateManager:
             strays.pop()
         for offset in strays:
             self.delete_snapshot(offset)
-
-    def delete_snapshots_before(self, offset: int) -> None:
-        for snapshot in self._snapshots[: bisect_left(self._snapshots, offset)]:
-            self.delete_snapshot(snapshot)
 
     def delete_snapshot(self, offset: int) -> None:
         if offset in self._snapshots:

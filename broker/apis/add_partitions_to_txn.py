@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.fenced_producer import error_for_version
+from odradek.controller.topic_names import is_internal
 from odradek.coordinator.transaction.coordinator import ProducerIdAndEpoch
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.add_partitions_to_txn import (
@@ -66,10 +67,9 @@ def _apply_one(
     partitions = list(
         dict.fromkeys(TopicPartition(topic.name, index) for topic in transaction.topics for index in topic.partitions)
     )
-    known = broker.metadata_cache.contains_partition
-    if not all(known(*topic_partition) for topic_partition in partitions):
-        missing, others = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OPERATION_NOT_ATTEMPTED
-        finish(_result(transaction, {tp: others if known(*tp) else missing for tp in partitions}))
+    refused = {tp: error for tp in partitions if (error := _refusal(broker, tp, version)) != ErrorCode.NONE}
+    if refused:
+        finish(_result(transaction, {**dict.fromkeys(partitions, ErrorCode.OPERATION_NOT_ATTEMPTED), **refused}))
         return
     producer = ProducerIdAndEpoch(transaction.producer_id, transaction.producer_epoch)
     coordinator = broker.transaction_coordinator
@@ -83,6 +83,14 @@ def _apply_one(
         finish(_result(transaction, dict.fromkeys(partitions, code)))
 
     coordinator.add_partitions(transaction.transactional_id, producer, partitions, added)
+
+
+def _refusal(broker: Services, topic_partition: TopicPartition, version: int) -> ErrorCode:
+    """Why a partition cannot be added. Offsets are added by AddOffsetsToTxn: clients may not name internal topics."""
+    if version < FIRST_BATCHED_VERSION and is_internal(topic_partition.topic):
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    known = broker.metadata_cache.contains_partition(*topic_partition)
+    return ErrorCode.NONE if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def _only_transaction(request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnTransaction:

@@ -28,8 +28,7 @@ def described(broker: Broker, transactional_id: str) -> Any:
     return answer.transaction_states[0]
 
 
-@pytest.mark.parametrize("ending", ["stop", "kill"])
-@pytest.mark.parametrize("committed", [True, False])
+@pytest.mark.parametrize(("ending", "committed"), [("stop", False), ("kill", True)])
 def test_an_open_transaction_goes_on(new_broker: NewBroker, ending: str, committed: bool) -> None:
     broker = new_broker()
     topic = Admin(broker.bootstrap).create_topic("open", 1, {"segment.bytes": "1000"})

@@ -172,6 +172,7 @@ def test_add_partitions(transcript: Transcript) -> None:
         t.call(f"an empty id v{version}", producer.add(topic, 0, transactional_id=""), version)
         t.call(f"a partition that is not v{version}", producer.add(topic, 4, 99), version)
         t.call(f"a topic that is not v{version}", producer.add(t.name("missing"), 0), version)
+        t.call(f"an internal topic v{version}", producer.add("__transaction_state", 0, 99), version)
     t.call("no partitions", producer.add(topic), 3)
     for version in (4, 5):
         t.call(f"verify v{version}", producer.verify(topic, 0, 1), version)
@@ -182,6 +183,7 @@ def test_add_partitions(transcript: Transcript) -> None:
         t.call(f"verify, an empty id v{version}", producer.verify(topic, 0, transactional_id=""), version)
         t.call(f"verify, a partition that is not v{version}", producer.verify(topic, 0, 99), version)
         t.call(f"add by a broker v{version}", producer.verify(topic, version, verify_only=False), version)
+        t.call(f"verify, an internal topic v{version}", producer.verify("__transaction_state", 0), version)
     described: Any = t.quietly(producer.described(), 0)
     (state,) = described.transaction_states
     t.note("partitions", sorted(index for entry in state.topics for index in entry.partitions))

@@ -123,6 +123,7 @@ class ConfluentTransactions:
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
                 "enable.partition.eof": True,
+                "fetch.wait.max.ms": 10,  # the end of a partition is told by an empty answer
             }
         )
 

@@ -50,4 +50,5 @@ def test_names_that_make_the_same_metric_collide() -> None:
 def test_internal_topics() -> None:
     assert is_internal("__consumer_offsets")
     assert is_internal("__transaction_state")
+    assert is_internal("__share_group_state")
     assert not is_internal("__mine")

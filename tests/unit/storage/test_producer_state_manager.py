@@ -209,7 +209,7 @@ def test_snapshots_go_with_their_segments(producers: ProducerStateManager, tmp_p
     for offset in (4, 9, 14):
         produce(producers, 1, offset)
         producers.take_snapshot()
-    producers.delete_snapshots_before(10)
+    producers.delete_snapshot(5)
     assert producers.mark_snapshot_for_deletion(10) == str(tmp_path / "00000000000000000010.snapshot.deleted")
     assert producers.mark_snapshot_for_deletion(10) is None
     assert snapshots(tmp_path) == [15]

@@ -48,6 +48,20 @@ def test_many_transactions_in_one_request(broker: InProcessBroker) -> None:
     assert found == {"first": [NONE, NONE], "second": [ErrorCode.TRANSACTION_ABORTABLE] * 2}
 
 
+def test_internal_topics_are_added_by_nobody_but_brokers(broker: InProcessBroker) -> None:
+    broker.create_topic("beside", 1)
+    producer = init(broker, "adds")
+    topics = [{"name": "beside", "partitions": [0]}, {"name": "__transaction_state", "partitions": [1]}]
+    who = {"transactional_id": "adds", "producer_id": producer.producer_id, "producer_epoch": producer.producer_epoch}
+    old = {f"v3_and_below_{name}": value for name, value in {**who, "topics": topics}.items()}
+    answer: Any = broker.call(build(ApiKey.ADD_PARTITIONS_TO_TXN, **old), 3)
+    errors = [topic.results_by_partition[0].partition_error_code for topic in answer.results_by_topic_v3_and_below]
+    assert errors == [ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.TOPIC_AUTHORIZATION_FAILED]
+    answer = broker.call(build(ApiKey.ADD_PARTITIONS_TO_TXN, transactions=[{**who, "topics": topics}]), 4)
+    (result,) = answer.results_by_transaction
+    assert [topic.results_by_partition[0].partition_error_code for topic in result.topic_results] == [NONE, NONE]
+
+
 @pytest.mark.parametrize(
     ("version", "told"),
     [(3, ErrorCode.INVALID_PRODUCER_EPOCH), (4, ErrorCode.PRODUCER_FENCED), (5, ErrorCode.PRODUCER_FENCED)],
