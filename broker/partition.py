@@ -10,12 +10,14 @@ its followers is in `in_sync_replicas.py`.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.broker.in_sync_replicas import InSyncReplicas
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.primitives import uuid_to_text
 
 if TYPE_CHECKING:
     from odradek.broker.alter_partition_manager import AlterPartition
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from odradek.storage.log_manager import LogManager
     from odradek.storage.unified_log import UnifiedLog
     from odradek.timer.clock import Clock
+
+state_change_log = logging.getLogger(__name__)
 
 NO_LEADER_EPOCH = -1
 EPOCH_DURING_DELETE = -2
@@ -125,6 +129,19 @@ class Partition:
         log = self.ensure_log(state, topic_id)
         if state.leader_epoch > self.leader_epoch:
             start_offset = log.log_end_offset
+            state_change_log.info(
+                "Leader %s with topic id %s starts at leader epoch %d from offset %d with partition epoch %d, high "
+                "watermark %d, ISR %s. Previous leader %s and previous leader epoch was %d.",
+                self.topic_partition,
+                log.topic_id and uuid_to_text(log.topic_id),
+                state.leader_epoch,
+                start_offset,
+                state.partition_epoch,
+                log.high_watermark,
+                state.isr,
+                self.leader_id,
+                self.leader_epoch,
+            )
             # A follower may hold records of a later epoch than any of ours: it can only be told where to
             # truncate when our epoch's start is known before its first fetch.
             log.assign_epoch_start_offset(state.leader_epoch, start_offset)

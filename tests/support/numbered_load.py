@@ -89,7 +89,7 @@ def read_all(bootstrap: str, topic: str, partition: int) -> list[int]:
         consumer.assign([confluent_kafka.TopicPartition(topic, partition, 0)])
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline:
-            for message in consumer.consume(10_000, 0.5):
+            for message in consumer.consume(10_000, 0.1):
                 if message.error():
                     assert message.error().code() == confluent_kafka.KafkaError._PARTITION_EOF
                     return numbers

@@ -1,0 +1,80 @@
+"""The faults of tests/conformance/cluster/test_faults.py, often: kill -9, sleep, expired sessions, ZooKeeper away.
+
+The seed is printed; ODRADEK_SOAK_SEED repeats its choices (not the scheduling of the machine). ODRADEK_SOAK_KILLS
+shortens the run; the other counts follow it.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.apache import ZooKeeper
+from tests.support.cluster import Cluster, running_cluster
+from tests.support.faulty_cluster import FaultyCluster
+
+pytestmark = pytest.mark.soak
+
+KILLS = int(os.environ.get("ODRADEK_SOAK_KILLS", "200"))
+SEED = int(os.environ.get("ODRADEK_SOAK_SEED", str(random.randrange(2**32))))
+ALL_AT_ONCE = max(1, KILLS // 20)
+EXPIRIES = max(1, KILLS // 4)
+SLEEPS = max(1, KILLS // 10)
+SLEEP_S = (5, 30)
+ZOOKEEPER_STALL_S = 30
+RESTART_LIMIT_S = 60
+PAUSE_S = 0.02  # the load is read again in the end, and there are hours of it
+
+
+@pytest.fixture
+def zookeeper(tmp_path: Path) -> Iterator[ZooKeeper]:
+    server = ZooKeeper(tmp_path / "zookeeper")
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def faulty(zookeeper: ZooKeeper, tmp_path: Path) -> Iterator[FaultyCluster]:
+    """Under load; in the end everything is checked."""
+    print(f"seed {SEED}")
+    with running_cluster(Cluster(tmp_path, zookeeper, dict.fromkeys((0, 1, 2), "odradek"))) as cluster:
+        faulty = FaultyCluster(cluster, "load", PAUSE_S)
+        try:
+            yield faulty
+        finally:
+            faulty.finish()
+        faulty.check()
+
+
+def test_kills(faulty: FaultyCluster) -> None:
+    """Every fourth time the controller."""
+    rng = random.Random(SEED)
+    for number in range(KILLS):
+        faulty.kill_once(rng, faulty.cluster.await_controller() if number % 4 == 0 else None)
+
+
+def test_all_at_once(faulty: FaultyCluster) -> None:
+    for _ in range(ALL_AT_ONCE):
+        faulty.kill_all(RESTART_LIMIT_S)
+
+
+def test_expired_sessions(faulty: FaultyCluster) -> None:
+    rng = random.Random(SEED)
+    for _ in range(EXPIRIES):
+        faulty.expire_once(rng)
+
+
+def test_leaders_sleep(faulty: FaultyCluster) -> None:
+    rng = random.Random(SEED)
+    for _ in range(SLEEPS):
+        faulty.sleep_once(faulty.leader(rng.randrange(3)), rng.uniform(*SLEEP_S))
+
+
+def test_zookeeper_is_away(faulty: FaultyCluster, zookeeper: ZooKeeper) -> None:
+    faulty.during(zookeeper.pause, zookeeper.resume, ZOOKEEPER_STALL_S)
+    faulty.during(zookeeper.stop, zookeeper.start, ZOOKEEPER_STALL_S)
