@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import select
 import socket
 from collections.abc import Callable
 from enum import Enum
@@ -228,6 +229,18 @@ class _LoopHandler(SequentialThreadingHandler):  # type: ignore[misc]
     def dispatch_callback(self, callback: Callback) -> None:
         """Called for each watch that is set off, whoever set it."""
         self._on_watch_event(*callback.args)
+
+    def select(
+        self, readers: list[socket.socket], writers: list[socket.socket], _: object, timeout_s: float | None = None
+    ) -> tuple[list[socket.socket], list[socket.socket], list[socket.socket]]:
+        """Called for every request and every answer: kazoo's own makes an epoll each time, a third of the cost."""
+        poll = select.poll()
+        for end in readers:
+            poll.register(end, select.POLLIN)
+        for end in writers:
+            poll.register(end, select.POLLOUT)
+        ready = {number for number, _ in poll.poll(None if timeout_s is None else timeout_s * 1000)}
+        return [end for end in readers if end.fileno() in ready], [end for end in writers if end.fileno() in ready], []
 
     def create_connection(self, address: tuple[str, int], hostname: str, timeout: float, **_: object) -> socket.socket:
         """A server that does not answer is given up in time to try the others within the session."""

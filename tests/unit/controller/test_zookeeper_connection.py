@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -235,3 +236,19 @@ async def test_abandoned_connections_end_now_or_as_soon_as_they_are_there(
     with pytest.raises(ConnectionAbortedError):
         kazoo.handler.create_connection(("127.0.0.1", 1), "a", 6.0)
     assert kazoo.handler._socket.steps == [no_delay, "close"]
+
+
+@async_test
+async def test_what_is_ready_is_selected(made: list[_Client]) -> None:
+    _, kazoo, _ = connect(made)
+    reader, writer = (
+        os.fdopen(number, mode, buffering=0) for number, mode in zip(os.pipe(), ("rb", "wb"), strict=True)
+    )
+    with reader, writer:
+        assert kazoo.handler.select([reader], [writer], [], 0) == ([], [writer], [])
+        assert kazoo.handler.select([reader], [], [], 0.001) == ([], [], [])
+        writer.write(b"x")
+        assert kazoo.handler.select([reader], [], [], None) == ([reader], [], [])
+        writer.close()
+        reader.read(1)
+        assert kazoo.handler.select([reader], [], [], 0) == ([reader], [], [])
