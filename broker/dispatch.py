@@ -25,6 +25,7 @@ from odradek.broker.apis import HANDLERS
 from odradek.broker.error_responses import error_response
 from odradek.broker.network.close_reason import CloseReason
 from odradek.broker.request import RequestContext
+from odradek.controller.metadata_tree import TreeError
 from odradek.protocol.api import API, ApiKey, ApiSpec
 from odradek.protocol.codec import decode
 from odradek.protocol.decode_error import DecodeError
@@ -125,9 +126,10 @@ class Dispatcher:
 
     def _refuse(self, route: Route, ctx: RequestContext, request: Request, error: Exception) -> None:
         if not isinstance(error, KafkaError):
-            logger.error(
-                "Error when handling request %r from %s", ctx.header, ctx.connection.client_host, exc_info=error
-            )
+            # What the metadata tree did not do is no bug, nor has ZooKeeper an error code for clients.
+            trace = None if isinstance(error, TreeError) else error
+            host = ctx.connection.client_host
+            logger.error("Error when handling request %r from %s: %s", ctx.header, host, error, exc_info=trace)
             error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
         if ctx.is_answered:
             logger.error("Refused after it was answered: %r", ctx.header, exc_info=error)

@@ -10,7 +10,7 @@ kafka.zk.ZkData.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, cast
+from typing import Final, Protocol, cast
 
 from kazoo import exceptions
 from kazoo.protocol import serialization
@@ -163,6 +163,15 @@ def path_of(operation: Operation[object]) -> str:
         case Multi((first, *_)):
             return first.path
     return ""
+
+
+def size_bytes(request: object) -> int:
+    """How long a request is on the wire, but for its header."""
+    return len(cast("_Serializable", request).serialize())
+
+
+class _Serializable(Protocol):
+    def serialize(self) -> bytes: ...
 
 
 def _refusal(error: BaseException, path: str) -> TreeError:

@@ -32,7 +32,7 @@ from odradek.controller.metadata_tree import (
     WatchEvent,
 )
 from odradek.controller.zookeeper_connection import Connection, ConnectionEvents, End, KazooConnection, Session
-from odradek.controller.zookeeper_requests import ZooKeeperRequests, path_of
+from odradek.controller.zookeeper_requests import ZooKeeperRequests, path_of, size_bytes
 from odradek.controller.zookeeper_watches import Watches
 
 if TYPE_CHECKING:
@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 
 REQUESTS_IN_FLIGHT_MAX: Final = 200
 """The most that may be asked for as zookeeper.max.in.flight.requests: kazoo's wake-up pipe takes a few hundred."""
+
+REQUEST_BYTES_MAX: Final = 0xFFFFF - 64
+"""What a server takes in any case: its jute.maxbuffer by default, less the header. Larger ones are sent once."""
 
 CLOSE_TIMEOUT_S: Final = 5.0
 """How long closing waits for the server's consent; after that the session is left to time out."""
@@ -296,7 +299,9 @@ class ZooKeeperTree:
         if self._state is _State.CLOSED:
             return
         self._session = session
-        self._waiting.extendleft(request for request in reversed(self._in_flight) if request.batch is not None)
+        for request in reversed(self._in_flight):
+            if request.batch is not None and not self._is_too_large(request):
+                self._waiting.appendleft(request)
         self._in_flight.clear()
         if end is End.DROPPED:
             logger.warning("Lost the connection to ZooKeeper at %s, connecting again", self._settings.hosts)
@@ -310,6 +315,18 @@ class ZooKeeperTree:
             logger.warning("Session with ZooKeeper is over: %s", end.value)
             self._state = _State.LOST
             self._renewal = self._loop.create_task(self._renew_session(), name="zookeeper-session")
+
+    @staticmethod
+    def _is_too_large(request: _Request) -> bool:
+        """Whether the server may have hung up because of it: sent again, it would keep all others from arriving."""
+        size = size_bytes(request.wire)
+        if size <= REQUEST_BYTES_MAX:
+            return False
+        path = path_of(request.operation)
+        message = f"ZooKeeper hung up on a request of {size} bytes for {path}, see its jute.maxbuffer"
+        if request.batch is not None:
+            request.batch.fail(ConnectionLoss(path, message))
+        return True
 
     async def _renew_session(self) -> None:
         self._session = None

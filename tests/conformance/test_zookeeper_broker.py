@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import NewTopic
 
 from odradek.broker.config import BrokerConfig
 from odradek.broker.server import KafkaServer
@@ -183,8 +184,13 @@ def test_zookeeper_away_for_a_while_does_not_keep_clients_from_what_is_led(tmp_p
         (message,) = consumer.consume(1, ADMIN_TIMEOUT_S)
         assert message.value() == b"x"
         consumer.close()
-        Admin(broker.bootstrap).create_topic("later")
+        admin = Admin(broker.bootstrap)
+        admin.create_topic("later")
+        zookeeper.stop()
+        admin.client.create_topics([NewTopic("never", num_partitions=1, replication_factor=1)])
+        stopping = time.monotonic()
         broker.stop()
+        assert time.monotonic() - stopping < 10
     finally:
         zookeeper.stop()
 

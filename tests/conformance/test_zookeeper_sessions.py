@@ -184,6 +184,20 @@ async def test_who_wrote_knows_its_own_write_when_the_answer_was_lost(zookeeper:
 
 
 @async_test
+async def test_a_value_that_the_server_does_not_take_keeps_nothing_else_from_it(zookeeper: ZooKeeper) -> None:
+    async with opened(zookeeper.new_chroot()) as tree:
+        session_id = tree.session_id
+        fits, too_large = bytes(1_000_000), bytes(1_100_000)
+        assert (await tree.run(Create("/fits", fits))).stat.data_length == 1_000_000
+        writing = [asyncio.create_task(tree.run(Create(f"/{number}", b""))) for number in range(3)]
+        with pytest.raises(ConnectionLoss, match=r"/too-large, see its jute\.maxbuffer"):
+            await tree.run(Create("/too-large", too_large))
+        await asyncio.wait(writing)
+        assert await tree.run(Exists("/too-large")) is None
+        assert tree.session_id == session_id
+
+
+@async_test
 async def test_no_server_at_the_start_is_told_in_time() -> None:
     port = free_port()
     with pytest.raises(ConnectionLoss, match=f"no ZooKeeper answers at 127.0.0.1:{port} within 300 ms"):

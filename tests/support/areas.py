@@ -7,7 +7,10 @@ from collections import defaultdict
 from typing import Final
 
 AREAS: Final = (
-    ("cluster", r"/cluster/|simulation|links|unit/controller|replication|/isr|in_sync|alter_partition|soak/.*cluster"),
+    (
+        "cluster",
+        r"/cluster/|simulation|zookeeper|links|unit/controller|replication|/isr|in_sync|alter_partition|soak/.*cluster",
+    ),
     ("exactly once", r"transaction|idempoten|bank|producer_state|producer_id|txn|zombie|exactly"),
     (
         "storage",

@@ -12,6 +12,7 @@ import pytest
 from odradek.broker.dispatch import Dispatcher
 from odradek.broker.network.close_reason import CloseReason
 from odradek.broker.request import RequestContext
+from odradek.controller.metadata_tree import SessionExpired
 from odradek.protocol.api import API, ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.headers import RequestHeader, decode_response, encode_request
@@ -123,6 +124,14 @@ def test_refusal_of_an_api_without_answer_closes_the_connection(broker: Broker) 
     )
     broker.send(encode_request(RequestHeader(ApiKey.PRODUCE, 3, 5, "me"), ProduceRequest(acks=0)))
     assert broker.closed()[0] is CloseReason.REQUEST_REFUSED
+
+
+def test_what_the_metadata_tree_did_not_do_is_no_bug(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
+    broker.serve(ApiKey.HEARTBEAT, refusing(SessionExpired("", "the session with ZooKeeper expired")))
+    assert broker.call(HeartbeatRequest(), 0) == HeartbeatResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+    (record,) = caplog.records
+    assert "the session with ZooKeeper expired" in record.getMessage()
+    assert record.exc_info is None
 
 
 def test_bug_is_logged_with_its_traceback_and_answered(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:

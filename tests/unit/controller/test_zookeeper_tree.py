@@ -28,7 +28,7 @@ from odradek.controller.metadata_tree import (
 )
 from odradek.controller.zookeeper_connection import ConnectionEvents, End, Session
 from odradek.controller.zookeeper_settings import ZooKeeperSettings
-from odradek.controller.zookeeper_tree import REQUESTS_IN_FLIGHT_MAX, ZooKeeperTree
+from odradek.controller.zookeeper_tree import REQUEST_BYTES_MAX, REQUESTS_IN_FLIGHT_MAX, ZooKeeperTree
 from tests.support.async_test import async_test
 from tests.unit.controller.test_zookeeper_requests import STAT
 
@@ -172,6 +172,25 @@ async def test_after_a_disconnect_unanswered_requests_are_sent_again_in_their_or
     assert [isinstance(result, TreeError) for result in await writing] == [False, True, False]
     await reading
     assert tree.session_id == ONE.id
+
+
+@pytest.mark.parametrize("excess", [0, 1])
+@async_test
+async def test_a_request_that_the_server_may_not_take_is_sent_once(excess: int) -> None:
+    tree, server = await opened()
+    header_bytes = len(serialization.SetData("/k/large", b"", -1).serialize())
+    large = SetData("/large", bytes(REQUEST_BYTES_MAX - header_bytes + excess))
+    writing = [await begun(tree.run(operation)) for operation in (SetData("/a", b""), large, SetData("/b", b""))]
+    server.last.events.ended(End.DROPPED, ONE)
+    server.last.events.connected(ONE)
+    assert server.last.paths == (["/k/a", "/k/b"] if excess else ["/k/a", "/k/large", "/k/b"])
+    while server.last.asked:
+        server.last.answer(STAT)
+    await asyncio.wait(writing)
+    if excess:
+        with pytest.raises(ConnectionLoss, match=r"hung up on a request of \d+ bytes for /large, "):
+            writing[1].result()
+    assert [task.exception() is None for task in writing] == [True, not excess, True]
 
 
 @async_test
