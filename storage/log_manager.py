@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from odradek.storage.config import LogConfig
     from odradek.storage.environment import Environment
     from odradek.storage.log_loading import LastStop
+    from odradek.storage.producer_state_manager import ProducerMemory
     from odradek.storage.unified_log import UnifiedLog
 
 __all__ = ["LogManager", "LogManagerSettings"]
@@ -383,8 +384,16 @@ class LogManager:
 
     # -- truncating ---------------------------------------------------------------------------------------------
 
-    def truncate_to(self, offsets: Mapping[TopicPartition, int], *, is_future: bool = False) -> None:
-        """Truncate logs and checkpoint their recovery points, which may have moved back."""
+    def truncate_to(
+        self,
+        offsets: Mapping[TopicPartition, int],
+        *,
+        is_future: bool = False,
+        producers: Mapping[TopicPartition, ProducerMemory] | None = None,
+    ) -> None:
+        """Truncate logs and checkpoint their recovery points, which may have moved back. `producers`: from
+        `truncation.replay_producers`.
+        """
         touched: dict[str, LogDir] = {}
         for topic_partition, offset in offsets.items():
             log = self.get_log(topic_partition, is_future=is_future)
@@ -393,7 +402,7 @@ class LogManager:
             is_compacted_part_cut = offset < log.segments.active.base_offset
             if is_compacted_part_cut:
                 self.cleaner.abort(topic_partition)
-            if log.truncate_to(offset):
+            if log.truncate_to(offset, (producers or {}).get(topic_partition)):
                 touched[log.log_dir.path] = log.log_dir
             if is_compacted_part_cut:
                 self.cleaner.truncated(log)

@@ -8,18 +8,23 @@ Answers to UnifiedLog.rebuildProducerState and loadProducersFromRecords.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from odradek.protocol.records.control import EndTransactionMarker
 from odradek.storage.append_info import AppendOrigin
 from odradek.storage.offsets import LogOffsetMetadata
 
 if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+
     from odradek.protocol.records.batch import AnyBatch
     from odradek.storage.producer_state import CompletedTxn, ProducerAppendInfo
-    from odradek.storage.producer_state_manager import ProducerStateManager
+    from odradek.storage.producer_state_manager import ProducerMemory, ProducerStateManager
     from odradek.storage.segment import LogSegment
     from odradek.storage.segments import LogSegments
+
+REPLAYED_AT_ONCE: Final = 500
+"""Some milliseconds of batches."""
 
 
 def apply_batch(
@@ -86,8 +91,12 @@ def rebuild_producer_state(
     last_offset: int,
     now_ms: int,
     after_clean_shutdown: bool,
+    replayed: ProducerMemory | None = None,
 ) -> None:
-    """Bring the state to what the log says up to `last_offset`, leaving snapshots that make the next time cheap."""
+    """Bring the state to what the log says up to `last_offset`, leaving snapshots that make the next time cheap.
+
+    `replayed` is that state, if somebody has replayed the batches already.
+    """
     to_snapshot = {last_offset}
     if not segments.is_empty:
         last_base = segments.active.base_offset
@@ -103,24 +112,46 @@ def rebuild_producer_state(
         return
     was_empty = producers.is_empty and producers.map_end_offset >= last_offset
     producers.truncate_and_reload(log_start_offset, last_offset, now_ms)
-    if last_offset > producers.map_end_offset and not was_empty:
+    if replayed is not None:
+        producers.take_over(replayed)
+    elif last_offset > producers.map_end_offset and not was_empty:
         for segment in segments.range(producers.map_end_offset, last_offset):
             start = max(segment.base_offset, producers.map_end_offset, log_start_offset)
             producers.map_end_offset = start
             if segment.base_offset in to_snapshot:
                 producers.take_snapshot()
-            _replay_segment(producers, segment, start, last_offset)
+            for _ in _replay_segment(producers, segment, start, last_offset):
+                pass
     producers.map_end_offset = last_offset
     producers.take_snapshot()
 
 
-def _replay_segment(producers: ProducerStateManager, segment: LogSegment, start: int, end: int) -> None:
+def replay_beside(
+    producers: ProducerStateManager, segments: LogSegments, *, log_start_offset: int, last_offset: int, now_ms: int
+) -> Generator[None, None, ProducerMemory]:
+    """What the state was when the log ended at `last_offset`, worked out beside the state of now, some batches at a
+    time. Nothing is changed, and nothing below `last_offset` may change meanwhile.
+
+    Raises: OSError; KafkaError.
+    """
+    beside = producers.at_snapshot(log_start_offset, last_offset, now_ms)
+    for segment in segments.range(beside.map_end_offset, last_offset):
+        start = max(segment.base_offset, beside.map_end_offset, log_start_offset)
+        yield from _replay_segment(beside, segment, start, last_offset)
+    beside.map_end_offset = last_offset
+    return beside.memory()
+
+
+def _replay_segment(producers: ProducerStateManager, segment: LogSegment, start: int, end: int) -> Iterator[None]:
+    """Yields after every REPLAYED_AT_ONCE batches."""
     first = segment.translate_offset(start)
     if first is None:
         return
-    for where in segment.records.positions(first.position):
+    for count, where in enumerate(segment.records.positions(first.position), 1):
         if where.last_offset >= end:
             break
+        if count % REPLAYED_AT_ONCE == 0:
+            yield
         batch = segment.records.header_at(where)
         if batch.producer_id < 0:
             continue

@@ -374,6 +374,13 @@ class ProducerStateManager:
         self._unreplicated.clear()
         self._load_newest_snapshot(log_start_offset, now_ms)
 
+    def at_snapshot(self, log_start_offset: int, offset: int, now_ms: int) -> ProducerStateManager:
+        """Another one, with the state of the newest snapshot up to `offset`: for a replay beside this one."""
+        other = ProducerStateManager(self.partition, self._dir, self._fs, self.config)
+        other._snapshots = [snapshot for snapshot in self._snapshots if log_start_offset < snapshot <= offset]
+        other._load_newest_snapshot(log_start_offset, now_ms)
+        return other
+
     def truncate_fully_and_start_at(self, offset: int) -> None:
         self.producers.clear()
         self._ongoing.clear()

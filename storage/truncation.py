@@ -14,17 +14,20 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from odradek.storage.producer_recovery import rebuild_producer_state
+from odradek.storage.producer_recovery import rebuild_producer_state, replay_beside
 from odradek.storage.segment_deletion import delete_snapshots
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from odradek.storage.producer_state_manager import ProducerMemory
     from odradek.storage.unified_log import UnifiedLog
 
 logger = logging.getLogger(__name__)
 
 
-def truncate_to(log: UnifiedLog, offset: int, now_ms: int) -> bool:
-    """Let the log end at `offset`; False when it ends there or earlier already."""
+def truncate_to(log: UnifiedLog, offset: int, now_ms: int, producers: ProducerMemory | None = None) -> bool:
+    """Let the log end at `offset`; False when it ends there or earlier already. `producers`: see `replay_producers`."""
     if offset < 0:
         raise ValueError(f"Cannot truncate partition {log.topic_partition} to a negative offset ({offset}).")
     if offset >= log.log_end_offset:
@@ -39,7 +42,7 @@ def truncate_to(log: UnifiedLog, offset: int, now_ms: int) -> bool:
     log.flusher.truncated_to(offset)
     log.leader_epochs.truncate_from_end(offset)
     log.watermarks.log_start_offset = min(offset, log.log_start_offset)
-    _rebuild_producers(log, now_ms)
+    _rebuild_producers(log, now_ms, producers)
     log.watermarks.update_high_watermark(log.high_watermark)
     log.log_dir.sync_queue.sync_fd(log.segments.active.records.duplicate_fd())
     log.log_dir.sync_queue.sync_dir(log.dir)
@@ -59,7 +62,22 @@ def truncate_fully_and_start_at(log: UnifiedLog, offset: int, log_start_offset: 
     log.log_dir.sync_queue.sync_dir(log.dir)
 
 
-def _rebuild_producers(log: UnifiedLog, now_ms: int) -> None:
+def replay_producers(log: UnifiedLog, offset: int, now_ms: int) -> Generator[None, None, ProducerMemory | None]:
+    """The producers as they will be when the log ends at `offset`; None if there is nothing to replay.
+
+    A log of small batches takes seconds to replay: whoever cuts it on an event loop does this first, giving others
+    their turn at each yield, and makes sure that the log has not changed when it is through.
+    """
+    if log.producers.is_empty or not log.log_start_offset < offset < log.log_end_offset:
+        return None
+    return (
+        yield from replay_beside(
+            log.producers, log.segments, log_start_offset=log.log_start_offset, last_offset=offset, now_ms=now_ms
+        )
+    )
+
+
+def _rebuild_producers(log: UnifiedLog, now_ms: int, replayed: ProducerMemory | None = None) -> None:
     rebuild_producer_state(
         log.producers,
         log.segments,
@@ -67,4 +85,5 @@ def _rebuild_producers(log: UnifiedLog, now_ms: int) -> None:
         last_offset=log.log_end_offset,
         now_ms=now_ms,
         after_clean_shutdown=False,
+        replayed=replayed,
     )

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from odradek.storage.log_dir import LogDir
     from odradek.storage.offsets import EpochEndOffset
     from odradek.storage.producer_state import ProducerStateEntry
-    from odradek.storage.producer_state_manager import ProducerStateManager
+    from odradek.storage.producer_state_manager import ProducerMemory, ProducerStateManager
     from odradek.storage.segment import LogSegment
     from odradek.storage.segments import LogSegments
 
@@ -365,10 +365,12 @@ class UnifiedLog:
         with self.disk("deleting segments"):
             return delete_old_segments(self, self._clock.time_ms())
 
-    def truncate_to(self, offset: int) -> bool:
-        """Let the log end at `offset`; False when it ends there or earlier already."""
+    def truncate_to(self, offset: int, producers: ProducerMemory | None = None) -> bool:
+        """Let the log end at `offset`; False when it ends there or earlier already. `producers`: from
+        `truncation.replay_producers`.
+        """
         with self.disk("truncating"):
-            return truncate_to(self, offset, self._clock.time_ms())
+            return truncate_to(self, offset, self._clock.time_ms(), producers)
 
     def truncate_fully_and_start_at(self, offset: int, log_start_offset: int | None = None) -> None:
         """Drop all data and begin anew at `offset`."""

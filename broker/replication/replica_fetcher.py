@@ -35,6 +35,7 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.storage.disk_space import LogDirFullError
 from odradek.storage.offsets import EpochEndOffset, SpecialTimestamp
+from odradek.storage.truncation import replay_producers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from odradek.protocol.messages.fetch import PartitionData
     from odradek.protocol.topic_partition import TopicPartition
     from odradek.storage.log_manager import LogManager
+    from odradek.storage.producer_state_manager import ProducerMemory
     from odradek.storage.unified_log import UnifiedLog
 
 log = logging.getLogger(__name__)
@@ -129,7 +131,7 @@ class ReplicaFetcher:
 
     async def _run(self) -> None:
         while True:
-            self._cut_to_high_watermarks()
+            await self._cut_to_high_watermarks()
             await self._disk()
             request = self._request()
             if request is None:
@@ -214,7 +216,7 @@ class ReplicaFetcher:
             else:
                 self._refused(topic_partition, ErrorCode(data.error_code))
         for topic_partition, data in diverging:
-            self._cut_diverging(topic_partition, data)
+            await self._cut_diverging(topic_partition, data)
         for topic_partition in out_of_range:
             await self._reset(topic_partition)
         for topic_partition in advanced:
@@ -311,12 +313,12 @@ class ReplicaFetcher:
 
     # Cutting
 
-    def _cut_to_high_watermarks(self) -> None:
+    async def _cut_to_high_watermarks(self) -> None:
         """Logs without epochs keep what is known to be committed."""
         for topic_partition, state in self.states.to_truncate(self._clock.monotonic_ms()):
-            self._cut(topic_partition, OffsetTruncationState(state.fetch_offset, is_complete=True))
+            await self._cut(topic_partition, state, OffsetTruncationState(state.fetch_offset, is_complete=True))
 
-    def _cut_diverging(self, topic_partition: TopicPartition, data: PartitionData) -> None:
+    async def _cut_diverging(self, topic_partition: TopicPartition, data: PartitionData) -> None:
         state, own = self._asked_state(topic_partition), self._log(topic_partition)
         if state is None or own is None:
             return
@@ -328,24 +330,44 @@ class ReplicaFetcher:
             end_offset_for_epoch=own.end_offset_for_epoch,
         )
         log.info("[%s] Truncating %s to %s since the leader's log ends with %s", self._name, own, truncation, answer)
-        self._cut(topic_partition, truncation)
+        await self._cut(topic_partition, state, truncation)
 
-    def _cut(self, topic_partition: TopicPartition, truncation: OffsetTruncationState) -> None:
-        own = self._log(topic_partition)
+    async def _cut(
+        self, topic_partition: TopicPartition, state: PartitionFetchState, truncation: OffsetTruncationState
+    ) -> bool:
+        """Whether it was cut: the partition may have been taken away before, or the log may fail."""
+        own, offset = self._log(topic_partition), truncation.offset
         if own is None:
             self._delay([topic_partition])
-            return
-        if truncation.offset < own.high_watermark:
+            return False
+        producers = await self._replay_producers(own, offset)
+        if self.states.get(topic_partition) is not state or self._log(topic_partition) is not own:
+            return False
+        if offset < own.high_watermark:
             log.warning("[%s] Truncating %s below its high watermark %d", self._name, own, own.high_watermark)
         try:
-            self._log_manager.truncate_to({topic_partition: truncation.offset})
+            self._log_manager.truncate_to({topic_partition: offset}, producers=producers)
         except KafkaError as error:
             self._park(topic_partition, error.message)
-            return
+            return False
         if truncation.is_complete:
-            self._replicas.moves.mark_for_truncation(topic_partition, truncation.offset)
-        self.states.truncated(topic_partition, truncation.offset, own.latest_epoch)
+            self._replicas.moves.mark_for_truncation(topic_partition, offset)
+        self.states.truncated(topic_partition, offset, own.latest_epoch)
         self._wait_for_disk(own.log_dir.sync_queue.when_durable)
+        return True
+
+    async def _replay_producers(self, own: UnifiedLog, offset: int) -> dict[TopicPartition, ProducerMemory]:
+        """What makes the cut itself short. If it cannot be had, the cut will find out why."""
+        replay = replay_producers(own, offset, self._clock.time_ms())
+        try:
+            while True:
+                next(replay)
+                await asyncio.sleep(0)
+        except StopIteration as end:
+            return {} if end.value is None else {own.topic_partition: end.value}
+        except (OSError, KafkaError) as error:
+            log.warning("[%s] The producers of %s cannot be replayed: %s", self._name, own, error)
+            return {}
 
     async def _reset(self, topic_partition: TopicPartition) -> None:
         """The leader does not have the offset that was asked for."""
@@ -360,8 +382,7 @@ class ReplicaFetcher:
             if end < own.log_end_offset:
                 # Both logs may differ below: Kafka leaves that to those who allow unclean elections.
                 log.warning("[%s] Truncating %s to the leader's end offset %d", self._name, own, end)
-                self._cut(topic_partition, OffsetTruncationState(end, is_complete=True))
-                if topic_partition in self.states:
+                if await self._cut(topic_partition, state, OffsetTruncationState(end, is_complete=True)):
                     self.states.reset(topic_partition, end, own.latest_epoch, lag=0)
                 return
             start = await self._leader.offset(topic_partition, state.current_leader_epoch, SpecialTimestamp.EARLIEST)

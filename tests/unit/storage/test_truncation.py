@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import pytest
 
+from odradek.protocol.records.control import ControlRecordType
+from odradek.storage.append_info import AppendOrigin
+from odradek.storage.producer_recovery import REPLAYED_AT_ONCE
+from odradek.storage.producer_state_manager import ProducerMemory
+from odradek.storage.truncation import replay_producers
 from odradek.storage.unified_log import UnifiedLog
-from tests.support.logs import Disk, append, read_all, values_of
+from tests.support.logs import NOW, Disk, append, marker, read_all, values_of
 
 OVERRIDES = {"segment.bytes": "150"}
 
@@ -53,3 +59,66 @@ def test_empty_log_begins_where_it_is_told(log: UnifiedLog) -> None:
     assert log.high_watermark == 100
     assert not log.active_producers()
     assert append(log, b"x", epoch=9) == 100
+
+
+# Producers that were replayed before
+
+
+def replayed(log: UnifiedLog, offset: int) -> tuple[int, ProducerMemory | None]:
+    """How often others had their turn meanwhile, and the producers."""
+    replay, turns = replay_producers(log, offset, NOW), 0
+    while True:
+        try:
+            next(replay)
+        except StopIteration as end:
+            return turns, end.value
+        turns += 1
+
+
+@pytest.mark.parametrize("offset", range(1, 8))
+def test_replaying_before_is_the_same_as_replaying_in_the_cut(tmp_path: Path, offset: int) -> None:
+    logs = []
+    for name in ("before", "within"):
+        log = Disk(tmp_path / name).log(OVERRIDES)
+        transaction = {"producer_id": 2, "producer_epoch": 3, "is_transactional": True}
+        append(log, b"a", producer_id=1, producer_epoch=0, base_sequence=0)
+        append(log, b"b", base_sequence=0, **transaction)
+        append(log, b"c", base_sequence=1, **transaction)
+        kind = ControlRecordType.ABORT
+        log.append_as_leader(marker(kind, producer_id=2, producer_epoch=3), 0, origin=AppendOrigin.COORDINATOR)
+        append(log, b"d", producer_id=1, producer_epoch=0, base_sequence=1)
+        append(log, b"e", base_sequence=2, **transaction)
+        append(log, b"f", b"g", producer_id=3, producer_epoch=0, base_sequence=0)
+        log.update_high_watermark(2)
+        logs.append(log)
+    before, within = logs
+    snapshots = before.producers.snapshot_offsets
+    _, producers = replayed(before, offset)
+    assert before.producers.snapshot_offsets == snapshots, "nothing is changed"
+    before.truncate_to(offset, producers)
+    within.truncate_to(offset)
+    assert pickle.dumps(before.producers.memory()) == pickle.dumps(within.producers.memory())
+    assert before.producers.snapshot_offsets == within.producers.snapshot_offsets
+    assert before.last_stable_offset == within.last_stable_offset
+
+
+def test_a_long_replay_gives_others_their_turn(tmp_path: Path) -> None:
+    log = Disk(tmp_path).log()
+    for number in range(2 * REPLAYED_AT_ONCE + 1):
+        append(log, b"x", producer_id=1, producer_epoch=0, base_sequence=number)
+    turns, producers = replayed(log, 2 * REPLAYED_AT_ONCE)
+    assert turns == 2
+    assert producers is not None
+    assert producers.producers[1].last_seq == 2 * REPLAYED_AT_ONCE - 1
+
+
+@pytest.mark.parametrize("offset", [0, 8, 9])
+def test_where_nothing_is_cut_or_left_nothing_is_replayed(log: UnifiedLog, offset: int) -> None:
+    assert replayed(log, offset) == (0, None)
+
+
+def test_without_producers_nothing_is_replayed(tmp_path: Path) -> None:
+    log = Disk(tmp_path).log()
+    append(log, b"a")
+    append(log, b"b")
+    assert replayed(log, 1) == (0, None)

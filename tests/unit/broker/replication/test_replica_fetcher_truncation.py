@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from odradek.broker.replication import replica_fetcher
 from odradek.broker.replication.copied_records import SLICE_BATCHES
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.list_offsets import ListOffsetsResponse
 from odradek.protocol.schema import Request, Response
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.offsets import SpecialTimestamp
+from odradek.storage.producer_recovery import REPLAYED_AT_ONCE
+from odradek.storage.unified_log import UnifiedLog
 from tests.support.async_test import async_test
 from tests.support.following import FOLLOWER_ID, Following, bytes_of, error_in
-from tests.support.logs import DeferredIoPool, append
+from tests.support.logs import DeferredIoPool, append, batch
 from tests.support.replicas import TP
 
 BACKOFF_MS = 1_000
@@ -184,6 +188,69 @@ async def test_a_cut_is_on_the_disk_before_the_next_fetch(tmp_path: Path) -> Non
     await following.turns()
     assert following.log().log_end_offset == 1
     following.shutdown()
+
+
+def with_a_long_tail(following: Following) -> None:
+    """The follower has some hundreds of batches of an epoch that nobody else saw."""
+    following.tell_leader(epoch=1)
+    following.append(b"a")
+    following.follower.follow(leader=9, epoch=1)
+    append(following.log(), b"a", epoch=1, producer_id=1, producer_epoch=0, base_sequence=0)
+    for number in range(1, REPLAYED_AT_ONCE + 3):
+        append(following.log(), b"x", epoch=1, producer_id=1, producer_epoch=0, base_sequence=number)
+    append(following.log(), b"y", epoch=2, producer_id=1, producer_epoch=0, base_sequence=REPLAYED_AT_ONCE + 3)
+
+
+@async_test
+async def test_others_have_their_turn_while_producers_are_replayed(following: Following) -> None:
+    with_a_long_tail(following)
+    following.leader_log().truncate_to(0)
+    following.leader_log().append_as_follower(memoryview(bytes_of(following.log()))[: -len(batch(b"y"))])
+    following.lead(epoch=3)
+    ends = set()
+    while following.log().latest_epoch == 2:
+        await asyncio.sleep(0)
+        ends.add(following.log().log_end_offset)
+    assert following.log().active_producers()[1].last_seq == REPLAYED_AT_ONCE + 2
+    assert ends == {REPLAYED_AT_ONCE + 4, REPLAYED_AT_ONCE + 3}
+
+
+@async_test
+async def test_a_log_that_leads_before_its_producers_are_replayed_is_not_cut(
+    following: Following, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_a_long_tail(following)
+
+    def leads(log: UnifiedLog, offset: int, now_ms: int) -> Iterator[None]:
+        following.follower.lead(epoch=4, partition_epoch=4)
+        yield
+
+    monkeypatch.setattr(replica_fetcher, "replay_producers", leads)
+    following.lead(epoch=3)
+    await following.turns()
+    assert following.follower.manager.partition(TP).is_leader
+    assert following.log().log_end_offset == REPLAYED_AT_ONCE + 4
+
+
+@async_test
+async def test_producers_that_cannot_be_replayed_before_are_in_the_cut(
+    following: Following, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    following.lead(epoch=1)
+    following.append(b"a")
+    await following.turns()
+    append(following.log(), b"x", epoch=2)
+    following.shutdown()
+    following.resume()
+
+    def fails(log: UnifiedLog, offset: int, now_ms: int) -> Iterator[None]:
+        raise FileNotFoundError
+        yield
+
+    monkeypatch.setattr(replica_fetcher, "replay_producers", fails)
+    following.lead(epoch=3)
+    await following.turns()
+    assert following.log().log_end_offset == 1
 
 
 @async_test
