@@ -64,7 +64,7 @@ class LeaderLink:
     def __init__(self, leader: Replicas) -> None:
         self.requests: list[tuple[Request, int]] = []
         self.failure: OSError | None = None
-        self.change: Callable[[Request, Response], Response] = lambda request, response: response
+        self.change: Callable[[Request, Response], Response] = honest
         self.is_closed = False
         self.sessions = FetchSessionCache(100, random.Random(1).randint)
         self._services = cast(
@@ -232,4 +232,9 @@ def error_in(response: FetchResponse, code: ErrorCode, partitions: Sequence[int]
         for data in topic.partitions:
             if data.partition_index in partitions:
                 data.error_code, data.records = code, b""
+    return response
+
+
+def honest(request: Request, response: Response) -> Response:
+    """The answer as it is: for `LeaderLink.change`."""
     return response

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,19 +18,12 @@ from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.append_info import AppendOrigin
 from odradek.storage.fetch_data import FetchIsolation
 from tests.support.async_test import async_test
-from tests.support.following import FOLLOWER_ID, LEADER_ID, Following, bytes_of, error_in
+from tests.support.following import FOLLOWER_ID, LEADER_ID, Following, bytes_of, error_in, honest
 from tests.support.logs import DeferredIoPool, append, batch, marker
 from tests.support.replicas import TP, offsets_of
 
 OTHER = TopicPartition("t", 1)
 BACKOFF_MS = 1_000
-
-
-@pytest.fixture
-def following(tmp_path: Path) -> Iterator[Following]:
-    pair = Following(tmp_path)
-    yield pair
-    pair.shutdown()
 
 
 def answering(code: ErrorCode, *partitions: int) -> Callable[[Request, Response], Response]:
@@ -40,10 +33,6 @@ def answering(code: ErrorCode, *partitions: int) -> Callable[[Request, Response]
         return error_in(response, code, partitions) if isinstance(response, FetchResponse) else response
 
     return change
-
-
-def honest(request: Request, response: Response) -> Response:
-    return response
 
 
 # Fetching

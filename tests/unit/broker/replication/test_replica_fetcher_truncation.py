@@ -18,22 +18,11 @@ from odradek.storage.offsets import SpecialTimestamp
 from odradek.storage.producer_recovery import REPLAYED_AT_ONCE
 from odradek.storage.unified_log import UnifiedLog
 from tests.support.async_test import async_test
-from tests.support.following import FOLLOWER_ID, Following, bytes_of, error_in
+from tests.support.following import FOLLOWER_ID, Following, bytes_of, error_in, honest
 from tests.support.logs import DeferredIoPool, append, batch
 from tests.support.replicas import TP
 
 BACKOFF_MS = 1_000
-
-
-@pytest.fixture
-def following(tmp_path: Path) -> Iterator[Following]:
-    pair = Following(tmp_path)
-    yield pair
-    pair.shutdown()
-
-
-def honest(request: Request, response: Response) -> Response:
-    return response
 
 
 # Offsets out of range
@@ -107,6 +96,16 @@ def test_an_offset_that_cannot_be_had(tmp_path: Path, code: ErrorCode | None, is
 
 
 # Cutting
+
+
+async def with_another_history(following: Following) -> None:
+    """The follower has one record like the leader's, and one of an epoch that nobody else saw."""
+    following.lead(epoch=1)
+    following.append(b"a")
+    await following.turns()
+    append(following.log(), b"x", epoch=2)
+    following.shutdown()
+    following.resume()
 
 
 @async_test
@@ -236,12 +235,7 @@ async def test_a_log_that_leads_before_its_producers_are_replayed_is_not_cut(
 async def test_producers_that_cannot_be_replayed_before_are_in_the_cut(
     following: Following, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    following.lead(epoch=1)
-    following.append(b"a")
-    await following.turns()
-    append(following.log(), b"x", epoch=2)
-    following.shutdown()
-    following.resume()
+    await with_another_history(following)
 
     def fails(log: UnifiedLog, offset: int, now_ms: int) -> Iterator[None]:
         raise FileNotFoundError
@@ -257,12 +251,7 @@ async def test_producers_that_cannot_be_replayed_before_are_in_the_cut(
 async def test_the_future_log_is_told_where_the_log_was_cut(
     following: Following, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    following.lead(epoch=1)
-    following.append(b"a")
-    await following.turns()
-    append(following.log(), b"x", epoch=2)
-    following.shutdown()
-    following.resume()
+    await with_another_history(following)
     told: list[tuple[TopicPartition, int]] = []
     monkeypatch.setattr(following.follower.manager.moves, "mark_for_truncation", lambda *cut: told.append(cut))
     following.lead(epoch=3)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,13 +11,6 @@ from tests.support.following import FOLLOWER_ID, Following
 from tests.support.replicas import TP
 
 PARTITIONS = [TopicPartition("t", index) for index in range(4)]
-
-
-@pytest.fixture
-def following(tmp_path: Path) -> Iterator[Following]:
-    pair = Following(tmp_path)
-    yield pair
-    pair.shutdown()
 
 
 @pytest.mark.parametrize(
