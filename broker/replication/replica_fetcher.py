@@ -24,7 +24,7 @@ import asyncio
 import logging
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from odradek.broker.replication.copied_records import SLICE_BYTES, append_copied, slices
 from odradek.broker.replication.fetch_session_handler import PartitionRequest
@@ -53,6 +53,9 @@ if TYPE_CHECKING:
     from odradek.storage.unified_log import UnifiedLog
 
 log = logging.getLogger(__name__)
+
+ANSWERS_AT_ONCE: Final = 100
+"""Partitions without records whose answers are looked at before the event loop has a turn; those with have one each."""
 
 # The records may arrive whole the next time.
 _PASSING_ERRORS = frozenset({ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD})
@@ -202,7 +205,9 @@ class ReplicaFetcher:
             self._delay(self.states)
             return
         diverging, out_of_range, advanced = [], [], []
-        for topic_partition, data in answers.items():
+        for count, (topic_partition, data) in enumerate(answers.items(), 1):
+            if data.records or count % ANSWERS_AT_ONCE == 0:
+                await asyncio.sleep(0)
             state = self._asked_state(topic_partition)
             if state is None:
                 continue

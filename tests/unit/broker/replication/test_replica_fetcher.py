@@ -194,6 +194,20 @@ async def test_many_small_batches_leave_others_their_turn(following: Following) 
 
 
 @async_test
+async def test_many_partitions_leave_others_their_turn(following: Following) -> None:
+    partitions = [TopicPartition("t", index) for index in range(4)]
+    for tp in partitions:
+        following.tell_leader(tp)
+        following.append(b"a", tp=tp)
+        following.tell_follower(tp)
+    ends = set()
+    while sum(following.log(tp).log_end_offset for tp in partitions) < len(partitions):
+        await asyncio.sleep(0)
+        ends.add(tuple(following.log(tp).log_end_offset for tp in partitions))
+    assert {(1, 0, 0, 0), (1, 1, 0, 0), (1, 1, 1, 0)} <= ends
+
+
+@async_test
 async def test_nothing_is_appended_once_it_leads_itself(following: Following) -> None:
     following.tell_leader()
     following.append(*([b"x"] * (3 * SLICE_BATCHES)))
