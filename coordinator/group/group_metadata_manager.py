@@ -233,7 +233,7 @@ class GroupMetadataManager:
             if producer is None:
                 group.offsets.commit_failed(topic_partition, offset)
             else:
-                group.offsets.transactional_commit_failed(producer.producer_id, topic_partition)
+                group.offsets.transactional_commit_failed(producer.producer_id, topic_partition, offset)
         if producer is not None and not group.offsets.has_pending_from(producer.producer_id):
             self._forget_producer_of(producer.producer_id, group.group_id)
 

@@ -11,7 +11,9 @@ to win, because that is the one the next coordinator will load after compaction.
 offset of the batch it was written in, and an older one never replaces a newer one.
 
 Kafka keeps the latest pending commit of a partition only, so that one which is acknowledged after a later one has
-failed does not show until the group is loaded again. Here each commit is pending for itself.
+failed does not show until the group is loaded again. Here each commit is pending for itself. So it is in transactions,
+where Kafka loses more: a commit that is refused takes with it what its producer has committed before in the same
+transaction, even if the one refused came from an earlier life of the producer.
 
 Kafka: the offsets half of GroupMetadata, OffsetAndMetadata and CommitRecordMetadataAndOffset.
 """
@@ -19,7 +21,7 @@ Kafka: the offsets half of GroupMetadata, OffsetAndMetadata and CommitRecordMeta
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from odradek.coordinator.group.states import GroupState
 from odradek.protocol.topic_partition import TopicPartition
@@ -42,15 +44,22 @@ class OffsetAndMetadata:
 
 @dataclass(frozen=True, slots=True)
 class CommittedOffset:
-    """An offset and where in the log it stands; `record_offset` is None until the append has succeeded."""
+    """An offset and where in the log it stands."""
 
-    record_offset: int | None
+    record_offset: int
     value: OffsetAndMetadata
 
     def is_older_than(self, other: CommittedOffset) -> bool:
-        assert self.record_offset is not None
-        assert other.record_offset is not None
         return self.record_offset < other.record_offset
+
+
+@dataclass(slots=True)
+class _InTransaction:
+    """The commits of one partition by one producer whose transaction is open."""
+
+    under_way: list[OffsetAndMetadata] = field(default_factory=list)
+    appended: CommittedOffset | None = None
+    """The last of them in the log."""
 
 
 class GroupOffsets:
@@ -61,7 +70,7 @@ class GroupOffsets:
     def __init__(self) -> None:
         self._committed: dict[TopicPartition, CommittedOffset] = {}
         self._pending: dict[TopicPartition, list[OffsetAndMetadata]] = {}
-        self._pending_transactional: dict[int, dict[TopicPartition, CommittedOffset]] = {}
+        self._pending_transactional: dict[int, dict[TopicPartition, _InTransaction]] = {}
         self._received_plain = False
         self._received_transactional = False
 
@@ -87,7 +96,8 @@ class GroupOffsets:
         """What the log says, before the group is served."""
         self._committed.update(committed)
         for producer_id, offsets in transactional.items():
-            self._pending_transactional.setdefault(producer_id, {}).update(offsets)
+            pending = self._pending_transactional.setdefault(producer_id, {})
+            pending.update({key: _InTransaction(appended=offset) for key, offset in offsets.items()})
 
     def is_unstable(self, topic_partition: TopicPartition) -> bool:
         """Whether a commit of the partition is under way, plain or transactional."""
@@ -128,39 +138,45 @@ class GroupOffsets:
         self._received_transactional = True
         pending = self._pending_transactional.setdefault(producer_id, {})
         for topic_partition, offset in offsets.items():
-            pending[topic_partition] = CommittedOffset(None, offset)
+            pending.setdefault(topic_partition, _InTransaction()).under_way.append(offset)
 
     def transactional_commit_appended(
         self, producer_id: int, topic_partition: TopicPartition, appended: CommittedOffset
     ) -> None:
-        pending = self._pending_transactional.get(producer_id)
-        if pending is None:
+        """The append is committed. If it is not pending any more, the marker came first, and it does not count."""
+        pending = self._pending_transactional.get(producer_id, {}).get(topic_partition)
+        if pending is None or appended.value not in pending.under_way:
             return
-        prepared = pending.get(topic_partition)
-        if prepared is not None and prepared.value == appended.value:
-            pending[topic_partition] = appended
+        pending.under_way.remove(appended.value)
+        if pending.appended is None or pending.appended.is_older_than(appended):
+            pending.appended = appended
 
-    def transactional_commit_failed(self, producer_id: int, topic_partition: TopicPartition) -> None:
-        pending = self._pending_transactional.get(producer_id)
-        if pending is None:
+    def transactional_commit_failed(
+        self, producer_id: int, topic_partition: TopicPartition, offset: OffsetAndMetadata
+    ) -> None:
+        """Take this commit back; what was appended before stays in the transaction."""
+        offsets = self._pending_transactional.get(producer_id, {})
+        pending = offsets.get(topic_partition)
+        if pending is None or offset not in pending.under_way:
             return
-        pending.pop(topic_partition, None)
-        if not pending:
-            del self._pending_transactional[producer_id]
+        pending.under_way.remove(offset)
+        if not pending.under_way and pending.appended is None:
+            del offsets[topic_partition]
+            if not offsets:
+                del self._pending_transactional[producer_id]
 
     def complete_transaction(self, producer_id: int, *, committed: bool) -> None:
         """The marker is in the log: the producer's offsets become the group's, or are dropped."""
         pending = self._pending_transactional.pop(producer_id, {})
         if not committed:
             return
-        for topic_partition, offset in pending.items():
-            # An offset whose own append failed or is still open when the marker comes was never part of the
-            # transaction.
-            if offset.record_offset is None:
+        for topic_partition, offsets in pending.items():
+            # A commit whose append is still open when the marker comes was never part of the transaction.
+            if offsets.appended is None:
                 continue
             current = self._committed.get(topic_partition)
-            if current is None or current.is_older_than(offset):
-                self._committed[topic_partition] = offset
+            if current is None or current.is_older_than(offsets.appended):
+                self._committed[topic_partition] = offsets.appended
 
     @property
     def producers(self) -> list[int]:

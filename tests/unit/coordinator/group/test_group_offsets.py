@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -124,11 +125,45 @@ def test_an_offset_that_was_never_appended_is_not_part_of_the_transaction() -> N
 def test_a_failed_transactional_append_is_forgotten() -> None:
     offsets = GroupOffsets()
     offsets.prepare_transactional_commit(7, {T0: at(5), T1: at(6)})
-    offsets.transactional_commit_failed(7, T0)
+    offsets.transactional_commit_failed(7, T0, at(5))
     assert offsets.has_pending_from(7)
-    offsets.transactional_commit_failed(7, T1)
+    offsets.transactional_commit_failed(7, T1, at(6))
     assert not offsets.has_pending_from(7)
-    offsets.transactional_commit_failed(7, T1)
+    offsets.transactional_commit_failed(7, T1, at(6))
+
+
+@pytest.mark.parametrize("answered", [True, False], ids=["refused", "under way at the marker"])
+def test_a_late_commit_takes_nothing_out_of_the_transaction(answered: bool) -> None:
+    """Of an earlier life of the producer, for one: it has the same id."""
+    offsets = GroupOffsets()
+    offsets.prepare_transactional_commit(7, {T0: at(5)})
+    offsets.transactional_commit_appended(7, T0, CommittedOffset(0, at(5)))
+    offsets.prepare_transactional_commit(7, {T0: at(3)})
+    if answered:
+        offsets.transactional_commit_failed(7, T0, at(3))
+    offsets.complete_transaction(7, committed=True)
+    assert offsets.get(T0) == at(5)
+    assert not offsets.is_unstable(T0)
+
+
+def test_the_last_commit_of_a_transaction_in_the_log_counts() -> None:
+    offsets = GroupOffsets()
+    offsets.prepare_transactional_commit(7, {T0: at(5)})
+    offsets.prepare_transactional_commit(7, {T0: at(6)})
+    offsets.transactional_commit_appended(7, T0, CommittedOffset(1, at(6)))
+    offsets.transactional_commit_appended(7, T0, CommittedOffset(0, at(5)))
+    offsets.complete_transaction(7, committed=True)
+    assert offsets.get(T0) == at(6)
+
+
+def test_a_commit_appended_behind_the_marker_does_not_count() -> None:
+    offsets = GroupOffsets()
+    offsets.prepare_transactional_commit(7, {T0: at(5)})
+    offsets.complete_transaction(7, committed=True)
+    offsets.prepare_transactional_commit(7, {T0: at(6)})
+    offsets.transactional_commit_appended(7, T0, CommittedOffset(2, at(5)))
+    offsets.complete_transaction(7, committed=True)
+    assert not offsets
 
 
 def test_a_plain_commit_later_in_the_log_wins_over_a_transaction() -> None:
@@ -243,8 +278,7 @@ def test_the_committed_offset_is_the_last_of_the_log_whatever_the_order_of_answe
                 offsets.transactional_commit_appended(producer, key, CommittedOffset(record_offset, value))
                 open_transactions[producer][key] = record_offset
             else:
-                offsets.transactional_commit_failed(producer, key)
-                open_transactions[producer].pop(key, None)
+                offsets.transactional_commit_failed(producer, key, value)
         else:
             offsets.prepare_commit({key: value})
             answers.append((key, value, record_offset, succeeds))
