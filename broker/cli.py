@@ -27,6 +27,10 @@ EXIT_USAGE: Final = 2
 _TOOLS: Final = {
     "dump-log": "print the files of a log as kafka-dump-log does",
     "verify": "tell what is wrong with log directories",
+    "topics": "list, describe, create, alter and delete topics",
+    "reassign": "move replicas between brokers and directories",
+    "elect-leaders": "have preferred or unclean leaders elected",
+    "cluster": "tell who is the controller, who is alive, and which partitions lack something",
 }
 """Commands that parse their arguments themselves."""
 
@@ -134,18 +138,12 @@ def _add_metadata(commands: argparse._SubParsersAction[argparse.ArgumentParser])
 def _run_tool(name: str, *arguments: str) -> int:
     """Text goes out in UTF-8 whatever the locale; a reader who has seen enough is no error."""
     import io
+    from importlib import import_module
 
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8", errors="replace")
     try:
-        if name == "dump-log":
-            from odradek.broker.tools import dump_log
-
-            status = dump_log.main(arguments)
-        else:
-            from odradek.broker.tools import verify
-
-            status = verify.main(arguments)
+        status: int = import_module(f"odradek.broker.tools.{name.replace('-', '_')}").main(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,7 +1,7 @@
 """Asking the controller, wherever it is: the metadata cache says who it is, and is asked again after every failure.
 
-One request at a time. One that meets a broker that is not the controller (any more), or a connection that breaks, is
-sent again after `RETRY_BACKOFF_MS`, ahead of those that came later.
+One request at a time. One that meets a broker that is not the controller (any more), be it for one of many partitions,
+or a connection that breaks, is sent again after `RETRY_BACKOFF_MS`, ahead of those that came later.
 
 Answers to NodeToControllerChannelManager in ZooKeeper mode.
 """
@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from odradek.broker.response_errors import error_codes
 from odradek.broker.timed_waits import pause
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages.alter_partition import AlterPartitionResponse
 from odradek.protocol.schema import Response
 
 if TYPE_CHECKING:
@@ -69,17 +68,8 @@ class ControllerChannel:
         except OSError as error:
             logger.info("%s did not reach controller %d: %s", type(request).__name__, controller_id, error)
             return None
-        if ErrorCode.NOT_CONTROLLER in _error_codes(response):
+        if ErrorCode.NOT_CONTROLLER in error_codes(response):
             logger.debug("%s: broker %d is not the controller", type(request).__name__, controller_id)
             self._links.hang_up(controller_id)
             return None
         return response
-
-
-def _error_codes(response: Response) -> Iterator[int]:
-    """Of the whole response, and where a leader asks about its partitions, of each of them."""
-    yield getattr(response, "error_code", ErrorCode.NONE)
-    if isinstance(response, AlterPartitionResponse):
-        for topic in response.topics:
-            for partition in topic.partitions:
-                yield partition.error_code

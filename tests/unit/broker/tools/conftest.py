@@ -1,0 +1,20 @@
+"""Commands for a running cluster, run against one that is not there."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.admin_cluster import AdminCluster, Command
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> AdminCluster:
+    cluster = AdminCluster()
+    monkeypatch.setattr("odradek.broker.tools.admin_client.BrokerConnection", cluster.make_link)
+    monkeypatch.setattr("odradek.broker.tools.admin_client.RETRY_BACKOFF_MS", 1)
+    return cluster
+
+
+@pytest.fixture
+def command(cluster: AdminCluster, capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(cluster, capsys)
