@@ -29,13 +29,13 @@ from typing import TYPE_CHECKING, Final
 from odradek.broker.replication.copied_records import SLICE_BYTES, append_copied, slices
 from odradek.broker.replication.fetch_session_handler import PartitionRequest
 from odradek.broker.replication.fetch_states import FetchStates
+from odradek.broker.replication.follower_log import follow_watermarks, producers_at
 from odradek.broker.replication.replication_quota import is_throttled
 from odradek.broker.replication.truncation_offset import OffsetTruncationState, truncation_offset
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.storage.disk_space import LogDirFullError
 from odradek.storage.offsets import EpochEndOffset, SpecialTimestamp
-from odradek.storage.truncation import replay_producers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from odradek.protocol.messages.fetch import PartitionData
     from odradek.protocol.topic_partition import TopicPartition
     from odradek.storage.log_manager import LogManager
-    from odradek.storage.producer_state_manager import ProducerMemory
     from odradek.storage.unified_log import UnifiedLog
 
 log = logging.getLogger(__name__)
@@ -276,7 +275,7 @@ class ReplicaFetcher:
                 part = parts.popleft() if parts else records
                 state = self._append_part(topic_partition, state, own, part, data.high_watermark)
                 if not parts:
-                    return _follow_watermarks(own, data)
+                    return follow_watermarks(own, data.high_watermark, data.log_start_offset)
             except KafkaError as error:
                 self._not_appended(topic_partition, error)
                 return False
@@ -345,13 +344,15 @@ class ReplicaFetcher:
         if own is None:
             self._delay([topic_partition])
             return False
-        producers = await self._replay_producers(own, offset)
+        producers = await producers_at(own, offset, self._clock.time_ms())
         if self.states.get(topic_partition) is not state or self._log(topic_partition) is not own:
             return False
         if offset < own.high_watermark:
             log.warning("[%s] Truncating %s below its high watermark %d", self._name, own, own.high_watermark)
         try:
-            self._log_manager.truncate_to({topic_partition: offset}, producers=producers)
+            self._log_manager.truncate_to(
+                {topic_partition: offset}, producers=producers and {topic_partition: producers}
+            )
         except KafkaError as error:
             self._park(topic_partition, error.message)
             return False
@@ -360,19 +361,6 @@ class ReplicaFetcher:
         self.states.truncated(topic_partition, offset, own.latest_epoch)
         self._wait_for_disk(own.log_dir.sync_queue.when_durable)
         return True
-
-    async def _replay_producers(self, own: UnifiedLog, offset: int) -> dict[TopicPartition, ProducerMemory]:
-        """What makes the cut itself short. If it cannot be had, the cut will find out why."""
-        replay = replay_producers(own, offset, self._clock.time_ms())
-        try:
-            while True:
-                next(replay)
-                await asyncio.sleep(0)
-        except StopIteration as end:
-            return {} if end.value is None else {own.topic_partition: end.value}
-        except (OSError, KafkaError) as error:
-            log.warning("[%s] The producers of %s cannot be replayed: %s", self._name, own, error)
-            return {}
 
     async def _reset(self, topic_partition: TopicPartition) -> None:
         """The leader does not have the offset that was asked for."""
@@ -406,11 +394,3 @@ class ReplicaFetcher:
         except OSError as error:
             log.warning("[%s] Error getting an offset of %s: %s", self._name, topic_partition, error)
             self._delay([topic_partition])
-
-
-def _follow_watermarks(own: UnifiedLog, data: PartitionData) -> bool:
-    """Whether the high watermark has moved. It may go back: what is above the leader's is not known to be committed."""
-    before = own.high_watermark
-    moved = own.update_high_watermark(data.high_watermark) != before
-    own.maybe_increment_log_start_offset(data.log_start_offset, "leader offset increment")
-    return moved

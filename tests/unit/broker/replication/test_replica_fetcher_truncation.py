@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.replication import replica_fetcher
+from odradek.broker.replication import follower_log
 from odradek.broker.replication.copied_records import SLICE_BATCHES
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.list_offsets import ListOffsetsResponse
@@ -224,7 +224,7 @@ async def test_a_log_that_leads_before_its_producers_are_replayed_is_not_cut(
         following.follower.lead(epoch=4, partition_epoch=4)
         yield
 
-    monkeypatch.setattr(replica_fetcher, "replay_producers", leads)
+    monkeypatch.setattr(follower_log, "replay_producers", leads)
     following.lead(epoch=3)
     await following.turns()
     assert following.follower.manager.partition(TP).is_leader
@@ -241,7 +241,7 @@ async def test_producers_that_cannot_be_replayed_before_are_in_the_cut(
         raise FileNotFoundError
         yield
 
-    monkeypatch.setattr(replica_fetcher, "replay_producers", fails)
+    monkeypatch.setattr(follower_log, "replay_producers", fails)
     following.lead(epoch=3)
     await following.turns()
     assert following.log().log_end_offset == 1

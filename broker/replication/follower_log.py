@@ -1,0 +1,46 @@
+"""What a follower does to its log beside appending: watermarks that follow the leader's, and cuts that hold nobody up.
+
+Answers to ReplicaFetcherThread.processPartitionData, after its append.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from odradek.protocol.errors import KafkaError
+from odradek.storage.truncation import replay_producers
+
+if TYPE_CHECKING:
+    from odradek.storage.producer_state_manager import ProducerMemory
+    from odradek.storage.unified_log import UnifiedLog
+
+logger = logging.getLogger(__name__)
+
+
+def follow_watermarks(log: UnifiedLog, high_watermark: int, log_start_offset: int) -> bool:
+    """Take over the leader's; whether the high watermark has moved. It may go back: what lies above the leader's is not
+    known to be committed.
+    """
+    before = log.high_watermark
+    moved = log.update_high_watermark(high_watermark) != before
+    log.maybe_increment_log_start_offset(log_start_offset, "leader offset increment")
+    return moved
+
+
+async def producers_at(log: UnifiedLog, offset: int, now_ms: int) -> ProducerMemory | None:
+    """The log's producers as they were at `offset`, for a cut. None where the cut has nothing to replay, or will find
+    out itself what is wrong.
+    """
+    replay = replay_producers(log, offset, now_ms)
+    try:
+        while True:
+            next(replay)
+            await asyncio.sleep(0)
+    except StopIteration as end:
+        producers: ProducerMemory | None = end.value
+        return producers
+    except (OSError, KafkaError) as error:
+        logger.warning("The producers of %s cannot be replayed before it is cut: %s", log, error)
+        return None
