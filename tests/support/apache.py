@@ -42,17 +42,24 @@ log4j.logger.org.apache.zookeeper=WARN
 
 
 class ZooKeeper:
-    """One standalone ZooKeeper 3.8 on a free loopback port."""
+    """One standalone ZooKeeper 3.8 on a free port."""
 
     def __init__(
-        self, directory: Path, settings: Mapping[str, str] | None = None, jvm_options: Sequence[str] = ()
+        self,
+        directory: Path,
+        settings: Mapping[str, str] | None = None,
+        jvm_options: Sequence[str] = (),
+        host: str = "127.0.0.1",
+        prefix: Sequence[str] = (),
     ) -> None:
+        """`prefix`: a command that runs the server's on `host`."""
         directory.mkdir(parents=True, exist_ok=True)
+        self.host = host
         self.port = free_port()
         self._chroots = itertools.count(1)
         config = directory / "zoo.cfg"
         config.write_text(
-            f"tickTime=500\ndataDir={directory / 'data'}\nclientPort={self.port}\nclientPortAddress=127.0.0.1\n"
+            f"tickTime=500\ndataDir={directory / 'data'}\nclientPort={self.port}\nclientPortAddress={host}\n"
             "admin.enableServer=false\nmaxClientCnxns=0\n"
             + "".join(f"{key}={value}\n" for key, value in (settings or {}).items())
         )
@@ -66,11 +73,11 @@ class ZooKeeper:
                 *jvm_options,
             ),
         )
-        self._process = ManagedProcess(command, directory / "zookeeper.log", cwd=directory)
+        self._process = ManagedProcess([*prefix, *command], directory / "zookeeper.log", cwd=directory)
 
     @property
     def address(self) -> str:
-        return f"127.0.0.1:{self.port}"
+        return f"{self.host}:{self.port}"
 
     def start(self) -> None:
         self._process.start()
@@ -98,7 +105,6 @@ class ApacheBroker:
     """One Apache Kafka broker, `kafka.Kafka`, registered in a ZooKeeper."""
 
     target = "apache"
-    host = "127.0.0.1"
 
     def __init__(
         self,
@@ -107,8 +113,12 @@ class ApacheBroker:
         settings: Mapping[str, str] | None = None,
         jvm_options: Sequence[str] = FRUGAL,
         port: int = 0,
+        host: str = "127.0.0.1",
+        prefix: Sequence[str] = (),
     ) -> None:
+        """`prefix`: a command that runs the broker's on `host`."""
         directory.mkdir(parents=True, exist_ok=True)
+        self.host = host
         self.port = port or free_port()
         self.log_dir = directory / "logs"
         properties = {
@@ -127,7 +137,7 @@ class ApacheBroker:
             str(server_properties),
             options=(*jvm_options, f"-Dlog4j.configuration=file:{log4j}"),
         )
-        self._process = ManagedProcess(command, directory / "kafka.log", cwd=directory)
+        self._process = ManagedProcess([*prefix, *command], directory / "kafka.log", cwd=directory)
 
     @property
     def bootstrap(self) -> str:

@@ -9,7 +9,8 @@ from typing import Final
 AREAS: Final = (
     (
         "cluster",
-        r"/cluster/|simulation|zookeeper|links|unit/controller|replication|/isr|in_sync|alter_partition|soak/.*cluster",
+        r"/cluster/|simulation|links|unit/controller|replication|/isr|in_sync|alter_partition|zookeeper"
+        r"|network_partitions|soak/.*cluster",
     ),
     ("exactly once", r"transaction|idempoten|bank|producer_state|producer_id|txn|zombie|exactly"),
     (

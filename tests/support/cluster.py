@@ -18,6 +18,7 @@ from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from tests.support.admin import Admin
 from tests.support.apache import ApacheBroker, ZooKeeper
 from tests.support.cluster_tree import ClusterTree
+from tests.support.namespaces import Network
 from tests.support.odradek_process import STARTED, OdradekBroker
 from tests.support.process import free_port
 from tests.support.raw_client import RawClient
@@ -67,9 +68,10 @@ class Cluster:
         own_settings: Callable[[int], Mapping[str, str]] = lambda broker_id: {},
         zookeeper_address: Callable[[int], str] | None = None,
         odradek: type[OdradekBroker] = OdradekBroker,
+        network: Network | None = None,
     ) -> None:
         """`own_settings`: what only that broker gets. `zookeeper_address`: where that broker finds ZooKeeper, if it has
-        a way of its own. `odradek`: how the daemon is started.
+        a way of its own. `odradek`: how the daemon is started. `network`: has a host for each id, by its number.
         """
         self._directory = directory
         self.connect = zookeeper.new_chroot()
@@ -77,6 +79,7 @@ class Cluster:
         self._own_settings = own_settings
         self._zookeeper_address = zookeeper_address
         self._odradek = odradek
+        self._network = network
         self.ports = {broker_id: free_port() for broker_id in kinds}
         self.brokers = {broker_id: self._make(broker_id, kind) for broker_id, kind in kinds.items()}
         self._running: set[int] = set()
@@ -94,9 +97,14 @@ class Cluster:
             "zookeeper.connect": f"{address}/{chroot}",
             **self._own_settings(broker_id),
         }
+        prefix = () if self._network is None else self._network.prefix(str(broker_id))
+        port, host = self.ports[broker_id], self.host(broker_id)
         if kind == "apache":
-            return ApacheBroker(directory, settings["zookeeper.connect"], settings, JVM_OPTIONS, self.ports[broker_id])
-        return self._odradek(directory, settings, self.ports[broker_id])
+            return ApacheBroker(directory, settings["zookeeper.connect"], settings, JVM_OPTIONS, port, host, prefix)
+        broker = self._odradek(directory, settings, port)
+        broker.host = host
+        broker.prefix = (*prefix, *broker.prefix)
+        return broker
 
     # Brokers
 
@@ -158,10 +166,13 @@ class Cluster:
     @property
     def bootstrap(self) -> str:
         """The addresses of all brokers, also of those that do not run."""
-        return ",".join(f"127.0.0.1:{port}" for port in self.ports.values())
+        return ",".join(map(self.address, self.ports))
 
     def address(self, broker_id: int) -> str:
-        return f"127.0.0.1:{self.ports[broker_id]}"
+        return f"{self.host(broker_id)}:{self.ports[broker_id]}"
+
+    def host(self, broker_id: int) -> str:
+        return "127.0.0.1" if self._network is None else self._network.address(str(broker_id))
 
     def admin(self) -> Admin:
         return Admin(self.bootstrap)
@@ -176,7 +187,7 @@ class Cluster:
 
     def metadata(self, broker_id: int) -> View:
         """What a broker tells clients."""
-        with RawClient("127.0.0.1", self.ports[broker_id]) as client:
+        with RawClient(self.host(broker_id), self.ports[broker_id]) as client:
             answer = client.call(MetadataRequest(topics=None), METADATA_VERSION)
         assert isinstance(answer, MetadataResponse)
         return View(

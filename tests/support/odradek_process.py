@@ -54,7 +54,8 @@ class OdradekBroker:
 
     def launch(self) -> None:
         """Start the process and do not wait for it."""
-        command = [*self.prefix, sys.executable, "-m", self.module, "serve", "--port", str(self._port)]
+        command = [*self.prefix, sys.executable, "-m", self.module, "serve"]
+        command += ["--host", self.host, "--port", str(self._port)]
         if "log.dirs" not in self._settings:
             command += ["--data", str(self.log_dir)]
         for key, value in self._settings.items():

@@ -156,36 +156,50 @@ def test_configurations_are_shared(controlled: Cluster, admin: Admin, unique: Ca
                 eventually(lambda case=case: produces(*case), accept=lambda taken, wanted=is_taken: taken is wanted)  # type: ignore[misc]
 
 
-def test_brokers_go_in_order_and_without(cluster: Cluster, unique: Callable[[str], str]) -> None:
-    """A controlled shutdown and a kill -9 of each kind of broker, which is the controller both times, under load."""
+def test_brokers_go_in_order_and_without(cluster: Cluster, admin: Admin, unique: Callable[[str], str]) -> None:
+    """A controlled shutdown and a kill -9 of each kind of broker, which is the controller both times, under load.
+    Groups and transactions outlive their coordinators.
+    """
+    worked = admin.create_assigned_topic(unique("worked"), [BROKERS])
+    ids = [unique("id") for _ in range(3)]
+    groups = [Group(cluster, unique("group"), worked) for _ in range(3)]
     started = loads(cluster, unique("survived"))
     topics = [load.topic for load in started.values()]
+
+    def is_led_without(broker_id: int) -> bool:
+        led = [*topics, worked, "__consumer_offsets", "__transaction_state"]
+        return all(s.leader not in (broker_id, -1) for each in led for s in cluster.tree.partitions(each).values())
+
+    def work() -> None:
+        values = [value.encode() for value in transact(cluster, worked, ids)]
+        assert [group.read(len(values)) for group in groups] == [values] * len(groups)
+
     try:
+        work()
         for broker_id in ONE_OF_EACH:
             cluster.make_controller(broker_id)
             cluster.stop(broker_id)
-            assert all(
-                state.leader not in (broker_id, -1) for t in topics for state in cluster.tree.partitions(t).values()
-            )
+            assert is_led_without(broker_id)
+            work()
             cluster.start(broker_id)
-            cluster.await_complete(*topics)
-            elect_preferred(cluster, topics[0])
+            cluster.await_complete(*topics, worked, "__consumer_offsets", "__transaction_state")
+            for topic in (topics[0], "__consumer_offsets", "__transaction_state"):
+                elect_preferred(cluster, topic)
             cluster.make_controller(broker_id)
             cluster.kill(broker_id)
-            eventually(
-                lambda gone=broker_id: all(  # type: ignore[misc]
-                    state.leader not in (gone, -1) for t in topics for state in cluster.tree.partitions(t).values()
-                ),
-                timeout_s=SETTLE_TIMEOUT_S,
-            )
+            eventually(lambda gone=broker_id: is_led_without(gone), timeout_s=SETTLE_TIMEOUT_S)  # type: ignore[misc]
+            work()
             cluster.start(broker_id)
             cluster.await_complete(*topics)
     finally:
         for load in started.values():
             load.finish()
-    await_identical(cluster, *topics)
+    for group in groups:
+        group.close()
+    everything = [*topics, worked, "__consumer_offsets", "__transaction_state"]
+    await_identical(cluster, *everything)
     check_loads(cluster, started)
-    assert dump_problems(cluster, topics) == []
+    assert dump_problems(cluster, everything) == []
 
 
 def set_topic_config(admin: Admin, topic: str, name: str, value: str) -> None:
