@@ -70,8 +70,9 @@ class Cluster:
         odradek: type[OdradekBroker] = OdradekBroker,
         network: Network | None = None,
     ) -> None:
-        """`own_settings`: what only that broker gets. `zookeeper_address`: where that broker finds ZooKeeper, if it has
-        a way of its own. `odradek`: how the daemon is started. `network`: has a host for each id, by its number.
+        """`own_settings`: what only that broker gets; `{port}` in a value is its port. `zookeeper_address`: where that
+        broker finds ZooKeeper, if it has a way of its own. `odradek`: how the daemon is started. `network`: has a host
+        for each id, by its number.
         """
         self._directory = directory
         self.connect = zookeeper.new_chroot()
@@ -99,6 +100,7 @@ class Cluster:
         }
         prefix = () if self._network is None else self._network.prefix(str(broker_id))
         port, host = self.ports[broker_id], self.host(broker_id)
+        settings = {key: value.replace("{port}", str(port)) for key, value in settings.items()}
         if kind == "apache":
             return ApacheBroker(directory, settings["zookeeper.connect"], settings, JVM_OPTIONS, port, host, prefix)
         broker = self._odradek(directory, settings, port)

@@ -55,7 +55,8 @@ class OdradekBroker:
     def launch(self) -> None:
         """Start the process and do not wait for it."""
         command = [*self.prefix, sys.executable, "-m", self.module, "serve"]
-        command += ["--host", self.host, "--port", str(self._port)]
+        if "listeners" not in self._settings:
+            command += ["--host", self.host, "--port", str(self._port)]
         if "log.dirs" not in self._settings:
             command += ["--data", str(self.log_dir)]
         for key, value in self._settings.items():
