@@ -9,6 +9,7 @@ its request was carried out is open. A machine that dies resets its connections;
 from __future__ import annotations
 
 import asyncio
+import zlib
 from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING, Final, Protocol, cast
@@ -43,6 +44,9 @@ class Network:
         """Of how many frames the connection is reset."""
         self.long_delay = 0.0
         """How many frames take long."""
+        self.frames = 0
+        self.digest = 0
+        """Of every frame that arrived, with its time: two runs that agree in it have done the same."""
         self._listening: dict[tuple[str, int], tuple[Machine, Dispatch]] = {}
         self._cut: dict[tuple[str, str], None] = {}
         self._held: dict[tuple[str, str], list[Callable[[], None]]] = {}
@@ -111,6 +115,11 @@ class Network:
         is_long = self.chance.random() < self.long_delay
         return self.chance.randint(*(LONG_DELAY_US if is_long else USUAL_DELAY_US))
 
+    def count(self, pipe: Pipe, frame: bytes) -> None:
+        self.frames += 1
+        place = f"{self.loop.now_us} {pipe.source} {pipe.target}".encode()
+        self.digest = zlib.crc32(frame, zlib.crc32(place, self.digest))
+
     def forget(self, pipe: Pipe) -> None:
         self._pipes.pop(pipe, None)
 
@@ -162,6 +171,7 @@ class Pipe:
             loop.call_soon(self._handle, frame, context=self.target.context)
 
     def _handle(self, frame: bytes) -> None:
+        self._network.count(self, frame)
         # What was on its way when the connection was given up is read and carried out all the same.
         self._dispatch(self._server_side, memoryview(frame), self._network.loop.now_us // 1000)
 
@@ -173,6 +183,7 @@ class Pipe:
             network.send((self.target.name, self.source.name), lambda: self._answered(frame))
 
     def _answered(self, frame: bytes) -> None:
+        self._network.count(self, frame)
         if self.is_open and self._waiting is not None:
             _settle(self._waiting, memoryview(frame))
 

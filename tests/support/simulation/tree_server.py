@@ -103,6 +103,7 @@ class TreeClient:
         self._is_closed = False
         self._is_between_sessions = False
         self._is_cut_off = False
+        self._is_stalled = False
         self._deadline: asyncio.TimerHandle | None = None
         self._joining: asyncio.TimerHandle | None = None
 
@@ -149,20 +150,40 @@ class TreeClient:
         if self._joining is not None:
             self._joining.cancel()
             self._joining = None
-        elif self._is_cut_off:
-            return
         self._is_cut_off = True
-        session_id, loop = self._session_id, self._network.loop
-        self._deadline = loop.call_later(
-            self._session_timeout_ms / 1000, lambda: self._server.end_session(session_id), context=loop.world.context
-        )
+        self._await_time_out()
 
     def join(self) -> None:
         """The connection comes up again."""
         if self._is_cut_off and self._joining is None and self._machine.is_alive:
-            assert self._deadline is not None
-            self._deadline.cancel()
+            self._stop_waiting()
             self._joining = self._to_client(self._joined)
+
+    def stall(self) -> None:
+        """The client's machine stands still, from now until `recover`."""
+        self._is_stalled = True
+        self._await_time_out()
+
+    def recover(self) -> None:
+        self._is_stalled = False
+        if not self._is_cut_off:
+            self._stop_waiting()
+            if self._session_id not in self._server.sessions:
+                self._to_client(self._expired)
+
+    def _await_time_out(self) -> None:
+        if self._deadline is None:
+            session_id, loop = self._session_id, self._network.loop
+            self._deadline = loop.call_later(
+                self._session_timeout_ms / 1000,
+                lambda: self._server.end_session(session_id),
+                context=loop.world.context,
+            )
+
+    def _stop_waiting(self) -> None:
+        if self._deadline is not None and not self._is_stalled:
+            self._deadline.cancel()
+            self._deadline = None
 
     def expire(self) -> None:
         """The server ends the session out of the blue."""

@@ -1,0 +1,247 @@
+"""One run of a simulation: a seed, a cluster of whole brokers, clients, faults, and the oracle that watches.
+
+`Simulation(seed, directory).run()` is all there is to it: the same seed does the same, to the last frame, in every
+process with the same PYTHONHASHSEED (see `__main__.py`). The trace says what happened; a violation ends with it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from pathlib import Path
+from random import Random
+from typing import Final
+
+from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from odradek.protocol.topic_partition import TopicPartition
+from tests.support.simulation.broker import SimulatedBroker
+from tests.support.simulation.faults import Faults
+from tests.support.simulation.load import Client, Producer, Reader
+from tests.support.simulation.network import Network
+from tests.support.simulation.oracle import Oracle, Violation, read
+from tests.support.simulation.tree_server import TreeServer
+from tests.support.simulation.virtual_loop import Machine, VirtualLoop
+
+BROKERS: Final = (1, 2, 3)
+PARTITIONS: Final = tuple(TopicPartition("topic", index) for index in range(2))
+START_MS_MAX: Final = 30_000
+FAULTS_MS: Final = 20_000
+CONVERGENCE_MS_MAX: Final = 60_000
+RESTART_CHECK_MS: Final = 250
+TRACE_LINES_SHOWN: Final = 120
+
+
+class Simulation:
+    """See the module."""
+
+    def __init__(self, seed: int, directory: Path) -> None:
+        self.seed = seed
+        self.trace: list[str] = []
+        chance = Random(seed)
+        self.loop = VirtualLoop(Random(chance.random()))
+        self.network = Network(self.loop, Random(chance.random()))
+        self.tree = TreeServer(self.network)
+        self.oracle = Oracle(self.tree, self.note)
+        self.brokers = [
+            SimulatedBroker(broker_id, directory / f"broker{broker_id}", self.network, self.tree, self.note)
+            for broker_id in BROKERS
+        ]
+        clients = (self.network, BROKERS, self.oracle)
+        self.admin = Client("admin", *clients, Random(chance.random()))
+        self.producers = [
+            Producer(
+                f"p{number}",
+                *clients,
+                Random(chance.random()),
+                partitions=PARTITIONS,
+                is_idempotent=number % 2 == 1,
+            )
+            for number in range(3)
+        ]
+        self.readers = [Reader("r0", *clients, Random(chance.random()), partitions=PARTITIONS)]
+        self._chance = chance
+        self.loop.on_turn = self._after_turn
+        self._is_keeping_up = True
+
+    def note(self, text: str) -> None:
+        self.trace.append(f"{self.loop.now_us / 1e6:10.6f} {text}")
+
+    def run(self) -> None:
+        """Raises: Violation, or what a bug raised."""
+        with _Errors(self.note) as errors:
+            try:
+                self._run()
+            finally:
+                self.note(f"frames {self.network.frames} digest {self.network.digest:08x}")
+                self._end()
+            if errors.found:
+                raise Violation("\n".join(errors.found))
+
+    def _run(self) -> None:
+        for broker in self.brokers:
+            broker.start()
+        self._keep_up()
+        self._wait_for(self._create_topic(), START_MS_MAX)
+        for client in (*self.producers, *self.readers):
+            client.start(client.run)
+        faults = Faults(self.brokers, self.network, self._chance, self.note)
+        self._wait_for(faults.run(FAULTS_MS), FAULTS_MS * 2)
+        self._heal()
+        for client in (*self.producers, *self.readers):
+            client.is_stopping = True
+        deadline_us = self.loop.now_us + CONVERGENCE_MS_MAX * 1000
+        while self._what_is_missing():
+            if self.loop.now_us >= deadline_us:
+                raise Violation(f"after {CONVERGENCE_MS_MAX} ms: {self._what_is_missing()}")
+            self._pass(100)
+        self._check_logs()
+        self.note(f"converged; {sum(producer.acknowledged for producer in self.producers)} records acknowledged")
+
+    def _wait_for(self, work: object, within_ms: int) -> None:
+        task = self.loop.create_task(work, context=self.loop.world.context.copy())
+        deadline_us = self.loop.now_us + within_ms * 1000
+        while not self.loop.run_until(lambda: task.done() or bool(self.loop.failures), deadline_us):
+            raise Violation(f"{work} takes longer than {within_ms} ms")
+        self._raise_failures()
+        task.result()
+
+    def _pass(self, ms: int) -> None:
+        self.loop.run_until(lambda: bool(self.loop.failures), self.loop.now_us + ms * 1000)
+        self._raise_failures()
+
+    def _raise_failures(self) -> None:
+        for failure in self.loop.failures:
+            if isinstance(failure, BaseException):
+                raise failure
+            raise Violation(failure)
+
+    def _after_turn(self, machine: Machine) -> None:
+        for broker in self.brokers:
+            life = broker.life
+            if life is not None and life.machine is machine:
+                try:
+                    self.oracle.look(broker, life)
+                except Violation as violation:
+                    self.loop.failures.append(violation)
+
+    def _keep_up(self) -> None:
+        """Start what is down, now and for as long as the simulation lasts."""
+        for broker in self.brokers:
+            if broker.life is None and self.loop.now_us >= broker.restart_not_before_us:
+                broker.start()
+        self.loop.call_later(RESTART_CHECK_MS / 1000, self._keep_up, context=self.loop.world.context)
+
+    def _heal(self) -> None:
+        self.note("everything is healed")
+        self.network.heal()
+        self.network.loss = self.network.long_delay = 0.0
+        for broker in self.brokers:
+            broker.restart_not_before_us = 0
+            broker.resume()
+            if broker.life is not None and broker.life.tree is not None:
+                broker.life.tree.join()
+
+    async def _create_topic(self) -> None:
+        topic = CreatableTopic(name="topic", num_partitions=len(PARTITIONS), replication_factor=len(BROKERS))
+        request = CreateTopicsRequest(topics=[topic], timeout_ms=5_000)
+        while True:
+            await self.admin.pause(200)
+            answer = await self.admin.ask(BROKERS[0], MetadataRequest(topics=[]), MetadataResponse, 12)
+            if answer is None or len(answer.brokers) < len(BROKERS):
+                continue
+            created = await self.admin.ask(answer.controller_id, request, CreateTopicsResponse, 7, 10_000)
+            if created is not None and created.topics[0].error_code == 0:
+                return
+
+    # The end
+
+    def _what_is_missing(self) -> str:
+        """Why the cluster has not converged; empty when it has."""
+        for producer in self.producers:
+            if not producer.is_idle:
+                return f"{producer.name} still waits for an acknowledgement"
+        for broker in self.brokers:
+            if not broker.is_serving:
+                return f"{broker.name} is not up"
+        for partition in PARTITIONS:
+            missing = self._what_is_missing_in(partition)
+            if missing:
+                return f"{partition}: {missing}"
+        return ""
+
+    def _what_is_missing_in(self, partition: TopicPartition) -> str:
+        state = self.oracle.partition_state(partition)
+        if state is None or state.leader_and_isr.leader < 0:
+            return f"no leader: {state}"
+        if sorted(state.leader_and_isr.isr) != list(BROKERS):
+            return f"not all in sync: {state}"
+        end = self.oracle.committed[partition].end
+        for broker in self.brokers:
+            services = broker.services
+            hosted = None if services is None else services.replica_manager.hosted(partition)
+            if hosted is None or hosted.log is None:
+                return f"{broker.name} does not host it"
+            if hosted.leader_id != state.leader_and_isr.leader:
+                return f"{broker.name} knows {hosted.leader_id} as leader, the tree {state}"
+            if not end == hosted.log.log_end_offset == hosted.log.high_watermark:
+                log = hosted.log
+                return f"{broker.name} is at {log.log_end_offset} with HW {log.high_watermark}, committed {end}"
+            cached = services.metadata_cache.partition_state(*partition)
+            if cached is None or cached.leader != state.leader_and_isr.leader:
+                return f"the metadata of {broker.name} says {cached}"
+        return ""
+
+    def _check_logs(self) -> None:
+        for partition in PARTITIONS:
+            contents = {self._log_bytes(broker, partition) for broker in self.brokers}
+            if len(contents) != 1:
+                raise Violation(f"{partition}: the replicas differ")
+            log = self.brokers[0].services.replica_manager.hosted(partition).log
+            values = [value for batch in read(log, 0, log.log_end_offset) for value in batch.values]
+            for offset, value in self.oracle.acknowledged.get(partition, {}).items():
+                if values[offset] != value:
+                    raise Violation(f"{partition}: {value} was acknowledged at {offset}, where {values[offset]} is")
+            for producer in self.producers:
+                if producer.is_idempotent:
+                    prefix = f"{producer.name}-".encode()
+                    own = [value for value in values if value.startswith(prefix)]
+                    if own != producer.sent[partition]:
+                        raise Violation(
+                            f"{partition}: {producer.name} sent {producer.sent[partition]}, there are {own}"
+                        )
+
+    def _log_bytes(self, broker: SimulatedBroker, partition: TopicPartition) -> bytes:
+        log = broker.services.replica_manager.hosted(partition).log
+        return b"".join(file.read_bytes() for file in sorted(Path(log.directory).glob("*.log")))
+
+    def _end(self) -> None:
+        for broker in self.brokers:
+            broker.crash()
+        self.loop.close()
+
+    def story(self) -> str:
+        """The end of the trace, for whoever has to find out."""
+        return "\n".join(deque(self.trace, TRACE_LINES_SHOWN))
+
+
+class _Errors(logging.Handler):
+    """Bugs that were caught and logged are failures as well."""
+
+    def __init__(self, note: object) -> None:
+        super().__init__(logging.ERROR)
+        self.found: list[str] = []
+        self._note = note
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = self.format(record)
+        self._note(text)
+        if record.exc_info is not None and not isinstance(record.exc_info[1], OSError):
+            self.found.append(text)
+
+    def __enter__(self) -> _Errors:
+        logging.getLogger().addHandler(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        logging.getLogger().removeHandler(self)

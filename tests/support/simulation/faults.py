@@ -1,0 +1,154 @@
+"""What happens to a simulated cluster: a schedule of faults, drawn by the seed.
+
+Each seed draws first which kinds of faults there are at all, and how often: a run in which only links are cut gets
+further into what links can do than one in which everything breaks at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from random import Random
+from typing import TYPE_CHECKING
+
+from tests.support.simulation.tree_server import ZOOKEEPER
+
+if TYPE_CHECKING:
+    from tests.support.simulation.broker import SimulatedBroker
+    from tests.support.simulation.network import Network
+
+
+class Faults:
+    """See the module. `note` writes into the trace."""
+
+    def __init__(
+        self, brokers: list[SimulatedBroker], network: Network, chance: Random, note: Callable[[str], None]
+    ) -> None:
+        self._brokers = brokers
+        self._network = network
+        self._chance = chance
+        self._note = note
+        kinds: dict[str, Callable[[], None]] = {
+            "crash": self._crash,
+            "crash the controller": self._crash_the_controller,
+            "crash all": self._crash_all,
+            "stop": self._stop,
+            "pause": self._pause,
+            "cut": self._cut,
+            "isolate": self._isolate,
+            "cut from the tree": self._cut_from_the_tree,
+            "expire": self._expire,
+            "slow": self._slow,
+        }
+        chosen = chance.sample(sorted(kinds), chance.randint(2, len(kinds)))
+        self._kinds = [kinds[name] for name in chosen]
+        self._interval_ms = chance.choice((500, 1_500, 4_000))
+        self._healing: dict[Callable[[], None], None] = {}
+        note(f"faults: {', '.join(chosen)}; about every {self._interval_ms} ms")
+
+    async def run(self, duration_ms: int) -> None:
+        loop = self._network.loop
+        end_us = loop.now_us + duration_ms * 1000
+        while loop.now_us < end_us:
+            await asyncio.sleep(self._chance.randint(1, 2 * self._interval_ms) / 1000)
+            self._chance.choice(self._kinds)()
+        for heal in list(self._healing):
+            heal()
+
+    # Kinds
+
+    def _crash(self) -> None:
+        self._crash_and_restart(self._chance.choice(self._brokers))
+
+    def _crash_the_controller(self) -> None:
+        for broker in self._brokers:
+            if broker.services is not None and broker.services.controller.is_active:
+                self._crash_and_restart(broker)
+                return
+
+    def _crash_all(self) -> None:
+        for broker in self._brokers:
+            self._crash_and_restart(broker)
+
+    def _crash_and_restart(self, broker: SimulatedBroker) -> None:
+        broker.crash()
+        self._restart_later(broker)
+
+    def _stop(self) -> None:
+        broker = self._chance.choice(self._brokers)
+        broker.stop()
+        self._restart_later(broker)
+
+    def _restart_later(self, broker: SimulatedBroker) -> None:
+        """Once it is down; a broker that does not come up is tried again by the simulation."""
+        broker.restart_not_before_us = self._network.loop.now_us + self._chance.randint(0, 12_000) * 1000
+
+    def _pause(self) -> None:
+        broker = self._chance.choice(self._brokers)
+        broker.pause()
+        self._later(8_000, broker.resume)
+
+    def _cut(self) -> None:
+        one, other = (broker.name for broker in self._chance.sample(self._brokers, 2))
+        self._cut_directions((one, other))
+
+    def _isolate(self) -> None:
+        """A broker from all the others, not from the tree nor from clients: the classic stale leader."""
+        name = self._chance.choice(self._brokers).name
+        self._cut_directions(*((name, other.name) for other in self._brokers if other.name != name))
+
+    def _cut_directions(self, *pairs: tuple[str, str]) -> None:
+        is_one_way = self._chance.random() < 0.4
+        directions = pairs if is_one_way else (*pairs, *((target, source) for source, target in pairs))
+        self._note(f"cut: {', '.join('->'.join(direction) for direction in directions)}")
+        self._network.cut(*directions)
+        self._later(8_000, lambda: self._heal(directions))
+
+    def _heal(self, directions: tuple[tuple[str, str], ...]) -> None:
+        self._note(f"healed: {', '.join('->'.join(direction) for direction in directions)}")
+        self._network.heal(*directions)
+
+    def _cut_from_the_tree(self) -> None:
+        brokers = self._brokers if self._chance.random() < 0.2 else [self._chance.choice(self._brokers)]
+        for broker in brokers:
+            self._note(f"{broker.name} cut from the tree")
+            self._network.cut((broker.name, ZOOKEEPER))
+            if broker.life is not None and broker.life.tree is not None:
+                broker.life.tree.cut_off()
+
+        def heal() -> None:
+            for broker in brokers:
+                self._note(f"{broker.name} reaches the tree again")
+                self._network.heal((broker.name, ZOOKEEPER))
+                if broker.life is not None and broker.life.tree is not None:
+                    broker.life.tree.join()
+
+        self._later(8_000, heal)
+
+    def _expire(self) -> None:
+        broker = self._chance.choice(self._brokers)
+        if broker.life is not None and broker.life.tree is not None:
+            self._note(f"the session of {broker.name} ends")
+            broker.life.tree.expire()
+
+    def _slow(self) -> None:
+        network = self._network
+        network.loss, network.long_delay = self._chance.choice(((0.02, 0.1), (0.0, 0.4), (0.1, 0.0)))
+        self._note(f"loss {network.loss}, long delays {network.long_delay}")
+
+        def heal() -> None:
+            network.loss = network.long_delay = 0.0
+
+        self._later(5_000, heal)
+
+    def _later(self, ms_max: int, heal: Callable[[], None]) -> None:
+        """Heal after a while, or when the schedule ends."""
+
+        def once() -> None:
+            if self._healing.pop(once, 0) is None:
+                heal()
+
+        self._healing[once] = None
+        self._network.loop.call_later(
+            self._chance.randint(1, ms_max) / 1000, once, context=self._network.loop.world.context
+        )
