@@ -1,4 +1,4 @@
-"""Run seeds: `python -m tests.support.simulation FIRST [COUNT]`. A seed that fails is told with its trace.
+"""Run seeds: `python -m tests.support.simulation FIRST [COUNT] [--trace]`. A seed that fails is told with its trace.
 
 Python salts the hashes of texts for each process, and with them the order of sets. So that a seed does the same in
 every process, the simulation runs itself again without the salt.
@@ -6,46 +6,56 @@ every process, the simulation runs itself again without the salt.
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 import tempfile
 import time
+import traceback
 from pathlib import Path
 
 from tests.support.simulation.cluster import Simulation
 
+FASTEST_DISK = "/dev/shm"
+
 
 def main() -> int:
     if os.environ.get("PYTHONHASHSEED") != "0":
-        os.execve(
-            sys.executable,
-            [sys.executable, "-m", "tests.support.simulation", *sys.argv[1:]],
-            {**os.environ, "PYTHONHASHSEED": "0"},
-        )
-    first, count = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 1
-    failed = 0
-    for seed in range(first, first + count):
-        with tempfile.TemporaryDirectory(prefix="odradek-simulation-", dir=_fastest_disk()) as directory:
-            simulation = Simulation(seed, Path(directory))
-            start_s = time.perf_counter()
-            try:
-                simulation.run()
-            except BaseException as error:
-                failed += 1
-                print(simulation.story())
-                print(f"seed {seed} failed: {type(error).__name__}: {error}", flush=True)
-                if count == 1:
-                    raise
-            else:
-                print(
-                    f"seed {seed}: {time.perf_counter() - start_s:.2f} s, {simulation.trace[-1]} {simulation.trace[-2]}",
-                    flush=True,
-                )
+        command = [sys.executable, "-m", "tests.support.simulation", *sys.argv[1:]]
+        os.execve(sys.executable, command, {**os.environ, "PYTHONHASHSEED": "0"})
+    parser = argparse.ArgumentParser(prog="tests.support.simulation")
+    parser.add_argument("first", type=int, help="the first seed")
+    parser.add_argument("count", type=int, nargs="?", default=1, help="how many seeds from there on")
+    parser.add_argument("--trace", action="store_true", help="print the whole trace of every seed")
+    arguments = parser.parse_args()
+    seeds = range(arguments.first, arguments.first + arguments.count)
+    failed = [seed for seed in seeds if not run_seed(seed, prints_trace=arguments.trace)]
+    print(f"{len(failed)} of {len(seeds)} seeds failed: {failed}")
     return 1 if failed else 0
 
 
-def _fastest_disk() -> str | None:
-    return "/dev/shm" if os.path.isdir("/dev/shm") else None
+def run_seed(seed: int, *, prints_trace: bool) -> bool:
+    """Whether everything held."""
+    disk = FASTEST_DISK if os.path.isdir(FASTEST_DISK) else None
+    with tempfile.TemporaryDirectory(prefix="odradek-simulation-", dir=disk) as directory:
+        simulation = Simulation(seed, Path(directory))
+        start_s = time.perf_counter()
+        failure = None
+        try:
+            simulation.run()
+        except Exception as error:  # noqa: BLE001 - whatever it is, the seed goes with it
+            failure = error
+    if prints_trace:
+        print("\n".join(simulation.trace))
+    elif failure is not None:
+        print(simulation.story())
+    if failure is not None:
+        print("".join(traceback.format_exception(failure)))
+        print(f"Replay: python -m tests.support.simulation {seed} --trace")
+    outcome = simulation.trace[-1].strip() if failure is None else f"FAILED {type(failure).__name__}: {failure}"
+    print(f"seed {seed}: {outcome}", flush=True)
+    print(f"  ({time.perf_counter() - start_s:.2f} s)", file=sys.stderr, flush=True)
+    return failure is None
 
 
 if __name__ == "__main__":

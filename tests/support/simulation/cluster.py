@@ -29,6 +29,8 @@ START_MS_MAX: Final = 30_000
 FAULTS_MS: Final = 20_000
 CONVERGENCE_MS_MAX: Final = 60_000
 RESTART_CHECK_MS: Final = 250
+RESTART_BACKOFF_MS: Final = 1_000
+"""How long a broker that refused to start is left alone."""
 TRACE_LINES_SHOWN: Final = 120
 
 
@@ -130,6 +132,7 @@ class Simulation:
         for broker in self.brokers:
             if broker.life is None and self.loop.now_us >= broker.restart_not_before_us:
                 broker.start()
+                broker.restart_not_before_us = self.loop.now_us + RESTART_BACKOFF_MS * 1000
         self.loop.call_later(RESTART_CHECK_MS / 1000, self._keep_up, context=self.loop.world.context)
 
     def _heal(self) -> None:

@@ -1,0 +1,18 @@
+"""A hundred schedules of faults on three whole brokers in one process; a seed that fails replays with its number."""
+
+from __future__ import annotations
+
+from tests.support.simulation.seeds import Seeds, run_seeds
+
+SEEDS = 100
+
+
+def test_what_must_hold_holds_at_each_step_of_a_hundred_seeds() -> None:
+    run_seeds(0, SEEDS)
+
+
+def test_the_same_seed_does_the_same_to_the_last_frame() -> None:
+    first, again = Seeds(1_000_000, 2, trace=True), Seeds(1_000_000, 2, trace=True)
+    trace = first.output()
+    assert trace.count("digest") == 2
+    assert again.output() == trace
