@@ -6,6 +6,7 @@ process with the same PYTHONHASHSEED (see `__main__.py`). The trace says what ha
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import deque
 from pathlib import Path
@@ -84,11 +85,13 @@ class Simulation:
         for broker in self.brokers:
             broker.start()
         self._keep_up()
-        self._wait_for(self._create_topic(), START_MS_MAX)
+        self._wait_for(self.admin.start(self._create_topic()), START_MS_MAX)
         for client in (*self.producers, *self.readers):
-            client.start(client.run)
+            client.start(client.run())
         faults = Faults(self.brokers, self.network, self._chance, self.note)
-        self._wait_for(faults.run(FAULTS_MS), FAULTS_MS * 2)
+        self._wait_for(
+            self.loop.create_task(faults.run(FAULTS_MS), context=self.loop.world.context.copy()), FAULTS_MS * 2
+        )
         self._heal()
         for client in (*self.producers, *self.readers):
             client.is_stopping = True
@@ -100,11 +103,10 @@ class Simulation:
         self._check_logs()
         self.note(f"converged; {sum(producer.acknowledged for producer in self.producers)} records acknowledged")
 
-    def _wait_for(self, work: object, within_ms: int) -> None:
-        task = self.loop.create_task(work, context=self.loop.world.context.copy())
+    def _wait_for(self, task: asyncio.Task[None], within_ms: int) -> None:
         deadline_us = self.loop.now_us + within_ms * 1000
         while not self.loop.run_until(lambda: task.done() or bool(self.loop.failures), deadline_us):
-            raise Violation(f"{work} takes longer than {within_ms} ms")
+            raise Violation(f"{task} takes longer than {within_ms} ms")
         self._raise_failures()
         task.result()
 

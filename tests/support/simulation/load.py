@@ -8,7 +8,7 @@ not, once or more), an idempotent one never does, and its records must be there 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Coroutine, Sequence
 from random import Random
 from typing import TYPE_CHECKING, Final
 
@@ -76,10 +76,10 @@ class Client:
         self._links: dict[int, BrokerConnection] = {}
         self.is_stopping = False
 
-    def start(self, work: Callable[[], object]) -> None:
+    def start(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
         context = self.machine.context.copy()
         context.run(self._ticker.start)
-        self._network.loop.create_task(work(), name=self.name, context=context)
+        return self._network.loop.create_task(work, name=self.name, context=context)
 
     async def ask(
         self,
