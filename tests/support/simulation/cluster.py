@@ -218,7 +218,7 @@ class Simulation:
 
     def _log_bytes(self, broker: SimulatedBroker, partition: TopicPartition) -> bytes:
         log = broker.services.replica_manager.hosted(partition).log
-        return b"".join(file.read_bytes() for file in sorted(Path(log.directory).glob("*.log")))
+        return b"".join(file.read_bytes() for file in sorted(Path(log.dir).glob("*.log")))
 
     def _end(self) -> None:
         for broker in self.brokers:

@@ -70,7 +70,7 @@ class Client:
         self.brokers = brokers
         self.leaders: dict[TopicPartition, int] = {}
         self._network = network
-        clock = VirtualClock(network.loop)
+        self._clock = clock = VirtualClock(network.loop)
         self._timer = SystemTimer(clock)
         self._ticker = Ticker(network.loop, clock, self._timer)
         self._links: dict[int, BrokerConnection] = {}
@@ -174,7 +174,7 @@ class Producer(Client):
         self.acknowledged += len(values)
 
     def _batch(self, partition: TopicPartition, values: list[bytes]) -> memoryview:
-        records = [SimpleRecord(timestamp=self._network.loop.now_us // 1000, key=None, value=value) for value in values]
+        records = [SimpleRecord(timestamp=self._clock.time_ms(), key=None, value=value) for value in values]
         if not self.is_idempotent:
             return memoryview(build_batch(records))
         return memoryview(

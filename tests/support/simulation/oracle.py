@@ -136,7 +136,7 @@ class Oracle:
         begins = seen is None or not seen.is_leader or seen.leader_epoch != now.leader_epoch
         if now.is_leader and begins:
             self._note(
-                f"{name}: leads in epoch {now.leader_epoch}, ISR {sorted(partition.isr)}, LEO {now.log.log_end_offset}"
+                f"{name}: leads in epoch {now.leader_epoch}, ISR {sorted(partition.in_sync.isr)}, LEO {now.log.log_end_offset}"
             )
             other = self._leaders.setdefault((partition.topic_partition, now.leader_epoch), broker.name)
             if other != broker.name:
@@ -144,7 +144,7 @@ class Oracle:
             if now.log.log_end_offset < committed.end:
                 raise Violation(f"{name}: leads with end {now.log.log_end_offset}, committed is {committed.end}")
             committed.check(read(now.log, 0, committed.end), broker.name)
-        checked = 0 if begins or seen is None or seen.log is not now.log else seen.high_watermark
+        checked = 0 if seen is None or seen.log is not now.log else seen.high_watermark
         if now.is_leader and not begins and seen is not None and now.high_watermark < seen.high_watermark:
             raise Violation(f"{name}: HW went from {seen.high_watermark} back to {now.high_watermark}")
         if now.high_watermark > checked:
