@@ -135,9 +135,8 @@ class Oracle:
             raise Violation(f"{name}: leader epoch went from {seen.leader_epoch} back to {now.leader_epoch}")
         begins = seen is None or not seen.is_leader or seen.leader_epoch != now.leader_epoch
         if now.is_leader and begins:
-            self._note(
-                f"{name}: leads in epoch {now.leader_epoch}, ISR {sorted(partition.in_sync.isr)}, LEO {now.log.log_end_offset}"
-            )
+            isr, end = sorted(partition.in_sync.isr), now.log.log_end_offset
+            self._note(f"{name}: leads in epoch {now.leader_epoch}, ISR {isr}, LEO {end}")
             other = self._leaders.setdefault((partition.topic_partition, now.leader_epoch), broker.name)
             if other != broker.name:
                 raise Violation(f"{name}: {other} leads in epoch {now.leader_epoch} as well")

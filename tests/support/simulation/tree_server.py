@@ -4,10 +4,10 @@ The server keeps the rules of one operation in the broker's own `TreeStore` (SQL
 `TreeWatches`. What is here is what ZooKeeper adds: requests, answers and watch events that travel, in order for each
 client; sessions that time out on the server while their client does not know; connections that end.
 
-A client that is cut off waits. If it is back before its session has timed out, requests that were on their way fail
-with ConnectionLoss (whether they were carried out is open), the others go out, and it hears of what its watches saw
-meanwhile. If not, everything that waits fails with SessionExpired, the listeners are told, and the next session begins
-when they are through.
+A client that is cut off waits. If it is back before its session has timed out, it hears of what its watches saw
+meanwhile, and requests that were not answered go out again, even if they had been carried out. If not, everything that
+waits fails with SessionExpired, the listeners are told, and the next session begins when they are through. That is what
+`zookeeper_tree` does.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from odradek.controller.metadata_tree import (
-    ConnectionLoss,
     Operation,
     SessionExpired,
     SessionListener,
     TreeError,
+    Watcher,
+    WatchEvent,
 )
 from odradek.controller.tree_store import TreeStore
 from odradek.controller.tree_watches import TreeWatches
@@ -80,7 +81,7 @@ class TreeServer:
     def _fire(self) -> None:
         for change in self.store.take_changes():
             for client, watcher, event in self._watches.fire(change):
-                client.deliver(lambda watcher=watcher, event=event: watcher(event))
+                client.tell(watcher, event)
         self._watches.commit()
 
 
@@ -94,11 +95,12 @@ class TreeClient:
         self._session_timeout_ms = session_timeout_ms
         self._session_id = 0
         self._listeners: list[SessionListener] = []
-        self._pending: dict[asyncio.Future[object], Callable[[], None]] = {}
-        """Requests that were not answered, and what sends them."""
-        self._sent: dict[asyncio.Future[object], None] = {}
-        self._outbox: list[Callable[[], None]] = []
-        """What the server has to say and cannot while the connection is down."""
+        self._pending: dict[asyncio.Future[object], Callable[[], object]] = {}
+        """Requests that were not answered, and what they do at the server."""
+        self._unheard: list[Callable[[], None]] = []
+        """What watches have seen while the connection is down."""
+        self._connection = 0
+        """The number of the connection: what travels on one does not arrive on the next."""
         self._last_arrival_us = [0, 0]
         self._is_closed = False
         self._is_between_sessions = False
@@ -196,38 +198,41 @@ class TreeClient:
     async def _request(self, work: Callable[[], object]) -> object:
         """Have `work` done at the server and wait for what it answers."""
         future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
-
-        def send() -> None:
-            self._sent[future] = None
-            self._travel(0, arrive, self._network.loop.world)
-
-        def arrive() -> None:
-            if future in self._sent and not self._is_cut_off:
-                result = work()
-                self.deliver(lambda: self._answered(future, result))
-
-        self._pending[future] = send
+        self._pending[future] = work
         if not self._is_cut_off:
-            send()
+            self._send(future, work)
         try:
             return await future
         finally:
             self._pending.pop(future, None)
-            self._sent.pop(future, None)
 
-    def deliver(self, say: Callable[[], None]) -> None:
-        """From the server to the client, in order; later, if the connection is down."""
+    def _send(self, future: asyncio.Future[object], work: Callable[[], object]) -> None:
+        connection = self._connection
+
+        def arrive() -> None:
+            if connection == self._connection and not self._is_cut_off:
+                result = work()
+                self._to_client(lambda: hear(result))
+
+        def hear(result: object) -> None:
+            if connection == self._connection and not self._is_cut_off:
+                _answer(future, result)
+
+        self._travel(0, arrive, self._network.loop.world)
+
+    def tell(self, watcher: Watcher, event: WatchEvent) -> None:
+        """A watch has seen something: in order with the answers; later, if the connection is down."""
+        session_id = self._session_id
+
+        def hear() -> None:
+            if self._is_cut_off:
+                self._unheard.append(hear)
+            elif session_id == self._session_id and not self._is_between_sessions:
+                watcher(event)
+
         if self._is_cut_off:
-            self._outbox.append(say)
+            self._unheard.append(hear)
         else:
-            session_id = self._session_id
-
-            def hear() -> None:
-                if self._is_cut_off:
-                    self._outbox.append(say)
-                elif session_id == self._session_id:
-                    say()
-
             self._to_client(hear)
 
     def _to_client(self, hear: Callable[[], None]) -> asyncio.TimerHandle:
@@ -239,39 +244,27 @@ class TreeClient:
         self._last_arrival_us[direction] = when_us
         return loop.call_at(when_us / 1e6, arrive, context=machine.context)
 
-    @staticmethod
-    def _answered(future: asyncio.Future[object], result: object) -> None:
-        if future.done():
-            return
-        if isinstance(result, TreeError):
-            future.set_exception(result)
-        else:
-            future.set_result(result)
-
     def _joined(self) -> None:
         self._joining = None
         self._is_cut_off = False
+        self._connection += 1
         if self._session_id not in self._server.sessions and not self._is_between_sessions:
             self._expired()
             return
-        outbox, self._outbox = self._outbox, []
-        for say in outbox:
-            say()
-        for future, send in list(self._pending.items()):
-            if future in self._sent and not self._is_between_sessions:
-                self._answered(future, ConnectionLoss("", "the connection was lost"))
-            else:
-                send()
+        unheard, self._unheard = self._unheard, []
+        for hear in unheard:
+            hear()
+        for future, work in list(self._pending.items()):
+            self._send(future, work)
 
     def _expired(self) -> None:
         if self._is_between_sessions or self._is_closed:
             return
         self._is_between_sessions = True
-        self._outbox.clear()
+        self._unheard.clear()
         for future in list(self._pending):
-            self._answered(future, SessionExpired("", "the session has ended"))
+            _answer(future, SessionExpired("", "the session has ended"))
         self._pending.clear()
-        self._sent.clear()
         self._renewal = asyncio.get_running_loop().create_task(self._renew())
 
     async def _renew(self) -> None:
@@ -281,3 +274,12 @@ class TreeClient:
         self._is_between_sessions = False
         for listener in self._listeners:
             listener.session_started()
+
+
+def _answer(future: asyncio.Future[object], result: object) -> None:
+    if future.done():
+        return
+    if isinstance(result, TreeError):
+        future.set_exception(result)
+    else:
+        future.set_result(result)
