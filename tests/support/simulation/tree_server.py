@@ -168,10 +168,10 @@ class TreeClient:
 
     def recover(self) -> None:
         self._is_stalled = False
-        if not self._is_cut_off:
+        if not self._is_cut_off or self._joining is not None:
             self._stop_waiting()
-            if self._session_id not in self._server.sessions:
-                self._to_client(self._expired)
+        if not self._is_cut_off and self._session_id not in self._server.sessions:
+            self._to_client(self._expired)
 
     def _await_time_out(self) -> None:
         if self._deadline is None:
