@@ -207,7 +207,10 @@ class ReplicaFetcher:
         for count, (topic_partition, data) in enumerate(answers.items(), 1):
             if data.records or count % ANSWERS_AT_ONCE == 0:
                 await asyncio.sleep(0)
-            state = self._asked_state(topic_partition)
+            has_records = data.error_code == ErrorCode.NONE and data.diverging_epoch.epoch < 0
+            # What the leader has said, it does not say again: the high watermark of an answer counts even if the
+            # leader's epoch has changed meanwhile.
+            state = self._asked_state(topic_partition, in_any_epoch=has_records)
             if state is None:
                 continue
             if data.error_code == ErrorCode.NONE:
@@ -226,14 +229,17 @@ class ReplicaFetcher:
         for topic_partition in advanced:
             self._replicas.complete_delayed(topic_partition)
 
-    def _asked_state(self, topic_partition: TopicPartition) -> PartitionFetchState | None:
-        """The state that the partition had when it was asked about; None if that has changed."""
+    def _asked_state(
+        self, topic_partition: TopicPartition, *, in_any_epoch: bool = False
+    ) -> PartitionFetchState | None:
+        """The state of a partition that still wants what it asked for; None if that has changed."""
         state = self.states.get(topic_partition)
         asked = self._leader.session.partitions[topic_partition]
         if (
             state is None
             or not state.is_ready(self._clock.monotonic_ms())
-            or (state.fetch_offset, state.current_leader_epoch) != (asked.fetch_offset, asked.current_leader_epoch)
+            or state.fetch_offset != asked.fetch_offset
+            or (state.current_leader_epoch != asked.current_leader_epoch and not in_any_epoch)
         ):
             return None
         return state

@@ -423,6 +423,28 @@ async def test_an_answer_to_another_epoch_is_left_alone(following: Following) ->
 
 
 @async_test
+async def test_what_the_leader_said_before_its_next_epoch_counts(following: Following) -> None:
+    """It does not say the same high watermark twice in one fetch session."""
+    following.lead()
+    told: list[int] = []
+
+    def meanwhile(request: Request, response: Response) -> Response:
+        if isinstance(response, FetchResponse) and response.responses and not told:
+            (data,) = response.responses[0].partitions
+            if data.high_watermark == 1:
+                told.append(data.high_watermark)
+                following.tell_leader(epoch=1)
+                following.tell_follower(epoch=1)
+        return response
+
+    following.link.change = meanwhile
+    following.append(b"a")
+    for _ in range(3):
+        await following.advance(500)
+    assert (told, following.log().high_watermark) == ([1], 1)
+
+
+@async_test
 async def test_an_answer_about_a_removed_partition_is_left_alone(following: Following) -> None:
     following.lead()
     following.lead(OTHER)
