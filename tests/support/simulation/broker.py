@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tests.support.simulation.network import Network
 
 PORT: Final = 9092
-SESSION_TIMEOUT_MS: Final = 6_000
+SESSION_TIMEOUT_MS: Final = 4_000
 
 SETTINGS: Final = {
     "zookeeper.connect": "zookeeper:2181",
@@ -39,10 +39,10 @@ SETTINGS: Final = {
     "min.insync.replicas": "2",
     "default.replication.factor": "3",
     "num.partitions": "2",
-    "log.segment.bytes": "4096",
+    "log.segment.bytes": "2048",
     "log.flush.offset.checkpoint.interval.ms": "5000",
     "replica.high.watermark.checkpoint.interval.ms": "2000",
-    "replica.lag.time.max.ms": "4000",
+    "replica.lag.time.max.ms": "3000",
     "replica.socket.timeout.ms": "3000",
     "controller.socket.timeout.ms": "3000",
     "request.timeout.ms": "3000",

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
 REQUEST_TIMEOUT_MS: Final = 2_000
 ACKS_TIMEOUT_MS: Final = 1_500
+PACES_MS: Final = (30, 150, 600)
+"""How long producers wait at most between two batches; each draws its pace."""
+READER_PACE_MS: Final = 800
 ATTEMPTS_MAX: Final = 4
 """After which a plain producer gives up."""
 
@@ -140,6 +143,7 @@ class Producer(Client):
         self.sent: dict[TopicPartition, list[bytes]] = {partition: [] for partition in partitions}
         self.acknowledged = 0
         self.is_idle = False
+        self._pace_ms = chance.choice(PACES_MS)
         self._producer_id = -1
         self._number = 0
 
@@ -149,7 +153,7 @@ class Producer(Client):
                 await self._get_id()
             else:
                 await self._send(self.chance.choice(self.partitions))
-            await self.pause(60)
+            await self.pause(self._pace_ms)
         self.is_idle = True
 
     async def _get_id(self) -> None:
@@ -228,7 +232,7 @@ class Reader(Client):
     async def run(self) -> None:
         while not self.is_stopping:
             await self._read(self.chance.choice(self.partitions))
-            await self.pause(400)
+            await self.pause(READER_PACE_MS)
 
     async def _read(self, partition: TopicPartition) -> None:
         broker_id: int | None = self.chance.choice(self.brokers)
