@@ -27,7 +27,7 @@ from tests.support.simulation.virtual_loop import Machine, VirtualLoop
 BROKERS: Final = (1, 2, 3)
 PARTITIONS: Final = tuple(TopicPartition("topic", index) for index in range(2))
 START_MS_MAX: Final = 30_000
-FAULTS_MS: Final = 20_000
+FAULTS_MS: Final = 15_000
 CONVERGENCE_MS_MAX: Final = 60_000
 RESTART_CHECK_MS: Final = 250
 RESTART_BACKOFF_MS: Final = 1_000

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 REQUEST_TIMEOUT_MS: Final = 2_000
 ACKS_TIMEOUT_MS: Final = 1_500
-PACES_MS: Final = (30, 150, 600)
+PACES_MS: Final = (60, 300, 1_000)
 """How long producers wait at most between two batches; each draws its pace."""
 READER_PACE_MS: Final = 800
 ATTEMPTS_MAX: Final = 4
