@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.support.simulation.seeds import Seeds, run_seeds
 
 SEEDS = 100
+TIMEOUT_S = 900
+"""For a machine that has much else to do: alone it is a matter of seconds."""
 
 
+@pytest.mark.timeout(TIMEOUT_S)
 def test_what_must_hold_holds_at_each_step_of_a_hundred_seeds() -> None:
     run_seeds(0, SEEDS)
 
