@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
+from odradek.controller.metadata_tree import TreeError
 from odradek.controller.topic_names import (
     GROUP_METADATA_TOPIC,
     INTERNAL_TOPICS,
@@ -73,6 +74,9 @@ class TopicCreator:
     async def _create(self, name: str) -> None:
         try:
             errors = await self._admin.auto_create_topics([self._topic(name)])
+        except TreeError as error:  # whoever needs the topic asks again
+            log.warning("Creating %s failed: %s", name, error)
+            return
         finally:
             self._in_flight.discard(name)
         if errors[name] != ErrorCode.LEADER_NOT_AVAILABLE:

@@ -10,6 +10,7 @@ import pytest
 
 from odradek.broker.config import BrokerConfig
 from odradek.broker.internal_topics import TopicCreator
+from odradek.controller.metadata_tree import SessionExpired
 from odradek.controller.topics import AdminManager
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_topics import CreatableTopic
@@ -25,10 +26,13 @@ class Admin:
         self.asked: list[list[CreatableTopic]] = []
         self.answer = asyncio.Event()
         self.error = LATER
+        self.failure: Exception | None = None
 
     async def auto_create_topics(self, topics: Sequence[CreatableTopic]) -> Mapping[str, ErrorCode]:
         self.asked.append(list(topics))
         await self.answer.wait()
+        if self.failure is not None:
+            raise self.failure
         return {topic.name: self.error for topic in topics}
 
 
@@ -127,3 +131,16 @@ async def test_failure_in_the_background_is_told_in_the_log(caplog: pytest.LogCa
     creator.creator.create_in_background("__consumer_offsets")
     await asyncio.gather(*creator.tasks)
     assert "INVALID_REPLICATION_FACTOR" in caplog.text
+
+
+@async_test
+async def test_tree_that_cannot_be_reached_in_the_background_is_told_and_may_be_tried_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    creator = Creator()
+    creator.admin.answer.set()
+    creator.admin.failure = SessionExpired("", "the session has ended")
+    for _ in range(2):
+        creator.creator.create_in_background("__transaction_state")
+        await asyncio.gather(*creator.tasks)
+    assert caplog.text.count("Creating __transaction_state failed") == 2
