@@ -202,6 +202,13 @@ class Cluster:
             },
         )
 
+    def check_logs(self) -> None:
+        """No broker has come upon a bug of its own."""
+        for broker_id in self.brokers:
+            for path in (self._directory / f"broker-{broker_id}").glob("odradek.log"):
+                text = path.read_text(errors="replace")
+                assert "Traceback" not in text, f"{path}: {text[text.index('Traceback') - 300 :][:4000]}"
+
     # Waiting
 
     def await_controller(self, *, among: Iterable[int] = ()) -> int:

@@ -135,6 +135,7 @@ class FaultyCluster:
             load = self.loads["plain"]
             check_acknowledged(load, partition, read_all(bootstrap, load.topic, partition))
         check_epochs(self.cluster)
+        self.cluster.check_logs()
 
 
 def check_epochs(cluster: Cluster) -> None:

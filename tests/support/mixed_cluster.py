@@ -27,14 +27,18 @@ def rotated(shift: int) -> tuple[int, ...]:
 
 
 def reassign(cluster: Cluster, plan: Plan) -> None:
-    """AlterPartitionReassignments, and wait for its end."""
+    """AlterPartitionReassignments, and wait until it is done."""
+    begin_reassignment(cluster, plan)
+    cluster.await_complete(*{topic for topic, _ in plan})
+
+
+def begin_reassignment(cluster: Cluster, plan: Plan) -> None:
     admin = kafka.KafkaAdminClient(bootstrap_servers=cluster.bootstrap.split(","))
     try:
         answers = admin.alter_partition_reassignments({TopicPartition(*key): each for key, each in plan.items()})
     finally:
         admin.close()
     assert not any(answers.values()), answers
-    cluster.await_complete(*{topic for topic, _ in plan})
 
 
 def elect_preferred(cluster: Cluster, topic: str) -> None:

@@ -10,13 +10,19 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.support.cluster import SESSION_TIMEOUT_S, Cluster, Kind
+from tests.support.clients import Confluent, Message
+from tests.support.cluster import SESSION_TIMEOUT_S, SETTLE_TIMEOUT_S, Cluster, Kind
 from tests.support.faulty_cluster import FaultyCluster
+from tests.support.mixed_cluster import await_gone, begin_reassignment
+from tests.support.replica_files import await_identical
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.oracle
 
 KILLS = 5
 EXPIRIES = 5
+CONTROLLERS_AT_WORK = 3
+WORK_PARTITIONS = 8
 RESTART_LIMIT_S = 40
 SLEEP_S = SESSION_TIMEOUT_S + 2
 
@@ -60,3 +66,25 @@ def test_expired_sessions(faulty: FaultyCluster) -> None:
 def test_a_leader_sleeps(faulty: FaultyCluster) -> None:
     """Longer than its session: it wakes up as a leader that has been succeeded, and nobody believes it any more."""
     faulty.sleep_once(faulty.leader(), SLEEP_S)
+
+
+def test_the_controller_loses_its_session_at_work(cluster: Cluster, unique: Callable[[str], str]) -> None:
+    """While one topic moves and another is deleted: its successor brings all of it to its end."""
+    for _ in range(CONTROLLERS_AT_WORK):
+        admin = cluster.admin()  # an older one would ask the controller that was
+        moved = admin.create_assigned_topic(unique("moved"), [[0, 1]] * WORK_PARTITIONS)
+        deleted = admin.create_topic(unique("deleted"), WORK_PARTITIONS, replicas=3)
+        for topic in (moved, deleted):
+            cluster.await_complete(topic)
+        Confluent().produce(cluster.bootstrap, moved, [Message(key=None, value=b"moved along")] * 100)
+        begin_reassignment(cluster, {(moved, p): (1, 2) for p in range(WORK_PARTITIONS)})
+        cluster.tree.client.create(f"/admin/delete_topics/{deleted}")
+        cluster.tree.expire(cluster.tree.controller() or 0)
+        cluster.await_complete(moved)
+        assert {state.replicas for state in cluster.tree.partitions(moved).values()} == {(1, 2)}
+        await_gone(cluster, deleted)
+        await_gone(cluster, moved, [0])
+        eventually(lambda topic=deleted: topic not in cluster.tree.topics(), timeout_s=SETTLE_TIMEOUT_S)  # type: ignore[misc]
+        assert cluster.tree.children("/admin/delete_topics") == []
+        await_identical(cluster, moved)
+        cluster.await_controller()
