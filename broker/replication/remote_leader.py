@@ -42,6 +42,8 @@ FETCH_VERSION: Final = 17
 FETCH_VERSION_WITHOUT_TOPIC_IDS: Final = 12
 LIST_OFFSETS_VERSION: Final = 9
 
+_SESSION_IS_OVER: Final = (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteLeaderSettings:
@@ -70,7 +72,7 @@ class RemoteLeader:
     async def fetch(self, request: SessionRequest) -> dict[TopicPartition, PartitionData]:
         """What the leader says; nothing if the session has to begin anew.
 
-        Raises: OSError; KafkaError FETCH_SESSION_TOPIC_ID_ERROR.
+        Raises: OSError; KafkaError for any other error of the answer as a whole, where Apache Kafka asks again at once.
         """
         version = FETCH_VERSION if request.can_use_topic_ids else FETCH_VERSION_WITHOUT_TOPIC_IDS
         try:
@@ -84,8 +86,9 @@ class RemoteLeader:
             self.session.handle_error()
             raise
         found = self.session.handle_response(response, version)
-        if response.error_code == ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR:
-            raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR, "The session was begun with or without topic ids.")
+        if response.error_code != ErrorCode.NONE and response.error_code not in _SESSION_IS_OVER:
+            error = ErrorCode(response.error_code)
+            raise KafkaError(error, f"The leader answered {error.name}")
         return found or {}
 
     async def offset(self, topic_partition: TopicPartition, leader_epoch: int, timestamp: SpecialTimestamp) -> int:

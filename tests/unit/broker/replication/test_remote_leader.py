@@ -125,18 +125,26 @@ async def test_no_answer_closes_the_session() -> None:
     assert (request.session_id, request.session_epoch) == (9, 0)
 
 
-@async_test
-async def test_a_session_that_has_to_begin_anew_says_nothing() -> None:
-    leader = RemoteLeader(1, Link(FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)), SETTINGS)
-    assert await leader.fetch(leader.session.build({A: asked()})) == {}
+@pytest.mark.parametrize("code", [ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH])
+def test_a_session_that_has_to_begin_anew_says_nothing(code: ErrorCode) -> None:
+    @async_test
+    async def ask() -> None:
+        leader = RemoteLeader(1, Link(FetchResponse(error_code=code)), SETTINGS)
+        assert await leader.fetch(leader.session.build({A: asked()})) == {}
+
+    ask()
 
 
-@async_test
-async def test_a_session_that_mixes_names_and_ids_is_an_error() -> None:
-    leader = RemoteLeader(1, Link(FetchResponse(error_code=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)), SETTINGS)
-    with pytest.raises(KafkaError) as raised:
-        await leader.fetch(leader.session.build({A: asked()}))
-    assert raised.value.code == ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+@pytest.mark.parametrize("code", [ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR, ErrorCode.UNKNOWN_SERVER_ERROR])
+def test_any_other_error_is_one(code: ErrorCode) -> None:
+    @async_test
+    async def ask() -> None:
+        leader = RemoteLeader(1, Link(FetchResponse(error_code=code)), SETTINGS)
+        with pytest.raises(KafkaError) as raised:
+            await leader.fetch(leader.session.build({A: asked()}))
+        assert raised.value.code == code
+
+    ask()
 
 
 def offsets(index: int = 0, error: ErrorCode = ErrorCode.NONE, offset: int = 42) -> ListOffsetsResponse:
