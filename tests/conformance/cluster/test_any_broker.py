@@ -209,10 +209,14 @@ def test_markers_reach_leaders_on_other_brokers(cluster: Cluster, admin: Admin) 
         assert message is not None
         assert message.error() is None
         values.append(message.value())
-    # Commit, data, abort, and nothing of it open: the last stable offset is the end.
     assert values == [b"1"] * 12
-    ends = [consumer.get_watermark_offsets(confluent_kafka.TopicPartition("marked", partition)) for partition in IDS]
-    assert ends == [(0, 4 * 4)] * 3
+    # Data and a marker for each end. An end is told before its markers are written.
+    eventually(
+        lambda: [
+            consumer.get_watermark_offsets(confluent_kafka.TopicPartition("marked", partition)) for partition in IDS
+        ],
+        accept=lambda ends: ends == [(0, 4 * 4)] * 3,
+    )
     consumer.close()
 
 
