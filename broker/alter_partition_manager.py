@@ -106,6 +106,18 @@ class AlterPartitionManager:
             self._spawn(self._propagate(list(self._unsettled.values())))
 
     async def _propagate(self, items: list[Item]) -> None:
+        error = ErrorCode.UNKNOWN_SERVER_ERROR
+        try:
+            error = await self._ask(items)
+        finally:
+            self._is_in_flight = False
+            if error == ErrorCode.NONE:
+                self._maybe_propagate()
+            else:
+                self._timer.schedule(RETRY_MS, self._maybe_propagate)
+
+    async def _ask(self, items: list[Item]) -> ErrorCode:
+        """Send one request, settle what is answered; the error of the whole."""
         request = make_request(items, self._broker_id, self._broker_epoch())
         response = await self._to_controller.ask(request, AlterPartitionResponse, timeout_ms=None)
         error = ErrorCode.for_code(response.error_code)
@@ -113,11 +125,7 @@ class AlterPartitionManager:
             self._settle(items, answers_of(response, {item.topic_id: item.topic_partition.topic for item in items}))
         else:
             log.warning("Controller answered AlterPartition (broker epoch %d) %r", request.broker_epoch, error)
-        self._is_in_flight = False
-        if error == ErrorCode.NONE:
-            self._maybe_propagate()
-        else:
-            self._timer.schedule(RETRY_MS, self._maybe_propagate)
+        return error
 
     def _settle(self, items: Iterable[Item], answers: Mapping[TopicPartition, LeaderAndIsr | ErrorCode]) -> None:
         for item in items:

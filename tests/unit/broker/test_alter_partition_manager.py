@@ -218,3 +218,19 @@ def test_recovery_state(controller: Controller, recovery: int, expected: LeaderR
     ((_, answer),) = controller.answers
     found = answer.leader_recovery_state if isinstance(answer, LeaderAndIsr) else answer
     assert found is expected
+
+
+def test_a_bug_on_the_way_does_not_stop_all_changes_after_it(
+    controller: Controller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(request: object, response_type: object, *, timeout_ms: object) -> None:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(controller, "ask", fail)
+        with pytest.raises(ZeroDivisionError):
+            controller.submit(A0)
+    controller.running.clear()
+    controller.advance(RETRY_MS)
+    controller.answer(success(A0))
+    assert controller.answers == [(A0, DONE)]

@@ -6,9 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from odradek.broker.fetch_session import PartitionFetch
+from odradek.broker.partition import Partition, ReadInfo
 from odradek.broker.replica_manager import ReplicaManager
+from odradek.broker.replica_results import FetchParams, ReadResult
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.primitives import ZERO_UUID
+from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.fetch_data import FetchIsolation
 from tests.support.logs import batch
 from tests.support.replicas import TOPIC_ID, TP, Replicas, offsets_of
@@ -87,3 +91,90 @@ def test_nothing_is_left_behind(replicas: Replicas) -> None:
     replicas.append(batch(b"a"))
     assert replicas.manager.fetch_purgatory.num_delayed == 0
     assert replicas.manager.fetch_purgatory.watched == 0
+
+
+# Many partitions
+
+
+class Reader:
+    """A follower that waits for several partitions at once; `reads` counts what is read of each log."""
+
+    def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch, **params: int) -> None:
+        self.replicas = Replicas(path)
+        self.tps = [TopicPartition("t", index) for index in range(3)]
+        for tp in self.tps:
+            self.replicas.lead(tp, replicas=[0, 1, 2])
+        self.reads: list[int] = []
+        read = Partition.read
+
+        def counted(partition: Partition, **asked: object) -> ReadInfo:
+            self.reads.append(partition.topic_partition.partition)
+            return read(partition, **asked)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(Partition, "read", counted)
+        self.params = FetchParams(
+            replica_id=1,
+            isolation=FetchIsolation.LOG_END,
+            leader_only=True,
+            hard_max_bytes=False,
+            **{"max_wait_ms": 500, "min_bytes": 1, "max_bytes": 1 << 20, **params},
+        )
+
+    def fetch(self, offset: int = 0) -> list[ReadResult]:
+        answers: list[ReadResult] = []
+        fetches = [
+            PartitionFetch("t", ZERO_UUID, tp.partition, fetch_offset=offset, max_bytes=1 << 20) for tp in self.tps
+        ]
+        self.replicas.manager.reads.fetch(self.params, fetches, answers.extend)
+        assert self.reads == [0, 1, 2]
+        self.reads.clear()
+        return answers
+
+    def append(self, index: int) -> None:
+        self.replicas.append(batch(b"a"), self.tps[index])
+
+
+def test_only_what_has_changed_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = Reader(tmp_path, monkeypatch)
+    answers = reader.fetch()
+    reader.append(1)
+    assert [offsets_of(answer) for answer in answers] == [[], [0], []]
+    assert reader.reads == [1]
+    assert [answer.fetch.partition for answer in answers] == [0, 1, 2]
+
+
+def test_bytes_of_all_partitions_count_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    size = len(batch(b"a"))
+    reader = Reader(tmp_path, monkeypatch, min_bytes=3 * size)
+    answers = reader.fetch()
+    for index in (2, 2):
+        reader.append(index)
+        assert answers == []
+    reader.append(0)
+    assert [offsets_of(answer) for answer in answers] == [[0], [], [0, 1]]
+
+
+def test_at_the_end_of_its_time_it_tells_what_nobody_was_woken_by(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = Reader(tmp_path, monkeypatch)
+    for index in range(3):
+        reader.append(index)
+    for tp in reader.tps:
+        reader.replicas.fetch(1, tp, replica_id=2)
+    reader.reads.clear()
+    answers = reader.fetch(1)  # by which the high watermarks move
+    log = reader.replicas.manager.partition(reader.tps[2]).log
+    assert log is not None
+    log.delete_records(1)
+    reader.replicas.advance(501)
+    assert [(answer.high_watermark, answer.log_start_offset) for answer in answers] == [(1, 0), (1, 0), (1, 1)]
+
+
+def test_limit_of_the_answer_holds_over_what_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    size = len(batch(b"a"))
+    reader = Reader(tmp_path, monkeypatch, max_bytes=size, min_bytes=2 * size)
+    answers = reader.fetch()
+    reader.append(2)
+    reader.append(0)
+    assert [offsets_of(answer) for answer in answers] == [[0], [], []]

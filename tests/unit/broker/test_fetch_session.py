@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from odradek.broker.fetch_session import (
     FINAL_EPOCH,
@@ -14,8 +16,10 @@ from odradek.broker.fetch_session import (
     FetchSessionCache,
     new_context,
 )
+from odradek.broker.replica_results import ReadResult
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import (
+    EpochEndOffset,
     FetchPartition,
     FetchRequest,
     FetchResponse,
@@ -23,6 +27,8 @@ from odradek.protocol.messages.fetch import (
     ForgottenTopic,
     PartitionData,
 )
+from odradek.storage.fetch_data import FetchDataInfo
+from odradek.storage.offsets import LogOffsetMetadata
 
 TOPIC_ID = b"\x01" * 16
 
@@ -241,3 +247,56 @@ def test_sessions_remember_a_bounded_number_of_partitions() -> None:
     refused = broker.fetch(request(3, session=77, epoch=2))
     assert refused.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     assert broker.cache.total_partitions == 0
+
+
+@given(
+    first=st.tuples(st.integers(0, 2), st.integers(0, 2)),
+    high_watermark=st.integers(0, 2),
+    log_start_offset=st.integers(0, 2),
+    size=st.sampled_from([0, 5]),
+    error=st.sampled_from([ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER]),
+    preferred=st.sampled_from([-1, 3]),
+    diverging=st.sampled_from([None, (0, 1)]),
+)
+def test_what_has_been_told_is_what_the_session_would_leave_out(
+    first: tuple[int, int],
+    high_watermark: int,
+    log_start_offset: int,
+    size: int,
+    error: ErrorCode,
+    preferred: int,
+    diverging: tuple[int, int] | None,
+) -> None:
+    broker = Broker()
+    told_first = PartitionData(
+        partition_index=0, error_code=0, high_watermark=first[0], log_start_offset=first[1], records=b""
+    )
+    session_id = broker.fetch(request(0), {0: told_first}).session_id
+    context = broker.open(request(session=session_id, epoch=1))
+    (fetch,) = context.partitions
+    data = PartitionData(
+        partition_index=0,
+        error_code=error,
+        high_watermark=high_watermark,
+        log_start_offset=log_start_offset,
+        records=b"x" * size,
+        preferred_read_replica=preferred,
+    )
+    if diverging is not None:
+        data.diverging_epoch = EpochEndOffset(epoch=diverging[0], end_offset=diverging[1])
+    result = ReadResult(
+        fetch=fetch,
+        error=error,
+        fetched=FetchDataInfo(LogOffsetMetadata(0), memoryview(b"x" * size)),
+        diverging_epoch=diverging,
+        high_watermark=high_watermark,
+        log_start_offset=log_start_offset,
+        preferred_read_replica=preferred,
+    )
+    assert context.has_told(result) is not fetch.note_answer(data)
+
+
+def test_nothing_has_been_told_without_a_session() -> None:
+    context = Broker().open(request(0))
+    (fetch,) = context.partitions
+    assert not context.has_told(ReadResult(fetch=fetch))

@@ -233,7 +233,8 @@ def test_follower_leaves_when_it_was_not_caught_up_for_too_long(replicas: Replic
     in_sync(replicas).maybe_shrink()
     assert proposed(replicas) == []
     replicas.advance(1)
-    in_sync(replicas).maybe_shrink()
+    for _ in range(2):
+        in_sync(replicas).maybe_shrink()
     assert proposed(replicas) == [(0, 2)], "broker 2 has everything, however long ago it fetched"
 
 
@@ -260,6 +261,25 @@ def test_isr_that_shrank_below_the_minimum_after_the_append_is_told(tmp_path: Pa
     assert in_sync(replicas).has_reached(1) == (True, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
     assert in_sync(replicas).has_reached(2) == (False, NONE)
     assert replicas.append(batch(b"a"), acks=-1)[0].error == ErrorCode.NOT_ENOUGH_REPLICAS
+
+
+def test_replica_that_is_about_to_join_counts_for_an_append_that_is_committed(tmp_path: Path) -> None:
+    replicas = Replicas(tmp_path, {"min.insync.replicas": "2"})
+    replicas.lead(replicas=[0, 1])
+    append(replicas, 1)
+    replicas.fetch(1, replica_id=1)
+    replicas.lead(epoch=1, partition_epoch=1, replicas=[0, 1], isr=[0])
+    assert in_sync(replicas).has_reached(1) == (True, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+    replicas.fetch(1, replica_id=1)
+    assert in_sync(replicas).has_reached(1) == (True, NONE), "proposed"
+    assert replicas.append(batch(b"a"), acks=-1)[0].error == ErrorCode.NOT_ENOUGH_REPLICAS, "not confirmed"
+
+
+def test_a_topic_has_to_have_no_more_in_sync_replicas_than_replicas(tmp_path: Path) -> None:
+    replicas = Replicas(tmp_path, {"min.insync.replicas": "2"})
+    replicas.lead()
+    assert replicas.append(batch(b"a"), acks=-1)[0].error == NONE
+    assert log_of(replicas).high_watermark == 1
 
 
 def test_only_leaders_shrink(replicas: Replicas) -> None:

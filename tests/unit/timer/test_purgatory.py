@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 
 import pytest
 from hypothesis import given
@@ -436,3 +436,21 @@ def test_every_operation_completes_once_or_was_cancelled_and_nothing_is_left(
         assert operation.completions == 1 or (operation in cancelled and operation.completions == 0)
     for operation in waiting:
         assert operation.is_completed != (operation in cancelled)
+
+
+def test_an_operation_is_told_under_which_key_something_changed(
+    purgatory: DelayedOperationPurgatory[Operation],
+) -> None:
+    told: list[object] = []
+
+    class Curious(Operation):
+        def try_complete_for(self, key: Hashable) -> bool:
+            told.append(key)
+            return super().try_complete_for(key)
+
+    operation = Curious()
+    purgatory.try_complete_else_watch(operation, ["a", "b"])
+    purgatory.check_and_complete("b")
+    operation.completable = True
+    assert purgatory.check_and_complete("a") == 1
+    assert (told, operation.attempts, operation.completions) == (["b", "a"], 4, 1)
