@@ -19,7 +19,7 @@ pytestmark = pytest.mark.soak
 
 KILLS = int(os.environ.get("ODRADEK_SOAK_KILLS", "30"))
 SEED = int(os.environ.get("ODRADEK_SOAK_SEED", str(random.randrange(2**32))))
-TRANSFERS_PER_KILL = 30
+TRANSFERS_PER_KILL = 10
 
 
 def test_the_books_balance(tmp_path: Path) -> None:

@@ -21,15 +21,20 @@ from contextlib import contextmanager
 from typing import Any
 
 from odradek.protocol.api import API, ApiKey
-from odradek.protocol.headers import decode_request, decode_request_header, decode_response
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.headers import decode_request, decode_request_header, decode_response, encode_response_parts
+from odradek.protocol.messages.produce import (
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
 from odradek.protocol.schema import Struct
 from tests.support.broker import Broker
 from tests.support.faults import Fault, Faults
 from tests.support.process import free_port
 
 HOST = "127.0.0.1"
-REORDER_WAIT_S = 0.03
-REORDERED_AT_MOST = 5
 ANSWER_TIMEOUT_S = 15
 ENDS_OF_CONNECTIONS = (OSError, asyncio.IncompleteReadError)
 OF_ONE_TRANSACTION = frozenset({ApiKey.END_TXN, ApiKey.TXN_OFFSET_COMMIT, ApiKey.PRODUCE})
@@ -188,24 +193,8 @@ class _Connection:
         await asyncio.Event().wait()
 
     async def _send(self, writer: asyncio.StreamWriter) -> None:
-        while (first := await self._received.get()) is not None:
-            burst = [first]
-            if first.fault is Fault.REORDER:
-                burst = await self._burst(first)
-            for exchange in burst:
-                if not await self._send_one(exchange, writer):
-                    return
-
-    async def _burst(self, first: Exchange) -> list[Exchange]:
-        burst = [first]
-        with contextlib.suppress(TimeoutError):
-            while len(burst) < REORDERED_AT_MOST:
-                behind = await asyncio.wait_for(self._received.get(), REORDER_WAIT_S)
-                if behind is None:
-                    self._received.put_nowait(None)
-                    break
-                burst.append(behind)
-        return [burst[place] for place in self._proxy.faults.reordered(len(burst))]
+        while (exchange := await self._received.get()) is not None and await self._send_one(exchange, writer):
+            pass
 
     async def _send_one(self, exchange: Exchange, writer: asyncio.StreamWriter) -> bool:
         """False ends the connection."""
@@ -216,6 +205,9 @@ class _Connection:
                 return False
         if exchange.fault is Fault.CUT_BEFORE:
             return False
+        if exchange.fault is Fault.REFUSE:
+            exchange.answer, exchange.answers_due = refusal(exchange), 0
+            await self._hand_over()
         if exchange.fault is Fault.REPLAY:
             self._proxy.come_late(exchange)
         for _ in range(exchange.answers_due):
@@ -235,11 +227,15 @@ class _Connection:
             self._proxy.note_answer(exchange)
             if exchange.fault is Fault.CUT_AFTER:
                 return
-            while self._unanswered and not self._unanswered[0].answers_due:
-                ready = self._unanswered.popleft().answer
-                assert ready is not None
-                self._client[1].write(framed(ready))
-            await self._client[1].drain()
+            await self._hand_over()
+
+    async def _hand_over(self) -> None:
+        """To the client what is ready, as far as nothing before it is missing."""
+        while self._unanswered and not self._unanswered[0].answers_due:
+            ready = self._unanswered.popleft().answer
+            assert ready is not None
+            self._client[1].write(framed(ready))
+        await self._client[1].drain()
 
 
 async def read_frame(reader: asyncio.StreamReader) -> bytes:
@@ -254,6 +250,28 @@ def framed(frame: bytes) -> bytes:
 def transactional_id_of(exchange: Exchange) -> str | None:
     _, request = decode_request(exchange.frame)
     return getattr(request, "transactional_id", None)
+
+
+def refusal(exchange: Exchange) -> bytes:
+    """The answer to a Produce that there are not enough replicas now."""
+    header, request = decode_request(exchange.frame)
+    assert isinstance(request, ProduceRequest)
+    answer = ProduceResponse(
+        responses=[
+            TopicProduceResponse(
+                name=topic.name,
+                partition_responses=[
+                    PartitionProduceResponse(
+                        index=partition.index, error_code=ErrorCode.NOT_ENOUGH_REPLICAS, base_offset=-1
+                    )
+                    for partition in topic.partition_data
+                ],
+            )
+            for topic in request.topic_data
+        ]
+    )
+    parts = encode_response_parts(header.api_key, header.api_version, header.correlation_id, answer)
+    return b"".join(bytes(part) for part in parts)
 
 
 def error_of(exchange: Exchange) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from enum import Enum
 from typing import Protocol
 
@@ -23,8 +23,8 @@ class Fault(Enum):
     """It waits, and what the client sends behind it on that connection waits as well."""
     DUPLICATE = "duplicate"
     """The broker gets it twice in a row; the client gets the second answer."""
-    REORDER = "reorder"
-    """It and up to four behind it reach the broker in another order; the client gets the answers in its own."""
+    REFUSE = "refuse"
+    """Of Produce: the broker never sees it, and the client is told to try again. What is behind it overtakes it."""
     CUT_BEFORE = "cut before"
     """The broker never sees it, and the connection ends."""
     CUT_AFTER = "cut after"
@@ -39,10 +39,6 @@ class Faults(Protocol):
     def next_fault(self, header: RequestHeader) -> Fault: ...
 
     def delay_s(self) -> float: ...
-
-    def reordered(self, count: int) -> list[int]:
-        """In which order that many requests go on."""
-        ...
 
 
 class RandomFaults:
@@ -69,23 +65,3 @@ class RandomFaults:
     def delay_s(self) -> float:
         """Mostly short, and now and then longer than a transaction may last."""
         return min(LONGEST_DELAY_S, _MEDIAN_DELAY_S * self._random.paretovariate(0.7))
-
-    def reordered(self, count: int) -> list[int]:
-        return self._random.sample(range(count), count)
-
-
-class WrittenFaults:
-    """The faults of the next requests of one API, one after the other; then none."""
-
-    def __init__(self, api_key: ApiKey, faults: Iterable[Fault]) -> None:
-        self._api_key = api_key
-        self._faults = list(faults)
-
-    def next_fault(self, header: RequestHeader) -> Fault:
-        return self._faults.pop(0) if self._faults and header.api_key == self._api_key else Fault.NONE
-
-    def delay_s(self) -> float:
-        return 0.1
-
-    def reordered(self, count: int) -> list[int]:
-        return list(reversed(range(count)))

@@ -441,9 +441,13 @@ class JavaTransactions:
             self._process.kill()
             self._process.communicate()
 
-    def producer(self, bootstrap: str, transactional_id: str, timeout_ms: int = 20_000) -> JavaProducer:
+    def new_handle(self) -> str:
+        """A name for a producer."""
         self._handles += 1
-        handle = str(self._handles)
+        return str(self._handles)
+
+    def producer(self, bootstrap: str, transactional_id: str, timeout_ms: int = 20_000) -> JavaProducer:
+        handle = self.new_handle()
         self.execute("open", handle, bootstrap, transactional_id, str(timeout_ms))
         return JavaProducer(self, handle)
 

@@ -2,16 +2,19 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.concurrent.Future;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
@@ -19,6 +22,7 @@ import org.apache.kafka.common.serialization.StringSerializer;
 /** Apache Kafka's own transactional clients, driven by lines of tab-separated words; each is answered by one line. */
 public class TransactionalClient {
     private static final Map<String, KafkaProducer<String, String>> producers = new HashMap<>();
+    private static final Map<String, List<Future<RecordMetadata>>> underWay = new HashMap<>();
 
     public static void main(String[] arguments) throws Exception {
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
@@ -40,6 +44,21 @@ public class TransactionalClient {
                 producers.put(words[1], producer(words[2], words[3], words[4]));
                 producers.get(words[1]).initTransactions();
                 return "";
+            case "open idempotent":
+                producers.put(words[1], idempotentProducer(words[2], words[3]));
+                underWay.put(words[1], new ArrayList<>());
+                return "";
+            case "hand over":
+                for (int i = 3; i < words.length; i++) {
+                    underWay.get(words[1]).add(producers.get(words[1]).send(new ProducerRecord<>(words[2], 0, null, words[i])));
+                }
+                return "";
+            case "offsets":
+                StringBuilder offsets = new StringBuilder();
+                for (Future<RecordMetadata> answer : underWay.put(words[1], new ArrayList<>())) {
+                    offsets.append(answer.get().offset()).append(' ');
+                }
+                return offsets.toString();
             case "begin":
                 producers.get(words[1]).beginTransaction();
                 return "";
@@ -70,6 +89,18 @@ public class TransactionalClient {
         properties.put("transactional.id", id);
         properties.put("transaction.timeout.ms", timeoutMs);
         properties.put("max.block.ms", "20000");
+        return new KafkaProducer<>(properties, new StringSerializer(), new StringSerializer());
+    }
+
+    /** Many small batches, so that there are as many requests under way as may be. */
+    private static KafkaProducer<String, String> idempotentProducer(String bootstrap, String inFlight) {
+        Properties properties = new Properties();
+        properties.put("bootstrap.servers", bootstrap);
+        properties.put("enable.idempotence", "true");
+        properties.put("max.in.flight.requests.per.connection", inFlight);
+        properties.put("batch.size", "100");
+        properties.put("delivery.timeout.ms", "60000");
+        properties.put("reconnect.backoff.max.ms", "100");
         return new KafkaProducer<>(properties, new StringSerializer(), new StringSerializer());
     }
 
