@@ -420,3 +420,48 @@ def test_a_transaction_times_out(transcript: Transcript) -> None:
     t.call("it goes on", producer.init(**mine), 4)
     t.call("it begins anew", producer.init(), 4)
     note_log(t, "the log", topic, isolation=1)
+
+
+def test_late_requests(transcript: Transcript) -> None:
+    """What is repeated after the end of its transaction meets the next one, which has the same epoch."""
+    t = transcript
+    topic = create(t, "late")
+    p = Producer(t, "replayed").begin()
+    t.call("add", p.add(topic, 0), 3)
+    t.call("records", p.records(topic, 0, b"a"), 9)
+    t.call("the records again", p.records(topic, 0, b"a"), 9)
+    t.call("add again", p.add(topic, 0), 3)
+    t.call("commit", p.end(committed=True), 3)
+    p.settle()
+    t.call("commit again", p.end(committed=True), 3)
+    t.call("the records again, after the end", p.records(topic, 0, b"a"), 9)
+    t.call("add to the next transaction", p.add(topic, 0), 3)
+    t.call("its records: above the lowest sequence that waited for an answer", p.records(topic, 1, b"b"), 9)
+    t.call("abort", p.end(committed=False), 3)
+    p.settle()
+    note_log(t, "the log of the first", topic, isolation=1)
+
+    topic = create(t, "ended")
+    p = Producer(t, "ended").begin()
+    t.call("second: add", p.add(topic, 0), 3)
+    t.call("second: records", p.records(topic, 0, b"a"), 9)
+    t.call("second: commit", p.end(committed=True), 3)
+    p.settle()
+    t.call("second: add to the next transaction", p.add(topic, 0), 3)
+    t.call("records of the next transaction", p.records(topic, 1, b"b"), 9)
+    t.call("commit again: of the next transaction", p.end(committed=True), 3)
+    p.settle()
+    t.call("more records of the next transaction", p.records(topic, 2, b"c"), 9)
+    t.call("abort of the next transaction", p.end(committed=False), 3)
+    t.call("add again: the third transaction", p.add(topic, 0), 3)
+    t.call("records of the third transaction", p.records(topic, 2, b"d"), 9)
+    successor: Any = t.call("its successor begins", p.init(), 4)
+    assert successor.error_code in (0, 51)
+    p.settle()
+    for label, late in {
+        "add": p.add(topic, 0),
+        "records": p.records(topic, 3, b"e"),
+        "commit": p.end(committed=True),
+    }.items():
+        t.call(f"{label}, after its successor", late, 9 if label == "records" else 3)
+    note_log(t, "the log of the second", topic, isolation=1)
