@@ -11,7 +11,6 @@ import os
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from odradek.broker.zookeeper_config import zookeeper_settings
 from odradek.controller.embedded_tree import METADATA_FILE, EmbeddedTree
 from odradek.controller.metadata_tree import MetadataTree
 
@@ -31,6 +30,7 @@ OpenTree: TypeAlias = "Callable[[BrokerConfig, Clock, OnFailure], Awaitable[Meta
 async def open_metadata_tree(config: BrokerConfig, clock: Clock, on_failure: OnFailure) -> MetadataTree:
     """The tree that the configuration asks for."""
     if config.uses_zookeeper:
+        from odradek.broker.zookeeper_config import zookeeper_settings
         from odradek.controller.zookeeper_tree import ZooKeeperTree
 
         return await ZooKeeperTree.open(zookeeper_settings(config))

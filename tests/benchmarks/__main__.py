@@ -25,6 +25,7 @@ BESIDE_APACHE = (
     "latency",
     "transactions",
     "create_topics",
+    "failover",
     "long_polling",
     "pauses",
     "compaction",

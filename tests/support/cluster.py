@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,10 +69,11 @@ class Cluster:
         zookeeper_address: Callable[[int], str] | None = None,
         odradek: type[OdradekBroker] = OdradekBroker,
         network: Network | None = None,
+        jvm: Sequence[str] = JVM_OPTIONS,
     ) -> None:
         """`own_settings`: what only that broker gets; `{port}` in a value is its port. `zookeeper_address`: where that
         broker finds ZooKeeper, if it has a way of its own. `odradek`: how the daemon is started. `network`: has a host
-        for each id, by its number.
+        for each id, by its number. `jvm`: how Apache's brokers are run.
         """
         self._directory = directory
         self.connect = zookeeper.new_chroot()
@@ -81,6 +82,7 @@ class Cluster:
         self._zookeeper_address = zookeeper_address
         self._odradek = odradek
         self._network = network
+        self._jvm = jvm
         self.ports = {broker_id: free_port() for broker_id in kinds}
         self.brokers = {broker_id: self._make(broker_id, kind) for broker_id, kind in kinds.items()}
         self._running: set[int] = set()
@@ -102,7 +104,7 @@ class Cluster:
         port, host = self.ports[broker_id], self.host(broker_id)
         settings = {key: value.replace("{port}", str(port)) for key, value in settings.items()}
         if kind == "apache":
-            return ApacheBroker(directory, settings["zookeeper.connect"], settings, JVM_OPTIONS, port, host, prefix)
+            return ApacheBroker(directory, settings["zookeeper.connect"], settings, self._jvm, port, host, prefix)
         broker = self._odradek(directory, settings, port)
         broker.host = host
         broker.prefix = (*prefix, *broker.prefix)

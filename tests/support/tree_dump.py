@@ -8,7 +8,7 @@ import re
 from typing import NamedTuple
 
 from odradek.controller.metadata_client import submit_all
-from odradek.controller.metadata_tree import GetChildren, GetData, TreeError
+from odradek.controller.metadata_tree import GetChildren, GetData, NoNode, TreeError
 from odradek.controller.zookeeper_settings import ZooKeeperSettings, hosts_and_chroot
 from odradek.controller.zookeeper_tree import ZooKeeperTree
 
@@ -34,8 +34,9 @@ async def dump(connect: str, *, port: int) -> dict[str, Node]:
         children = await submit_all(tree, [GetChildren(path) for path in level])
         below: list[str] = []
         for path, node, names in zip(level, nodes, children, strict=True):
-            assert not isinstance(node, TreeError)
-            assert not isinstance(names, TreeError)
+            if isinstance(node, TreeError) or isinstance(names, TreeError):
+                assert NoNode in (type(node), type(names))  # deleted meanwhile
+                continue
             found[path] = Node(_decoded(node.data, port), node.stat.version, node.stat.ephemeral_owner != 0)
             below += [f"{path.rstrip('/')}/{name}" for name in names.names]
         level = below
