@@ -7,6 +7,7 @@ over the inter-broker listener. Every purpose has links of its own, so that none
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from odradek.broker.alter_partition_manager import AlterPartitionManager
@@ -76,6 +77,8 @@ class ClusterLinks:
         end_point = broker.end_point(config.control_listener_name)
         if end_point is None:
             return NoListener(broker.id, config.control_listener_name)
+        # As this broker is configured, whatever the other one has registered.
+        end_point = replace(end_point, security_protocol=config.control_security_protocol)
         return LinkTransport(self._make_link(end_point, client_id=str(self._broker_id)), timeout_ms)
 
     def to_controller(self) -> ToController:

@@ -89,6 +89,14 @@ def _check_unserved(config: BrokerConfig) -> None:
             f"Listener {end_point} uses {end_point.security_protocol.name}, which is not supported yet; "
             "only PLAINTEXT is.",
         )
+    for purpose, protocol in (
+        ("Requests to other brokers", config.inter_broker_security_protocol),
+        ("The controller's requests", config.control_security_protocol),
+    ):
+        _require(
+            protocol is SecurityProtocol.PLAINTEXT,
+            f"{purpose} would go over {protocol.name}, which is not supported yet; only PLAINTEXT is.",
+        )
     _require(
         not config.value("process.roles"),
         "process.roles is set, but this broker has no KRaft mode: it joins a ZooKeeper cluster (zookeeper.connect) or "

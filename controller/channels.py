@@ -81,7 +81,7 @@ class _BrokerQueue:
                 await self._arrived.wait()
             request, callback = self._requests[0]
             try:
-                response = await self._transport.exchange(request)
+                callback(await self._transport.exchange(request))
             except OSError as error:
                 name = type(request).__name__
                 level = logging.DEBUG if request is failed else logging.WARNING  # a dead broker fails until it is gone
@@ -89,8 +89,9 @@ class _BrokerQueue:
                 failed = request
                 await self._back_off()
                 continue
+            except Exception as error:
+                logger.error("Error sending %r to broker %d", request, self._broker.id, exc_info=error)
             self._requests.popleft()
-            callback(response)
 
     async def _back_off(self) -> None:
         elapsed = asyncio.Event()

@@ -48,6 +48,13 @@ async def test_the_controller_talks_to_brokers_over_the_control_plane_if_there_i
 
 
 @async_test
+async def test_the_protocol_is_the_one_this_broker_is_configured_with() -> None:
+    links = FakeLinks()
+    cluster_links(links).control_transport(Broker(2, (EndPoint("h", 9092, "PLAINTEXT", SecurityProtocol.SSL),)))
+    assert links.made[0].end_point.security_protocol is PLAINTEXT
+
+
+@async_test
 async def test_a_broker_that_has_no_control_plane_is_not_reached_over_another_listener() -> None:
     links = FakeLinks()
     transport = cluster_links(links, CONTROL_PLANE).control_transport(Broker(2, BROKER.end_points[:1]))

@@ -148,6 +148,14 @@ def test_exempt_addresses_look_like_addresses() -> None:
         ({"authorizer.class.name": "x.Y"}, "authorizers are not supported yet"),
         ({"listeners": "SSL://:9093"}, "uses SSL, which is not supported yet"),
         (
+            {
+                "listeners": "SSL://:9093",
+                "listener.security.protocol.map": "SSL:PLAINTEXT",
+                "security.inter.broker.protocol": "SSL",
+            },
+            "Requests to other brokers would go over SSL",
+        ),
+        (
             {"group.coordinator.rebalance.protocols": "classic,consumer"},
             "The new 'CONSUMER' rebalance protocol is only supported in KRaft cluster.",
         ),

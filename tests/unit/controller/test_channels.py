@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from odradek.controller.broker_info import Broker
 from odradek.controller.channels import RETRY_BACKOFF_MS, ControllerChannels
 from odradek.controller.request_batch import ControlRequest, ControlResponse
@@ -80,6 +82,44 @@ async def test_a_request_that_fails_is_sent_again_before_the_next() -> None:
         await turns()
         assert transport.received == sent
     assert len(answered) == 2
+    channels.shutdown()
+
+
+@async_test
+async def test_a_bug_in_one_request_does_not_keep_the_next_ones_from_a_broker(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    transport, answered = _Transport(), []
+    channels = ControllerChannels(lambda broker: transport, SystemTimer(ManualClock()))
+    channels.add_broker(Broker(1, ()))
+
+    def broken(response: ControlResponse) -> None:
+        raise ValueError("a bug")
+
+    channels.send(1, numbered(0), broken)
+    channels.send(1, numbered(1), answered.append)
+    await turns()
+    assert (transport.received, len(answered)) == ([0, 1], 1)
+    assert "a bug" in caplog.text
+    channels.shutdown()
+
+
+@async_test
+async def test_a_broker_that_is_down_is_complained_of_once_for_each_request(caplog: pytest.LogCaptureFixture) -> None:
+    clock = ManualClock()
+    timer = SystemTimer(clock)
+    transport = _Transport()
+    transport.failures = 3
+    channels = ControllerChannels(lambda broker: transport, timer)
+    channels.add_broker(Broker(1, ()))
+    channels.send(1, numbered(0), lambda response: None)
+    for _ in range(4):
+        await turns()
+        clock.advance(RETRY_BACKOFF_MS)
+        timer.advance()
+    await turns()
+    assert transport.received == [0, 0, 0, 0]
+    assert caplog.text.count("failed to send UpdateMetadataRequest to broker 1") == 1
     channels.shutdown()
 
 
