@@ -1,4 +1,4 @@
-"""The same as tests/simulation/test_simulation.py with ten thousand seeds; ODRADEK_SIMULATION_SEEDS shortens it."""
+"""The same as tests/simulation/test_simulation.py with ten thousand seeds; ODRADEK_SOAK_SIMULATIONS shortens it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.support.simulation.seeds import run_seeds
 
 pytestmark = pytest.mark.soak
 
-SEEDS = int(os.environ.get("ODRADEK_SIMULATION_SEEDS", "10000"))
+SEEDS = int(os.environ.get("ODRADEK_SOAK_SIMULATIONS", "10000"))
 SEEDS_AT_ONCE = 500
 
 
