@@ -17,7 +17,7 @@ def test_what_must_hold_holds_at_each_step_of_a_hundred_seeds() -> None:
 
 
 def test_the_same_seed_does_the_same_to_the_last_frame() -> None:
-    first, again = Seeds(1_000_000, 2, trace=True), Seeds(1_000_000, 2, trace=True)
+    first, again = Seeds(1_000_000, 2, "--trace"), Seeds(1_000_000, 2, "--trace")
     trace = first.output()
     assert trace.count("digest") == 2
     assert again.output() == trace

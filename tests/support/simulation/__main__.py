@@ -15,6 +15,7 @@ import traceback
 from pathlib import Path
 
 from tests.support.simulation.cluster import Simulation
+from tests.support.simulation.transactions import TransactionSimulation
 
 FASTEST_DISK = "/dev/shm"
 
@@ -27,18 +28,20 @@ def main() -> int:
     parser.add_argument("first", type=int, help="the first seed")
     parser.add_argument("count", type=int, nargs="?", default=1, help="how many seeds from there on")
     parser.add_argument("--trace", action="store_true", help="print the whole trace of every seed")
+    parser.add_argument("--transactions", action="store_true", help="producers write in transactions")
     arguments = parser.parse_args()
+    kind = TransactionSimulation if arguments.transactions else Simulation
     seeds = range(arguments.first, arguments.first + arguments.count)
-    failed = [seed for seed in seeds if not run_seed(seed, prints_trace=arguments.trace)]
+    failed = [seed for seed in seeds if not run_seed(kind, seed, prints_trace=arguments.trace)]
     print(f"{len(failed)} of {len(seeds)} seeds failed: {failed}")
     return 1 if failed else 0
 
 
-def run_seed(seed: int, *, prints_trace: bool) -> bool:
+def run_seed(kind: type[Simulation], seed: int, *, prints_trace: bool) -> bool:
     """Whether everything held."""
     disk = FASTEST_DISK if os.path.isdir(FASTEST_DISK) else None
     with tempfile.TemporaryDirectory(prefix="odradek-simulation-", dir=disk) as directory:
-        simulation = Simulation(seed, Path(directory))
+        simulation = kind(seed, Path(directory))
         start_s = time.perf_counter()
         failure = None
         try:
@@ -51,7 +54,8 @@ def run_seed(seed: int, *, prints_trace: bool) -> bool:
         print(simulation.story())
     if failure is not None:
         print("".join(traceback.format_exception(failure)))
-        print(f"Replay: python -m tests.support.simulation {seed} --trace")
+        option = " --transactions" if kind is TransactionSimulation else ""
+        print(f"Replay: python -m tests.support.simulation {seed} --trace{option}")
     outcome = simulation.trace[-1].strip() if failure is None else f"FAILED {type(failure).__name__}: {failure}"
     print(f"seed {seed}: {outcome}", flush=True)
     print(f"  ({time.perf_counter() - start_s:.2f} s)", file=sys.stderr, flush=True)

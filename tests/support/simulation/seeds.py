@@ -15,11 +15,11 @@ PROCESSES: Final = 2
 class Seeds:
     """Some seeds, being run; a process that has many of them is not slowed down by what earlier ones left behind."""
 
-    def __init__(self, first: int, count: int, *, trace: bool = False) -> None:
+    def __init__(self, first: int, count: int, *options: str) -> None:
         path = os.pathsep.join(str(REPOSITORY / name) for name in ("src", "."))
         command = [sys.executable, "-m", "tests.support.simulation", str(first), str(count)]
         self._process = subprocess.Popen(
-            [*command, "--trace"] if trace else command,
+            [*command, *options],
             cwd=REPOSITORY,
             env={**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": "0"},
             stdout=subprocess.PIPE,
@@ -34,9 +34,9 @@ class Seeds:
         return output
 
 
-def run_seeds(first: int, count: int) -> None:
+def run_seeds(first: int, count: int, *options: str) -> None:
     """Run them all, on all the processors."""
     size = -(-count // PROCESSES)
-    running = [Seeds(start, min(size, first + count - start)) for start in range(first, first + count, size)]
+    running = [Seeds(start, min(size, first + count - start), *options) for start in range(first, first + count, size)]
     for seeds in running:
         print(seeds.output())
