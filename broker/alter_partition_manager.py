@@ -41,28 +41,22 @@ RETRY_MS: Final = 50
 _RECOVERY_STATES: Final = frozenset(LeaderRecoveryState)
 
 
-class AlterPartition(Protocol):
-    """Where a leader proposes an ISR; `AlterPartitionManager` is the real one."""
-
-    def submit(
-        self,
-        topic_partition: TopicPartition,
-        topic_id: bytes | None,
-        proposed: LeaderAndIsr,
-        respond: Callable[[LeaderAndIsr | ErrorCode], None],
-        /,
-    ) -> None:
-        """Propose; `respond` gets the state that holds now or the partition's error, perhaps before this returns."""
-
-
 @dataclass(frozen=True, slots=True)
-class Item:
-    """One partition's change."""
+class AlterPartitionItem:
+    """One partition's proposal. `respond` gets the state that holds now or the partition's error, perhaps before the
+    proposal is handed over.
+    """
 
     topic_partition: TopicPartition
     topic_id: bytes | None
     proposed: LeaderAndIsr
     respond: Callable[[LeaderAndIsr | ErrorCode], None]
+
+
+class AlterPartition(Protocol):
+    """Where a leader proposes an ISR; `AlterPartitionManager` is the real one."""
+
+    def submit(self, item: AlterPartitionItem, /) -> None: ...
 
 
 class AlterPartitionManager:
@@ -82,22 +76,15 @@ class AlterPartitionManager:
         self._spawn = spawn
         self._broker_id = broker_id
         self._broker_epoch = broker_epoch
-        self._unsettled: dict[TopicPartition, Item] = {}
+        self._unsettled: dict[TopicPartition, AlterPartitionItem] = {}
         """By name, not by id: of a topic that was deleted and made again one change can be here, too."""
         self._is_in_flight = False
 
-    def submit(
-        self,
-        topic_partition: TopicPartition,
-        topic_id: bytes | None,
-        proposed: LeaderAndIsr,
-        respond: Callable[[LeaderAndIsr | ErrorCode], None],
-        /,
-    ) -> None:
-        if topic_partition in self._unsettled:
-            respond(ErrorCode.OPERATION_NOT_ATTEMPTED)
+    def submit(self, item: AlterPartitionItem, /) -> None:
+        if item.topic_partition in self._unsettled:
+            item.respond(ErrorCode.OPERATION_NOT_ATTEMPTED)
             return
-        self._unsettled[topic_partition] = Item(topic_partition, topic_id, proposed, respond)
+        self._unsettled[item.topic_partition] = item
         self._maybe_propagate()
 
     def _maybe_propagate(self) -> None:
@@ -105,7 +92,7 @@ class AlterPartitionManager:
             self._is_in_flight = True
             self._spawn(self._propagate(list(self._unsettled.values())))
 
-    async def _propagate(self, items: list[Item]) -> None:
+    async def _propagate(self, items: list[AlterPartitionItem]) -> None:
         error = ErrorCode.UNKNOWN_SERVER_ERROR
         try:
             error = await self._ask(items)
@@ -116,7 +103,7 @@ class AlterPartitionManager:
             else:
                 self._timer.schedule(RETRY_MS, self._maybe_propagate)
 
-    async def _ask(self, items: list[Item]) -> ErrorCode:
+    async def _ask(self, items: list[AlterPartitionItem]) -> ErrorCode:
         """Send one request, settle what is answered; the error of the whole."""
         request = make_request(items, self._broker_id, self._broker_epoch())
         response = await self._to_controller.ask(request, AlterPartitionResponse, timeout_ms=None)
@@ -127,7 +114,9 @@ class AlterPartitionManager:
             log.warning("Controller answered AlterPartition (broker epoch %d) %r", request.broker_epoch, error)
         return error
 
-    def _settle(self, items: Iterable[Item], answers: Mapping[TopicPartition, LeaderAndIsr | ErrorCode]) -> None:
+    def _settle(
+        self, items: Iterable[AlterPartitionItem], answers: Mapping[TopicPartition, LeaderAndIsr | ErrorCode]
+    ) -> None:
         for item in items:
             answer = answers.get(item.topic_partition)
             if answer is None:
@@ -137,7 +126,7 @@ class AlterPartitionManager:
             item.respond(answer)
 
 
-def make_request(items: Iterable[Item], broker_id: int, broker_epoch: int) -> AlterPartitionRequest:
+def make_request(items: Iterable[AlterPartitionItem], broker_id: int, broker_epoch: int) -> AlterPartitionRequest:
     """Epochs of replicas are for controllers of KRaft: here they are -1."""
     topics: dict[str, RequestTopicData] = {}
     for item in items:

@@ -18,6 +18,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
+from odradek.broker.alter_partition_manager import AlterPartitionItem
 from odradek.broker.isr import NO_ISR, Answer, IsrState, effective_min_isr, high_watermark_candidate, meaning
 from odradek.broker.replica import NO_BROKER_EPOCH, Replica
 from odradek.controller.leader_and_isr import LeaderAndIsr
@@ -224,7 +225,9 @@ class InSyncReplicas:
         self.state = proposal
         partition = self._partition
         self._environment.alter_partition.submit(
-            partition.topic_partition, partition.topic_id, proposal.proposed, partial(self._answered, proposal)
+            AlterPartitionItem(
+                partition.topic_partition, partition.topic_id, proposal.proposed, partial(self._answered, proposal)
+            )
         )
 
     def _answered(self, proposal: IsrState, answer: LeaderAndIsr | ErrorCode) -> None:

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
+from odradek.broker.alter_partition_manager import AlterPartitionItem
 from odradek.broker.fetch_session import PartitionFetch
 from odradek.broker.leader_and_isr_states import partition_states
 from odradek.broker.metadata_cache import MetadataCache
@@ -20,7 +20,6 @@ from odradek.broker.replication.alter_log_dirs import MoveSettings
 from odradek.broker.replication.leader_throttle import LeaderThrottle
 from odradek.broker.replication.replica_fetchers import Fetchers
 from odradek.broker.replication.replication_quota import ReplicationQuota
-from odradek.controller.leader_and_isr import LeaderAndIsr
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.leader_and_isr import (
     LeaderAndIsrPartitionState,
@@ -51,13 +50,8 @@ TOPIC_ID = bytes(range(16))
 TP = TopicPartition("t", 0)
 
 
-class Proposal(NamedTuple):
+class Proposal(AlterPartitionItem):
     """An ISR that a leader has proposed to the controller."""
-
-    topic_partition: TopicPartition
-    topic_id: bytes | None
-    proposed: LeaderAndIsr
-    respond: Callable[[LeaderAndIsr | ErrorCode], None]
 
     def accept(self, **changes: object) -> None:
         """Answer as a controller does that has written what was proposed."""
@@ -143,16 +137,9 @@ class Replicas:
     def advance(self, ms: int) -> None:
         self.disk.advance(ms)
 
-    def submit(
-        self,
-        topic_partition: TopicPartition,
-        topic_id: bytes | None,
-        proposed: LeaderAndIsr,
-        respond: Callable[[LeaderAndIsr | ErrorCode], None],
-        /,
-    ) -> None:
+    def submit(self, item: AlterPartitionItem, /) -> None:
         """What a leader proposes is kept until the test answers it. Implements `AlterPartition`."""
-        self.proposals.append(Proposal(topic_partition, topic_id, proposed, respond))
+        self.proposals.append(Proposal(item.topic_partition, item.topic_id, item.proposed, item.respond))
 
     def lead(self, tp: TopicPartition = TP, **state: object) -> ErrorCode:
         return self.state(tp, leader=self.own_id, **state)

@@ -6,7 +6,7 @@ from collections.abc import Coroutine, Generator
 
 import pytest
 
-from odradek.broker.alter_partition_manager import RETRY_MS, AlterPartitionManager
+from odradek.broker.alter_partition_manager import RETRY_MS, AlterPartitionItem, AlterPartitionManager
 from odradek.controller.leader_and_isr import LeaderAndIsr, LeaderRecoveryState
 from odradek.protocol.codec import decode, encode
 from odradek.protocol.errors import ErrorCode
@@ -65,7 +65,9 @@ class Controller:
 
     def submit(self, *topic_partitions: TopicPartition, change: LeaderAndIsr = CHANGE) -> None:
         for tp in topic_partitions:
-            self.manager.submit(tp, IDS[tp.topic], change, lambda answer, tp=tp: self.answers.append((tp, answer)))
+            self.manager.submit(
+                AlterPartitionItem(tp, IDS[tp.topic], change, lambda answer, tp=tp: self.answers.append((tp, answer)))
+            )
 
     def answer(self, response: AlterPartitionResponse) -> None:
         self.waiting.pop(0).response = response
@@ -145,7 +147,9 @@ def test_second_change_of_a_partition_is_not_attempted(controller: Controller) -
 
 def test_a_topic_made_anew_under_the_same_name_counts_as_the_same(controller: Controller) -> None:
     controller.submit(A0)
-    controller.manager.submit(A0, b"?" * 16, CHANGE, lambda answer: controller.answers.append((A0, answer)))
+    controller.manager.submit(
+        AlterPartitionItem(A0, b"?" * 16, CHANGE, lambda answer: controller.answers.append((A0, answer)))
+    )
     assert controller.answers == [(A0, ErrorCode.OPERATION_NOT_ATTEMPTED)]
 
 
@@ -200,7 +204,7 @@ def test_partitions_that_were_not_asked_about_are_passed_over(controller: Contro
 
 
 def test_who_is_told_may_propose_again(controller: Controller) -> None:
-    controller.manager.submit(A0, IDS["a"], CHANGE, lambda answer: controller.submit(A0))
+    controller.manager.submit(AlterPartitionItem(A0, IDS["a"], CHANGE, lambda answer: controller.submit(A0)))
     controller.answer(success(A0, error=ErrorCode.UNKNOWN_SERVER_ERROR))
     assert controller.answers == []
     assert len(controller.requests) == 2
