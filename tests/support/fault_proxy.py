@@ -22,7 +22,13 @@ from typing import Any
 
 from odradek.protocol.api import API, ApiKey
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.headers import decode_request, decode_request_header, decode_response, encode_response_parts
+from odradek.protocol.headers import (
+    RequestHeader,
+    decode_request,
+    decode_request_header,
+    decode_response,
+    encode_response_parts,
+)
 from odradek.protocol.messages.produce import (
     PartitionProduceResponse,
     ProduceRequest,
@@ -185,7 +191,8 @@ class _Connection:
             while True:
                 frame = await read_frame(self._client[0])
                 header, _ = decode_request_header(frame)
-                exchange = Exchange(frame, self._proxy.faults.next_fault(header))
+                fault = Fault.NONE if is_of_a_broker(header) else self._proxy.faults.next_fault(header)
+                exchange = Exchange(frame, fault)
                 self._unanswered.append(exchange)
                 self._received.put_nowait(exchange)
         except ENDS_OF_CONNECTIONS:
@@ -236,6 +243,11 @@ class _Connection:
             assert ready is not None
             self._client[1].write(framed(ready))
         await self._client[1].drain()
+
+
+def is_of_a_broker(header: RequestHeader) -> bool:
+    """Brokers verify transactions with an API of clients, in versions of their own. Theirs are left alone."""
+    return header.api_key == ApiKey.ADD_PARTITIONS_TO_TXN and header.api_version >= 4
 
 
 async def read_frame(reader: asyncio.StreamReader) -> bytes:

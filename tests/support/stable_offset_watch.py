@@ -24,12 +24,13 @@ READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 
 
 class _Standing:
-    """One partition: since when its last stable offset is where it is, and how long the broker was away since."""
+    """One partition: since when its last stable offset is where it is, and how long it was not served since."""
 
     def __init__(self, now: float) -> None:
         self.offset = -1
-        self.since = now
+        self.since = self.seen_at = now
         self.away_s = 0.0
+        self.is_away = False
 
 
 class StableOffsetWatch:
@@ -54,24 +55,23 @@ class StableOffsetWatch:
         self._thread.join()
 
     def _watch(self) -> None:
-        answered_at = time.monotonic()
         while not self._stopped.is_set():
             try:
                 with RawClient(self._broker.host, self._broker.port) as client:
-                    self._was_away(time.monotonic() - answered_at)
                     while not self._stopped.wait(POLL_INTERVAL_S):
                         stable, end = self._latest(client, READ_COMMITTED), self._latest(client, READ_UNCOMMITTED)
-                        answered_at = time.monotonic()
                         for place in stable.keys() & end.keys():
-                            self._note(self._standing[place], stable[place], end[place], answered_at)
+                            self._note(self._standing[place], stable[place], end[place], time.monotonic())
             except (OSError, ConnectionClosedError):
+                for standing in self._standing.values():
+                    standing.is_away = True
                 self._stopped.wait(POLL_INTERVAL_S)
 
-    def _was_away(self, away_s: float) -> None:
-        for standing in self._standing.values():
-            standing.away_s += away_s + SWEEP_S
-
     def _note(self, standing: _Standing, stable: int, end: int, now: float) -> None:
+        if standing.is_away:
+            standing.away_s += now - standing.seen_at + SWEEP_S
+            standing.is_away = False
+        standing.seen_at = now
         if stable != standing.offset or stable == end:
             standing.offset, standing.since, standing.away_s = stable, now, 0.0
             return
