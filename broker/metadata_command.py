@@ -18,7 +18,7 @@ from odradek.broker.log_setup import configure_logging
 from odradek.controller.embedded_tree import METADATA_FILE, TreeDatabase
 from odradek.controller.metadata_copy import Copied, CopyRefused, copy_metadata
 from odradek.controller.metadata_tree import Nodes, TreeError
-from odradek.controller.zookeeper_settings import ZooKeeperSettings, hosts_and_chroot
+from odradek.controller.zookeeper_settings import REQUESTS_IN_FLIGHT_MAX, ZooKeeperSettings, hosts_and_chroot
 from odradek.timer.clock import SystemClock
 
 ZOOKEEPER_SCHEME: Final = "zookeeper://"
@@ -68,7 +68,7 @@ def zookeeper_settings(location: str) -> ZooKeeperSettings:
         hosts, chroot = hosts_and_chroot(location.removeprefix(ZOOKEEPER_SCHEME))
     except ValueError as error:
         raise CopyRefused(f"{location}: expected {ZOOKEEPER_SCHEME}host:port[,host:port]/chroot") from error
-    return ZooKeeperSettings(hosts=hosts, chroot=chroot)
+    return ZooKeeperSettings(hosts=hosts, chroot=chroot, max_in_flight_requests=REQUESTS_IN_FLIGHT_MAX)
 
 
 def database_path(location: str, *, must_exist: bool) -> str:

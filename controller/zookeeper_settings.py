@@ -14,6 +14,9 @@ SESSION_TIMEOUT_MS: Final = 18_000
 MAX_IN_FLIGHT_REQUESTS: Final = 10
 """The default of zookeeper.max.in.flight.requests."""
 
+REQUESTS_IN_FLIGHT_MAX: Final = 200
+"""The most that may be asked for as zookeeper.max.in.flight.requests: kazoo's wake-up pipe takes a few hundred."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZooKeeperTls:

@@ -33,13 +33,11 @@ from odradek.controller.metadata_tree import (
 )
 from odradek.controller.zookeeper_connection import Connection, ConnectionEvents, End, KazooConnection, Session
 from odradek.controller.zookeeper_requests import ZooKeeperRequests, path_of, size_bytes
+from odradek.controller.zookeeper_settings import REQUESTS_IN_FLIGHT_MAX
 from odradek.controller.zookeeper_watches import Watches
 
 if TYPE_CHECKING:
     from odradek.controller.zookeeper_settings import ZooKeeperSettings
-
-REQUESTS_IN_FLIGHT_MAX: Final = 200
-"""The most that may be asked for as zookeeper.max.in.flight.requests: kazoo's wake-up pipe takes a few hundred."""
 
 REQUEST_BYTES_MAX: Final = 0xFFFFF - 64
 """What a server takes in any case: its jute.maxbuffer by default, less the header. Larger ones are sent once."""

@@ -105,8 +105,8 @@ def test_what_is_left_in_zookeeper_is_what_apache_leaves(
     zookeeper: ZooKeeper, member: MakeMember, tmp_path: Path
 ) -> None:
     connects = [zookeeper.new_chroot(), zookeeper.new_chroot()]
-    apache = ApacheBroker(tmp_path / "apache", connects[0])
-    odradek = member(connects[1])
+    apache = ApacheBroker(tmp_path / "apache", connects[0], {"broker.rack": "r1"})
+    odradek = member(connects[1], **{"broker.rack": "r1"})
     dumps = []
     for broker, connect in ((apache, connects[0]), (odradek, connects[1])):
         broker.start()

@@ -27,8 +27,8 @@ from odradek.controller.metadata_tree import (
     WatchEventType,
 )
 from odradek.controller.zookeeper_connection import ConnectionEvents, End, Session
-from odradek.controller.zookeeper_settings import ZooKeeperSettings
-from odradek.controller.zookeeper_tree import REQUEST_BYTES_MAX, REQUESTS_IN_FLIGHT_MAX, ZooKeeperTree
+from odradek.controller.zookeeper_settings import REQUESTS_IN_FLIGHT_MAX, ZooKeeperSettings
+from odradek.controller.zookeeper_tree import REQUEST_BYTES_MAX, ZooKeeperTree
 from tests.support.async_test import async_test
 from tests.unit.controller.test_zookeeper_requests import STAT
 
