@@ -48,7 +48,9 @@ _WATCH_EVENTS: Final = {
 _UNANSWERED: Final = (exceptions.ConnectionLoss, exceptions.SessionExpiredError, exceptions.AuthFailedError)
 """What kazoo says of a request that the server did not answer; the end of the connection says it for all of them."""
 
-logger = logging.getLogger("kazoo")
+logger = logging.getLogger("kazoo.connection")
+# What it says when it is stopped while it connects, and what has been said a line before.
+logger.addFilter(lambda record: not str(record.msg).startswith(("Failed connecting to Zookeeper", "Transition to")))
 
 
 class Session(NamedTuple):

@@ -252,3 +252,13 @@ async def test_what_is_ready_is_selected(made: list[_Client]) -> None:
         writer.close()
         reader.read(1)
         assert kazoo.handler.select([reader], [], [], 0) == ([reader], [], [])
+
+
+def test_of_kazoos_words_those_that_mislead_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    for words in (
+        "Failed connecting to Zookeeper within the connection retry policy.",
+        "Transition to CONNECTING",
+        "Connection dropped: refused",
+    ):
+        zookeeper_connection.logger.warning(words)
+    assert caplog.messages == ["Connection dropped: refused"]
