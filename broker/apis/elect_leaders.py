@@ -43,7 +43,12 @@ async def _elect(broker: Services, ctx: RequestContext, request: ElectLeadersReq
             TopicPartition(topic.topic, index) for topic in request.topic_partitions for index in topic.partitions
         )
     deadline_ms = ctx.received_ms + request.timeout_ms
-    outcomes = await broker.controller.elect_leaders(partitions, election_type)
+    try:
+        outcomes = await broker.controller.elect_leaders(partitions, election_type)
+    except KafkaError as error:
+        if error.code != ErrorCode.NOT_CONTROLLER:
+            raise
+        outcomes = dict.fromkeys(partitions, error)  # said of each partition, and nothing of the whole
     elected = {tp: outcome for tp, outcome in outcomes.items() if not isinstance(outcome, KafkaError)}
     late = await broker.topic_waits.wait_for_elected(elected, max(0, deadline_ms - broker.clock.monotonic_ms()))
     topics: dict[str, list[PartitionResult]] = {}
@@ -52,7 +57,8 @@ async def _elect(broker: Services, ctx: RequestContext, request: ElectLeadersReq
         if isinstance(outcome, KafkaError):
             if request.topic_partitions is None and outcome.code == ErrorCode.ELECTION_NOT_NEEDED:
                 continue
-            result.error_code, result.error_message = outcome.code, outcome.message
+            result.error_code = outcome.code
+            result.error_message = None if outcome.code == ErrorCode.NOT_CONTROLLER else outcome.message
         elif tp in late:
             result.error_code = ErrorCode.REQUEST_TIMED_OUT
         topics.setdefault(tp.topic, []).append(result)

@@ -10,28 +10,28 @@ from collections.abc import Callable
 import confluent_kafka
 import pytest
 
+from odradek.broker.response_errors import error_codes
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from odradek.protocol.messages.alter_partition import AlterPartitionRequest
 from odradek.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
     ReassignablePartition,
     ReassignableTopic,
 )
-from odradek.protocol.messages.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
+from odradek.protocol.messages.controlled_shutdown import ControlledShutdownRequest
 from odradek.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
-    CreatePartitionsResponse,
     CreatePartitionsTopic,
 )
-from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
-from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
+from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from odradek.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-from odradek.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+from odradek.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from odradek.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsResponse,
 )
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from odradek.protocol.schema import Request, Response
@@ -107,53 +107,39 @@ def test_every_broker_names_the_same_coordinators(cluster: Cluster, admin: Admin
     assert {(node, port) for _, node, port in first.values()} == set(cluster.ports.items())
 
 
-REFUSED: tuple[tuple[Request, int, Callable[[Response], object]], ...] = (
-    (
-        CreateTopicsRequest(topics=[CreatableTopic(name="no", num_partitions=1, replication_factor=1)]),
-        7,
-        lambda answer: isinstance(answer, CreateTopicsResponse) and answer.topics[0].error_code,
-    ),
-    (
-        DeleteTopicsRequest(topics=[DeleteTopicState(name="no")]),
-        6,
-        lambda answer: isinstance(answer, DeleteTopicsResponse) and answer.responses[0].error_code,
-    ),
+REFUSED: tuple[tuple[Request, int, ErrorCode], ...] = (
+    (CreateTopicsRequest(topics=[CreatableTopic(name="no", num_partitions=1)]), 7, ErrorCode.NOT_CONTROLLER),
+    (DeleteTopicsRequest(topics=[DeleteTopicState(name="no")]), 6, ErrorCode.NOT_CONTROLLER),
     (
         CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="no", count=9, assignments=None)]),
         3,
-        lambda answer: isinstance(answer, CreatePartitionsResponse) and answer.results[0].error_code,
+        ErrorCode.NOT_CONTROLLER,
     ),
     (
-        ElectLeadersRequest(topic_partitions=None),
+        ElectLeadersRequest(topic_partitions=[TopicPartitions(topic="no", partitions=[0])]),
         2,
-        lambda answer: isinstance(answer, ElectLeadersResponse) and answer.error_code,
+        ErrorCode.NOT_CONTROLLER,
     ),
     (
         AlterPartitionReassignmentsRequest(
             topics=[ReassignableTopic(name="no", partitions=[ReassignablePartition(replicas=[1])])]
         ),
         0,
-        lambda answer: isinstance(answer, AlterPartitionReassignmentsResponse) and answer.error_code,
+        ErrorCode.NOT_CONTROLLER,
     ),
-    (
-        ListPartitionReassignmentsRequest(topics=None),
-        0,
-        lambda answer: isinstance(answer, ListPartitionReassignmentsResponse) and answer.error_code,
-    ),
-    (
-        ControlledShutdownRequest(broker_id=0, broker_epoch=-1),
-        3,
-        lambda answer: isinstance(answer, ControlledShutdownResponse) and answer.error_code,
-    ),
+    (ListPartitionReassignmentsRequest(topics=None), 0, ErrorCode.NOT_CONTROLLER),
+    (AlterPartitionRequest(broker_id=0, broker_epoch=0), 3, ErrorCode.NOT_CONTROLLER),
+    (AllocateProducerIdsRequest(broker_id=0, broker_epoch=0), 0, ErrorCode.NOT_CONTROLLER),
+    (ControlledShutdownRequest(broker_id=0, broker_epoch=-1), 3, ErrorCode.STALE_CONTROLLER_EPOCH),
 )
 
 
 @pytest.mark.parametrize(("request_", "version", "error"), REFUSED, ids=lambda value: type(value).__name__)
 def test_what_only_the_controller_does_is_refused_by_the_others(
-    cluster: Cluster, request_: Request, version: int, error: Callable[[Response], object]
+    cluster: Cluster, request_: Request, version: int, error: ErrorCode
 ) -> None:
     answer = ask(cluster, other_than_the_controller(cluster), request_, version)
-    assert error(answer) == ErrorCode.NOT_CONTROLLER, answer
+    assert {code for code in error_codes(answer) if code != ErrorCode.NONE} == {error}, answer
 
 
 def test_any_broker_creates_a_topic_that_somebody_asks_for(cluster: Cluster) -> None:

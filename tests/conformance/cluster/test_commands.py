@@ -122,11 +122,12 @@ def test_a_reassignment_that_only_adds_is_cancelled(cluster: Cluster, run: Run, 
     finally:
         cluster.resume(2)
     eventually(lambda: cluster.tree.partition("kept", 0).replicas, accept=lambda found: found == (0,))
+    eventually(cluster.tree.broker_ids, accept=lambda found: set(found) == {0, 1, 2})  # its session may have ended
 
 
 def test_elections_and_the_state_of_the_cluster(cluster: Cluster, run: Run) -> None:
     run("topics", "--create", "--topic", "led", "--replica-assignment", "0:1,1:0,2:0")
-    cluster.await_known("led")
+    cluster.await_complete("led")
     cluster.stop(0)
     cluster.await_controller()
     cluster.await_known("led")
