@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from odradek.broker.replica_manager import ReplicaManager
     from odradek.broker.replica_results import FetchParams, ReadResult
+    from odradek.storage.unified_log import UnifiedLog
 
 
 class DelayedFetch(DelayedOperation):
@@ -49,12 +50,12 @@ class DelayedFetch(DelayedOperation):
         return tuple(self._first)
 
     def try_complete(self) -> bool:
-        """Look at every partition, the first time; whatever changes afterwards comes under its key."""
+        """Look at every partition that has more to read, once; whatever changes afterwards comes under its key."""
         if self._has_looked:
             return False
         self._has_looked = True
-        for topic_partition in self._first:
-            if self._look(topic_partition):
+        for topic_partition, result in self._first.items():
+            if self._log_at_end(topic_partition, result) is None and self._look(topic_partition):
                 self._changed.update(self._first)
                 return self.force_complete()
         return False
@@ -88,12 +89,12 @@ class DelayedFetch(DelayedOperation):
         available = 0
         if start.message_offset > end.message_offset:
             return None
-        if start.message_offset < end.message_offset:
-            if self._replica_manager.reads.is_held_back(partition, params):
-                self._changed.add(topic_partition)  # it may have been let go in the end
-            elif start.on_older_segment(end) or end.on_older_segment(start):
+        if start.message_offset < end.message_offset and not self._replica_manager.reads.is_held_back(
+            partition, params
+        ):
+            if start.on_older_segment(end) or end.on_older_segment(start):
                 return None  # a younger segment, or the files of another directory since the log was moved
-            elif start.on_same_segment(end):
+            if start.on_same_segment(end):
                 available = min(end.position_diff(start), fetch.max_bytes)
         if fetch.last_fetched_epoch >= 0:
             epoch, end_offset = log.end_offset_for_epoch(fetch.last_fetched_epoch)
@@ -107,13 +108,20 @@ class DelayedFetch(DelayedOperation):
         self._respond(self._replica_manager.reads.read_again(self._params, fetches, known))
 
     def _holds(self, topic_partition: TopicPartition, result: ReadResult) -> bool:
-        if topic_partition in self._changed or result.size_in_bytes:
+        if topic_partition in self._changed:
             return False
-        partition = self._replica_manager.hosted(topic_partition)
-        log = None if partition is None else partition.log
+        log = self._log_at_end(topic_partition, result)
         # The high watermark may have moved by this very fetch, the log start by retention: nobody is woken by that.
         return (
             log is not None
             and log.high_watermark == result.high_watermark
             and log.log_start_offset == result.log_start_offset
         )
+
+    def _log_at_end(self, topic_partition: TopicPartition, result: ReadResult) -> UnifiedLog | None:
+        """The log, if the first read began where it ends for the reader."""
+        assert result.fetched is not None, "errors are answered at once"
+        partition = self._replica_manager.hosted(topic_partition)
+        log = None if partition is None else partition.log
+        start = result.fetched.fetch_offset_metadata.message_offset
+        return log if log is not None and log.limit_of(self._params.isolation) == start else None
