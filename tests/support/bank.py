@@ -20,7 +20,6 @@ from typing import Protocol
 import confluent_kafka
 
 from tests.support.admin import Admin
-from tests.support.broker import Broker
 from tests.support.jvm import REPOSITORY
 from tests.support.process import ProcessError
 from tests.support.teller import CALL_TIMEOUT_S, PATIENCE_S, Contract
@@ -42,10 +41,18 @@ class Address(Protocol):
     def bootstrap(self) -> str: ...
 
 
+class Mortal(Protocol):
+    """What can be killed and started again."""
+
+    def kill(self) -> None: ...
+
+    def start(self) -> None: ...
+
+
 class Bank:
     """`transfers` are booked by each of the tellers."""
 
-    def __init__(self, address: Address, *, tellers: int, transfers: int, seed: int) -> None:
+    def __init__(self, address: Address, *, tellers: int, transfers: int, seed: int, replicas: int = 1) -> None:
         self._bootstrap = address.bootstrap
         admin = Admin(self._bootstrap)
         self._seed = seed
@@ -55,8 +62,8 @@ class Bank:
         self.failures: list[str] = []
         """What tellers said last that ended before their work was done."""
         self.transfers = transfers
-        self.source = admin.create_topic("transfers", tellers)
-        self.ledgers = [admin.create_topic(name, PARTITIONS) for name in ("debits", "credits")]
+        self.source = admin.create_topic("transfers", tellers, replicas=replicas)
+        self.ledgers = [admin.create_topic(name, PARTITIONS, replicas=replicas) for name in ("debits", "credits")]
         self.places: list[Place] = [(topic, partition) for topic in self.ledgers for partition in range(PARTITIONS)]
         self.booked = [0] * tellers
         self._order(tellers, transfers)
@@ -138,7 +145,7 @@ class Bank:
         if process is not None:
             process.kill()
 
-    def outlive(self, broker: Broker, kills: int, rng: random.Random) -> None:
+    def outlive(self, broker: Mortal, kills: int, rng: random.Random) -> None:
         """Work while the broker and tellers are killed, as many times each, and until all is booked."""
         self.open()
         victims = [victim for _ in range(kills) for victim in ("broker", "teller")]

@@ -1,0 +1,42 @@
+"""The bank on a cluster whose brokers are killed: coordinators and leaders move, and the books balance."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from tests.support.bank import Bank
+from tests.support.cluster import Cluster, Kind
+
+pytestmark = pytest.mark.oracle
+
+KILLS = 2
+
+
+class Member:
+    """Whichever broker of the cluster it takes next."""
+
+    def __init__(self, cluster: Cluster, rng: random.Random) -> None:
+        self._cluster = cluster
+        self._rng = rng
+        self._victim = -1
+
+    def kill(self) -> None:
+        self._victim = self._rng.choice(sorted(self._cluster.running))
+        self._cluster.kill(self._victim)
+
+    def start(self) -> None:
+        """Which takes until ZooKeeper has given the old session up: the others go on meanwhile."""
+        self._cluster.start(self._victim)
+
+
+def test_the_books_balance_when_brokers_are_killed(new_cluster: Callable[..., Cluster], target: Kind) -> None:
+    cluster = new_cluster(dict.fromkeys((0, 1, 2), target), {"min.insync.replicas": "2"})
+    cluster.start()
+    rng = random.Random(3)
+    bank = Bank(cluster, tellers=3, transfers=10, seed=3, replicas=3)
+    bank.outlive(Member(cluster, rng), KILLS, rng)
+    bank.check()
+    assert bank.aborted
