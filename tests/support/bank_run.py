@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
+from odradek.controller.topic_names import GROUP_METADATA_TOPIC
 from odradek.protocol.api import ApiKey
 from tests.support.bank import TRANSACTION_TIMEOUT_MS, Bank
-from tests.support.broker import Broker
+from tests.support.broker import FAST_SETTINGS, Broker
 from tests.support.fault_proxy import behind_proxy
 from tests.support.faults import Fault, RandomFaults
 from tests.support.stable_offset_watch import SWEEP_S, StableOffsetWatch
@@ -40,7 +41,10 @@ def survive(
     faults = RandomFaults(seed, PROBABILITIES)
     with behind_proxy(make_broker, faults, SMALL) as (broker, proxy):
         bank = Bank(proxy, tellers=tellers, transfers=transfers, seed=seed)
-        watch = StableOffsetWatch(broker, bank.places)
+        offsets = [
+            (GROUP_METADATA_TOPIC, number) for number in range(int(FAST_SETTINGS["offsets.topic.num.partitions"]))
+        ]
+        watch = StableOffsetWatch(broker, [*bank.places, *offsets])
         watch.start()
         try:
             bank.outlive(broker, kills, random.Random(seed))
