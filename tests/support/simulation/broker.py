@@ -118,7 +118,7 @@ class SimulatedBroker:
         self.lives += 1
         self.life = life = Life(self, self.lives)
         self._note(f"{self.name} starts, life {life.number}")
-        self.network.loop.create_task(self._live(life), context=life.machine.context.copy())
+        self.network.loop.start(self._live(life), life.machine.context.copy())
 
     def crash(self) -> None:
         life = self.life
@@ -135,7 +135,7 @@ class SimulatedBroker:
         if life is not None and life.is_serving:
             self._note(f"{self.name} is to stop")
             life.is_serving = False
-            self.network.loop.create_task(self._stop(life), context=life.machine.context.copy())
+            self.network.loop.start(self._stop(life), life.machine.context.copy())
 
     def pause(self) -> None:
         if self.life is not None and not self.life.machine.is_paused:

@@ -89,9 +89,7 @@ class Simulation:
         for client in (*self.producers, *self.readers):
             client.start(client.run())
         faults = Faults(self.brokers, self.network, self._chance, self.note)
-        self._wait_for(
-            self.loop.create_task(faults.run(FAULTS_MS), context=self.loop.world.context.copy()), FAULTS_MS * 2
-        )
+        self._wait_for(self.loop.start(faults.run(FAULTS_MS), self.loop.world.context.copy()), FAULTS_MS * 2)
         self._heal()
         for client in (*self.producers, *self.readers):
             client.is_stopping = True

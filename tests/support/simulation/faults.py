@@ -9,13 +9,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from odradek.protocol.api import ApiKey
 from tests.support.simulation.tree_server import ZOOKEEPER
 
 if TYPE_CHECKING:
     from tests.support.simulation.broker import SimulatedBroker
     from tests.support.simulation.network import Network
+
+
+DELICATE: Final = (
+    ApiKey.LEADER_AND_ISR,
+    ApiKey.UPDATE_METADATA,
+    ApiKey.ALTER_PARTITION,
+    ApiKey.CONTROLLED_SHUTDOWN,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH,
+)
 
 
 class Faults:
@@ -39,6 +49,7 @@ class Faults:
             "cut from the tree": self._cut_from_the_tree,
             "expire": self._expire,
             "slow": self._slow,
+            "delicate moment": self._at_a_delicate_moment,
         }
         chosen = chance.sample(sorted(kinds), chance.randint(2, len(kinds)))
         self._kinds = [kinds[name] for name in chosen]
@@ -52,6 +63,7 @@ class Faults:
         while loop.now_us < end_us:
             await asyncio.sleep(self._chance.randint(1, 2 * self._interval_ms) / 1000)
             self._chance.choice(self._kinds)()
+        self._network.on_request.clear()
         for heal in list(self._healing):
             heal()
 
@@ -140,6 +152,10 @@ class Faults:
             network.loss = network.long_delay = 0.0
 
         self._later(5_000, heal)
+
+    def _at_a_delicate_moment(self) -> None:
+        """Another of the faults, right after somebody was asked for what changes who leads or who is in sync."""
+        self._network.on_request[self._chance.choice(DELICATE)] = self._chance.choice(self._kinds)
 
     def _later(self, ms_max: int, heal: Callable[[], None]) -> None:
         """Heal after a while, or when the schedule ends."""

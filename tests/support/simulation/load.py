@@ -82,7 +82,7 @@ class Client:
     def start(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
         context = self.machine.context.copy()
         context.run(self._ticker.start)
-        return self._network.loop.create_task(work, name=self.name, context=context)
+        return self._network.loop.start(work, context)
 
     async def ask(
         self,

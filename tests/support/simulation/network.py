@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 USUAL_DELAY_US: Final = (50, 2_000)
 LONG_DELAY_US: Final = (2_000, 400_000)
+ANYWHERE: Final = "anywhere"
+"""A place that is never cut off."""
 
 
 class Dispatch(Protocol):
@@ -47,6 +49,8 @@ class Network:
         self.frames = 0
         self.digest = 0
         """Of every frame that arrived, with its time: two runs that agree in it have done the same."""
+        self.on_request: dict[int, Callable[[], None]] = {}
+        """By API key: what is done, once, when the next request of it arrives."""
         self._listening: dict[tuple[str, int], tuple[Machine, Dispatch]] = {}
         self._cut: dict[tuple[str, str], None] = {}
         self._held: dict[tuple[str, str], list[Callable[[], None]]] = {}
@@ -172,6 +176,9 @@ class Pipe:
 
     def _handle(self, frame: bytes) -> None:
         self._network.count(self, frame)
+        tripped = self._network.on_request.pop(int.from_bytes(frame[:2], "big"), None)
+        if tripped is not None:
+            self._network.send((ANYWHERE, ANYWHERE), tripped)
         # What was on its way when the connection was given up is read and carried out all the same.
         self._dispatch(self._server_side, memoryview(frame), self._network.loop.now_us // 1000)
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from odradek.controller.metadata_tree import (
@@ -265,7 +266,7 @@ class TreeClient:
         for future in list(self._pending):
             _answer(future, SessionExpired("", "the session has ended"))
         self._pending.clear()
-        self._renewal = asyncio.get_running_loop().create_task(self._renew())
+        self._network.loop.start(self._renew(), copy_context())
 
     async def _renew(self) -> None:
         for listener in self._listeners:

@@ -209,6 +209,18 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             self._tasks = [task for task in self._tasks if not task.done()]
         return task
 
+    def start(self, work: Coroutine[object, object, None], context: Context) -> asyncio.Task[None]:
+        """A task that nobody waits for: what it raises is a failure."""
+        task = self.create_task(work, context=context)
+
+        def ended(task: asyncio.Task[None]) -> None:
+            error = None if task.cancelled() else task.exception()
+            if error is not None:
+                self.failures.append(error)
+
+        task.add_done_callback(ended)
+        return task
+
     def call_exception_handler(self, context: dict[str, object]) -> None:
         error = context.get("exception")
         self.failures.append(error if isinstance(error, BaseException) else str(context))
