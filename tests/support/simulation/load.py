@@ -57,6 +57,8 @@ EXPECTED_ERRORS: Final = frozenset(
         ErrorCode.FENCED_LEADER_EPOCH,
         ErrorCode.UNKNOWN_LEADER_EPOCH,
         ErrorCode.OFFSET_NOT_AVAILABLE,
+        # From a leader that does not know yet that there is another: it has missed what came since.
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
     }
 )
 """What a client of Apache Kafka sees as well when brokers come and go."""
