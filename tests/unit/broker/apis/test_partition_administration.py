@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine
+
 import pytest
 
 from odradek.protocol.api import ApiKey
@@ -56,17 +58,32 @@ def test_unclean_election_is_not_needed_while_there_is_a_leader(broker: InProces
     assert elected(broker, elect(0, election_type=UNCLEAN)) == {("t", 0): ErrorCode.ELECTION_NOT_NEEDED}
 
 
-def test_refusal_of_version_0_has_no_error_on_top(broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(type(broker.services.controller), "elect_leaders", refuse)
+def test_who_is_not_the_controller_says_so_of_each_partition(
+    broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(broker.services.controller), "elect_leaders", refuse_with(ErrorCode.NOT_CONTROLLER))
     for version in range(3):
         response = broker.call(elect(0), version)
-        assert response.error_code == (NONE if version == 0 else ErrorCode.NOT_CONTROLLER)  # type: ignore[attr-defined]
+        assert response.error_code == NONE  # type: ignore[attr-defined]
         (topic,) = response.replica_election_results  # type: ignore[attr-defined]
         assert [part.error_code for part in topic.partition_result] == [ErrorCode.NOT_CONTROLLER]
 
 
-async def refuse(*arguments: object) -> None:
-    raise KafkaError(ErrorCode.NOT_CONTROLLER)
+def test_refusal_of_version_0_has_no_error_on_top(broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = ErrorCode.UNKNOWN_SERVER_ERROR
+    monkeypatch.setattr(type(broker.services.controller), "elect_leaders", refuse_with(refused))
+    for version in range(3):
+        response = broker.call(elect(0), version)
+        assert response.error_code == (NONE if version == 0 else refused)  # type: ignore[attr-defined]
+        (topic,) = response.replica_election_results  # type: ignore[attr-defined]
+        assert [part.error_code for part in topic.partition_result] == [refused]
+
+
+def refuse_with(code: ErrorCode) -> Callable[..., Coroutine[object, object, None]]:
+    async def refuse(*arguments: object) -> None:
+        raise KafkaError(code)
+
+    return refuse
 
 
 def test_unknown_election_type_refuses_every_partition(broker: InProcessBroker) -> None:
