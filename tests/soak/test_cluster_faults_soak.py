@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +25,9 @@ SEED = int(os.environ.get("ODRADEK_SOAK_SEED", str(random.randrange(2**32))))
 ALL_AT_ONCE = max(1, KILLS // 20)
 EXPIRIES = max(1, KILLS // 4)
 SLEEPS = max(1, KILLS // 10)
+SEVERAL = max(1, KILLS // 4)
+SEVERAL_S = 3
+ELECTIONS = 5
 SLEEP_S = (5, 30)
 ZOOKEEPER_STALL_S = 30
 RESTART_LIMIT_S = 60
@@ -78,3 +82,36 @@ def test_leaders_sleep(faulty: FaultyCluster) -> None:
 def test_zookeeper_is_away(faulty: FaultyCluster, zookeeper: ZooKeeper) -> None:
     faulty.during(zookeeper.pause, zookeeper.resume, ZOOKEEPER_STALL_S)
     faulty.during(zookeeper.stop, zookeeper.start, ZOOKEEPER_STALL_S)
+
+
+def test_several_at_a_time(faulty: FaultyCluster) -> None:
+    """Two brokers killed, every session expired, a killed broker that comes back at once, elections in a row."""
+    rng = random.Random(SEED)
+    cluster = faulty.cluster
+
+    def kill_two() -> None:
+        killed = rng.sample(sorted(cluster.brokers), 2)
+        cluster.kill(*killed)
+        time.sleep(rng.uniform(0, SEVERAL_S))
+        cluster.start(*killed)
+
+    def expire_all() -> None:
+        for broker_id in cluster.tree.broker_ids():
+            cluster.tree.expire(broker_id)
+
+    def kill_and_start() -> None:
+        broker_id = rng.choice(sorted(cluster.brokers))
+        cluster.kill(broker_id)
+        cluster.start(broker_id)
+
+    def elect_again_and_again() -> None:
+        for _ in range(ELECTIONS):
+            cluster.tree.delete_controller()
+            time.sleep(rng.uniform(0, 0.3))
+
+    for _ in range(SEVERAL):
+        fault = rng.choice((kill_two, expire_all, kill_and_start, elect_again_and_again))
+        print(fault.__name__)
+        with faulty.disturbed(RESTART_LIMIT_S):
+            fault()
+        cluster.await_controller()
