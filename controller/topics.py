@@ -71,7 +71,9 @@ class TopicResult:
 
     @classmethod
     def failed(cls, name: str, error: KafkaError) -> TopicResult:
-        return cls(name=name, error_code=error.code, error_message=error.message)
+        """What is unknown has no message for clients, who might learn too much from it (Kafka's ApiError)."""
+        message = None if error.code == ErrorCode.UNKNOWN_SERVER_ERROR else error.message
+        return cls(name=name, error_code=error.code, error_message=message)
 
     def time_out(self) -> None:
         """It was accepted, but whether it is ready the client has to find out."""

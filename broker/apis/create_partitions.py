@@ -37,8 +37,7 @@ async def _create(broker: Services, ctx: RequestContext, request: CreatePartitio
         validate_only=request.validate_only,
     )
     for name, outcome in outcomes.items():
-        message = None if outcome.error_code == ErrorCode.UNKNOWN_SERVER_ERROR else outcome.error_message
-        results[name] = _refused(name, outcome.error_code, message)
+        results[name] = _refused(name, outcome.error_code, outcome.error_message)
     ctx.reply(CreatePartitionsResponse(results=list(results.values())))
 
 

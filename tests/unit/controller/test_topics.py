@@ -104,6 +104,15 @@ async def test_validation_alone_changes_nothing() -> None:
 
 
 @async_test
+async def test_racks_of_some_brokers_only_are_an_unknown_error_without_words() -> None:
+    async with controller_cluster() as cluster:
+        await cluster.start(0, rack="north")
+        await cluster.start(1)
+        results = await cluster.admin(0).create_topics([wanted("t", 1, 1)], timeout_ms=1000)
+        assert (results["t"].error_code, results["t"].error_message) == (ErrorCode.UNKNOWN_SERVER_ERROR, None)
+
+
+@async_test
 async def test_who_does_not_wait_is_told_that_it_timed_out() -> None:
     async with controller_cluster() as cluster:
         await cluster.start(0)
