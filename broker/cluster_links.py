@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from odradek.broker.alter_partition_manager import AlterPartitionManager
 from odradek.broker.broker_links import BrokerLinks
 from odradek.broker.control_transport import LinkTransport, NoListener
-from odradek.broker.controlled_shutdown import ControlledShutdown
 from odradek.broker.inter_broker import InterBrokerChannel
 from odradek.broker.own_link import OwnLink
 from odradek.broker.producer_ids import ProducerIdManager
@@ -117,6 +116,8 @@ class ClusterLinks:
         """Hand over what this broker leads, or give up after a while. A broker that is alone has nobody to take it."""
         if not (self._config.uses_zookeeper and self._config.controlled_shutdown_enable):
             return
+        from odradek.broker.controlled_shutdown import ControlledShutdown
+
         links = self._inter_broker_links(str(self._broker_id))
         request = ControlledShutdown(
             self._config, links, self._cache, self._timer, broker_id=self._broker_id, broker_epoch=broker_epoch

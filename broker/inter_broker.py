@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from odradek.broker.apis import add_partitions_to_txn, write_txn_markers
 from odradek.controller.topic_names import TRANSACTION_STATE_TOPIC
 from odradek.coordinator.transaction.markers import NO_LEADER
 from odradek.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
@@ -88,6 +87,8 @@ class InterBrokerChannel:
         respond: Callable[[WriteTxnMarkersResponse | None], None],
     ) -> None:
         if broker_id == self._services.broker_id:
+            from odradek.broker.apis import write_txn_markers
+
             write_txn_markers.apply(self._services, request, respond)
         else:
             version = WRITE_TXN_MARKERS_VERSION
@@ -100,6 +101,8 @@ class InterBrokerChannel:
         respond: Callable[[AddPartitionsToTxnResponse | None], None],
     ) -> None:
         if broker_id == self._services.broker_id:
+            from odradek.broker.apis import add_partitions_to_txn
+
             add_partitions_to_txn.apply(self._services, request, ADD_PARTITIONS_TO_TXN_VERSION, respond)
         else:
             self._spawn(self._ask(self._verification, broker_id, request, AddPartitionsToTxnResponse, None, respond))

@@ -15,10 +15,9 @@ from odradek.broker.config_keys.quotas import (
 from odradek.broker.replica_manager import ReplicaManager
 from odradek.broker.replica_selector import REPLICA_SELECTORS
 from odradek.broker.replication.alter_log_dirs import MoveSettings
+from odradek.broker.replication.fetcher_settings import FetcherSettings, FetchersSettings, RemoteLeaderSettings
 from odradek.broker.replication.leader_throttle import LeaderThrottle
-from odradek.broker.replication.remote_leader import RemoteLeaderSettings
-from odradek.broker.replication.replica_fetcher import FetcherSettings
-from odradek.broker.replication.replica_fetchers import FetchersSettings, ReplicaFetchers
+from odradek.broker.replication.replica_fetchers import ReplicaFetchers
 from odradek.broker.replication.replication_quota import ReplicationQuota
 from odradek.controller.broker_info import EndPoint
 

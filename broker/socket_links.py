@@ -14,12 +14,12 @@ import socket
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.broker_connection import BrokerConnection, Connect, LinkSettings
 from odradek.broker.network.frame_buffers import FrameBuffers
 from odradek.broker.network.listening_socket import USE_OS_DEFAULT
 from odradek.controller.broker_info import SecurityProtocol
 
 if TYPE_CHECKING:
+    from odradek.broker.broker_connection import BrokerConnection, Connect, LinkSettings
     from odradek.broker.config import BrokerConfig
     from odradek.broker.network.answer_receiver import AnswerReceiver
     from odradek.controller.broker_info import EndPoint
@@ -41,18 +41,30 @@ class SocketLinks:
     """Implements `links.MakeLink`."""
 
     def __init__(self, config: BrokerConfig, timer: SystemTimer) -> None:
+        self._config = config
+        self._timer = timer
         self._receive_buffer_bytes = config.replica_socket_receive_buffer_bytes
-        self._settings = LinkSettings(
+        self._settings: LinkSettings | None = None
+
+    def __call__(self, end_point: EndPoint, /, *, client_id: str) -> BrokerConnection:
+        from odradek.broker.broker_connection import BrokerConnection  # a broker that is alone connects to nobody
+
+        if self._settings is None:
+            self._settings = self._make_settings()
+        return BrokerConnection(end_point, client_id=client_id, settings=self._settings)
+
+    def _make_settings(self) -> LinkSettings:
+        from odradek.broker.broker_connection import LinkSettings
+
+        config = self._config
+        return LinkSettings(
             connect=self._connect,
-            timer=timer,
+            timer=self._timer,
             max_frame_bytes=config.replica_fetch_response_max_bytes + config.socket_request_max_bytes,
             connection_setup_timeout_ms=config.socket_connection_setup_timeout_ms,
             connection_setup_timeout_max_ms=config.socket_connection_setup_timeout_max_ms,
             buffers=FrameBuffers(),
         )
-
-    def __call__(self, end_point: EndPoint, /, *, client_id: str) -> BrokerConnection:
-        return BrokerConnection(end_point, client_id=client_id, settings=self._settings)
 
     async def _connect(self, end_point: EndPoint, make_receiver: Callable[[], AnswerReceiver]) -> AnswerReceiver:
         receiver = await CONNECT[end_point.security_protocol](end_point, make_receiver)

@@ -9,7 +9,6 @@ Answers to RemoteLeaderEndPoint and BrokerBlockingSender.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.replication.fetch_session_handler import FetchSessionHandler
@@ -30,10 +29,11 @@ from odradek.protocol.messages.list_offsets import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from odradek.broker.links import BrokerLink
     from odradek.broker.replication.fetch_session_handler import PartitionRequest, SessionRequest
+    from odradek.broker.replication.fetcher_settings import RemoteLeaderSettings
     from odradek.protocol.messages.fetch import PartitionData
     from odradek.protocol.topic_partition import TopicPartition
     from odradek.storage.offsets import SpecialTimestamp
@@ -43,19 +43,6 @@ FETCH_VERSION_WITHOUT_TOPIC_IDS: Final = 12
 LIST_OFFSETS_VERSION: Final = 9
 
 _SESSION_IS_OVER: Final = (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteLeaderSettings:
-    """Who asks, and the broker settings `replica.fetch.*` and `replica.socket.timeout.ms`, with Kafka's defaults."""
-
-    broker_id: int
-    broker_epoch: Callable[[], int]
-    wait_max_ms: int = 500
-    min_bytes: int = 1
-    max_bytes: int = 1024 * 1024
-    response_max_bytes: int = 10 * 1024 * 1024
-    socket_timeout_ms: int = 30_000
 
 
 class RemoteLeader:

@@ -23,7 +23,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.replication.copied_records import SLICE_BYTES, append_copied, slices
@@ -44,8 +43,8 @@ if TYPE_CHECKING:
     from odradek.broker.replica_manager import ReplicaManager
     from odradek.broker.replication.fetch_session_handler import SessionRequest
     from odradek.broker.replication.fetch_states import PartitionFetchState
+    from odradek.broker.replication.fetcher_settings import FetcherSettings
     from odradek.broker.replication.remote_leader import RemoteLeader
-    from odradek.broker.replication.replication_quota import ReplicationQuota
     from odradek.protocol.messages.fetch import PartitionData
     from odradek.protocol.topic_partition import TopicPartition
     from odradek.storage.log_manager import LogManager
@@ -58,17 +57,6 @@ ANSWERS_AT_ONCE: Final = 100
 
 # The records may arrive whole the next time.
 _PASSING_ERRORS = frozenset({ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetcherSettings:
-    """The broker settings of a follower, with Kafka's defaults."""
-
-    broker_id: int
-    quota: ReplicationQuota
-    """`follower.replication.throttled.rate`"""
-    backoff_ms: int = 1_000
-    """`replica.fetch.backoff.ms`"""
 
 
 class ReplicaFetcher:

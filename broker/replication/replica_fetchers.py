@@ -9,37 +9,22 @@ Answers to AbstractFetcherManager and ReplicaFetcherManager.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from odradek.broker.replication.remote_leader import RemoteLeader
-from odradek.broker.replication.replica_fetcher import ReplicaFetcher
 from odradek.coordinator.partitioning import java_string_hash
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
-    from odradek.broker.links import MakeLink
     from odradek.broker.partition import Partition
     from odradek.broker.replica_manager import ReplicaManager
-    from odradek.broker.replication.remote_leader import RemoteLeaderSettings
-    from odradek.broker.replication.replica_fetcher import FetcherSettings
+    from odradek.broker.replication.fetcher_settings import FetchersSettings
+    from odradek.broker.replication.replica_fetcher import ReplicaFetcher
     from odradek.controller.broker_info import EndPoint
     from odradek.protocol.topic_partition import TopicPartition
     from odradek.storage.log_manager import LogManager
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchersSettings:
-    """`end_point` tells where a live broker listens for brokers, `count` is `num.replica.fetchers` of the moment."""
-
-    make_link: MakeLink
-    end_point: Callable[[int], EndPoint | None]
-    count: Callable[[], int]
-    leader: RemoteLeaderSettings
-    fetcher: FetcherSettings
 
 
 class Fetchers(Protocol):
@@ -112,6 +97,10 @@ class ReplicaFetchers:
             if where == end_point:
                 return fetcher
             fetcher.close()  # the leader was started again elsewhere, and all its partitions have a new epoch
+        # A broker that is alone follows nobody.
+        from odradek.broker.replication.remote_leader import RemoteLeader
+        from odradek.broker.replication.replica_fetcher import ReplicaFetcher
+
         settings = self._settings
         link = settings.make_link(end_point, client_id=f"broker-{settings.fetcher.broker_id}-fetcher-{index}")
         fetcher = ReplicaFetcher(

@@ -23,7 +23,6 @@ from typing import NamedTuple
 from odradek.coordinator.ports import CoordinatorLog, ProducerIds
 from odradek.coordinator.runtime import Steps
 from odradek.coordinator.transaction.config import TransactionConfig
-from odradek.coordinator.transaction.listing import described, listed
 from odradek.coordinator.transaction.markers import MarkerChannel, MarkerSender
 from odradek.coordinator.transaction.states import (
     END_ANSWERS,
@@ -350,6 +349,8 @@ class TransactionCoordinator:
             return DescribedTransaction(error_code=owned, transactional_id=transactional_id)
         if owned is None:
             return DescribedTransaction(error_code=_E.TRANSACTIONAL_ID_NOT_FOUND, transactional_id=transactional_id)
+        from odradek.coordinator.transaction.listing import described  # for administrators, hardly ever
+
         return described(owned.metadata)
 
     def list(self, request: ListTransactionsRequest) -> ListTransactionsResponse:
@@ -358,6 +359,8 @@ class TransactionCoordinator:
             return ListTransactionsResponse(error_code=_E.COORDINATOR_NOT_AVAILABLE)
         if self.states.is_anything_loading:
             return ListTransactionsResponse(error_code=_E.COORDINATOR_LOAD_IN_PROGRESS)
+        from odradek.coordinator.transaction.listing import listed
+
         return listed(self.states.transactions, request, self._clock.time_ms())
 
 

@@ -69,6 +69,8 @@ class Owned(NamedTuple):
 
 @dataclass(slots=True)
 class _Partition:
+    """A partition of the topic that is led here, and what is in it, by transactional id."""
+
     coordinator_epoch: int
     transactions: dict[str, TransactionMetadata] = field(default_factory=dict)
 

@@ -15,9 +15,8 @@ from typing import Any, TypeVar, cast
 
 from odradek.broker.apis import fetch, list_offsets
 from odradek.broker.fetch_session import FetchSessionCache
-from odradek.broker.replication.remote_leader import RemoteLeaderSettings
-from odradek.broker.replication.replica_fetcher import FetcherSettings
-from odradek.broker.replication.replica_fetchers import FetchersSettings, ReplicaFetchers
+from odradek.broker.replication.fetcher_settings import FetcherSettings, FetchersSettings, RemoteLeaderSettings
+from odradek.broker.replication.replica_fetchers import ReplicaFetchers
 from odradek.broker.replication.replication_quota import ReplicationQuota
 from odradek.broker.request import RequestContext
 from odradek.broker.services import Services

@@ -5,7 +5,8 @@ from typing import TypeVar
 import pytest
 
 from odradek.broker.replication.fetch_session_handler import PartitionRequest
-from odradek.broker.replication.remote_leader import RemoteLeader, RemoteLeaderSettings
+from odradek.broker.replication.fetcher_settings import RemoteLeaderSettings
+from odradek.broker.replication.remote_leader import RemoteLeader
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 from odradek.protocol.messages.list_offsets import (

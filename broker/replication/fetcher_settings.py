@@ -1,0 +1,48 @@
+"""What a broker's fetchers live by: their settings, apart from what they do, which only a broker that follows loads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.broker.links import MakeLink
+    from odradek.broker.replication.replication_quota import ReplicationQuota
+    from odradek.controller.broker_info import EndPoint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteLeaderSettings:
+    """Who asks, and the broker settings `replica.fetch.*` and `replica.socket.timeout.ms`, with Kafka's defaults."""
+
+    broker_id: int
+    broker_epoch: Callable[[], int]
+    wait_max_ms: int = 500
+    min_bytes: int = 1
+    max_bytes: int = 1024 * 1024
+    response_max_bytes: int = 10 * 1024 * 1024
+    socket_timeout_ms: int = 30_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetcherSettings:
+    """The broker settings of a follower, with Kafka's defaults."""
+
+    broker_id: int
+    quota: ReplicationQuota
+    """`follower.replication.throttled.rate`"""
+    backoff_ms: int = 1_000
+    """`replica.fetch.backoff.ms`"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchersSettings:
+    """`end_point` tells where a live broker listens for brokers, `count` is `num.replica.fetchers` of the moment."""
+
+    make_link: MakeLink
+    end_point: Callable[[int], EndPoint | None]
+    count: Callable[[], int]
+    leader: RemoteLeaderSettings
+    fetcher: FetcherSettings
