@@ -101,6 +101,9 @@ class Oracle:
         self._leaders: dict[tuple[TopicPartition, int], str] = {}
         self._controllers: dict[int, str] = {}
         self._epochs: dict[Life, int] = {}
+        self._obeyed: dict[Life, int] = {}
+        self._states: dict[str, tuple[int, int]] = {}
+        tree.on_change = self._look_at_node
 
     # Brokers
 
@@ -151,6 +154,10 @@ class Oracle:
 
     def _look_at_controller(self, broker: SimulatedBroker, life: Life) -> None:
         assert life.services is not None
+        obeyed = life.services.replica_manager.controller_requests.controller_epoch
+        if obeyed < self._obeyed.get(life, 0):
+            raise Violation(f"{broker.name} obeys controller epoch {obeyed} after {self._obeyed[life]}")
+        self._obeyed[life] = obeyed
         term = life.services.controller.controllership
         epoch = 0 if term is None else term.context.epoch
         if epoch and epoch != self._epochs.get(life):
@@ -161,6 +168,18 @@ class Oracle:
                 raise Violation(f"{broker.name} and {other} are controllers in epoch {epoch}")
             if epoch < max(self._controllers):
                 raise Violation(f"{broker.name} became controller in epoch {epoch} after {max(self._controllers)}")
+
+    def _look_at_node(self, path: str) -> None:
+        """Whoever writes the state of a partition: its epochs only grow."""
+        if not path.startswith(znodes.TOPICS + "/") or not path.endswith("/state"):
+            return
+        state = self._decode_state(path)
+        if state is None:
+            return
+        before, now = self._states.get(path, (0, 0)), (state.controller_epoch, state.leader_and_isr.leader_epoch)
+        if now[0] < before[0] or now[1] < before[1]:
+            raise Violation(f"{path}: (controller epoch, leader epoch) went from {before} back to {now}")
+        self._states[path] = now
 
     # Clients
 
@@ -187,7 +206,9 @@ class Oracle:
 
     def partition_state(self, topic_partition: TopicPartition) -> LeaderIsrAndControllerEpoch | None:
         """What the tree says about the partition."""
-        path = znodes.partition_state_path(topic_partition)
+        return self._decode_state(znodes.partition_state_path(topic_partition))
+
+    def _decode_state(self, path: str) -> LeaderIsrAndControllerEpoch | None:
         try:
             node: DataAndStat = self._tree.store.apply(GetData(path), 0)
         except NoNode:

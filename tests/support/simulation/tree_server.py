@@ -49,6 +49,8 @@ class TreeServer:
         self.store = TreeStore(":memory:", VirtualClock(network.loop))
         self.sessions: dict[int, TreeClient] = {}
         self._watches: TreeWatches[TreeClient] = TreeWatches()
+        self.on_change: Callable[[str], None] = lambda path: None
+        """Called with the path of every node that has changed."""
 
     def apply(self, client: TreeClient, session_id: int, operations: Sequence[Operation[object]]) -> object:
         """A batch, at once: the results, or SessionExpired."""
@@ -81,6 +83,7 @@ class TreeServer:
 
     def _fire(self) -> None:
         for change in self.store.take_changes():
+            self.on_change(change.path)
             for client, watcher, event in self._watches.fire(change):
                 client.tell(watcher, event)
         self._watches.commit()
