@@ -262,8 +262,8 @@ class TreeClient:
             self._send(future, work)
 
     def _expired(self) -> None:
-        if self._is_between_sessions or self._is_closed:
-            return
+        if self._is_between_sessions or self._is_closed or self._session_id in self._server.sessions:
+            return  # said twice
         self._is_between_sessions = True
         self._unheard.clear()
         for future in list(self._pending):
