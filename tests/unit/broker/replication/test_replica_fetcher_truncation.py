@@ -109,6 +109,18 @@ async def with_another_history(following: Following) -> None:
 
 
 @async_test
+async def test_the_high_watermark_is_told_once_with_the_place_to_cut_at(following: Following) -> None:
+    await with_another_history(following)
+    following.leader.fetch(1, replica_id=FOLLOWER_ID)  # what follows in the fetch session is no news
+    assert (following.leader_log().high_watermark, following.log().high_watermark) == (1, 0)
+    following.tell_leader(epoch=3)
+    following.tell_follower(epoch=3)
+    for _ in range(3):
+        await following.advance(500)
+    assert (following.log().log_end_offset, following.log().high_watermark) == (1, 1)
+
+
+@async_test
 async def test_a_follower_cuts_what_the_leaders_epochs_do_not_have_and_rejoins(following: Following) -> None:
     following.lead(epoch=1)
     following.append(b"a", b"b")
@@ -128,7 +140,7 @@ async def test_a_follower_cuts_what_the_leaders_epochs_do_not_have_and_rejoins(f
 
 
 @async_test
-async def test_a_diverging_answer_moves_no_watermark(following: Following) -> None:
+async def test_a_diverging_answer_moves_no_watermark_beyond_the_cut(following: Following) -> None:
     following.lead(epoch=1)
     following.append(b"a", b"b")
     await following.turns()
