@@ -35,10 +35,19 @@ SMALL = {"log.segment.bytes": "50000", "transaction.state.log.segment.bytes": "2
 
 
 def survive(
-    make_broker: Callable[[dict[str, str]], Broker], *, tellers: int, transfers: int, kills: int, seed: int
+    make_broker: Callable[[dict[str, str]], Broker],
+    *,
+    tellers: int,
+    transfers: int,
+    kills: int,
+    seed: int,
+    late_offsets: bool = True,
 ) -> None:
-    """Work until all is booked, then check the books, and for how long readers of what is committed were held up."""
-    faults = RandomFaults(seed, PROBABILITIES)
+    """Work until all is booked, then check the books, and for how long readers of what is committed were held up.
+
+    Without `late_offsets` no TxnOffsetCommit comes late: in Apache Kafka it takes offsets out of a transaction.
+    """
+    faults = RandomFaults(seed, PROBABILITIES | ({} if late_offsets else {ApiKey.TXN_OFFSET_COMMIT: CUTS}))
     with behind_proxy(make_broker, faults, SMALL) as (broker, proxy):
         bank = Bank(proxy, tellers=tellers, transfers=transfers, seed=seed)
         offsets = [
