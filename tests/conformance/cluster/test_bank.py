@@ -37,6 +37,9 @@ def test_the_books_balance_when_brokers_are_killed(new_cluster: Callable[..., Cl
     cluster.start()
     rng = random.Random(3)
     bank = Bank(cluster, tellers=3, transfers=10, seed=3, replicas=3)
-    bank.outlive(Member(cluster, rng), KILLS, rng)
-    bank.check()
+    try:
+        bank.outlive(Member(cluster, rng), KILLS, rng)
+        bank.check()
+    finally:
+        bank.close()
     assert bank.aborted
