@@ -109,6 +109,7 @@ def test_reassign(cluster: Cluster, run: Run, tools: Tools, tmp_path: Path) -> N
 def test_a_reassignment_that_only_adds_is_cancelled(cluster: Cluster, run: Run, tmp_path: Path) -> None:
     run("topics", "--create", "--topic", "kept", "--replica-assignment", "0")
     cluster.await_known("kept")
+    cluster.make_controller(0)  # and not the one that sleeps
     cluster.pause(2)  # so that its replica cannot come into sync
     try:
         wanted = plan(tmp_path / "plan.json", (0, [0, 2]), topic="kept")
