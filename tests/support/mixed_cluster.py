@@ -64,7 +64,11 @@ def move_leaders(cluster: Cluster, topic: str, shift: int) -> None:
 
 
 def loads(cluster: Cluster, suffix: str, pause_s: float = 0.01) -> dict[str, Load]:
-    """An idempotent and a plain load on topics of their own, led by every broker."""
+    """An idempotent and a plain load on topics of their own, led by every broker.
+
+    Each partition has acknowledged something, so all replicas know the producer: to one that does not, whatever comes
+    first is its beginning, also what was sent second, and then a producer cannot go on.
+    """
     started = {}
     for name in ("idempotent", "plain"):
         topic = cluster.admin().create_assigned_topic(
@@ -73,6 +77,8 @@ def loads(cluster: Cluster, suffix: str, pause_s: float = 0.01) -> dict[str, Loa
         cluster.await_complete(topic)
         cluster.await_known(topic)
         started[name] = Load(cluster.bootstrap, topic, idempotent=name == "idempotent", pause_s=pause_s)
+    for load in started.values():
+        load.await_progress()
     return started
 
 

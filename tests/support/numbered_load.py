@@ -7,6 +7,8 @@ import time
 
 import confluent_kafka
 
+from tests.support.waiting import eventually
+
 PARTITIONS = 3
 DRAIN_TIMEOUT_S = 30
 
@@ -71,6 +73,14 @@ class Load:
     @property
     def total(self) -> int:
         return sum(len(by_number) for by_number in self.acknowledged.values())
+
+    def await_progress(self) -> None:
+        """Wait until every partition has acknowledged something more."""
+        before = {partition: len(numbers) for partition, numbers in self.acknowledged.items()}
+        eventually(
+            lambda: all(len(self.acknowledged[partition]) > count for partition, count in before.items()),
+            timeout_s=DRAIN_TIMEOUT_S,
+        )
 
     def finish(self) -> None:
         self._stopping.set()

@@ -81,6 +81,8 @@ def test_leaders_move(controlled: Cluster, unique: Callable[[str], str]) -> None
         for shift in range(1, MOVES // len(SIDES) + 1):
             move_leaders(controlled, started["idempotent"].topic, shift)
             move_leaders(controlled, started["plain"].topic, shift)
+            for load in started.values():
+                load.await_progress()
     finally:
         for load in started.values():
             load.finish()
