@@ -192,10 +192,19 @@ class MappedIndex:
         return low
 
     def _truncate_to_entries(self, entries: int) -> None:
-        """Drop the entries after the first `entries`. The file is cut when it is next trimmed."""
-        if entries < self.entries:
-            self._entries = entries
-            self._dirty = True
+        """Drop the entries after the first `entries`. Zeros take their place until the file is next trimmed: who reads
+        the file of a broker that runs takes those for its end.
+        """
+        dropped = (self.entries - entries) * self._entry.size
+        if dropped <= 0:
+            return
+        if entries == 0:
+            self._cut(0)
+            return
+        kept = entries * self._entry.size
+        self._mapping()[kept : kept + dropped] = bytes(dropped)
+        self._entries = entries
+        self._dirty = True
 
     # -- the file ----------------------------------------------------------------------------------
 

@@ -85,3 +85,17 @@ def test_slots_outside_are_refused(tmp_path: Path) -> None:
     index.create()
     with pytest.raises(IndexError):
         index.entry(0)
+
+
+def test_truncation_leaves_nothing_behind_in_the_file(tmp_path: Path) -> None:
+    index = new_index(tmp_path)
+    for slot in range(10):
+        index.append(BASE + 1 + slot, slot + 1)
+    index.truncate_to(BASE + 4)
+    assert index.entries == 3
+    data = Path(index.path).read_bytes()
+    assert any(data[: 3 * 8])
+    assert not any(data[3 * 8 :])
+    index.truncate_to(BASE)
+    assert Path(index.path).read_bytes() == b""
+    index.close()
