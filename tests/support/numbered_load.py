@@ -16,8 +16,10 @@ DRAIN_TIMEOUT_S = 30
 class Load:
     """A producer in a thread of its own that numbers its records per partition and notes each acknowledgement."""
 
-    def __init__(self, bootstrap: str, topic: str, *, idempotent: bool, pause_s: float = 0.001) -> None:
-        """`pause_s`: between one record for each partition and the next."""
+    def __init__(
+        self, bootstrap: str, topic: str, *, idempotent: bool, pause_s: float = 0.001, max_in_flight: int = 5
+    ) -> None:
+        """`pause_s`: between one record for each partition and the next. `max_in_flight`: of an idempotent load."""
         self.topic = topic
         self._pause_s = pause_s
         now = time.monotonic()
@@ -32,7 +34,7 @@ class Load:
                 "bootstrap.servers": bootstrap,
                 "acks": "all",
                 "enable.idempotence": idempotent,
-                "max.in.flight.requests.per.connection": 5 if idempotent else 1,
+                "max.in.flight.requests.per.connection": max_in_flight if idempotent else 1,
                 "retries": 1000 if idempotent else 0,
                 "linger.ms": 1,
                 "batch.size": 10_000,
