@@ -37,7 +37,9 @@ class FaultyCluster:
             topic = admin.create_assigned_topic(f"{name}-{topic_suffix}", ASSIGNMENT, {"min.insync.replicas": "2"})
             cluster.await_complete(topic)
             cluster.await_known(topic)
-            self.loads[name] = Load(cluster.bootstrap, topic, idempotent=name == "idempotent", pause_s=pause_s)
+            self.loads[name] = Load(
+                cluster.bootstrap, topic, idempotent=name == "idempotent", pause_s=pause_s, max_in_flight=1
+            )
 
     @property
     def topics(self) -> list[str]:

@@ -19,7 +19,9 @@ class Load:
     def __init__(
         self, bootstrap: str, topic: str, *, idempotent: bool, pause_s: float = 0.001, max_in_flight: int = 5
     ) -> None:
-        """`pause_s`: between one record for each partition and the next. `max_in_flight`: of an idempotent load."""
+        """`pause_s`: between one record for each partition and the next. `max_in_flight`: of an idempotent load;
+        one where leaders move, since librdkafka may write twice what was under way (see `mixed_cluster.loads`).
+        """
         self.topic = topic
         self._pause_s = pause_s
         now = time.monotonic()

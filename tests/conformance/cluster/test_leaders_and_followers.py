@@ -81,7 +81,7 @@ def test_a_broker_stops_under_load(cluster: Cluster, admin: Admin) -> None:
     """A controlled shutdown: its leaders are elsewhere before it goes, and nobody notices."""
     admin.create_assigned_topic("spread", [[1, 2, 0], [2, 0, 1], [0, 1, 2]], {"min.insync.replicas": "2"})
     cluster.await_complete("spread")
-    load = Load(cluster.bootstrap, "spread", idempotent=True, pause_s=0.005)
+    load = Load(cluster.bootstrap, "spread", idempotent=True, pause_s=0.005, max_in_flight=1)
     try:
         eventually(lambda: load.total > 100)
         cluster.stop(0)
