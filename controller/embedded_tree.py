@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from odradek.controller.metadata_tree import (
     ConnectionLoss,
+    MetadataTree,
     Operation,
     SessionExpired,
     SessionListener,
@@ -271,7 +272,7 @@ class TreeDatabase:
         self._on_failure(error)
 
 
-class EmbeddedTree:
+class EmbeddedTree(MetadataTree):
     """One session over a `TreeDatabase`; implements MetadataTree."""
 
     def __init__(self, database: TreeDatabase, *, is_alone: bool = False) -> None:
@@ -300,12 +301,6 @@ class EmbeddedTree:
             return []
         results = await self._request(operations=operations)
         return cast("list[ResultT | TreeError]", results)
-
-    async def run(self, operation: Operation[ResultT]) -> ResultT:
-        (result,) = await self.submit((operation,))
-        if isinstance(result, TreeError):
-            raise result
-        return result
 
     async def close(self) -> None:
         if not self.is_closed:

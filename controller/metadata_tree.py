@@ -259,6 +259,10 @@ class MetadataTree(Nodes, Protocol):
 
     async def run(self, operation: Operation[ResultT]) -> ResultT:
         """Carry out one operation, raising its error."""
+        (result,) = await self.submit((operation,))
+        if isinstance(result, TreeError):
+            raise result
+        return result
 
     def add_session_listener(self, listener: SessionListener) -> None: ...
 

@@ -24,6 +24,7 @@ from odradek.controller.metadata_tree import (
     BadArguments,
     ConnectionLoss,
     Create,
+    MetadataTree,
     NodeExists,
     Operation,
     SessionExpired,
@@ -103,7 +104,7 @@ class _Request:
 MakeConnection: TypeAlias = Callable[["ZooKeeperSettings", "Session | None", ConnectionEvents], Connection]
 
 
-class ZooKeeperTree:
+class ZooKeeperTree(MetadataTree):
     """See the module. Implements MetadataTree; `open` makes one.
 
     With `waits_for_server` off, requests fail with ConnectionLoss when the connection drops, instead of waiting.
@@ -207,12 +208,6 @@ class ZooKeeperTree:
 
     async def submit(self, operations: Sequence[Operation[ResultT]]) -> list[ResultT | TreeError]:
         return cast("list[ResultT | TreeError]", await self._submit(operations, self._requests))
-
-    async def run(self, operation: Operation[ResultT]) -> ResultT:
-        (result,) = await self.submit((operation,))
-        if isinstance(result, TreeError):
-            raise result
-        return result
 
     async def _submit(self, operations: Sequence[Operation[object]], requests: ZooKeeperRequests) -> list[object]:
         if self._state in (_State.LOST, _State.CLOSED):

@@ -18,6 +18,7 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from odradek.controller.metadata_tree import (
+    MetadataTree,
     Operation,
     SessionExpired,
     SessionListener,
@@ -89,7 +90,7 @@ class TreeServer:
         self._watches.commit()
 
 
-class TreeClient:
+class TreeClient(MetadataTree):
     """One client. Implements MetadataTree."""
 
     def __init__(self, server: TreeServer, machine: Machine, session_timeout_ms: int) -> None:
@@ -130,12 +131,6 @@ class TreeClient:
         session_id = self._session_id
         results = await self._request(lambda: self._server.apply(self, session_id, operations))
         return cast("list[ResultT | TreeError]", results)
-
-    async def run(self, operation: Operation[ResultT]) -> ResultT:
-        (result,) = await self.submit((operation,))
-        if isinstance(result, TreeError):
-            raise result
-        return result
 
     async def close(self) -> None:
         """End the session, if the server can be reached; else it finds out by itself."""
