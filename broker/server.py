@@ -245,15 +245,7 @@ class KafkaServer:
             random_below=self._machine.chance.randrange,
             new_topic_id=self._machine.new_id,
         )
-        controller = Controller(
-            tree=client.tree,
-            broker_info=broker_info,
-            config=controller_config,
-            clock=self.clock,
-            timer=self.timer,
-            channel=ControllerChannels(links.control_transport, self.timer),
-            new_topic_id=self._machine.new_id,
-        )
+        controller = self._make_controller(client, broker_info, controller_config, links)
         replicas = make_replica_manager(
             config,
             self._log_manager,
@@ -311,6 +303,19 @@ class KafkaServer:
             topic_creator=TopicCreator(config, admin, self._in_background),
             topic_waits=topic_waits,
             topic_overrides=lambda topics: client.entity_configs("topics", topics),
+        )
+
+    def _make_controller(
+        self, client: MetadataClient, broker_info: BrokerInfo, config: ControllerConfig, links: ClusterLinks
+    ) -> Controller:
+        return Controller(
+            tree=client.tree,
+            broker_info=broker_info,
+            config=config,
+            clock=self.clock,
+            timer=self.timer,
+            channel=ControllerChannels(links.control_transport, self.timer),
+            new_topic_id=self._machine.new_id,
         )
 
     def _controller_config(self) -> ControllerConfig:
