@@ -124,7 +124,7 @@ class AddPartitionsToTxnManager:
         if response is None:
             _fail_all(questions, _E.NETWORK_EXCEPTION)
         elif response.error_code != _E.NONE:
-            error = ErrorCode(response.error_code)
+            error = ErrorCode.for_code(response.error_code)
             # That this broker may not ask is nothing a client can do about.
             _fail_all(questions, _E.INVALID_TXN_STATE if error == _E.CLUSTER_AUTHORIZATION_FAILED else error)
         else:
@@ -145,7 +145,7 @@ def _errors_for_client(
     errors: dict[TopicPartition, ErrorCode] = {}
     for topic in result.topic_results:
         for partition in topic.results_by_partition:
-            error = ErrorCode(partition.partition_error_code)
+            error = ErrorCode.for_code(partition.partition_error_code)
             if error == _E.PRODUCER_FENCED:
                 error = _E.INVALID_PRODUCER_EPOCH  # what producers expect of an append
             elif error == _E.TRANSACTION_ABORTABLE and not knows_abortable_error:

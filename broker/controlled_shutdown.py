@@ -80,7 +80,7 @@ class ControlledShutdown:
             log.warning("Error during controlled shutdown: %s", error)
             return False
         if answer.error_code != ErrorCode.NONE:
-            log.info("Controlled shutdown request returned with error %s", ErrorCode(answer.error_code).name)
+            log.info("Controlled shutdown request returned with error %s", ErrorCode.for_code(answer.error_code).name)
             return False
         if answer.remaining_partitions:
             log.info("Controlled shutdown: %d partitions remaining to move", len(answer.remaining_partitions))

@@ -107,7 +107,7 @@ class FetchSessionHandler:
                 "Broker %d was unable to process a fetch of session %s: %s",
                 self._node,
                 self._metadata,
-                ErrorCode(response.error_code).name,
+                ErrorCode.for_code(response.error_code).name,
             )
             is_lost = response.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
             self._metadata = START if is_lost else (session_id, INITIAL_EPOCH)

@@ -74,7 +74,7 @@ class RemoteLeader:
             raise
         found = self.session.handle_response(response, version)
         if response.error_code != ErrorCode.NONE and response.error_code not in _SESSION_IS_OVER:
-            error = ErrorCode(response.error_code)
+            error = ErrorCode.for_code(response.error_code)
             raise KafkaError(error, f"The leader answered {error.name}")
         return found or {}
 
@@ -94,7 +94,7 @@ class RemoteLeader:
             for answer in answered.partitions:
                 if (answered.name, answer.partition_index) == topic_partition:
                     if answer.error_code != ErrorCode.NONE:
-                        error = ErrorCode(answer.error_code)
+                        error = ErrorCode.for_code(answer.error_code)
                         raise KafkaError(error, f"The leader of {topic_partition} answered {error.name}")
                     return answer.offset
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"The leader's answer does not name {topic_partition}")

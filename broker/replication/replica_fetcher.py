@@ -209,7 +209,7 @@ class ReplicaFetcher:
             elif data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
                 out_of_range.append(topic_partition)
             else:
-                self._refused(topic_partition, ErrorCode(data.error_code))
+                self._refused(topic_partition, ErrorCode.for_code(data.error_code))
         for topic_partition, data in diverging:
             await self._cut_diverging(topic_partition, data)
         for topic_partition in out_of_range:

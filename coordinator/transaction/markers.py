@@ -262,5 +262,5 @@ def _errors_by_producer(response: WriteTxnMarkersResponse) -> dict[int, dict[Top
         found = errors.setdefault(marker.producer_id, {})
         for topic in marker.topics:
             for partition in topic.partitions:
-                found[TopicPartition(topic.name, partition.partition_index)] = ErrorCode(partition.error_code)
+                found[TopicPartition(topic.name, partition.partition_index)] = ErrorCode.for_code(partition.error_code)
     return errors

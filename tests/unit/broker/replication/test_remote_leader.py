@@ -148,6 +148,14 @@ def test_any_other_error_is_one(code: ErrorCode) -> None:
     ask()
 
 
+@async_test
+async def test_an_error_that_is_not_known_here_is_one_too() -> None:
+    leader = RemoteLeader(1, Link(FetchResponse(error_code=999)), SETTINGS)
+    with pytest.raises(KafkaError) as raised:
+        await leader.fetch(leader.session.build({A: asked()}))
+    assert raised.value.code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
 def offsets(index: int = 0, error: ErrorCode = ErrorCode.NONE, offset: int = 42) -> ListOffsetsResponse:
     part = ListOffsetsPartitionResponse(partition_index=index, error_code=error, offset=offset)
     return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name="a", partitions=[part])])
