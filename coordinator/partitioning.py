@@ -7,7 +7,14 @@ instead; masking here would send `my-group` to 36 of 50 partitions and not to 12
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import Final
 
+REMEMBERED_HASHES: Final = 1024
+"""A transaction asks for the hash of its id a dozen times. Ids have at most 32 KiB: 32 MiB are kept at worst."""
+
+
+@lru_cache(REMEMBERED_HASHES)
 def java_string_hash(text: str) -> int:
     """`String.hashCode()`: 31-polynomial over UTF-16 units, as a signed 32-bit number."""
     value = 0

@@ -56,6 +56,8 @@ class TransactionState(IntEnum):
     DEAD = 6
     PREPARE_EPOCH_FENCE = 7
 
+    __hash__ = int.__hash__  # Enum's own hashes the name, in Python
+
     def __str__(self) -> str:
         """Kafka's name: `PrepareCommit`."""
         return "".join(word.capitalize() for word in self.name.split("_"))

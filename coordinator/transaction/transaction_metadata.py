@@ -14,7 +14,7 @@ Kafka: TransactionMetadata and TxnTransitMetadata.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from odradek.coordinator.transaction.states import PREPARED, VALID_PREVIOUS, IllegalTransitionError, TransactionState
 from odradek.protocol.errors import ErrorCode
@@ -32,8 +32,7 @@ def is_epoch_exhausted(producer_epoch: int) -> bool:
     return producer_epoch >= LAST_EPOCH - 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransitMetadata:
+class TransitMetadata(NamedTuple):
     """The metadata as a change will leave it. `last_*` are what a producer that retries may still present."""
 
     producer_id: int

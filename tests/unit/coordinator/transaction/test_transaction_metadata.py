@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -165,7 +164,7 @@ def test_what_was_not_prepared_is_not_completed(changed: dict[str, Any]) -> None
     found = ongoing()
     transit = found.prepare_add_partitions([P1], 20)
     with pytest.raises(IllegalTransitionError):
-        found.complete_transition_to(replace(transit, **changed))
+        found.complete_transition_to(transit._replace(**changed))
 
 
 @pytest.mark.parametrize(
@@ -175,7 +174,7 @@ def test_a_decision_changes_nothing_else(changed: dict[str, Any]) -> None:
     found = ongoing()
     transit = found.prepare_abort_or_commit(S.PREPARE_COMMIT, 20)
     with pytest.raises(IllegalTransitionError):
-        found.complete_transition_to(replace(transit, **changed))
+        found.complete_transition_to(transit._replace(**changed))
 
 
 def test_the_dead_and_the_fenced_are_never_completed() -> None:
