@@ -1,6 +1,7 @@
 """Three brokers, one of them the controller, and more and more partitions of three replicas: a broker is killed.
 
-From ZooKeeper's end of its session until every broker that is left names a living leader for each partition.
+From ZooKeeper's end of its session until every broker that is left names a living leader for each partition. Before,
+every broker leads a third of them, as preferred leader.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Final
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from odradek.protocol.api import ApiKey
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.metadata import MetadataResponseTopic
 from tests.benchmarks.contenders import ADMIN_TIMEOUT_S, Contenders
 from tests.benchmarks.measure import Table
@@ -49,6 +51,7 @@ def _figures(contenders: Contenders, kind: Kind) -> dict[str, float]:
             for name in ("broker", "controller"):
                 controller = cluster.await_controller()
                 victim = controller if name == "controller" else min(cluster.running - {controller})
+                _elect_preferred(cluster, controller)
                 found[f"{partitions:,} partitions, a {name} dies"] = _fail_over(cluster, victim, partitions)
                 cluster.start(victim)
                 cluster.await_complete(*[f"failover-{topic}" for topic in range(topics)])
@@ -58,6 +61,12 @@ def _figures(contenders: Contenders, kind: Kind) -> dict[str, float]:
 def _create(admin: AdminClient, topic: str) -> None:
     new = NewTopic(topic, num_partitions=PARTITIONS_PER_TOPIC, replication_factor=3)
     admin.create_topics([new], request_timeout=ADMIN_TIMEOUT_S)[topic].result(ADMIN_TIMEOUT_S)
+
+
+def _elect_preferred(cluster: Cluster, controller: int) -> None:
+    with RawClient("127.0.0.1", cluster.ports[controller], timeout_s=ADMIN_TIMEOUT_S) as client:
+        answer = client.call(build(ApiKey.ELECT_LEADERS, timeout_ms=ADMIN_TIMEOUT_S * 1000), 2)
+        assert answer.error_code == ErrorCode.NONE, answer  # type: ignore[attr-defined]
 
 
 def _fail_over(cluster: Cluster, victim: int, partitions: int) -> float:
