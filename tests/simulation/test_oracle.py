@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from odradek.protocol.records.batch import RecordBatch
+from odradek.protocol.records.builder import build_batch
 from odradek.protocol.topic_partition import TopicPartition
+from tests.support.requests import simple_records
 from tests.support.simulation.oracle import Batch, Committed, Oracle, Violation
 from tests.support.simulation.tree_server import TreeServer
 
@@ -12,7 +15,8 @@ TP = TopicPartition("t", 0)
 
 
 def batch(base_offset: int, *values: bytes, epoch: int = 0) -> Batch:
-    return Batch(base_offset, base_offset + len(values) - 1, epoch, hash(values) & 0xFFFFFFFF, values)
+    data = build_batch(simple_records(*values), base_offset=base_offset, partition_leader_epoch=epoch)
+    return Batch.of(RecordBatch(memoryview(data)))
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from tests.support.simulation.load import Client, Producer, Reader
 from tests.support.simulation.network import Network
 from tests.support.simulation.oracle import Oracle, Violation, read
 from tests.support.simulation.tree_server import TreeServer
-from tests.support.simulation.virtual_loop import Machine, VirtualLoop
+from tests.support.simulation.virtual_loop import VirtualLoop
 
 BROKERS: Final = (1, 2, 3)
 PARTITIONS: Final = tuple(TopicPartition("topic", index) for index in range(2))
@@ -64,7 +64,6 @@ class Simulation:
         ]
         self.readers = [Reader("r0", *clients, Random(chance.random()), partitions=PARTITIONS)]
         self._chance = chance
-        self.loop.on_turn = self._after_turn
         self._is_keeping_up = True
 
     def note(self, text: str) -> None:
@@ -83,7 +82,7 @@ class Simulation:
 
     def _run(self) -> None:
         for broker in self.brokers:
-            broker.start()
+            self._start(broker)
         self._keep_up()
         self._wait_for(self.admin.start(self._create_topic()), START_MS_MAX)
         for client in (*self.producers, *self.readers):
@@ -118,20 +117,25 @@ class Simulation:
                 raise failure
             raise Violation(failure)
 
-    def _after_turn(self, machine: Machine) -> None:
-        for broker in self.brokers:
-            life = broker.life
-            if life is not None and life.machine is machine:
-                try:
-                    self.oracle.look(broker, life)
-                except Violation as violation:
-                    self.loop.failures.append(violation)
+    def _start(self, broker: SimulatedBroker) -> None:
+        """Begin a life, each turn of which the oracle watches."""
+        broker.start()
+        life = broker.life
+        assert life is not None
+
+        def look() -> None:
+            try:
+                self.oracle.look(broker, life)
+            except Violation as violation:
+                self.loop.failures.append(violation)
+
+        life.machine.after_turn = look
 
     def _keep_up(self) -> None:
         """Start what is down, now and for as long as the simulation lasts."""
         for broker in self.brokers:
             if broker.life is None and self.loop.now_us >= broker.restart_not_before_us:
-                broker.start()
+                self._start(broker)
                 broker.restart_not_before_us = self.loop.now_us + RESTART_BACKOFF_MS * 1000
         self.loop.call_later(RESTART_CHECK_MS / 1000, self._keep_up, context=self.loop.world.context)
 

@@ -116,8 +116,9 @@ class Network:
         self.loop.call_later(self.delay_us() / 1e6, arrive, context=self.loop.world.context)
 
     def delay_us(self) -> int:
-        is_long = self.chance.random() < self.long_delay
-        return self.chance.randint(*(LONG_DELAY_US if is_long else USUAL_DELAY_US))
+        is_long = self.long_delay > 0 and self.chance.random() < self.long_delay
+        shortest_us, longest_us = LONG_DELAY_US if is_long else USUAL_DELAY_US
+        return shortest_us + int(self.chance.random() * (longest_us - shortest_us))
 
     def count(self, pipe: Pipe, frame: bytes) -> None:
         self.frames += 1
@@ -151,7 +152,7 @@ class Pipe:
         waiting: asyncio.Future[memoryview] = asyncio.get_running_loop().create_future()
         self._waiting = waiting
         network = self._network
-        is_lost = network.chance.random() < network.loss
+        is_lost = network.loss > 0 and network.chance.random() < network.loss
         if not is_lost or network.chance.random() < 0.5:
             network.send((self.source.name, self.target.name), lambda: self._arrive(frame))
         if is_lost:
@@ -184,7 +185,7 @@ class Pipe:
 
     def answer(self, frame: bytes) -> None:
         network = self._network
-        if network.chance.random() < network.loss:
+        if network.loss > 0 and network.chance.random() < network.loss:
             network.send((self.target.name, self.source.name), lambda: self.reset("the answer was lost"))
         else:
             network.send((self.target.name, self.source.name), lambda: self._answered(frame))

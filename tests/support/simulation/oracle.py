@@ -40,12 +40,17 @@ class Batch(NamedTuple):
     last_offset: int
     leader_epoch: int
     crc: int
-    values: tuple[bytes, ...]
+    data: bytes
 
     @classmethod
     def of(cls, batch: RecordBatch) -> Batch:
-        values = () if batch.is_control else tuple(bytes(record.value or b"") for record in batch.records())
-        return cls(batch.base_offset, batch.last_offset, batch.partition_leader_epoch, batch.crc, values)
+        data = bytes(batch.buffer[: batch.size_in_bytes])
+        return cls(batch.base_offset, batch.last_offset, batch.partition_leader_epoch, batch.crc, data)
+
+    @property
+    def values(self) -> tuple[bytes, ...]:
+        batch = RecordBatch(memoryview(self.data))
+        return () if batch.is_control else tuple(bytes(record.value or b"") for record in batch.records())
 
     def __str__(self) -> str:
         names = b",".join(self.values).decode()
@@ -100,8 +105,8 @@ class Oracle:
         self._seen: dict[tuple[Life, TopicPartition], Seen] = {}
         self._leaders: dict[tuple[TopicPartition, int], str] = {}
         self._controllers: dict[int, str] = {}
-        self._epochs: dict[Life, int] = {}
-        self._obeyed: dict[Life, int] = {}
+        self._epochs: dict[Life, tuple[int, int]] = {}
+        """Of the controller it obeys, and its own if it is the controller (0: it is not)."""
         self._states: dict[str, tuple[int, int]] = {}
         tree.on_change = self._look_at_node
 
@@ -160,14 +165,15 @@ class Oracle:
     def _look_at_controller(self, broker: SimulatedBroker, life: Life) -> None:
         assert life.services is not None
         obeyed = life.services.replica_manager.controller_requests.controller_epoch
-        if obeyed < self._obeyed.get(life, 0):
-            raise Violation(f"{broker.name} obeys controller epoch {obeyed} after {self._obeyed[life]}")
-        self._obeyed[life] = obeyed
         term = life.services.controller.controllership
-        epoch = 0 if term is None else term.context.epoch
-        if epoch and epoch != self._epochs.get(life):
+        before, epoch = self._epochs.get(life, (0, 0)), 0 if term is None else term.context.epoch
+        if (obeyed, epoch) == before:
+            return
+        self._epochs[life] = obeyed, epoch
+        if obeyed < before[0]:
+            raise Violation(f"{broker.name} obeys controller epoch {obeyed} after {before[0]}")
+        if epoch and epoch != before[1]:
             self._note(f"{broker.name}: controller in epoch {epoch}")
-            self._epochs[life] = epoch
             other = self._controllers.setdefault(epoch, f"{broker.name} life {life.number}")
             if other != f"{broker.name} life {life.number}":
                 raise Violation(f"{broker.name} and {other} are controllers in epoch {epoch}")

@@ -38,9 +38,11 @@ class Machine:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.ready: deque[events.Handle] = deque()
+        self.ready: deque[_Handle] = deque()
         self.is_paused = False
         self.is_alive = True
+        self.after_turn: Callable[[], None] | None = None
+        """Called when it has run what was ready."""
         self.context = copy_context()
         self.context.run(_machine.set, self)
 
@@ -49,6 +51,24 @@ class Machine:
 
 
 _machine: ContextVar[Machine | None] = ContextVar("machine", default=None)
+
+
+class _Handle(events.TimerHandle):
+    """A callback with its context and its machine; what asyncio's own does beside is not needed, and takes its time."""
+
+    __slots__ = ("machine",)
+
+    def __init__(
+        self, callback: Callable[..., object], args: tuple[object, ...], context: Context | None, world: Machine
+    ) -> None:
+        self._callback = callback
+        self._args = args
+        self._cancelled = False
+        self._context = copy_context() if context is None else context
+        self.machine = self._context.get(_machine) or world
+
+    def cancel(self) -> None:
+        self._cancelled = True
 
 
 class VirtualClock:
@@ -72,10 +92,10 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self.world = Machine("world")
         self.machines = [self.world]
         self.failures: list[BaseException | str] = []
-        self.on_turn: Callable[[Machine], None] = lambda machine: None
-        """Called after a machine has run what was ready."""
+        self._busy: dict[Machine, None] = {}
+        """Those with something ready, in the order in which they got it."""
         self._chance = chance
-        self._timers: list[tuple[int, int, events.TimerHandle]] = []
+        self._timers: list[tuple[int, int, _Handle]] = []
         self._number = 0
         self._tasks: list[asyncio.Task[object]] = []
 
@@ -90,6 +110,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         """Nothing of the machine runs from here on."""
         machine.is_alive = False
         machine.ready.clear()
+        self._busy.pop(machine, None)
         self.machines.remove(machine)
 
     # Running
@@ -101,7 +122,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         events._set_running_loop(self)
         try:
             while not is_done():
-                ready = [machine for machine in self.machines if machine.ready and not machine.is_paused]
+                ready = [machine for machine in self._busy if not machine.is_paused]
                 if ready:
                     turns = turns + 1 if moment_us == self.now_us else 0
                     moment_us = self.now_us
@@ -134,14 +155,20 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             if not ready or machine.is_paused:
                 break
             handle = ready.popleft()
-            if not handle.cancelled():
-                handle._run()
-        self.on_turn(machine)
+            if not handle._cancelled:
+                try:
+                    handle._context.run(handle._callback, *handle._args)
+                except Exception as error:  # noqa: BLE001 - a bug, as in asyncio's loop
+                    self.failures.append(error)
+        if not ready:
+            self._busy.pop(machine, None)
+        if machine.after_turn is not None and machine.is_alive:
+            machine.after_turn()
 
     def _jump(self, deadline_us: int) -> bool:
         """Go on to the next deadline that matters; False if there is none before the limit."""
         timers = self._timers
-        while timers and timers[0][2].cancelled():
+        while timers and timers[0][2]._cancelled:
             heapq.heappop(timers)
         if not timers or timers[0][0] > deadline_us:
             self.now_us = deadline_us
@@ -149,14 +176,15 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self.now_us = max(self.now_us, timers[0][0])
         while timers and timers[0][0] <= self.now_us:
             handle = heapq.heappop(timers)[2]
-            if not handle.cancelled():
+            if not handle._cancelled:
                 self._make_ready(handle)
         return True
 
-    def _make_ready(self, handle: events.Handle) -> None:
-        machine = _machine_of(handle._context) or self.world  # type: ignore[attr-defined]
+    def _make_ready(self, handle: _Handle) -> None:
+        machine = handle.machine
         if machine.is_alive:
             machine.ready.append(handle)
+            self._busy[machine] = None
 
     # What asyncio asks of a loop
 
@@ -166,7 +194,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     def call_soon(
         self, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
     ) -> events.Handle:
-        handle = events.Handle(callback, args, self, context)
+        handle = _Handle(callback, args, context, self.world)
         self._make_ready(handle)
         return handle
 
@@ -192,7 +220,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         args: tuple[*Ts],
         context: Context | None,
     ) -> events.TimerHandle:
-        handle = events.TimerHandle(when_us, callback, args, self, context)
+        handle = _Handle(callback, args, context, self.world)
         self._number += 1
         heapq.heappush(self._timers, (when_us, self._number, handle))
         return handle
@@ -241,18 +269,12 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     def close(self) -> None:
         """Forget the tasks of killed machines, and whatever else still waits."""
         self._timers.clear()
+        self._busy.clear()
         for machine in self.machines:
             machine.ready.clear()
         for task in self._tasks:
             task._log_destroy_pending = False  # type: ignore[attr-defined]
         self._tasks.clear()
-
-    def _timer_handle_cancelled(self, handle: events.TimerHandle) -> None:
-        """Asked for by TimerHandle.cancel; cancelled ones are skipped when their time comes."""
-
-
-def _machine_of(context: Context | None) -> Machine | None:
-    return None if context is None else context.get(_machine)
 
 
 def current_machine() -> Machine | None:
