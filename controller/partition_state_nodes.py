@@ -1,7 +1,11 @@
 """The state nodes of partitions: the store behind the state machines.
 
 Conditional writes compare the partition epoch, which is the version of the node, so that neither the controller nor a
-leader overwrites what it has not seen. Answers to the topic partition state methods of kafka.zk.KafkaZkClient.
+leader overwrites what it has not seen. A write whose answer was lost with the connection is sent again and refused,
+for it is there already: one that finds exactly its own state in the node has succeeded. Otherwise a new partition
+would stay without a leader, and a leader would wait for ever for the ISR it proposed.
+
+Answers to the topic partition state methods of kafka.zk.KafkaZkClient.
 """
 
 from __future__ import annotations
@@ -73,33 +77,47 @@ class PartitionStateNodes:
                 for p, state in states.items()
             ]
         )
+        refused = {p: result for p, result in zip(states, results, strict=True) if isinstance(result, TreeError)}
+        existing = [partition for partition, result in refused.items() if isinstance(result, NodeExists)]
+        own = await self._found(existing, states)
         return {
             partition: StateChangeFailed(f"cannot create its state node: {type(result).__name__} {result}")
-            for partition, result in zip(states, results, strict=True)
-            if isinstance(result, TreeError)
+            for partition, result in refused.items()
+            if partition not in own
         }
 
     async def update_partition_states(self, leaderships: Mapping[TopicPartition, LeaderAndIsr]) -> StateUpdates:
+        epoch = self._context.epoch
         results = await self._write(
             [
                 SetData(
                     znodes.partition_state_path(partition),
-                    znodes.encode_partition_state(LeaderIsrAndControllerEpoch(leadership, self._context.epoch)),
+                    znodes.encode_partition_state(LeaderIsrAndControllerEpoch(leadership, epoch)),
                     leadership.partition_epoch,
                 )
                 for partition, leadership in leaderships.items()
             ]
         )
         finished: dict[TopicPartition, LeadershipOrError] = {}
-        to_retry: list[TopicPartition] = []
+        refused: dict[TopicPartition, LeaderIsrAndControllerEpoch] = {}
         for (partition, leadership), result in zip(leaderships.items(), results, strict=True):
             if isinstance(result, BadVersion):
-                to_retry.append(partition)
+                next_epoch = leadership.with_partition_epoch(leadership.partition_epoch + 1)
+                refused[partition] = LeaderIsrAndControllerEpoch(next_epoch, epoch)
             elif isinstance(result, TreeError):
                 finished[partition] = StateChangeFailed(f"{type(result).__name__} {result}")
             else:
                 finished[partition] = leadership.with_partition_epoch(stat_of(result).version)
-        return StateUpdates(finished, to_retry)
+        own = await self._found(list(refused), refused)
+        finished |= {partition: refused[partition].leader_and_isr for partition in own}
+        return StateUpdates(finished, [partition for partition in refused if partition not in own])
+
+    async def _found(
+        self, partitions: Sequence[TopicPartition], written: Mapping[TopicPartition, LeaderIsrAndControllerEpoch]
+    ) -> set[TopicPartition]:
+        """Those of the partitions whose node holds what was written, in the version the write gave it."""
+        states = await self.read_partition_states(partitions) if partitions else {}
+        return {partition for partition in partitions if states[partition] == written[partition]}
 
     async def unclean_leader_election_topics(self, topics: Iterable[str]) -> set[str]:
         configs = await self._client.entity_configs("topics", sorted(topics))

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from odradek.controller import topic_names, znodes
 from odradek.controller.assignment import RandomBelow, assign_replicas
 from odradek.controller.config_nodes import write_entity_config
-from odradek.controller.metadata_tree import Create, NodeExists, SetData
+from odradek.controller.metadata_tree import Create, NodeExists, SetData, TreeError
 from odradek.controller.reassignment import ReplicaAssignment
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.primitives import ZERO_UUID
@@ -70,10 +70,12 @@ class TopicResult:
         return self.error_code is ErrorCode.NONE
 
     @classmethod
-    def failed(cls, name: str, error: KafkaError) -> TopicResult:
+    def failed(cls, name: str, error: KafkaError | TreeError) -> TopicResult:
         """What is unknown has no message for clients, who might learn too much from it (Kafka's ApiError)."""
-        message = None if error.code == ErrorCode.UNKNOWN_SERVER_ERROR else error.message
-        return cls(name=name, error_code=error.code, error_message=message)
+        logger.info("Error processing a request for topic %s: %r", name, error)
+        if isinstance(error, TreeError) or error.code == ErrorCode.UNKNOWN_SERVER_ERROR:
+            return cls(name=name, error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+        return cls(name=name, error_code=error.code, error_message=error.message)
 
     def time_out(self) -> None:
         """It was accepted, but whether it is ready the client has to find out."""
@@ -115,8 +117,7 @@ class AdminManager:
         for topic in topics:
             try:
                 results[topic.name] = await self._create(topic, brokers, validate_only, record_mutations)
-            except KafkaError as error:
-                logger.info("Error processing create topic request %s: %s", topic.name, error.message)
+            except (KafkaError, TreeError) as error:
                 results[topic.name] = TopicResult.failed(topic.name, error)
         if not validate_only:
             await self._wait_for_leaders(results, timeout_ms)
@@ -191,7 +192,9 @@ class AdminManager:
         try:
             await self._client.tree.run(Create(znodes.topic_path(topic), znodes.encode_topic(topic_id, full)))
         except NodeExists:
-            raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic}' already exists.") from None
+            found = await self._client.topic_assignments([topic])
+            if not found or found[0].topic_id != topic_id:  # else the answer was lost, and the node created again
+                raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic}' already exists.") from None
         return topic_id
 
     async def auto_create_topics(self, topics: Iterable[CreatableTopic]) -> dict[str, ErrorCode]:
@@ -227,7 +230,7 @@ class AdminManager:
             try:
                 await self._delete(topic, record_mutations)
                 results[topic] = TopicResult(name=topic)
-            except KafkaError as error:
+            except (KafkaError, TreeError) as error:
                 results[topic] = TopicResult.failed(topic, error)
         started = [name for name, result in results.items() if result.is_success]
         late: Iterable[str] = started
@@ -261,7 +264,7 @@ class AdminManager:
         for topic in topics:
             try:
                 results[topic.name] = await self._add_partitions(topic, brokers, validate_only, record_mutations)
-            except KafkaError as error:
+            except (KafkaError, TreeError) as error:
                 results[topic.name] = TopicResult.failed(topic.name, error)
         if not validate_only:
             await self._wait_for_leaders(results, timeout_ms)

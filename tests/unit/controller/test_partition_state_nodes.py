@@ -33,7 +33,8 @@ async def opened() -> tuple[TreeDatabase, MetadataClient, PartitionStateNodes, C
 async def test_states_are_created_with_their_parents_once() -> None:
     database, client, nodes, _ = await opened()
     assert await nodes.create_partition_states({T0: STATE}) == {}
-    failed = await nodes.create_partition_states({T0: STATE, T1: STATE, U0: STATE})
+    other = LeaderIsrAndControllerEpoch(STATE.leader_and_isr, 3)
+    failed = await nodes.create_partition_states({T0: other, T1: STATE, U0: STATE})
     assert set(failed) == {T0, U0}
     assert await nodes.read_partition_states([T0, T1, U0]) == {T0: STATE, T1: STATE, U0: None}
     assert await client.children("/brokers/topics/t/partitions") == ("0", "1")
@@ -51,6 +52,23 @@ async def test_updates_are_conditional() -> None:
     assert isinstance(updates.finished[U0], StateChangeFailed)
     assert updates.to_retry == [T1]
     assert (await nodes.update_partition_states({})).finished == {}
+    await database.close()
+
+
+@async_test
+async def test_a_write_that_is_sent_again_because_its_answer_was_lost_has_succeeded() -> None:
+    database, _, nodes, context = await opened()
+    await nodes.create_partition_states({T0: STATE})
+    assert await nodes.create_partition_states({T0: STATE}) == {}
+    newer = STATE.leader_and_isr.with_new_leader(2)
+    first = await nodes.update_partition_states({T0: newer})
+    assert await nodes.update_partition_states({T0: newer}) == first
+    # Not what another controller wrote, nor what was written over since.
+    context.epoch = 5
+    assert (await nodes.update_partition_states({T0: newer})).to_retry == [T0]
+    context.epoch = 4
+    await nodes.update_partition_states({T0: newer.with_partition_epoch(1)})
+    assert (await nodes.update_partition_states({T0: newer})).to_retry == [T0]
     await database.close()
 
 

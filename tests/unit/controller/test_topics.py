@@ -6,6 +6,7 @@ import pytest
 
 from odradek.controller import znodes
 from odradek.controller.events import ElectionType
+from odradek.controller.metadata_tree import Create, Operation, SetData, StorageFull
 from odradek.controller.reassignment import ReplicaAssignment
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.create_partitions import CreatePartitionsAssignment, CreatePartitionsTopic
@@ -54,6 +55,51 @@ async def test_a_topic_is_usable_when_create_returns() -> None:
         assert await cluster.client.exists("/config/topics/t")
         assert await cluster.client.children(znodes.CONFIG_CHANGES) == ()
         assert await cluster.state("t", 2) == (0, (0,), 0, 0)
+
+
+@async_test
+async def test_a_topic_that_is_created_again_because_the_answer_was_lost_is_created() -> None:
+    async with controller_cluster() as cluster:
+        await cluster.start(0)
+        topic_id, other = bytes(15) + b"a", bytes(15) + b"b"
+        ids = [topic_id, topic_id, other]
+        cluster.new_topic_id = lambda: ids.pop(0)
+        admin = cluster.admin()
+        for _ in range(2):
+            assert await admin.create_topic_with_assignment("t", {0: [0]}, {}) == topic_id
+        with pytest.raises(KafkaError) as refusal:
+            await admin.create_topic_with_assignment("t", {0: [0]}, {})
+        assert refusal.value.code is ErrorCode.TOPIC_ALREADY_EXISTS
+
+
+@async_test
+async def test_what_the_tree_does_not_do_is_said_of_the_topic_it_concerns() -> None:
+    async with controller_cluster() as cluster:
+        await cluster.start(0)
+        tree = cluster.client.tree
+        admin = cluster.admin()
+
+        class Full:
+            """Has no room for anything called "bad"."""
+
+            async def run(self, operation: Operation[object]) -> object:
+                if isinstance(operation, Create | SetData) and operation.path.endswith("/bad"):
+                    raise StorageFull(operation.path)
+                return await tree.run(operation)
+
+            submit = tree.submit
+
+        await admin.create_topics([wanted("bad", 1, 1)], timeout_ms=1000)
+        admin._client.tree = Full()
+        created = await admin.create_topics([wanted("good", 1, 1)], timeout_ms=1000)
+        added = await admin.create_partitions(
+            [CreatePartitionsTopic(name=name, count=2, assignments=None) for name in ("bad", "good")], timeout_ms=1000
+        )
+        deleted = await admin.delete_topics(["bad", "good"], timeout_ms=1000)
+        assert created["good"].is_success
+        for results in (added, deleted):
+            assert results["good"].is_success
+            assert (results["bad"].error_code, results["bad"].error_message) == (ErrorCode.UNKNOWN_SERVER_ERROR, None)
 
 
 @async_test
