@@ -207,6 +207,12 @@ class ControllerContext:
 
     # Deletion
 
+    def queue_topic_deletion(self, topics: set[str]) -> None:
+        """Deletion ends the reassignments of a topic: all replicas go, those that were being added included."""
+        self.topics_to_be_deleted |= topics
+        for topic in topics:
+            self.partitions_being_reassigned.difference_update(self.partitions_of(topic))
+
     def is_topic_queued_for_deletion(self, topic: str) -> bool:
         return topic in self.topics_to_be_deleted
 

@@ -100,10 +100,11 @@ async def refresh_leadership(c: Controllership, partitions: list[TopicPartition]
 async def _initialize_deletions(c: Controllership) -> None:
     context = c.context
     to_be_deleted = await c.client.topic_deletions()
-    ineligible = {partition.topic for partition in context.partitions_being_reassigned}
-    for replica in context.replicas_of_partitions(context.all_partitions):
-        if not context.is_replica_online(replica.replica, replica.topic_partition):
-            ineligible.add(replica.topic)
+    ineligible = {
+        replica.topic
+        for replica in context.replicas_of_partitions(context.all_partitions)
+        if not context.is_replica_online(replica.replica, replica.topic_partition)
+    }
     await c.deletions.initialize(to_be_deleted, ineligible)
 
 

@@ -2,9 +2,8 @@
 
 With ORS the original, TRS the target replicas and ISR as in the tree:
 
-* **always**: the topic cannot be deleted meanwhile; the topic node and the cache get the assignment *before* anything
-  else, so that the next controller can go on; replicas that only a superseded reassignment wanted are stopped and
-  deleted.
+* **always**: the topic node and the cache get the assignment *before* anything else, so that the next controller can go
+  on; replicas that only a superseded reassignment wanted are stopped and deleted.
 * **A**, while TRS ⊄ ISR: the leader epoch is bumped and everybody gets LeaderAndIsr with the adding and removing
   replicas (`is_new` for those being added: they may choose a log directory); the adding replicas become NEW and start
   to fetch.
@@ -13,7 +12,9 @@ With ORS the original, TRS the target replicas and ISR as in the tree:
   without waiting for their answers; the topic node gets TRS, last, because until then it is the only place that knows
   ORS; everybody gets UpdateMetadata.
 
-Whether B is due is asked when an ISR grows (AlterPartition), when a broker starts, and at failover.
+Whether B is due is asked when an ISR grows (AlterPartition), when a broker starts, and at failover. The deletion of the
+topic ends it all. (Kafka means to wait with the deletion, but marks topics before they are queued, without effect; only
+its next controller waits, for moves that may never end.)
 
 Answers to the reassignment part of KafkaController.
 """
@@ -29,6 +30,7 @@ from odradek.controller.controllership import CREATION
 from odradek.controller.events import ZkPartitionReassignment
 from odradek.controller.leader_and_isr import LeaderAndIsr, LeaderIsrAndControllerEpoch
 from odradek.controller.leader_election import ElectionStrategy
+from odradek.controller.metadata_tree import SessionExpired, TreeError
 from odradek.controller.partition_states import PartitionState, StateChangeFailed
 from odradek.controller.reassignment import ReplicaAssignment
 from odradek.controller.replica import PartitionAndReplica
@@ -93,8 +95,7 @@ def _build(c: Controllership, partition: TopicPartition, target: tuple[int, ...]
 
 async def process_zk_reassignment(c: Controllership) -> set[TopicPartition]:
     """Start what `/admin/reassign_partitions` asks for; the partitions that were started."""
-    watcher = c.watch(ZkPartitionReassignment(), CREATION)
-    if not await c.client.watch_existence(znodes.REASSIGN_PARTITIONS, watcher):
+    if not await _is_in_tree(c):
         return set()
     try:
         targets = await c.client.partition_reassignment()
@@ -121,8 +122,10 @@ async def _trigger(
             continue
         try:
             await on_partition_reassignment(c, partition, reassignment)
-        except StateChangeFailed as error:
-            logger.error("Error completing reassignment of partition %s: %s", partition, error)
+        except SessionExpired:
+            raise
+        except (StateChangeFailed, TreeError) as error:
+            logger.error("Error completing reassignment of partition %s: %r", partition, error)
             results[partition] = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
         else:
             results[partition] = None
@@ -152,7 +155,6 @@ async def maybe_complete(c: Controllership, partition: TopicPartition) -> None:
 async def on_partition_reassignment(
     c: Controllership, partition: TopicPartition, reassignment: ReplicaAssignment
 ) -> None:
-    c.deletions.mark_ineligible({partition.topic}, "topic reassignment in progress")
     await _update_current(c, partition, reassignment)
     if not await _is_complete(c, partition, reassignment):
         await _send_with_new_epoch(c, partition, reassignment)
@@ -169,7 +171,6 @@ async def on_partition_reassignment(
     await _remove_from_tree(c, lambda other, replicas: other == partition and replicas == completed.replicas)
     c.context.partitions_being_reassigned.discard(partition)
     c.send_update_metadata_to_all((partition,))
-    await c.deletions.resume_for({partition.topic})
 
 
 async def _update_current(c: Controllership, partition: TopicPartition, reassignment: ReplicaAssignment) -> None:
@@ -241,11 +242,16 @@ async def _stop_and_delete(c: Controllership, partition: TopicPartition, replica
         await c.replica_states.handle_state_changes(removed, state)
 
 
+async def _is_in_tree(c: Controllership) -> bool:
+    """Whether there is a `/admin/reassign_partitions`; the next one will be heard of."""
+    return await c.client.watch_existence(znodes.REASSIGN_PARTITIONS, c.watch(ZkPartitionReassignment(), CREATION))
+
+
 async def _remove_from_tree(
     c: Controllership, should_remove: Callable[[TopicPartition, tuple[int, ...]], bool]
 ) -> None:
     """Take partitions off `/admin/reassign_partitions`; the node goes when nothing is left."""
-    if not await c.client.exists(znodes.REASSIGN_PARTITIONS):
+    if not await _is_in_tree(c):
         return
     targets = await c.client.partition_reassignment()
     remaining = {partition: to for partition, to in targets.items() if not should_remove(partition, to)}

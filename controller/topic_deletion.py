@@ -1,8 +1,7 @@
 """Deleting topics: asked for under `/admin/delete_topics`, done when the last replica has answered.
 
-A topic to be deleted is *queued*. It is *ineligible* while a partition of it is being reassigned, a replica of it is
-offline or a deletion of a replica has failed; what ends the obstacle (a broker returns, the reassignment completes)
-resumes the deletion. The way:
+A topic to be deleted is *queued*, and its reassignments are over. It is *ineligible* while a replica of it is offline
+or a deletion of a replica has failed; a broker that returns resumes the deletion. The way:
 
 1. its partitions go OFFLINE, then NON_EXISTENT; 2. UpdateMetadata names the leader -2, and every broker forgets the
 topic; 3. replicas on dead brokers become DELETION_INELIGIBLE, which makes the topic ineligible; the others go OFFLINE
@@ -56,7 +55,7 @@ class TopicDeletionManager:
     async def initialize(self, to_be_deleted: set[str], ineligible: set[str]) -> None:
         """At failover: the requests that wait, and the topics that cannot be deleted now."""
         if self._is_enabled:
-            self._context.topics_to_be_deleted |= to_be_deleted
+            self._context.queue_topic_deletion(to_be_deleted)
             self._context.topics_ineligible_for_deletion |= ineligible & self._context.topics_to_be_deleted
         elif to_be_deleted:
             logger.info("Removing %s since delete topic is disabled", sorted(to_be_deleted))
@@ -67,14 +66,9 @@ class TopicDeletionManager:
             await self._resume_deletions()
 
     async def enqueue(self, topics: set[str]) -> None:
-        """Delete topics, or as soon as their reassignment is over.
-
-        Kafka means to wait for reassignments too, but marks topics ineligible before they are queued: without effect.
-        """
+        """Delete topics."""
         if self._is_enabled:
-            self._context.topics_to_be_deleted |= topics
-            reassigned = {partition.topic for partition in self._context.partitions_being_reassigned}
-            self.mark_ineligible(topics & reassigned, "topic reassignment in progress")
+            self._context.queue_topic_deletion(topics)
             await self._resume_deletions()
 
     async def resume_for(self, topics: Iterable[str]) -> None:
@@ -90,7 +84,7 @@ class TopicDeletionManager:
         if failed:
             topics = {replica.topic for replica in failed}
             await self._replica_states.handle_state_changes(failed, ReplicaState.DELETION_INELIGIBLE)
-            self.mark_ineligible(topics, "replica deletion failure")
+            self._mark_ineligible(topics, "replica deletion failure")
             await self._resume_deletions()
 
     async def complete_replica_deletion(self, replicas: Iterable[PartitionAndReplica]) -> None:
@@ -99,12 +93,9 @@ class TopicDeletionManager:
         await self._replica_states.handle_state_changes(deleted, ReplicaState.DELETION_SUCCESSFUL)
         await self._resume_deletions()
 
-    def mark_ineligible(self, topics: set[str], reason: str) -> None:
-        """Hold up the deletion of those of the topics that are queued."""
-        halted = self._context.topics_to_be_deleted & topics if self._is_enabled else set()
-        self._context.topics_ineligible_for_deletion |= halted
-        if halted:
-            logger.info("Halted deletion of topics %s due to %s", sorted(halted), reason)
+    def _mark_ineligible(self, topics: set[str], reason: str) -> None:
+        self._context.topics_ineligible_for_deletion |= topics
+        logger.info("Halted deletion of topics %s due to %s", sorted(topics), reason)
 
     def is_queued(self, topic: str) -> bool:
         return self._is_enabled and self._context.is_topic_queued_for_deletion(topic)
@@ -163,7 +154,7 @@ class TopicDeletionManager:
         await self._replica_states.handle_state_changes(to_delete, ReplicaState.OFFLINE)
         await self._replica_states.handle_state_changes(to_delete, ReplicaState.DELETION_STARTED)
         if dead:
-            self.mark_ineligible({replica.topic for replica in dead}, "offline replicas")
+            self._mark_ineligible({replica.topic for replica in dead}, "offline replicas")
 
     async def _complete(self, topic: str) -> None:
         deleted = self._replica_states.replicas_in_state(topic, ReplicaState.DELETION_SUCCESSFUL)
