@@ -27,7 +27,6 @@ from odradek.controller.election import delete_controller, register_controller
 from odradek.controller.event_manager import ControllerEventManager, FutureReply
 from odradek.controller.metadata_client import MetadataClient
 from odradek.controller.metadata_tree import (
-    ConnectionLoss,
     MetadataTree,
     SessionExpired,
     TreeError,
@@ -36,6 +35,7 @@ from odradek.controller.metadata_tree import (
 )
 from odradek.controller.partition_states import ControllerMoved
 from odradek.controller.registration import register_broker, update_broker
+from odradek.controller.znode_json import BadZnode
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 
@@ -209,8 +209,8 @@ class Controller:
     async def _recover(self, step: Coroutine[object, object, None]) -> None:
         try:
             await step
-        except (TreeError, ControllerMoved) as error:
-            logger.warning("Error while resigning: %s", error)
+        except (TreeError, BadZnode, ControllerMoved) as error:
+            logger.warning("Error while resigning: %r", error)
 
     async def _process(self, event: ev.ControllerEvent) -> None:
         match event:
@@ -332,13 +332,15 @@ class Controller:
         except ControllerMoved as lost:
             await self._maybe_resign()
             logger.info("Broker %d is the controller: %s", self.active_controller_id, lost)
+            if self.active_controller_id == NO_CONTROLLER:
+                self.put(ev.Reelect())  # the winner is gone already, and no watch saw it go
             return
         logger.info("Elected as the controller. Epoch incremented to %d", elected.epoch)
         self.active_controller_id = self.config.broker_id
         self._term = Controllership(self.config, elected, self.client, self._channel, self.put)
         try:
             await failover.on_controller_failover(self._term, self._new_topic_id)
-        except (ControllerMoved, SessionExpired, ConnectionLoss):
+        except (ControllerMoved, SessionExpired):
             raise
         except Exception as error:
             logger.error("Error while becoming controller. Trigger controller movement", exc_info=error)
@@ -348,7 +350,7 @@ class Controller:
             self._schedule_balance(FIRST_LEADER_BALANCE_MS)
 
     async def _read_active_controller(self) -> None:
-        controller = await self.client.controller()
+        controller = await self.client.controller(self._on_controller_node)
         self.active_controller_id = NO_CONTROLLER if controller is None else controller[0]
 
     async def _maybe_resign(self) -> None:

@@ -1,14 +1,15 @@
 from __future__ import annotations
 
 import asyncio
+import pkgutil
 from pathlib import Path
 
 import pytest
 
 from odradek.controller import znodes
 from odradek.controller.events import ElectionType, TopicChange
-from odradek.controller.metadata_tree import Create, CreateMode, SetData
-from odradek.controller.partition_states import PartitionState
+from odradek.controller.metadata_tree import ConnectionLoss, Create, CreateMode, SetData
+from odradek.controller.partition_states import ControllerMoved, PartitionState
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.leader_and_isr import LeaderAndIsrRequest
 from odradek.protocol.messages.stop_replica import StopReplicaRequest
@@ -112,6 +113,36 @@ async def test_a_restart_after_a_crash_elects_what_was_not_elected_yet(tmp_path:
     async with controller_cluster(path) as cluster:
         await cluster.start(0)
         assert await cluster.state("t") == (0, (0,), 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("step", "failure", "epoch"),
+    [
+        ("odradek.controller.failover.on_controller_failover", RuntimeError("a bug"), 2),
+        ("odradek.controller.failover.on_controller_failover", ConnectionLoss(znodes.TOPICS), 2),
+        ("odradek.controller.controller.register_controller", ControllerMoved("whoever won is gone again"), 1),
+    ],
+)
+def test_an_election_that_leaves_nobody_in_office_is_held_again(
+    step: str, failure: Exception, epoch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures = [failure]
+    real = pkgutil.resolve_name(step)
+
+    async def fail_once(*arguments: object) -> object:
+        if failures:
+            raise failures.pop()
+        return await real(*arguments)
+
+    @async_test
+    async def check() -> None:
+        async with controller_cluster() as cluster:
+            controller = await cluster.start(1)
+            assert controller.is_active
+            assert await controller.client.controller_epoch() == (epoch, epoch)
+
+    monkeypatch.setattr(step, fail_once)
+    check()
 
 
 @async_test
