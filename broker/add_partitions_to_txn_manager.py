@@ -41,7 +41,9 @@ class VerificationChannel(Protocol):
         request: AddPartitionsToTxnRequest,
         respond: Callable[[AddPartitionsToTxnResponse | None], None],
     ) -> None:
-        """Send the request; the response, or None if none will come."""
+        """Send the request; the response, or None if none will come. UNSUPPORTED_VERSION: that coordinator verifies
+        nothing.
+        """
         ...
 
 
@@ -123,6 +125,9 @@ class AddPartitionsToTxnManager:
         self._in_flight.discard(broker_id)
         if response is None:
             _fail_all(questions, _E.NETWORK_EXCEPTION)
+        elif response.error_code == _E.UNSUPPORTED_VERSION:
+            for question in questions.values():
+                question.respond({})  # as before there was verification
         elif response.error_code != _E.NONE:
             error = ErrorCode.for_code(response.error_code)
             # That this broker may not ask is nothing a client can do about.

@@ -20,7 +20,7 @@ from odradek.broker.network.answer_receiver import AnswerReceiver
 from odradek.broker.network.frame_buffers import FrameBuffers
 from odradek.broker.timed_waits import deadline
 from odradek.protocol.api import API, ApiKey
-from odradek.protocol.codec import decode
+from odradek.protocol.codec import EncodeError, decode
 from odradek.protocol.decode_error import DecodeError
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.headers import RequestHeader, decode_response_header, encode_request
@@ -43,7 +43,7 @@ _UNSUPPORTED_VERSION: Final = ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big")
 
 
 class VersionMismatch(OSError):
-    """The two ends have no version of an API in common."""
+    """The two ends have no version of an API in common, or none in which a request can be said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +81,10 @@ class BrokerConnection:
                 with deadline(self._settings.timer, timeout_ms, f"{type(request).__name__} to {self}"):
                     receiver = await self._connected()
                     if version is None:
-                        version = await self._agreed_version(receiver, request.API_KEY)
+                        return await self._ask_in_agreed_version(receiver, request, response_type)
                     return await self._ask(receiver, request, response_type, version)
+            except VersionMismatch:
+                raise  # the connection is as good as it was
             except BaseException as error:
                 self._hang_up(error if isinstance(error, OSError) else ConnectionAbortedError("given up"))
                 raise
@@ -139,6 +141,15 @@ class BrokerConnection:
             await asyncio.wait({elapsed, self._closed}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             task.cancel()
+
+    async def _ask_in_agreed_version(
+        self, receiver: AnswerReceiver, request: Request, response_type: type[ResponseT]
+    ) -> ResponseT:
+        version = await self._agreed_version(receiver, request.API_KEY)
+        try:
+            return await self._ask(receiver, request, response_type, version)
+        except EncodeError as error:
+            raise VersionMismatch(f"{self} knows no version for this request: {error}") from error
 
     async def _agreed_version(self, receiver: AnswerReceiver, api_key: int) -> int:
         if self._versions is None:

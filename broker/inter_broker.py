@@ -1,7 +1,8 @@
 """What transactions ask of other brokers: markers from the leaders of partitions, verification from coordinators.
 
 Who is asked comes from the metadata cache. What this broker asks itself is given to the handler at once, as the same
-object; the others are reached over a link each, one request at a time, and what does not reach them is answered None.
+object; the others are reached over a link each, one request at a time, and what does not reach them is answered None. A
+coordinator that is too old to verify anything is answered for: UNSUPPORTED_VERSION.
 
 Answers to the sending halves of TransactionMarkerChannelManager and AddPartitionsToTxnManager (InterBrokerSendThread).
 """
@@ -11,8 +12,10 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from odradek.broker.broker_connection import VersionMismatch
 from odradek.controller.topic_names import TRANSACTION_STATE_TOPIC
 from odradek.coordinator.transaction.markers import NO_LEADER
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 from odradek.protocol.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from odradek.protocol.schema import Response
@@ -105,7 +108,12 @@ class InterBrokerChannel:
 
             add_partitions_to_txn.apply(self._services, request, ADD_PARTITIONS_TO_TXN_VERSION, respond)
         else:
-            self._spawn(self._ask(self._verification, broker_id, request, AddPartitionsToTxnResponse, None, respond))
+            too_old = AddPartitionsToTxnResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+            self._spawn(
+                self._ask(
+                    self._verification, broker_id, request, AddPartitionsToTxnResponse, None, respond, too_old=too_old
+                )
+            )
 
     async def _ask(
         self,
@@ -115,6 +123,8 @@ class InterBrokerChannel:
         response_type: type[ResponseT],
         version: int | None,
         respond: Callable[[ResponseT | None], None],
+        *,
+        too_old: ResponseT | None = None,
     ) -> None:
         response: ResponseT | None = None
         try:
@@ -122,4 +132,5 @@ class InterBrokerChannel:
             response = await link.exchange(request, response_type, version=version, timeout_ms=self._timeout_ms)
         except OSError as error:
             log.warning("%s did not reach broker %d: %s", type(request).__name__, broker_id, error)
+            response = too_old if isinstance(error, VersionMismatch) else None
         respond(response)

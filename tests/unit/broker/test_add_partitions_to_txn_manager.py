@@ -138,6 +138,13 @@ def test_an_error_of_the_request_is_that_of_every_question(error: ErrorCode, tol
     assert world.answers == {"a": {T0: told, T1: told}}
 
 
+def test_with_a_coordinator_that_cannot_verify_nothing_is_verified() -> None:
+    world = World()
+    world.ask("a", T0, T1)
+    world.answer(E.UNSUPPORTED_VERSION)
+    assert world.answers == {"a": {}}
+
+
 def test_no_answer_is_a_network_exception_and_the_next_request_goes_out() -> None:
     world = World()
     world.ask("a", T0)

@@ -12,6 +12,11 @@ from odradek.broker.network.frame_buffers import FrameBuffers
 from odradek.controller.broker_info import EndPoint, SecurityProtocol
 from odradek.protocol.api import ApiKey
 from odradek.protocol.headers import RequestHeader, decode_request, encode_response_parts
+from odradek.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTransaction,
+)
 from odradek.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
@@ -186,6 +191,19 @@ async def test_no_version_in_common_is_an_error_and_no_request(served: list[tupl
     with pytest.raises(VersionMismatch):
         await peer.ask(version=None)
     assert len(peer.requests) == 1
+
+
+@async_test
+async def test_a_request_that_cannot_be_said_in_the_version_in_common_is_not_sent() -> None:
+    peer = Peer()
+    peer.answer = lambda header, request: versions((ApiKey.ADD_PARTITIONS_TO_TXN, 0, 3))
+    request = AddPartitionsToTxnRequest(transactions=[AddPartitionsToTxnTransaction(transactional_id="t")])
+    for _ in range(2):
+        with pytest.raises(VersionMismatch):
+            await peer.link.exchange(request, AddPartitionsToTxnResponse, version=None, timeout_ms=1_000)
+    # The connection is as good as it was.
+    assert len(peer.requests) == 1
+    assert peer.hangups == 0
 
 
 @async_test

@@ -10,10 +10,12 @@ from typing import cast
 
 import pytest
 
+from odradek.broker.broker_connection import VersionMismatch
 from odradek.broker.inter_broker import InterBrokerChannel
 from odradek.broker.services import Services
 from odradek.controller.broker_info import EndPoint
 from odradek.coordinator.transaction.markers import NO_LEADER
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 from odradek.protocol.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from odradek.protocol.schema import Request, Response
@@ -92,6 +94,20 @@ async def test_other_brokers_are_asked_over_links_of_their_own() -> None:
     ]
     others.channel.close()
     assert all(link.is_closed for link in others.links.made)
+
+
+@async_test
+async def test_a_coordinator_that_cannot_verify_is_answered_for() -> None:
+    def refuse(end_point: EndPoint, request: Request) -> Response:
+        raise VersionMismatch("it knows versions 0 to 3")
+
+    others = _OtherBrokers()
+    others.links.know(2, {2: 9002})
+    others.links.answer = refuse
+    answers: list[Response | None] = []
+    others.channel.send_verification(2, AddPartitionsToTxnRequest(), answers.append)
+    await turns()
+    assert answers == [AddPartitionsToTxnResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)]
 
 
 @async_test
