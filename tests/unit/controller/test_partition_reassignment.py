@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from odradek.controller import znodes
-from odradek.controller.metadata_tree import Create
+from odradek.controller.metadata_tree import Create, Delete, NoNode
 from odradek.controller.reassignment import ReplicaAssignment
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.alter_partition import (
@@ -154,6 +156,40 @@ async def test_unknown_partitions_are_not_moved() -> None:
         error = (await cluster.controller.alter_partition_reassignments({unknown: (1,)}))[unknown]
         assert isinstance(error, KafkaError)
         assert error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+@async_test
+async def test_a_partition_that_cannot_be_moved_does_not_keep_others_from_it() -> None:
+    async with controller_cluster() as cluster:
+        await four_brokers(cluster)
+        await cluster.create("broken", {0: [0]})
+        set_topic_assignment = cluster.client.set_topic_assignment
+
+        async def fail(topic: str, *arguments: Any) -> None:
+            if topic == "broken":
+                raise NoNode(znodes.topic_path(topic))
+            await set_topic_assignment(topic, *arguments)
+
+        cluster.client.set_topic_assignment = fail
+        broken = TopicPartition("broken", 0)
+        results = await cluster.controller.alter_partition_reassignments({broken: (1,), T0: (2, 3)})
+        assert results[T0] is None
+        assert results[broken].code is ErrorCode.UNKNOWN_SERVER_ERROR
+        assert (await assignment(cluster)).is_being_reassigned
+
+
+@async_test
+async def test_a_legacy_reassignment_after_one_that_somebody_else_removed() -> None:
+    async with controller_cluster() as cluster:
+        await four_brokers(cluster)
+        tree = cluster.client.tree
+        await tree.run(Create(znodes.REASSIGN_PARTITIONS, znodes.encode_reassignment({T0: (1, 2)})))
+        await cluster.settle()
+        await tree.run(Delete(znodes.REASSIGN_PARTITIONS))
+        await cluster.controller.alter_partition_reassignments({T0: None})
+        await tree.run(Create(znodes.REASSIGN_PARTITIONS, znodes.encode_reassignment({T0: (2,)})))
+        await cluster.settle()
+        assert (await assignment(cluster)).target_replicas == (2,)
 
 
 @async_test
