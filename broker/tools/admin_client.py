@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -21,8 +21,14 @@ from odradek.broker.timed_waits import pause
 from odradek.controller.broker_info import EndPoint, SecurityProtocol
 from odradek.protocol.errors import DEFAULT_MESSAGES, ErrorCode
 from odradek.protocol.framing import MAX_FRAME_BYTES
+from odradek.protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+)
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from odradek.protocol.schema import Response
+from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.clock import SystemClock
 from odradek.timer.system_timer import SystemTimer
 
@@ -40,6 +46,7 @@ CONNECTION_SETUP_TIMEOUT_MS: Final = 10_000
 CLIENT_ID: Final = "odradek-admin"
 
 ResponseT = TypeVar("ResponseT", bound=Response)
+Ongoing = Mapping[TopicPartition, OngoingPartitionReassignment]
 
 
 class CommandFailed(Exception):
@@ -110,6 +117,18 @@ class AdminClient:
                     reason = f"broker {controller_id} is not the controller"
             await self.back_off()
         raise CommandFailed(f"the controller does not answer: {reason}")
+
+    async def reassignments(self) -> Ongoing:
+        """All that are under way. Raises: CommandFailed."""
+        response = await self.ask_controller(
+            ListPartitionReassignmentsRequest(topics=None), ListPartitionReassignmentsResponse
+        )
+        check(response.error_code, response.error_message, "Listing reassignments")
+        return {
+            TopicPartition(topic.name, partition.partition_index): partition
+            for topic in response.topics
+            for partition in topic.partitions
+        }
 
     async def back_off(self) -> None:
         """Wait a moment before asking again."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from odradek.broker.tools.admin_client import run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from odradek.broker.tools.admin_client import AdminClient
     from odradek.protocol.messages.metadata import MetadataResponse, MetadataResponsePartition
@@ -62,9 +62,9 @@ def describe_partition(topic: str, partition: MetadataResponsePartition) -> str:
     return (
         f"\tTopic: {topic}\tPartition: {partition.partition_index}\t"
         f"Leader: {partition.leader_id if partition.leader_id >= 0 else 'none'}\t"
-        f"Replicas: {_ids(partition.replica_nodes)}\tIsr: {_ids(partition.isr_nodes)}"
+        f"Replicas: {ids_text(partition.replica_nodes)}\tIsr: {ids_text(partition.isr_nodes)}"
     )
 
 
-def _ids(broker_ids: list[int]) -> str:
+def ids_text(broker_ids: Iterable[int]) -> str:
     return ",".join(map(str, broker_ids))

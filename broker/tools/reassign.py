@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from odradek.broker.tools import log_dir_moves
 from odradek.broker.tools.admin_client import RETRY_BACKOFF_MS, CommandFailed, check, error_text, file_text, run
+from odradek.broker.tools.cluster import ids_text
 from odradek.broker.tools.reassignment_plan import (
     Assignment,
     Move,
@@ -37,11 +38,6 @@ from odradek.protocol.messages.alter_partition_reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
-from odradek.protocol.messages.list_partition_reassignments import (
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsResponse,
-    OngoingPartitionReassignment,
-)
 from odradek.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -57,8 +53,6 @@ EXISTING: Final = (
 VERIFY_PERIODICALLY: Final = (
     "Warning: You must run --verify periodically, until the reassignment completes, to ensure the throttle is removed."
 )
-
-Ongoing = Mapping[TopicPartition, OngoingPartitionReassignment]
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -134,7 +128,7 @@ def propose(current: Assignment, brokers: Sequence[Broker]) -> dict[TopicPartiti
 
 async def _execute(client: AdminClient, options: argparse.Namespace) -> None:
     plan = parse_plan(options.reassignment_json_file)
-    ongoing = await _ongoing(client)
+    ongoing = await client.reassignments()
     if ongoing and not options.additional:
         raise CommandFailed(EXISTING)
     alive = {node.node_id for node in (await client.metadata()).brokers}
@@ -165,7 +159,7 @@ async def _execute(client: AdminClient, options: argparse.Namespace) -> None:
 
 async def _verify(client: AdminClient, options: argparse.Namespace) -> None:
     plan = parse_plan(options.reassignment_json_file)
-    ongoing = await _ongoing(client)
+    ongoing = await client.reassignments()
     known = await _replicas(client, sorted({tp.topic for tp in plan.partitions}), missing_ok=True)
     _say("Status of partition reassignment:")
     for tp, target in sorted(plan.partitions.items()):
@@ -176,8 +170,8 @@ async def _verify(client: AdminClient, options: argparse.Namespace) -> None:
             _say(f"Reassignment of partition {tp} is completed.")
         else:
             _say(
-                f"There is no active reassignment of partition {tp}, but replica set is {_ids(current)} rather than "
-                f"{_ids(target)}."
+                f"There is no active reassignment of partition {tp}, but replica set is {ids_text(current)} "
+                f"rather than {ids_text(target)}."
             )
     places = await log_dir_moves.find_places(client, plan.log_dirs)
     are_over = []
@@ -192,7 +186,7 @@ async def _verify(client: AdminClient, options: argparse.Namespace) -> None:
 
 async def _cancel(client: AdminClient, options: argparse.Namespace) -> None:
     plan = parse_plan(options.reassignment_json_file)
-    active = sorted(plan.partitions.keys() & (await _ongoing(client)).keys())
+    active = sorted(plan.partitions.keys() & (await client.reassignments()).keys())
     if active:
         await _alter(client, dict.fromkeys(active), f"Error cancelling partition reassignment{_s(active)} for:")
         _say(f"Successfully cancelled partition reassignment{_s(active)} for: {_names(active)}")
@@ -209,27 +203,15 @@ async def _cancel(client: AdminClient, options: argparse.Namespace) -> None:
 
 
 async def _list(client: AdminClient, options: argparse.Namespace) -> None:
-    ongoing = await _ongoing(client)
+    ongoing = await client.reassignments()
     _say("Current partition reassignments:" if ongoing else "No partition reassignments found.")
     for tp, found in sorted(ongoing.items()):
-        adding = f" adding: {_ids(found.adding_replicas)}." if found.adding_replicas else ""
-        removing = f" removing: {_ids(found.removing_replicas)}." if found.removing_replicas else ""
-        _say(f"{tp}: replicas: {_ids(found.replicas)}.{adding}{removing}")
+        adding = f" adding: {ids_text(found.adding_replicas)}." if found.adding_replicas else ""
+        removing = f" removing: {ids_text(found.removing_replicas)}." if found.removing_replicas else ""
+        _say(f"{tp}: replicas: {ids_text(found.replicas)}.{adding}{removing}")
 
 
 # Parts of them
-
-
-async def _ongoing(client: AdminClient) -> Ongoing:
-    response = await client.ask_controller(
-        ListPartitionReassignmentsRequest(topics=None), ListPartitionReassignmentsResponse
-    )
-    check(response.error_code, response.error_message, "Listing reassignments")
-    return {
-        TopicPartition(topic.name, partition.partition_index): partition
-        for topic in response.topics
-        for partition in topic.partitions
-    }
 
 
 async def _replicas(
@@ -294,17 +276,13 @@ async def _clear_throttles(client: AdminClient, plan: Plan) -> None:
     alive = {node.node_id for node in (await client.metadata()).brokers}
     brokers = sorted(alive.union(*plan.partitions.values()))
     topics = sorted({tp.topic for tp in plan.partitions})
-    _say(f"Clearing broker-level throttles on broker{_s(brokers)} {_ids(brokers)}")
+    _say(f"Clearing broker-level throttles on broker{_s(brokers)} {ids_text(brokers)}")
     _say(f"Clearing topic-level throttles on topic{_s(topics)} {','.join(topics)}")
     await clear_throttles(client, brokers, topics)
 
 
 def _s(elements: Sequence[object] | Mapping[TopicPartition, object]) -> str:
     return "" if len(elements) == 1 else "s"
-
-
-def _ids(broker_ids: Iterable[int]) -> str:
-    return ",".join(map(str, broker_ids))
 
 
 def _names(partitions: Iterable[TopicPartition]) -> str:

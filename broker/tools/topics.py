@@ -1,6 +1,8 @@
 """`odradek topics`: list, describe, create and delete topics and add partitions to them.
 
-The options and lines are those of kafka-topics, for the part of them that is here.
+The options and lines are those of kafka-topics, but for how its client is configured.
+
+Answers to TopicCommand.
 """
 
 from __future__ import annotations
@@ -11,7 +13,8 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.tools.admin_client import CommandFailed, check, run
-from odradek.broker.tools.cluster import describe_partition
+from odradek.broker.tools.topic_descriptions import OVERRIDES, PARTITION_REPORTS, describe
+from odradek.controller.topic_names import has_collision_chars
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_partitions import (
     CreatePartitionsAssignment,
@@ -30,18 +33,18 @@ from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteT
 from odradek.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
+    DescribeConfigsResourceResult,
     DescribeConfigsResponse,
 )
-from odradek.protocol.primitives import uuid_to_text
+from odradek.protocol.primitives import ZERO_UUID, uuid_from_text, uuid_to_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from odradek.broker.tools.admin_client import AdminClient
     from odradek.protocol.messages.metadata import MetadataResponseTopic
 
 TOPIC_RESOURCE: Final = 2
-DEFAULT_CONFIG: Final = 5
 BROKER_DEFAULT: Final = -1
 TIMEOUT_MS: Final = 30_000
 MAX_REPLICATION_FACTOR: Final = 32767
@@ -49,23 +52,35 @@ MAX_REPLICATION_FACTOR: Final = 32767
 Assignment = list[list[int]]
 
 
+REPORTS: Final = {
+    "under_replicated_partitions": "describe only partitions with too few replicas in sync",
+    "unavailable_partitions": "describe only partitions without a leader that is alive",
+    "under_min_isr_partitions": "describe only partitions with fewer replicas in sync than min.insync.replicas",
+    "at_min_isr_partitions": "describe only partitions with just min.insync.replicas in sync",
+    OVERRIDES: "describe only topics whose configs are not the default, and not their partitions",
+}
+
+ACTIONS_WITH: Final = {
+    **dict.fromkeys(("topic_id", *REPORTS), ("describe",)),
+    "if_exists": ("alter", "delete", "describe"),
+    "if_not_exists": ("create",),
+    "exclude_internal": ("list", "describe"),
+    "partitions": ("create", "alter"),
+    "replication_factor": ("create",),
+    "replica_assignment": ("create", "alter"),
+    "config": ("create",),
+}
+"""What options go with."""
+
+COLLIDING: Final = (
+    "WARNING: Due to limitations in metric names, topics with a period ('.') or underscore ('_') could collide. To "
+    "avoid issues it is best to use either, but not both."
+)
+
+
 def main(arguments: Sequence[str]) -> int:
     """Do one thing to topics; the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="odradek topics", description="List, describe, create, alter and delete topics, as kafka-topics does."
-    )
-    parser.add_argument("--bootstrap-server", required=True, metavar="HOST:PORT,...")
-    action = parser.add_mutually_exclusive_group(required=True)
-    for name in ("list", "describe", "create", "alter", "delete"):
-        action.add_argument(f"--{name}", dest="action", action="store_const", const=name)
-    parser.add_argument("--topic", help="a name to create; else a regular expression for names")
-    parser.add_argument("--partitions", type=int, metavar="N")
-    parser.add_argument("--replication-factor", type=int, metavar="N")
-    parser.add_argument("--replica-assignment", type=parse_assignment, metavar="0:1,1:2", help="of each partition")
-    parser.add_argument("--config", action="append", default=[], metavar="NAME=VALUE")
-    parser.add_argument("--exclude-internal", action="store_true", help="leave out internal topics")
-    parser.add_argument("--if-exists", action="store_true", help="no topic is no error")
-    parser.add_argument("--if-not-exists", action="store_true", help="a topic that is there already is no error")
+    parser = _parser()
     options = parser.parse_args(arguments)
     problem = _misuse(options)
     if problem:
@@ -74,9 +89,51 @@ def main(arguments: Sequence[str]) -> int:
     return run(options.bootstrap_server, lambda client: work[options.action](client, options))
 
 
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="odradek topics", description="List, describe, create, alter and delete topics, as kafka-topics does."
+    )
+    parser.add_argument("--bootstrap-server", required=True, metavar="HOST:PORT,...")
+    action = parser.add_mutually_exclusive_group(required=True)
+    for name in ("list", "describe", "create", "alter", "delete"):
+        action.add_argument(f"--{name}", dest="action", action="store_const", const=name)
+    parser.add_argument("--topic", help="a name to create; else a regular expression for names")
+    parser.add_argument("--topic-id", type=_topic_id, metavar="ID", help="describe this topic, whatever its name")
+    parser.add_argument("--partitions", type=int, metavar="N")
+    parser.add_argument("--replication-factor", type=int, metavar="N")
+    parser.add_argument("--replica-assignment", type=parse_assignment, metavar="0:1,1:2", help="of each partition")
+    parser.add_argument("--config", action="append", default=[], metavar="NAME=VALUE")
+    parser.add_argument("--exclude-internal", action="store_true", help="leave out internal topics")
+    parser.add_argument("--if-exists", action="store_true", help="no topic is no error")
+    parser.add_argument("--if-not-exists", action="store_true", help="a topic that is there already is no error")
+    for name, what in REPORTS.items():
+        parser.add_argument(_option(name), action="store_true", help=what)
+    return parser
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _topic_id(text: str) -> bytes | None:
+    """None for that of a topic without one, which is not looked for."""
+    try:
+        topic_id = uuid_from_text(text)
+        return None if topic_id == ZERO_UUID else topic_id
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
 def _misuse(options: argparse.Namespace) -> str | None:
+    for name, actions in ACTIONS_WITH.items():
+        if getattr(options, name) not in (None, False, []) and options.action not in actions:
+            return f"{_option(name)} does not go with --{options.action}"
+    if options.topics_with_overrides and any(getattr(options, report) for report in PARTITION_REPORTS):
+        return f"{_option(OVERRIDES)} goes with no other report"
     if options.action in ("create", "alter", "delete") and options.topic is None:
         return f"--{options.action} needs --topic"
+    if options.action == "describe" and options.if_exists and options.topic is None and options.topic_id is None:
+        return "--describe --if-exists needs --topic or --topic-id"
     if options.action == "alter" and options.partitions is None:
         return "--alter needs --partitions"
     if options.action == "create" and options.replica_assignment and (options.partitions or options.replication_factor):
@@ -102,22 +159,26 @@ def parse_assignment(text: str) -> Assignment:
 
 
 def select(topics: Sequence[MetadataResponseTopic], options: argparse.Namespace) -> list[MetadataResponseTopic]:
-    """Those that are meant, by name. A comma separates alternatives, as in kafka-topics."""
+    """Those that are meant, by name. A comma separates alternatives, as in kafka-topics; an id goes before a name."""
     pattern = re.compile(".*" if options.topic is None else options.topic.strip().replace(",", "|"))
     return sorted(
         (
             topic
             for topic in topics
-            if pattern.fullmatch(topic.name or "") and not (options.exclude_internal and topic.is_internal)
+            if (topic.topic_id == options.topic_id if options.topic_id else pattern.fullmatch(topic.name or ""))
+            and not (options.exclude_internal and topic.is_internal)
         ),
         key=lambda topic: topic.name or "",
     )
 
 
-async def _existing(client: AdminClient, options: argparse.Namespace) -> list[MetadataResponseTopic]:
-    found = select((await client.metadata(None)).topics, options)
-    if not found and options.topic is not None and not options.if_exists:
-        raise CommandFailed(f"Topic '{options.topic}' does not exist as expected")
+def _existing(topics: Sequence[MetadataResponseTopic], options: argparse.Namespace) -> list[MetadataResponseTopic]:
+    found = select(topics, options)
+    if not found and not options.if_exists:
+        if options.topic_id:
+            raise CommandFailed(f"TopicId '{uuid_to_text(options.topic_id)}' does not exist as expected")
+        if options.topic is not None:
+            raise CommandFailed(f"Topic '{options.topic}' does not exist as expected")
     return found
 
 
@@ -127,34 +188,33 @@ async def _list(client: AdminClient, options: argparse.Namespace) -> None:
 
 
 async def _describe(client: AdminClient, options: argparse.Namespace) -> None:
-    topics = await _existing(client, options)
-    resources = [DescribeConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=t.name or "") for t in topics]
-    for resource in resources:
-        resource.configuration_keys = None
-    configs = await client.ask(DescribeConfigsRequest(resources=resources), DescribeConfigsResponse)
-    changed = {
-        result.resource_name: {
-            config.name: config.value for config in result.configs if config.config_source != DEFAULT_CONFIG
-        }
-        for result in configs.results
-    }
+    metadata = await client.metadata(None)
+    topics = _existing(metadata.topics, options)
+    if not topics:
+        return
+    configs = await _configs(client, [topic.name or "" for topic in topics])
+    ongoing = await client.reassignments()
+    live_brokers = {node.node_id for node in metadata.brokers}
+    reports = [report for report in REPORTS if getattr(options, report)]
     for topic in topics:
-        sys.stdout.writelines(f"{line}\n" for line in describe(topic, changed.get(topic.name or "", {})))
+        lines = describe(topic, configs[topic.name or ""], ongoing, live_brokers, reports)
+        sys.stdout.writelines(f"{line}\n" for line in lines)
 
 
-def describe(topic: MetadataResponseTopic, configs: Mapping[str, str | None]) -> list[str]:
-    """A line for the topic, and one for each partition."""
-    partitions = sorted(topic.partitions, key=lambda partition: partition.partition_index)
-    texts = ",".join(f"{name}={value}" for name, value in configs.items())
-    head = (
-        f"Topic: {topic.name}\tTopicId: {uuid_to_text(topic.topic_id)}\tPartitionCount: {len(partitions)}\t"
-        f"ReplicationFactor: {len(partitions[0].replica_nodes)}\tConfigs: {texts}"
-    )
-    lines = [describe_partition(topic.name or "", partition) for partition in partitions]
-    return [head, *(f"{line}\tElr: N/A\tLastKnownElr: N/A" for line in lines)]
+async def _configs(client: AdminClient, topics: Sequence[str]) -> dict[str, list[DescribeConfigsResourceResult]]:
+    resources = [
+        DescribeConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=topic, configuration_keys=None)
+        for topic in topics
+    ]
+    response = await client.ask(DescribeConfigsRequest(resources=resources), DescribeConfigsResponse)
+    for result in response.results:
+        check(result.error_code, result.error_message, f"Configs of {result.resource_name}")
+    return {result.resource_name: result.configs for result in response.results}
 
 
 async def _create(client: AdminClient, options: argparse.Namespace) -> None:
+    if has_collision_chars(options.topic):
+        sys.stdout.write(f"{COLLIDING}\n")
     assignment: Assignment = options.replica_assignment or []
     topic = CreatableTopic(
         name=options.topic,
@@ -179,7 +239,7 @@ async def _create(client: AdminClient, options: argparse.Namespace) -> None:
 
 async def _alter(client: AdminClient, options: argparse.Namespace) -> None:
     topics = []
-    for topic in await _existing(client, options):
+    for topic in _existing((await client.metadata(None)).topics, options):
         added = None
         if options.replica_assignment:
             added = [
@@ -194,7 +254,7 @@ async def _alter(client: AdminClient, options: argparse.Namespace) -> None:
 
 
 async def _delete(client: AdminClient, options: argparse.Namespace) -> None:
-    topics = await _existing(client, options)
+    topics = _existing((await client.metadata(None)).topics, options)
     if topics:
         states = [DeleteTopicState(name=topic.name) for topic in topics]
         request = DeleteTopicsRequest(topics=states, timeout_ms=TIMEOUT_MS)

@@ -26,6 +26,12 @@ from odradek.protocol.messages.describe_configs import (
     DescribeConfigsResponse,
     DescribeConfigsResult,
 )
+from odradek.protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
 from odradek.protocol.primitives import uuid_to_text
 from tests.support.admin_cluster import TOPIC_ID, AdminCluster, Command, topic
 
@@ -50,28 +56,68 @@ def test_names_are_listed_in_order(command: Command) -> None:
     assert command(main, "--list", "--topic", "a,__.*")[1] == ["__consumer_offsets", "a"]
 
 
-def test_a_topic_is_described_with_what_is_not_default(cluster: AdminCluster, command: Command) -> None:
+def describable(cluster: AdminCluster, error: ErrorCode = ErrorCode.NONE) -> None:
     def configs(broker_id: int, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
-        (resource,) = request.resources
-        assert (resource.resource_type, resource.resource_name, resource.configuration_keys) == (2, "b", None)
+        assert {(found.resource_type, found.configuration_keys) for found in request.resources} == {(2, None)}
         found = [
             DescribeConfigsResourceResult(name="retention.ms", value="1", config_source=1),
-            DescribeConfigsResourceResult(name="segment.ms", value="2", config_source=4),
-            DescribeConfigsResourceResult(name="segment.bytes", value="3", config_source=5),
+            DescribeConfigsResourceResult(name="min.insync.replicas", value="2", config_source=5),
         ]
-        return DescribeConfigsResponse(results=[DescribeConfigsResult(resource_name="b", configs=found)])
+        return DescribeConfigsResponse(
+            results=[
+                DescribeConfigsResult(
+                    error_code=error, error_message=None, resource_name=resource.resource_name, configs=found
+                )
+                for resource in request.resources
+            ]
+        )
+
+    def reassignments(broker_id: int, request: ListPartitionReassignmentsRequest) -> ListPartitionReassignmentsResponse:
+        assert (broker_id, request.topics) == (2, None)
+        moving = OngoingPartitionReassignment(partition_index=1, replicas=[2, 3], adding_replicas=[3])
+        return ListPartitionReassignmentsResponse(topics=[OngoingTopicReassignment(name="b", partitions=[moving])])
 
     cluster.on(DescribeConfigsRequest, configs)
-    assert command(main, "--describe", "--topic", "b") == (
-        0,
-        [
-            f"Topic: b\tTopicId: {uuid_to_text(TOPIC_ID)}\tPartitionCount: 2\tReplicationFactor: 2\t"
-            "Configs: retention.ms=1,segment.ms=2",
-            "\tTopic: b\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1,2\tElr: N/A\tLastKnownElr: N/A",
-            "\tTopic: b\tPartition: 1\tLeader: 2\tReplicas: 2,3\tIsr: 2,3\tElr: N/A\tLastKnownElr: N/A",
-        ],
-        "",
-    )
+    cluster.on(ListPartitionReassignmentsRequest, reassignments)
+
+
+B = f"Topic: b\tTopicId: {uuid_to_text(TOPIC_ID)}\tPartitionCount: 2\tReplicationFactor: 2\tConfigs: retention.ms=1"
+
+
+def test_topics_are_described_with_their_configs_and_moves(cluster: AdminCluster, command: Command) -> None:
+    describable(cluster)
+    lines = [
+        B,
+        "\tTopic: b\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1,2\tElr: N/A\tLastKnownElr: N/A",
+        "\tTopic: b\tPartition: 1\tLeader: 2\tReplicas: 2,3\tIsr: 2,3\t"
+        "Adding Replicas: 3\tRemoving Replicas: \tElr: N/A\tLastKnownElr: N/A",
+    ]
+    assert command(main, "--describe", "--topic", "b") == (0, lines, "")
+    zero = uuid_to_text(bytes(16))
+    assert command(main, "--describe", "--topic", "b", "--topic-id", zero)[1] == lines
+    assert command(main, "--describe", "--topic", "b", "--topics-with-overrides")[1] == [B]
+    assert len(command(main, "--describe", "--exclude-internal")[1]) == 5
+    # Only topic a has fewer replicas than min.insync.replicas.
+    (line,) = command(main, "--describe", "--exclude-internal", "--under-min-isr-partitions")[1]
+    assert line.startswith("\tTopic: a\tPartition: 0\t")
+
+
+def test_a_topic_is_described_by_its_id(cluster: AdminCluster, command: Command) -> None:
+    describable(cluster)
+    cluster.topics["a"].topic_id = b"another topic id"
+    another = uuid_to_text(b"another topic id")
+    assert command(main, "--describe", "--topic-id", another, "--topic", "b")[1][0].startswith("Topic: a\t")
+    unknown = uuid_to_text(b"the id of nobody")
+    status, _, error = command(main, "--describe", "--topic-id", unknown)
+    assert (status, error) == (1, f"odradek: TopicId '{unknown}' does not exist as expected\n")
+    assert command(main, "--describe", "--topic-id", unknown, "--if-exists") == (0, [], "")
+
+
+def test_configs_that_cannot_be_read_are_an_error(cluster: AdminCluster, command: Command) -> None:
+    describable(cluster, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    status, lines, error = command(main, "--describe", "--topic", "b")
+    assert (status, lines) == (1, [])
+    assert error.startswith("odradek: Configs of b: ")
 
 
 def test_a_topic_is_created_by_the_controller_with_the_brokers_defaults(
@@ -88,7 +134,11 @@ def test_a_topic_is_created_as_it_is_described(cluster: AdminCluster, command: C
     create(cluster)
     given = ("--partitions", "3", "--replication-factor", "2", "--config", "a=b=c", "--config", "d=")
     command(main, "--create", "--topic", "new", *given)
-    command(main, "--create", "--topic", "placed", "--replica-assignment", "0:1,1:2")
+    assert command(main, "--create", "--topic", "placed.here", "--replica-assignment", "0:1,1:2")[1] == [
+        "WARNING: Due to limitations in metric names, topics with a period ('.') or underscore ('_') could collide. To "
+        "avoid issues it is best to use either, but not both.",
+        "Created topic placed.here.",
+    ]
     (_, first), (_, second) = cluster.requests(CreateTopicsRequest)
     configs = [CreatableTopicConfig(name="a", value="b=c"), CreatableTopicConfig(name="d", value="")]
     assert first.topics == [
@@ -135,8 +185,7 @@ def test_topics_are_deleted_by_name(cluster: AdminCluster, command: Command) -> 
 
 
 @pytest.mark.parametrize("action", ["--describe", "--delete", "--alter"])
-def test_no_such_topic(command: Command, cluster: AdminCluster, action: str) -> None:
-    cluster.on(DescribeConfigsRequest, lambda broker_id, request: DescribeConfigsResponse())
+def test_no_such_topic(command: Command, action: str) -> None:
     more = ("--partitions", "2") if action == "--alter" else ()
     status, _, error = command(main, action, "--topic", "nope", *more)
     assert (status, error) == (1, "odradek: Topic 'nope' does not exist as expected\n")
@@ -159,6 +208,17 @@ def test_no_such_topic(command: Command, cluster: AdminCluster, action: str) -> 
         ["--create", "--topic", "t", "--replica-assignment", "1:2,3"],
         ["--create", "--topic", "t", "--replica-assignment", "x"],
         ["--create", "--topic", "t", "--replica-assignment", "1", "--partitions", "1"],
+        ["--create", "--topic", "t", "--if-exists"],
+        ["--create", "--topic", "t", "--exclude-internal"],
+        ["--delete", "--topic", "t", "--if-not-exists"],
+        ["--delete", "--topic", "t", "--partitions", "1"],
+        ["--alter", "--topic", "t", "--partitions", "1", "--config", "a=b"],
+        ["--alter", "--topic", "t", "--partitions", "1", "--replication-factor", "1"],
+        ["--list", "--under-replicated-partitions"],
+        ["--list", "--topic-id", uuid_to_text(TOPIC_ID)],
+        ["--describe", "--topic-id", "x"],
+        ["--describe", "--if-exists"],
+        ["--describe", "--topics-with-overrides", "--unavailable-partitions"],
     ],
 )
 def test_usage(command: Command, arguments: list[str]) -> None:
