@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, assert_never
 
 from odradek.controller import alter_partition, broker_changes, failover, partition_reassignment, topic_changes, znodes
@@ -25,6 +25,7 @@ from odradek.controller import replica_elections as elections
 from odradek.controller.controllership import ControllerConfig, Controllership
 from odradek.controller.election import delete_controller, register_controller
 from odradek.controller.event_manager import ControllerEventManager, FutureReply
+from odradek.controller.features import update_features
 from odradek.controller.metadata_client import MetadataClient
 from odradek.controller.metadata_tree import (
     MetadataTree,
@@ -42,6 +43,7 @@ from odradek.protocol.messages.alter_partition import AlterPartitionRequest, Alt
 if TYPE_CHECKING:
     from odradek.controller.broker_info import BrokerInfo
     from odradek.controller.channels import ControlChannel
+    from odradek.controller.features import FeatureUpdate
     from odradek.controller.reassignment import ReplicaAssignment
     from odradek.controller.znodes import ProducerIdsBlock
     from odradek.protocol.topic_partition import TopicPartition
@@ -169,6 +171,10 @@ class Controller:
         """Those of the partitions (of all, for None) that are being reassigned."""
         return await self._events.request(lambda reply: ev.ListPartitionReassignments(partitions, reply))
 
+    async def update_features(self, updates: Sequence[FeatureUpdate]) -> Mapping[str, KafkaError | None]:
+        """Change what features are finalised; None or the error of each."""
+        return await self._events.request(lambda reply: ev.UpdateFeatures(updates, reply))
+
     def enable_default_unclean_leader_election(self) -> None:
         self.put(ev.UncleanLeaderElectionEnable())
 
@@ -194,13 +200,13 @@ class Controller:
             ev.preempt(event)
             await self._recover(self._maybe_resign())
         except KafkaError as refusal:
-            _fail(event, refusal)
+            ev.fail(event, refusal)
         except SessionExpired:
             # Expire is about to come, and starts everything anew.
             ev.preempt(event)
         except Exception as error:
             logger.error("Error processing event %s", event, exc_info=error)
-            _fail(event, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
+            ev.fail(event, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
             if self._term is not None and not self._term.batch.is_empty:
                 # Some state changes did not reach the brokers; a new term tells them everything again.
                 logger.error("Forcing the controller to resign")
@@ -259,6 +265,7 @@ class Controller:
                 | ev.AllocateProducerIds()
                 | ev.ApiPartitionReassignment()
                 | ev.ListPartitionReassignments()
+                | ev.UpdateFeatures()
             ):
                 await self._process_request(c, event)
             case _:
@@ -306,6 +313,8 @@ class Controller:
                 wanted = c.context.partitions_being_reassigned if partitions is None else partitions
                 assignments = {partition: c.context.full_assignment(partition) for partition in wanted}
                 listed.set_result({p: a for p, a in assignments.items() if a.is_being_reassigned})
+            case ev.UpdateFeatures(updates, updated):
+                updated.set_result(await update_features(c.client, updates))
             case _:
                 assert_never(event)
 
@@ -391,19 +400,3 @@ class Controller:
 
     def _schedule_balance(self, delay_ms: int) -> None:
         self._balance_task = self._timer.schedule(delay_ms, lambda: self.put(ev.AutoPreferredReplicaLeaderElection()))
-
-
-def _fail(event: ev.ControllerEvent, error: KafkaError) -> None:
-    match event:
-        case ev.ReplicaLeaderElection(reply=elected) if elected is not None:
-            elected.set_exception(error)
-        case (
-            ev.ControlledShutdown(reply=reply)
-            | ev.AlterPartitionReceived(reply=reply)
-            | ev.AllocateProducerIds(reply=reply)
-            | ev.ApiPartitionReassignment(reply=reply)
-            | ev.ListPartitionReassignments(reply=reply)
-        ):
-            reply.set_exception(error)
-        case _:
-            ev.preempt(event)

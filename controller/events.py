@@ -9,11 +9,12 @@ Answers to kafka.controller.ControllerEvent.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Protocol, TypeAlias, TypeVar
 
+from odradek.controller.features import FeatureUpdate
 from odradek.controller.reassignment import ReplicaAssignment
 from odradek.controller.znodes import ProducerIdsBlock
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -245,6 +246,14 @@ class ListPartitionReassignments:
     reply: Reply[Mapping[TopicPartition, ReplicaAssignment]]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class UpdateFeatures:
+    """An administrator asks for other finalised features; answered with None or the error of each."""
+
+    updates: Sequence[FeatureUpdate]
+    reply: Reply[Mapping[str, KafkaError | None]]
+
+
 RequestEvent: TypeAlias = (
     ReplicaLeaderElection
     | ControlledShutdown
@@ -252,6 +261,7 @@ RequestEvent: TypeAlias = (
     | AllocateProducerIds
     | ApiPartitionReassignment
     | ListPartitionReassignments
+    | UpdateFeatures
 )
 
 ControllerEvent: TypeAlias = (
@@ -280,18 +290,12 @@ ControllerEvent: TypeAlias = (
 
 def preempt(event: ControllerEvent) -> None:
     """Answer an event that will never be handled."""
-    match event:
-        case Expire(reply=expired):
-            expired.set_result(None)
-        case ReplicaLeaderElection(reply=elected) if elected is not None:
-            elected.set_exception(KafkaError(ErrorCode.NOT_CONTROLLER))
-        case (
-            ControlledShutdown(reply=reply)
-            | AlterPartitionReceived(reply=reply)
-            | AllocateProducerIds(reply=reply)
-            | ApiPartitionReassignment(reply=reply)
-            | ListPartitionReassignments(reply=reply)
-        ):
-            reply.set_exception(KafkaError(ErrorCode.NOT_CONTROLLER))
-        case _:
-            pass
+    fail(event, KafkaError(ErrorCode.NOT_CONTROLLER))
+
+
+def fail(event: ControllerEvent, error: KafkaError) -> None:
+    """Answer an event that was not handled to its end."""
+    if isinstance(event, Expire):
+        event.reply.set_result(None)
+    elif isinstance(event, RequestEvent) and event.reply is not None:
+        event.reply.set_exception(error)

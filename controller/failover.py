@@ -24,7 +24,7 @@ from odradek.controller.events import (
     TopicDeletion,
     ZkPartitionReassignment,
 )
-from odradek.controller.metadata_tree import BadVersion, SetData
+from odradek.controller.features import set_up_features
 from odradek.controller.topic_changes import CHILDREN, load_topics
 from odradek.protocol.topic_partition import TopicPartition
 
@@ -36,7 +36,7 @@ logger = logging.getLogger("odradek.controller")
 
 async def on_controller_failover(c: Controllership, new_topic_id: Callable[[], bytes]) -> None:
     client = c.client
-    await _set_up_features(c)
+    await set_up_features(client)
     await client.children(znodes.BROKER_IDS, c.watch(BrokerChange(), CHILDREN))
     await client.topics(c.watch(TopicChange(), CHILDREN))
     await client.topic_deletions(c.watch(TopicDeletion(), CHILDREN))
@@ -57,20 +57,6 @@ async def on_controller_failover(c: Controllership, new_topic_id: Callable[[], b
     await partition_reassignment.resume_after_failover(c)
     await c.deletions.try_topic_deletion()
     await replica_elections.resume_pending_elections(c)
-
-
-async def _set_up_features(c: Controllership) -> None:
-    """Make `/feature` say that versioning is enabled and that nothing is finalised, unless something is."""
-    node = await c.client.get(znodes.FEATURE)
-    if node is None:
-        await c.client.create_recursive(znodes.FEATURE, znodes.encode_feature())
-        return
-    status, _ = znodes.decode_feature(node.data)
-    if status != znodes.FEATURE_ENABLED:
-        try:
-            await c.client.tree.run(SetData(znodes.FEATURE, znodes.encode_feature(), node.stat.version))
-        except BadVersion:
-            logger.warning("%s was changed by another controller", znodes.FEATURE)
 
 
 async def _initialize_context(c: Controllership, new_topic_id: Callable[[], bytes]) -> None:

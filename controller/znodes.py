@@ -353,9 +353,10 @@ def decode_config_change(data: bytes | None) -> str:
             raise BadZnode(f"unknown version {version} of a config change: {data!r}")
 
 
-def encode_feature() -> bytes:
-    """Enabled and empty: brokers in ZooKeeper mode finalise no features."""
-    return encode({"features": {}, "version": 2, "status": 1})
+def encode_feature(levels: Mapping[str, int] = {}) -> bytes:
+    """Enabled, with the finalised versions by feature."""
+    features: dict[str, Json] = {name: {"max_version_level": level} for name, level in levels.items()}
+    return encode({"features": features, "version": 2, "status": FEATURE_ENABLED})
 
 
 def decode_feature(data: bytes | None) -> tuple[int, dict[str, int]]:

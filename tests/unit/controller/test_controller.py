@@ -196,6 +196,7 @@ async def test_requests_to_an_idle_controller_are_refused() -> None:
             idle.allocate_producer_ids(2, idle.broker_epoch),
             idle.alter_partition_reassignments({}),
             idle.list_partition_reassignments(None),
+            idle.update_features([]),
         ):
             with pytest.raises(KafkaError) as refusal:
                 await request

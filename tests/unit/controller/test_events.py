@@ -31,6 +31,7 @@ class _Reply:
         lambda reply: ev.AllocateProducerIds(1, 2, reply),
         lambda reply: ev.ApiPartitionReassignment({}, reply),
         lambda reply: ev.ListPartitionReassignments(None, reply),
+        lambda reply: ev.UpdateFeatures([], reply),
     ],
 )
 def test_a_dropped_request_is_answered_not_controller(event: Callable[[_Reply], ev.ControllerEvent]) -> None:
@@ -44,7 +45,8 @@ def test_a_dropped_request_is_answered_not_controller(event: Callable[[_Reply], 
 def test_a_dropped_expiration_lets_the_session_begin() -> None:
     reply = _Reply()
     ev.preempt(ev.Expire(reply))
-    assert reply.answers == [None]
+    ev.fail(ev.Expire(reply), KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
+    assert reply.answers == [None, None]
 
 
 def test_other_events_are_dropped_silently() -> None:

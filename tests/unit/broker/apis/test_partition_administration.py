@@ -1,4 +1,4 @@
-"""ElectLeaders and the requests about reassignments, on a broker that has every replica."""
+"""ElectLeaders, UpdateFeatures and the requests about reassignments, on a broker that has every replica."""
 
 from __future__ import annotations
 
@@ -126,3 +126,38 @@ def test_reassignments(broker: InProcessBroker, partition: int, replicas: list[i
 def test_nothing_is_being_reassigned(broker: InProcessBroker, topics: list[object] | None) -> None:
     response = broker.call(build(ApiKey.LIST_PARTITION_REASSIGNMENTS, topics=topics), 0)
     assert (response.error_code, response.error_message, response.topics) == (NONE, "", [])  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("version", "update", "message"),
+    [
+        (0, {"max_version_level": 1}, "Could not apply finalized feature update because the provided feature is not"),
+        (0, {"allow_downgrade": True}, "Can not delete non-existing finalized feature."),
+        (0, {}, "Can not provide versionLevel: 0 less than 1"),
+        (1, {}, "Can not provide versionLevel: 0 less than 1"),
+        (1, {"upgrade_type": 3}, "Can not delete non-existing finalized feature."),
+        (1, {"upgrade_type": 9}, "Received unknown upgrade type."),
+    ],
+)
+def test_there_are_no_features_to_finalise(
+    broker: InProcessBroker, version: int, update: dict[str, object], message: str
+) -> None:
+    response = broker.call(build(ApiKey.UPDATE_FEATURES, feature_updates=[{"feature": "f", **update}]), version)
+    assert (response.error_code, response.error_message) == (NONE, None)  # type: ignore[attr-defined]
+    (result,) = response.results  # type: ignore[attr-defined]
+    assert (result.feature, result.error_code) == ("f", ErrorCode.INVALID_REQUEST)
+    assert result.error_message.startswith(message)
+
+
+def test_a_feature_that_is_taken_away(broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def take_away(self: object, updates: object) -> dict[str, KafkaError | None]:
+        return {"f": None}
+
+    monkeypatch.setattr(type(broker.services.controller), "update_features", take_away)
+    response = broker.call(build(ApiKey.UPDATE_FEATURES), 1)
+    (result,) = response.results  # type: ignore[attr-defined]
+    assert (result.feature, result.error_code, result.error_message) == ("f", NONE, "NONE")
+    monkeypatch.setattr(type(broker.services.controller), "update_features", refuse_with(ErrorCode.NOT_CONTROLLER))
+    response = broker.call(build(ApiKey.UPDATE_FEATURES), 1)
+    assert response.error_code == ErrorCode.NOT_CONTROLLER  # type: ignore[attr-defined]
+    assert response.results == []  # type: ignore[attr-defined]
