@@ -20,6 +20,7 @@ from odradek.controller.metadata_tree import (
     SetData,
     WatchEvent,
 )
+from odradek.controller.zookeeper_tree import CLOSE_TIMEOUT_S
 from tests.support.simulation.network import Network
 from tests.support.simulation.tree_server import TreeClient, TreeServer
 from tests.support.simulation.virtual_loop import VirtualLoop
@@ -146,3 +147,32 @@ def test_the_server_ends_a_session_long_before_its_client_knows() -> None:
             assert (await one.run(GetData("/contract"))).data is None
 
     asyncio.run(run())
+
+
+def test_closing_ends_what_waits_and_is_not_held_up_by_a_server_that_is_away() -> None:
+    async def run() -> None:
+        async with opened() as clients:
+            tree = await clients.connect()
+            closing = asyncio.ensure_future(tree.close())
+            await asyncio.sleep(0)
+            tree.cut_off()
+            waiting = asyncio.ensure_future(_read(tree))
+            await asyncio.wait_for(closing, CLOSE_TIMEOUT_S + 1)
+            assert await waiting is SessionExpired
+
+            other = await clients.connect()
+            other.cut_off()
+            waiting = asyncio.ensure_future(_read(other))
+            await asyncio.sleep(1)
+            await asyncio.wait_for(other.close(), 1)
+            assert await waiting is SessionExpired
+
+    asyncio.run(run())
+
+
+async def _read(tree: TreeClient) -> type[Exception] | None:
+    try:
+        await tree.run(GetData("/contract"))
+    except SessionExpired as error:
+        return type(error)
+    return None

@@ -28,6 +28,7 @@ from odradek.controller.metadata_tree import (
 )
 from odradek.controller.tree_store import TreeStore
 from odradek.controller.tree_watches import TreeWatches
+from odradek.controller.zookeeper_tree import CLOSE_TIMEOUT_S
 from tests.support.simulation.virtual_loop import VirtualClock
 
 if TYPE_CHECKING:
@@ -133,12 +134,14 @@ class TreeClient(MetadataTree):
         return cast("list[ResultT | TreeError]", results)
 
     async def close(self) -> None:
-        """End the session, if the server can be reached; else it finds out by itself."""
+        """Fail what waits and end the session, if the server can be reached in time; else it finds out by itself."""
         if not self._is_closed:
             self._is_closed = True
+            self._fail_all("the metadata tree is closed")
             session_id = self._session_id
-            if not self._is_cut_off:
-                await self._request(lambda: self._server.end_session(session_id))
+            ending = asyncio.ensure_future(self._request(lambda: self._server.end_session(session_id)))
+            await asyncio.wait({ending}, timeout=0 if self._is_cut_off else CLOSE_TIMEOUT_S)
+            ending.cancel()
 
     async def connect(self) -> TreeClient:
         self._session_id = cast("int", await self._request(lambda: self._server.start_session(self)))
@@ -261,10 +264,13 @@ class TreeClient(MetadataTree):
             return  # said twice
         self._is_between_sessions = True
         self._unheard.clear()
-        for future in list(self._pending):
-            _answer(future, SessionExpired("", "the session has ended"))
-        self._pending.clear()
+        self._fail_all("the session has ended")
         self._network.loop.start(self._renew(), copy_context())
+
+    def _fail_all(self, why: str) -> None:
+        for future in list(self._pending):
+            _answer(future, SessionExpired("", why))
+        self._pending.clear()
 
     async def _renew(self) -> None:
         for listener in self._listeners:
