@@ -185,9 +185,7 @@ async def _update_current(c: Controllership, partition: TopicPartition, reassign
 
 
 async def _write_assignment(c: Controllership, partition: TopicPartition, assignment: ReplicaAssignment) -> None:
-    topic = partition.topic
-    assignments = c.context.assignments_of(topic) | {partition.partition: assignment}
-    await c.client.set_topic_assignment(topic, c.context.topic_ids.get(topic), assignments, c.fence)
+    await c.client.change_topic_assignment(partition.topic, {partition.partition: assignment}, c.fence)
 
 
 async def _is_complete(c: Controllership, partition: TopicPartition, assignment: ReplicaAssignment) -> bool:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from odradek.controller import topic_names, znodes
 from odradek.controller.assignment import RandomBelow, assign_replicas
 from odradek.controller.config_nodes import write_entity_config
-from odradek.controller.metadata_tree import Create, NodeExists, SetData, TreeError
+from odradek.controller.metadata_tree import BadVersion, Create, NodeExists, SetData, TreeError
 from odradek.controller.reassignment import ReplicaAssignment
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.primitives import ZERO_UUID
@@ -279,23 +279,33 @@ class AdminManager:
     ) -> TopicResult:
         if not topic.name:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as Apache, which stumbles over the path it makes of it
-        found = (
-            await self._client.topic_assignments([topic.name]) if topic_names.is_valid_topic_name(topic.name) else []
-        )
-        if not found or not found[0].assignment:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{topic.name}' does not exist.")
-        existing = found[0].assignment
-        if any(assignment.is_being_reassigned for assignment in existing.values()):
-            raise KafkaError(
-                ErrorCode.REASSIGNMENT_IN_PROGRESS,
-                f"A partition reassignment is in progress for the topic '{topic.name}'.",
-            )
-        added = self._added_assignment(topic, existing, brokers)
-        if not validate_only:
-            record_mutations(len(added))
-            data = znodes.encode_topic(found[0].topic_id, {**existing, **added})
-            await self._client.tree.run(SetData(znodes.topic_path(topic.name), data))
-        return TopicResult(name=topic.name, partitions=[*existing, *added])
+        path = znodes.topic_path(topic.name)
+        written: bytes | None = None
+        result = TopicResult(name=topic.name)
+        while True:
+            node = await self._client.get(path) if topic_names.is_valid_topic_name(topic.name) else None
+            if node is not None and node.data == written:
+                return result  # the answer was lost
+            found = None if node is None else znodes.decode_topic(topic.name, node.data)
+            if node is None or found is None or not found.assignment:
+                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{topic.name}' does not exist.")
+            if any(assignment.is_being_reassigned for assignment in found.assignment.values()):
+                raise KafkaError(
+                    ErrorCode.REASSIGNMENT_IN_PROGRESS,
+                    f"A partition reassignment is in progress for the topic '{topic.name}'.",
+                )
+            added = self._added_assignment(topic, found.assignment, brokers)
+            result.partitions = [*found.assignment, *added]
+            if validate_only:
+                return result
+            if written is None:
+                record_mutations(len(added))
+            written = znodes.encode_topic(found.topic_id, {**found.assignment, **added})
+            try:
+                await self._client.tree.run(SetData(path, written, node.stat.version))
+            except BadVersion:
+                continue  # the controller moves a partition, or this was written before: look again
+            return result
 
     def _added_assignment(
         self, topic: CreatePartitionsTopic, existing: Mapping[int, ReplicaAssignment], brokers: Sequence[Broker]
