@@ -338,7 +338,7 @@ class KafkaServer:
         services = self._services
         if kind == "topics":
             self._log_manager.update_topic_config(name, values)
-            if services is not None and values.get("unclean.leader.election.enable") == "true":
+            if services is not None and values.get("unclean.leader.election.enable", "").lower() == "true":
                 services.controller.enable_topic_unclean_leader_election(name)
         elif kind == "brokers":
             dynamic.apply(name, values, None if services is None else services.controller)
