@@ -13,7 +13,7 @@ Answers to kafka.server.ZkAdminManager, AdminZkClient and AutoTopicCreationManag
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -69,18 +69,21 @@ class TopicResult:
     def is_success(self) -> bool:
         return self.error_code is ErrorCode.NONE
 
-    @classmethod
-    def failed(cls, name: str, error: KafkaError | TreeError) -> TopicResult:
-        """What is unknown has no message for clients, who might learn too much from it (Kafka's ApiError)."""
-        logger.info("Error processing a request for topic %s: %r", name, error)
-        if isinstance(error, TreeError) or error.code == ErrorCode.UNKNOWN_SERVER_ERROR:
-            return cls(name=name, error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
-        return cls(name=name, error_code=error.code, error_message=error.message)
-
     def time_out(self) -> None:
         """It was accepted, but whether it is ready the client has to find out."""
         self.error_code = ErrorCode.REQUEST_TIMED_OUT
         self.error_message = None
+
+
+async def _result(topic: str, work: Awaitable[TopicResult]) -> TopicResult:
+    """What became of a topic. What is unknown has no message, for clients might learn too much (Kafka's ApiError)."""
+    try:
+        return await work
+    except (KafkaError, TreeError) as error:
+        logger.info("Error processing a request for topic %s: %r", topic, error)
+        if isinstance(error, TreeError) or error.code == ErrorCode.UNKNOWN_SERVER_ERROR:
+            return TopicResult(name=topic, error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+        return TopicResult(name=topic, error_code=error.code, error_message=error.message)
 
 
 class AdminManager:
@@ -113,12 +116,10 @@ class AdminManager:
     ) -> dict[str, TopicResult]:
         """Create topics and wait until they can be used."""
         brokers = sorted(await self._client.brokers_and_epochs(), key=lambda broker: broker.id)
-        results: dict[str, TopicResult] = {}
-        for topic in topics:
-            try:
-                results[topic.name] = await self._create(topic, brokers, validate_only, record_mutations)
-            except (KafkaError, TreeError) as error:
-                results[topic.name] = TopicResult.failed(topic.name, error)
+        results = {
+            topic.name: await _result(topic.name, self._create(topic, brokers, validate_only, record_mutations))
+            for topic in topics
+        }
         if not validate_only:
             await self._wait_for_leaders(results, timeout_ms)
         return results
@@ -225,13 +226,7 @@ class AdminManager:
         record_mutations: RecordMutations = lambda partitions: None,
     ) -> dict[str, TopicResult]:
         """Ask for the deletion of topics and wait until this broker has forgotten them."""
-        results: dict[str, TopicResult] = {}
-        for topic in topics:
-            try:
-                await self._delete(topic, record_mutations)
-                results[topic] = TopicResult(name=topic)
-            except (KafkaError, TreeError) as error:
-                results[topic] = TopicResult.failed(topic, error)
+        results = {topic: await _result(topic, self._delete(topic, record_mutations)) for topic in topics}
         started = [name for name, result in results.items() if result.is_success]
         late: Iterable[str] = started
         if timeout_ms > 0 and started:
@@ -240,13 +235,14 @@ class AdminManager:
             results[name].time_out()
         return results
 
-    async def _delete(self, topic: str, record_mutations: RecordMutations) -> None:
+    async def _delete(self, topic: str, record_mutations: RecordMutations) -> TopicResult:
         found = await self._client.topic_assignments([topic]) if topic_names.is_valid_topic_name(topic) else []
         if not found:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Topic `{topic}` to delete does not exist")
         record_mutations(len(found[0].assignment))
         # A topic marked already is waited for like any other.
         await self._client.create_recursive(znodes.delete_topic_path(topic))
+        return TopicResult(name=topic)
 
     # Add partitions
 
@@ -260,12 +256,10 @@ class AdminManager:
     ) -> dict[str, TopicResult]:
         """Add partitions to topics and wait until they can be used."""
         brokers = sorted(await self._client.brokers_and_epochs(), key=lambda broker: broker.id)
-        results: dict[str, TopicResult] = {}
-        for topic in topics:
-            try:
-                results[topic.name] = await self._add_partitions(topic, brokers, validate_only, record_mutations)
-            except (KafkaError, TreeError) as error:
-                results[topic.name] = TopicResult.failed(topic.name, error)
+        results = {
+            topic.name: await _result(topic.name, self._add_partitions(topic, brokers, validate_only, record_mutations))
+            for topic in topics
+        }
         if not validate_only:
             await self._wait_for_leaders(results, timeout_ms)
         return results
