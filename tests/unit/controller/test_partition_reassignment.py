@@ -179,6 +179,22 @@ async def test_a_partition_that_cannot_be_moved_does_not_keep_others_from_it() -
 
 
 @async_test
+async def test_a_partition_that_never_had_a_leader_keeps_no_controller_from_taking_office() -> None:
+    async with controller_cluster() as cluster:
+        await four_brokers(cluster)
+        await cluster.create("dead", {0: [9]}, timeout_ms=0)
+        dead = TopicPartition("dead", 0)
+        results = await cluster.controller.alter_partition_reassignments({dead: (3,), T0: (1, 2)})
+        assert results[dead].code is ErrorCode.UNKNOWN_SERVER_ERROR
+        await cluster.kill(3)
+        await cluster.kill(0)
+        assert set(await cluster.controller.list_partition_reassignments(None)) == {dead, T0}
+        await cluster.start(3)
+        assert await cluster.controller.list_partition_reassignments(frozenset({dead})) == {}
+        assert (await cluster.state("dead"))[:2] == (3, (3,))
+
+
+@async_test
 async def test_partitions_that_are_added_while_another_begins_to_move_are_not_lost() -> None:
     async with controller_cluster() as cluster:
         topic_id = await four_brokers(cluster)
