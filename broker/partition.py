@@ -111,8 +111,11 @@ class Partition:
 
     @property
     def topic_id(self) -> bytes | None:
-        """The id stored with the log, None while it has none."""
-        return None if self.log is None else self.log.topic_id
+        """The id stored with the log, None while it has none. A log that lies here from before the first LeaderAndIsr
+        has one: it may be that of a topic that had the name before.
+        """
+        log = self.log or self._environment.log_manager.get_log(self.topic_partition)
+        return None if log is None else log.topic_id
 
     # Leadership
 

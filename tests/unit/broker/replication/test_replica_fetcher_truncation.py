@@ -166,6 +166,28 @@ async def test_a_diverging_answer_moves_no_watermark_beyond_the_cut(following: F
 
 
 @async_test
+async def test_a_log_that_is_cut_below_the_leaders_start_begins_anew_there(
+    following: Following, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It led from offset 1 on, and did not hear that the epoch before went on elsewhere, and was deleted to 3."""
+    following.lead(epoch=2)
+    following.append(b"a")
+    await following.turns()
+    following.shutdown()
+    append(following.log(), b"x", b"y", b"z", b"z", epoch=3)
+    following.append(b"b", b"c", b"d")
+    following.leader.fetch(4, replica_id=FOLLOWER_ID)
+    following.leader.manager.delete_records(0, {TP: 3}, lambda results: None)
+    following.resume()
+    following.lead(epoch=4)
+    following.append(b"e")
+    await following.turns()
+    await following.turns()
+    assert (following.log().log_start_offset, following.log().log_end_offset) == (3, 5)
+    assert "Error in the fetcher" not in caplog.text
+
+
+@async_test
 async def test_a_log_without_epochs_is_cut_to_its_high_watermark(following: Following) -> None:
     following.tell_leader()
     following.append(b"a")
