@@ -101,7 +101,9 @@ def test_reader_is_told_where_its_log_leaves_ours(
     replicas.lead(epoch=5, partition_epoch=1)
     replicas.append(batch(b"x", b"x"))
     replicas.manager.delete_records(0, {TP: 2}, lambda results: None)
-    (answer,) = replicas.fetch(offset, epoch=5, last_fetched_epoch=last_fetched_epoch)
+    (answer,) = replicas.fetch(
+        offset, epoch=5, last_fetched_epoch=last_fetched_epoch, max_wait_ms=0 if expected is None else 500
+    )
     assert (answer.diverging_epoch or answer.error or None) == expected
     assert answer.fetched is None or expected is None
 
