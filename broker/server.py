@@ -161,7 +161,7 @@ class KafkaServer:
         self.addresses = sockets.open()
         broker_info = registered_info(self.config, self.broker_id, self.addresses)
         self._services = services = self._make_services(client, broker_info)
-        dispatcher = Dispatcher(services)
+        dispatcher = Dispatcher(services, self._in_background)
         services.links.serve(services, dispatcher)
         services.spawn = dispatcher.spawn
         dynamic = DynamicBrokerConfig(self.config, self._log_manager)
