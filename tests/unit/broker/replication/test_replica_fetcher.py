@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from errno import ENOSPC
 from pathlib import Path
 
 import pytest
@@ -375,6 +376,20 @@ async def test_what_does_not_fit_the_end_of_the_log_parks_the_partition(followin
 
 
 @async_test
+async def test_records_that_find_no_room_are_asked_for_again(following: Following) -> None:
+    following.lead()
+    await following.turns()
+    log_dir = following.follower.log_manager.log_dirs[0]
+    log_dir.space.ran_out(OSError(ENOSPC, "No space left on device"))
+    following.append(b"a")
+    await following.turns()
+    assert (following.log().log_end_offset, following.is_followed()) == (0, True)
+    log_dir.look_for_room()
+    await following.advance(BACKOFF_MS)
+    assert following.log().log_end_offset == 1
+
+
+@async_test
 async def test_a_failed_directory_parks_the_partition(following: Following) -> None:
     following.lead()
     await following.turns()
@@ -407,6 +422,8 @@ async def test_a_bug_does_not_end_replication(following: Following, monkeypatch:
 @async_test
 async def test_an_answer_to_another_epoch_is_left_alone(following: Following) -> None:
     following.lead()
+    following.append(b"a")
+    await following.turns()
 
     def meanwhile(request: Request, response: Response) -> Response:
         if isinstance(request, FetchRequest):
@@ -416,11 +433,39 @@ async def test_an_answer_to_another_epoch_is_left_alone(following: Following) ->
             return error_in(response, ErrorCode.FENCED_LEADER_EPOCH)  # type: ignore[arg-type]
         return response
 
-    following.append(b"a")
+    following.append(b"b")
     following.link.change = meanwhile
     await following.turns()
     assert following.is_followed()
-    assert following.log().log_end_offset == 1, "asked again at once"
+    assert following.log().log_end_offset == 2, "asked again at once"
+
+
+@pytest.mark.parametrize("is_to_be_cut", [False, True])
+def test_an_answer_is_left_alone_if_the_log_ends_elsewhere_by_now(tmp_path: Path, is_to_be_cut: bool) -> None:
+    @async_test
+    async def scenario() -> None:
+        following = Following(tmp_path)
+        following.lead()
+        if not is_to_be_cut:
+            following.append(b"a")
+            await following.turns()
+
+        def meanwhile(request: Request, response: Response) -> Response:
+            following.link.change = honest
+            append(following.log(), b"b")
+            if is_to_be_cut:
+                following.log().leader_epochs.clear()
+            following.fetchers.add([following.follower.manager.partition(TP)])
+            return response
+
+        following.link.change = meanwhile
+        following.append(b"b", b"c")
+        await following.turns()
+        assert following.is_followed()
+        assert bytes_of(following.log()) == bytes_of(following.leader_log())
+        following.shutdown()
+
+    scenario()
 
 
 @async_test
