@@ -326,7 +326,8 @@ async def test_a_log_that_leads_before_its_producers_are_replayed_is_not_cut(
     following.lead(OTHER)  # so that the fetcher goes on
 
     def leads(log: UnifiedLog, offset: int, now_ms: int) -> Iterator[None]:
-        following.follower.lead(epoch=4, partition_epoch=4)
+        if log.topic_partition == TP:
+            following.follower.lead(epoch=4, partition_epoch=4)
         yield
 
     monkeypatch.setattr(follower_log, "replay_producers", leads)
