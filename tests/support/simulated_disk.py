@@ -73,17 +73,19 @@ class Rename:
 
 
 class SimulatedDisk:
-    """A FileSystem over the directory `root`. `cut_at`: the number of the change that does not happen any more."""
+    """A FileSystem over the directory `root`; what is in it already is durable. `cut_at`: the number of the change that
+    does not happen any more.
+    """
 
     def __init__(self, root: Path, cut_at: int = 0) -> None:
         self.root = root
         self.cut_at = cut_at
         self.count = 0
         self._disk = OsFileSystem()
-        self._tree = Node(is_dir=True)
         self._by_inode: dict[int, Node] = {}
         self._pending: list[Rename] = []
         root.mkdir(parents=True, exist_ok=True)
+        self._tree = self._found(root)
 
     # -- the FileSystem ----------------------------------------------------------------------------
 
@@ -238,6 +240,15 @@ class SimulatedDisk:
                 (target / name).write_bytes(_what_is_left(node, newest, chance))
 
     # -- names -------------------------------------------------------------------------------------
+
+    def _found(self, path: Path) -> Node:
+        """What is there."""
+        if path.is_dir():
+            names = {each.name: self._found(each) for each in sorted(path.iterdir())}
+            return Node(is_dir=True, names=names, durable=dict(names))
+        content = path.read_bytes()
+        node = self._by_inode[path.stat().st_ino] = Node(is_dir=False, synced=content, smallest=len(content))
+        return node
 
     def _step(self) -> None:
         self.count += 1
