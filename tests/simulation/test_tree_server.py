@@ -176,3 +176,19 @@ async def _read(tree: TreeClient) -> type[Exception] | None:
     except SessionExpired as error:
         return type(error)
     return None
+
+
+def test_a_node_is_deleted_by_hand_and_the_client_hears_of_it_late_and_in_order() -> None:
+    async def run() -> None:
+        async with opened() as clients:
+            one, other, events = await _watch_ephemeral(clients)
+            assert clients.server.owner("/e") is one
+            other.lag(500)
+            clients.server.delete("/e")
+            assert clients.server.owner("/e") is None
+            await asyncio.sleep(0.4)
+            assert not events
+            assert await other.run(Exists("/e")) is None
+            assert [event.path for event in events] == ["/e"]
+
+    asyncio.run(run())

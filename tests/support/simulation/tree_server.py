@@ -18,10 +18,13 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from odradek.controller.metadata_tree import (
+    Delete,
+    Exists,
     MetadataTree,
     Operation,
     SessionExpired,
     SessionListener,
+    Stat,
     TreeError,
     Watcher,
     WatchEvent,
@@ -83,6 +86,16 @@ class TreeServer:
             self.store.end_session(session_id)
             self._fire()
 
+    def owner(self, path: str) -> TreeClient | None:
+        """Whose session an ephemeral node belongs to; None if there is no such node."""
+        found = cast("Stat | None", self.store.apply(Exists(path), 0))
+        return None if found is None else self.sessions.get(found.ephemeral_owner)
+
+    def delete(self, path: str) -> None:
+        """Somebody deletes a node by hand."""
+        self.store.apply(Delete(path), 0)
+        self._fire()
+
     def _fire(self) -> None:
         for change in self.store.take_changes():
             self.on_change(change.path)
@@ -114,7 +127,7 @@ class TreeClient(MetadataTree):
         self._is_stalled = False
         self._deadline: asyncio.TimerHandle | None = None
         self._joining: asyncio.TimerHandle | None = None
-        self._renewal: asyncio.Task[None] | None = None
+        self._renewing: asyncio.Task[None] | None = None
 
     # The port
 
@@ -138,9 +151,8 @@ class TreeClient(MetadataTree):
         """Fail what waits and end the session, if the server can be reached in time; else it finds out by itself."""
         if not self._is_closed:
             self._is_closed = True
-            if self._renewal is not None and not self._renewal.done():
-                self._renewal.cancel()
-                await asyncio.wait({self._renewal})
+            if self._renewing is not None:
+                self._renewing.cancel()
             self._fail_all("the metadata tree is closed")
             session_id = self._session_id
             ending = asyncio.ensure_future(self._request(lambda: self._server.end_session(session_id)))
@@ -192,6 +204,10 @@ class TreeClient(MetadataTree):
         if self._deadline is not None and not self._is_stalled:
             self._deadline.cancel()
             self._deadline = None
+
+    def lag(self, ms: int) -> None:
+        """What the server says takes that long to arrive, from now on until it is caught up with."""
+        self._last_arrival_us[1] = self._network.loop.now_us + ms * 1000
 
     def expire(self) -> None:
         """The server ends the session out of the blue."""
@@ -269,7 +285,7 @@ class TreeClient(MetadataTree):
         self._is_between_sessions = True
         self._unheard.clear()
         self._fail_all("the session has ended")
-        self._renewal = self._network.loop.start(self._renew(), copy_context())
+        self._renewing = self._network.loop.start(self._renew(), copy_context())
 
     def _fail_all(self, why: str) -> None:
         for future in list(self._pending):
