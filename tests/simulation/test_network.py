@@ -118,3 +118,24 @@ def test_a_machine_that_dies_resets_its_connections(dies: str) -> None:
             await asking
 
     two.loop.run(work())
+
+
+@pytest.mark.parametrize("late", [frozenset[int](), frozenset({0})])
+def test_what_was_under_way_on_a_connection_that_was_given_up_may_come_in_late(late: frozenset[int]) -> None:
+    two = Two()
+    two.network.late = late
+
+    async def work() -> None:
+        pipe = await two.connect()
+        asking = asyncio.ensure_future(two.ask(pipe))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        pipe.reset("given up")
+        with pytest.raises(OSError, match="given up"):
+            await asking
+        began_us = two.loop.now_us
+        while not two.arrived:
+            await asyncio.sleep(0.001)
+        assert (two.loop.now_us - began_us > 10_000) == bool(late)
+
+    two.loop.run(work())

@@ -105,8 +105,7 @@ class LeaderLink:
             fetch.handle if isinstance(sent, FetchRequest) else list_offsets.handle
         )
         handle(self._services, ctx, sent)
-        response = await connection.answered
-        answer = self.change(sent, response)
+        answer = self.change(sent, await connection.answered)
         assert isinstance(answer, response_type)
         return answer
 

@@ -56,7 +56,7 @@ def run_seed(kind: type[Simulation], seed: int, *, prints_trace: bool) -> bool:
         print("".join(traceback.format_exception(failure)))
         option = " --transactions" if kind is TransactionSimulation else ""
         print(f"Replay: python -m tests.support.simulation {seed} --trace{option}")
-    outcome = simulation.trace[-1].strip() if failure is None else f"FAILED {type(failure).__name__}: {failure}"
+    outcome = simulation.outcome if failure is None else f"FAILED {type(failure).__name__}: {failure}"
     print(f"seed {seed}: {outcome}", flush=True)
     print(f"  ({time.perf_counter() - start_s:.2f} s)", file=sys.stderr, flush=True)
     return failure is None

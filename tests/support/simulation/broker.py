@@ -1,12 +1,14 @@
 """A broker of a simulated cluster: a whole KafkaServer per life, its files, and what can be done to it.
 
-A life is one process: `start` begins one, `crash` ends it without a word (its files stay as they are), `stop` ends it
-as SIGTERM does. A life ends by itself when the broker refuses to start or cannot go on, as a process would exit.
+A life is one process: `start` begins one, `crash` ends it without a word (its files stay as they are), `lose_power`
+too, but of its files only what was synced is sure to stay, and `stop` ends it as SIGTERM does. A life ends by itself
+when the broker refuses to start or cannot go on, as a process would exit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Final, cast
@@ -19,6 +21,8 @@ from odradek.broker.network.frame_buffers import FrameBuffers
 from odradek.broker.server import KafkaServer
 from odradek.broker.startup_error import StartupError
 from odradek.controller.broker_info import EndPoint, SecurityProtocol
+from odradek.storage.file_system import OsFileSystem
+from tests.support.simulated_disk import SimulatedDisk
 from tests.support.simulation.inline_pools import DelayedIoPool, DelayedWorkerPool
 from tests.support.simulation.tree_server import TreeClient, TreeServer
 from tests.support.simulation.virtual_loop import VirtualClock
@@ -98,7 +102,13 @@ class SimulatedBroker:
     """`note` writes into the trace."""
 
     def __init__(
-        self, broker_id: int, directory: Path, network: Network, tree: TreeServer, note: Callable[[str], None]
+        self,
+        broker_id: int,
+        directory: Path,
+        network: Network,
+        tree: TreeServer,
+        note: Callable[[str], None],
+        settings: Mapping[str, str],
     ) -> None:
         self.id = broker_id
         self.name = f"broker{broker_id}"
@@ -108,6 +118,8 @@ class SimulatedBroker:
         self.restart_not_before_us = 0
         self._chance = Random(network.chance.random())
         self._directory = directory
+        self._disk: SimulatedDisk | None = None
+        self._settings = settings
         self._tree = tree
         self._note = note
 
@@ -128,6 +140,19 @@ class SimulatedBroker:
         self._end(life)
         if life.server is not None:
             _let_go_of_files(life.server)
+
+    def keep_synced(self) -> None:
+        """From its next start on, know what was synced: dear, and needed for `lose_power`."""
+        self._disk = SimulatedDisk(self._directory)
+
+    def lose_power(self) -> None:
+        assert self._disk is not None
+        left = self._directory.with_name("left")
+        self._disk.cut_power(self._chance, left)
+        self.crash()
+        shutil.rmtree(self._directory)
+        left.rename(self._directory)
+        self._disk = SimulatedDisk(self._directory)
 
     def stop(self) -> None:
         """SIGTERM: it goes when it is through with it."""
@@ -167,6 +192,7 @@ class SimulatedBroker:
         config = BrokerConfig(
             {
                 **SETTINGS,
+                **self._settings,
                 "broker.id": str(self.id),
                 "listeners": f"PLAINTEXT://{self.name}:{PORT}",
                 "log.dirs": str(self._directory),
@@ -184,6 +210,7 @@ class SimulatedBroker:
                 io_pool=DelayedIoPool(loop, self._chance),
                 workers=DelayedWorkerPool(loop, self._chance),
                 chance=self._chance,
+                fs=self._disk or OsFileSystem(),
             ),
         )
         try:

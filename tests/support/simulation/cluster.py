@@ -13,14 +13,17 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
+from odradek.protocol.api import ApiKey
 from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.simulation.broker import SimulatedBroker
+from tests.support.simulation.committed import Violation, read
 from tests.support.simulation.faults import Faults
 from tests.support.simulation.load import Client, Producer, Reader
 from tests.support.simulation.network import Network
-from tests.support.simulation.oracle import Oracle, Violation, read
+from tests.support.simulation.operator import BRIEF, Operator
+from tests.support.simulation.oracle import NotJudged, Oracle
 from tests.support.simulation.tree_server import TreeServer
 from tests.support.simulation.virtual_loop import VirtualLoop
 
@@ -41,13 +44,15 @@ class Simulation:
     def __init__(self, seed: int, directory: Path) -> None:
         self.seed = seed
         self.trace: list[str] = []
+        self.outcome = ""
         chance = Random(seed)
+        settings = {"replica.fetch.max.bytes": chance.choice(("1", "1048576"))}
         self.loop = VirtualLoop(Random(chance.random()))
         self.network = Network(self.loop, Random(chance.random()))
         self.tree = TreeServer(self.network)
         self.oracle = Oracle(self.tree, self.note)
         self.brokers = [
-            SimulatedBroker(broker_id, directory / f"broker{broker_id}", self.network, self.tree, self.note)
+            SimulatedBroker(broker_id, directory / f"broker{broker_id}", self.network, self.tree, self.note, settings)
             for broker_id in BROKERS
         ]
         clients = (self.network, BROKERS, self.oracle)
@@ -62,6 +67,17 @@ class Simulation:
             )
             for number in range(3)
         ]
+        self.operators = [
+            Operator("o0", *clients, Random(chance.random()), partitions=PARTITIONS, tree=self.tree, note=self.note)
+            for _ in range(chance.choice((0, 1)))
+        ]
+        self.brief_producers = [
+            Producer("brief", *clients, Random(chance.random()), partitions=[BRIEF], is_idempotent=False)
+            for _ in self.operators
+        ]
+        if not self.operators:
+            # One that comes in after the replica was deleted would make it anew, as in Apache.
+            self.network.late = frozenset((ApiKey.LEADER_AND_ISR, ApiKey.ALTER_PARTITION))
         self.readers = [Reader("r0", *clients, Random(chance.random()), partitions=PARTITIONS)]
         self._chance = chance
         self._is_keeping_up = True
@@ -69,28 +85,35 @@ class Simulation:
     def note(self, text: str) -> None:
         self.trace.append(f"{self.loop.now_us / 1e6:10.6f} {text}")
 
+    @property
+    def clients(self) -> list[Client]:
+        return [*self.producers, *self.brief_producers, *self.operators, *self.readers]
+
     def run(self) -> None:
         """Raises: Violation, or what a bug raised."""
         with _Errors(self.note) as errors:
             try:
                 self._run()
+            except NotJudged as end:
+                self.outcome = f"not judged: {end}"
             finally:
+                self.note(self.outcome)
                 self.note(f"frames {self.network.frames} digest {self.network.digest:08x}")
                 self._end()
             if errors.found:
                 raise Violation("\n".join(errors.found))
 
     def _run(self) -> None:
+        faults = Faults(self.brokers, self.network, self.oracle, self._chance, self.note)
         for broker in self.brokers:
             self._start(broker)
         self._keep_up()
         self._wait_for(self.admin.start(self._create_topic()), START_MS_MAX)
-        for client in (*self.producers, *self.readers):
+        for client in self.clients:
             client.start(client.run())
-        faults = Faults(self.brokers, self.network, self._chance, self.note)
         self._wait_for(self.loop.start(faults.run(FAULTS_MS), self.loop.world.context.copy()), FAULTS_MS * 2)
         self._heal()
-        for client in (*self.producers, *self.readers):
+        for client in self.clients:
             client.is_stopping = True
         deadline_us = self.loop.now_us + CONVERGENCE_MS_MAX * 1000
         while self._what_is_missing():
@@ -98,7 +121,7 @@ class Simulation:
                 raise Violation(f"after {CONVERGENCE_MS_MAX} ms: {self._what_is_missing()}")
             self._pass(100)
         self._check_logs()
-        self.note(f"converged; {sum(producer.acknowledged for producer in self.producers)} records acknowledged")
+        self.outcome = f"converged; {sum(producer.acknowledged for producer in self.producers)} records acknowledged"
 
     def _wait_for(self, task: asyncio.Task[None], within_ms: int) -> None:
         deadline_us = self.loop.now_us + within_ms * 1000
@@ -126,8 +149,8 @@ class Simulation:
         def look() -> None:
             try:
                 self.oracle.look(broker, life)
-            except Violation as violation:
-                self.loop.failures.append(violation)
+            except (Violation, NotJudged) as end:
+                self.loop.failures.append(end)
 
         life.machine.after_turn = look
 
@@ -165,22 +188,36 @@ class Simulation:
 
     def _what_is_missing(self) -> str:
         """Why the cluster has not converged; empty when it has."""
-        for producer in self.producers:
-            if not producer.is_idle:
-                return f"{producer.name} still waits for an acknowledgement"
+        for client in (*self.producers, *self.brief_producers, *self.operators):
+            if not client.is_idle:
+                return f"{client.name} still waits for an answer"
         for broker in self.brokers:
             if not broker.is_serving:
                 return f"{broker.name} is not up"
-        for partition in PARTITIONS:
-            missing = self._what_is_missing_in(partition)
+        for partition in (*PARTITIONS, BRIEF):
+            replicas = self.oracle.replicas(partition)
+            missing = self._what_is_left_of(partition) if replicas is None else self._what_is_missing_in(partition)
             if missing:
                 return f"{partition}: {missing}"
+        return ""
+
+    def _what_is_left_of(self, partition: TopicPartition) -> str:
+        """Of one that was deleted, or never there."""
+        for broker in self.brokers:
+            services = broker.services
+            if services is None or services.replica_manager.hosted(partition) is not None:
+                return f"{broker.name} hosts it"
+            if services.metadata_cache.contains(partition.topic):
+                return f"{broker.name} knows it"
         return ""
 
     def _what_is_missing_in(self, partition: TopicPartition) -> str:
         state = self.oracle.partition_state(partition)
         if state is None or state.leader_and_isr.leader < 0:
             return f"no leader: {state}"
+        replicas = self.oracle.replicas(partition)
+        if replicas is None or replicas.is_being_reassigned or sorted(replicas.replicas) != list(BROKERS):
+            return f"is reassigned: {replicas}"
         if sorted(state.leader_and_isr.isr) != list(BROKERS):
             return f"not all in sync: {state}"
         end = self.oracle.committed[partition].end

@@ -17,6 +17,7 @@ from tests.support.simulation.tree_server import ZOOKEEPER
 if TYPE_CHECKING:
     from tests.support.simulation.broker import SimulatedBroker
     from tests.support.simulation.network import Network
+    from tests.support.simulation.oracle import Oracle
 
 
 DELICATE: Final = (
@@ -32,16 +33,24 @@ class Faults:
     """See the module. `note` writes into the trace."""
 
     def __init__(
-        self, brokers: list[SimulatedBroker], network: Network, chance: Random, note: Callable[[str], None]
+        self,
+        brokers: list[SimulatedBroker],
+        network: Network,
+        oracle: Oracle,
+        chance: Random,
+        note: Callable[[str], None],
     ) -> None:
         self._brokers = brokers
         self._network = network
+        self._oracle = oracle
         self._chance = chance
         self._note = note
         kinds: dict[str, Callable[[], None]] = {
             "crash": self._crash,
             "crash the controller": self._crash_the_controller,
             "crash all": self._crash_all,
+            "lose power": self._lose_power,
+            "outdate the controller": self._outdate_the_controller,
             "stop": self._stop,
             "pause": self._pause,
             "cut": self._cut,
@@ -53,6 +62,9 @@ class Faults:
         }
         chosen = chance.sample(sorted(kinds), chance.randint(2, len(kinds)))
         self._kinds = [kinds[name] for name in chosen]
+        if "lose power" in chosen:
+            for broker in brokers:
+                broker.keep_synced()
         self._interval_ms = chance.choice((500, 1_500, 4_000))
         self._healing: dict[Callable[[], None], None] = {}
         note(f"faults: {', '.join(chosen)}; about every {self._interval_ms} ms")
@@ -73,10 +85,16 @@ class Faults:
         self._crash_and_restart(self._chance.choice(self._brokers))
 
     def _crash_the_controller(self) -> None:
+        controller = self._controller()
+        if controller is not None:
+            self._crash_and_restart(controller)
+
+    def _controller(self) -> SimulatedBroker | None:
+        """One that believes to be it."""
         for broker in self._brokers:
             if broker.services is not None and broker.services.controller.is_active:
-                self._crash_and_restart(broker)
-                return
+                return broker
+        return None
 
     def _crash_all(self) -> None:
         for broker in self._brokers:
@@ -85,6 +103,31 @@ class Faults:
     def _crash_and_restart(self, broker: SimulatedBroker) -> None:
         broker.crash()
         self._restart_later(broker)
+
+    def _lose_power(self) -> None:
+        """A single broker: what is acknowledged is only known to be on the disks of those who keep their power."""
+        if all(broker.is_serving for broker in self._brokers):
+            broker = self._chance.choice(self._brokers)
+            self._note(f"{broker.name} loses its power")
+            self._oracle.lost_power(broker.id)
+            broker.lose_power()
+            self._restart_later(broker)
+
+    def _outdate_the_controller(self) -> None:
+        """It decides something that nobody hears of until long after another one has been elected."""
+        controller = self._controller()
+        if controller is None:
+            return
+        others = [broker for broker in self._brokers if broker is not controller]
+        self._cut_while(10_000, *((controller.name, other.name) for other in others))
+        self._chance.choice((self._crash_and_restart, self._expire_one))(self._chance.choice(others))
+
+        def replace() -> None:
+            self._cut_from_the_tree_while(8_000, [controller])
+            self._expire_one(controller)
+
+        loop = self._network.loop
+        loop.call_later(self._chance.randint(1, 1_500) / 1000, replace, context=loop.world.context)
 
     def _stop(self) -> None:
         broker = self._chance.choice(self._brokers)
@@ -111,17 +154,22 @@ class Faults:
 
     def _cut_directions(self, *pairs: tuple[str, str]) -> None:
         is_one_way = self._chance.random() < 0.4
-        directions = pairs if is_one_way else (*pairs, *((target, source) for source, target in pairs))
+        self._cut_while(8_000, *(pairs if is_one_way else (*pairs, *((target, source) for source, target in pairs))))
+
+    def _cut_while(self, ms_max: int, *directions: tuple[str, str]) -> None:
         self._note(f"cut: {', '.join('->'.join(direction) for direction in directions)}")
         self._network.cut(*directions)
-        self._later(8_000, lambda: self._heal(directions))
+        self._later(ms_max, lambda: self._heal(directions))
 
     def _heal(self, directions: tuple[tuple[str, str], ...]) -> None:
         self._note(f"healed: {', '.join('->'.join(direction) for direction in directions)}")
         self._network.heal(*directions)
 
     def _cut_from_the_tree(self) -> None:
-        brokers = self._brokers if self._chance.random() < 0.2 else [self._chance.choice(self._brokers)]
+        is_for_all = self._chance.random() < 0.2
+        self._cut_from_the_tree_while(8_000, self._brokers if is_for_all else [self._chance.choice(self._brokers)])
+
+    def _cut_from_the_tree_while(self, ms_max: int, brokers: list[SimulatedBroker]) -> None:
         for broker in brokers:
             self._note(f"{broker.name} cut from the tree")
             self._network.cut((broker.name, ZOOKEEPER))
@@ -135,10 +183,12 @@ class Faults:
                 if broker.life is not None and broker.life.tree is not None:
                     broker.life.tree.join()
 
-        self._later(8_000, heal)
+        self._later(ms_max, heal)
 
     def _expire(self) -> None:
-        broker = self._chance.choice(self._brokers)
+        self._expire_one(self._chance.choice(self._brokers))
+
+    def _expire_one(self, broker: SimulatedBroker) -> None:
         if broker.life is not None and broker.life.tree is not None:
             self._note(f"the session of {broker.name} ends")
             broker.life.tree.expire()
@@ -154,8 +204,20 @@ class Faults:
         self._later(5_000, heal)
 
     def _at_a_delicate_moment(self) -> None:
-        """Another of the faults, right after somebody was asked for what changes who leads or who is in sync."""
-        self._network.on_request[self._chance.choice(DELICATE)] = self._chance.choice(self._kinds)
+        """Another of the faults, right after somebody was asked for what changes who leads or who is in sync; or the
+        one who has asked is gone.
+        """
+        kind = self._chance.choice(self._kinds)
+        is_for_asker = self._chance.random() < 0.5
+
+        def strike(asker: str) -> None:
+            asking = [broker for broker in self._brokers if broker.name == asker]
+            if is_for_asker and asking:
+                self._crash_and_restart(asking[0])
+            else:
+                kind()
+
+        self._network.on_request[self._chance.choice(DELICATE)] = strike
 
     def _later(self, ms_max: int, heal: Callable[[], None]) -> None:
         """Heal after a while, or when the schedule ends."""

@@ -28,7 +28,8 @@ from odradek.protocol.records.record import SimpleRecord
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.system_timer import SystemTimer
 from tests.support.simulation.broker import end_point, make_link
-from tests.support.simulation.oracle import Oracle, Violation
+from tests.support.simulation.committed import Violation
+from tests.support.simulation.oracle import Oracle
 from tests.support.simulation.virtual_loop import VirtualClock
 
 if TYPE_CHECKING:

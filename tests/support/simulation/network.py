@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 USUAL_DELAY_US: Final = (50, 2_000)
 LONG_DELAY_US: Final = (2_000, 400_000)
+LATE_MS: Final = 3_000
 ANYWHERE: Final = "anywhere"
 """A place that is never cut off."""
 
@@ -46,11 +47,13 @@ class Network:
         """Of how many frames the connection is reset."""
         self.long_delay = 0.0
         """How many frames take long."""
+        self.late: frozenset[int] = frozenset()
+        """API keys of requests that come in late, when their connection was given up before."""
         self.frames = 0
         self.digest = 0
         """Of every frame that arrived, with its time: two runs that agree in it have done the same."""
-        self.on_request: dict[int, Callable[[], None]] = {}
-        """By API key: what is done, once, when the next request of it arrives."""
+        self.on_request: dict[int, Callable[[str], None]] = {}
+        """By API key: what is done, once, when the next request of it arrives, whose asker it is told."""
         self._listening: dict[tuple[str, int], tuple[Machine, Dispatch]] = {}
         self._cut: dict[tuple[str, str], None] = {}
         self._held: dict[tuple[str, str], list[Callable[[], None]]] = {}
@@ -170,7 +173,16 @@ class Pipe:
             _settle(self._waiting, ConnectionResetError(reason))
 
     def _arrive(self, frame: bytes) -> None:
-        """In the world's name: hand the frame to the machine."""
+        """In the world's name. An old connection may be slower than a new one: TCP pauses longer each time."""
+        network = self._network
+        if not self.is_open and int.from_bytes(frame[:2], "big") in network.late:
+            delay_s = network.chance.random() * LATE_MS / 1000
+            network.loop.call_later(delay_s, self._hand_over, frame, context=network.loop.world.context)
+        else:
+            self._hand_over(frame)
+
+    def _hand_over(self, frame: bytes) -> None:
+        """To the machine."""
         if self.target.is_alive:
             loop = self._network.loop
             loop.call_soon(self._handle, frame, context=self.target.context)
@@ -179,7 +191,7 @@ class Pipe:
         self._network.count(self, frame)
         tripped = self._network.on_request.pop(int.from_bytes(frame[:2], "big"), None)
         if tripped is not None:
-            self._network.send((ANYWHERE, ANYWHERE), tripped)
+            self._network.send((ANYWHERE, ANYWHERE), lambda: tripped(self.source.name))
         # What was on its way when the connection was given up is read and carried out all the same.
         self._dispatch(self._server_side, memoryview(frame), self._network.loop.now_us // 1000)
 

@@ -2,59 +2,46 @@
 
 The oracle looks into the brokers after each of their turns and remembers what has been committed: the batches below a
 high watermark. From then on they are there for good: a replica whose high watermark has passed an offset holds the very
-batch there, a new leader holds them all, a reader sees nothing else, and what was acknowledged is among them.
+batch there, a new leader holds them all, a reader sees nothing else, and what was acknowledged is among them. Each
+member of the ISR in the tree holds them all, so that it may be elected at any time, and there are `min.insync.replicas`
+of them when a batch is committed. Of what is written about a partition, epochs only grow, and only the controller of
+the moment writes.
+
+Power that is lost takes with it what was not synced. Kafka syncs nothing before it acknowledges: it relies on the other
+replicas. So a replica that has lost its power is *doubtful* for as long as it is in the ISR in which the loss has found
+it: nothing is asked of it, and if nobody better is left and it is elected, all may be lost and the run is over
+(`NotJudged`). What must hold is the rest: the controller takes a broker that was gone out of every ISR in which it is
+not alone, it comes back in sync only with everything that was committed, and meanwhile the others have it. As doubtful
+is a replica that a reassignment takes away: when it ends, the leader hears of the new replicas first, waits no longer
+for the others, and the ISR in the tree has them still.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from odradek.controller import znodes
-from odradek.controller.metadata_tree import GetData, NoNode
-from odradek.protocol.records.batch import RecordBatch, batches
-from odradek.storage.fetch_data import FetchIsolation
+from odradek.controller.metadata_tree import Exists, GetData, NoNode
+from odradek.protocol.records.batch import batches
+from odradek.protocol.topic_partition import TopicPartition
+from tests.support.simulation.committed import Batch, Committed, Violation, read
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from odradek.broker.partition import Partition
     from odradek.controller.leader_and_isr import LeaderIsrAndControllerEpoch
     from odradek.controller.metadata_tree import DataAndStat
-    from odradek.protocol.topic_partition import TopicPartition
+    from odradek.controller.reassignment import ReplicaAssignment
     from odradek.storage.unified_log import UnifiedLog
     from tests.support.simulation.broker import Life, SimulatedBroker
     from tests.support.simulation.tree_server import TreeServer
 
-READ_BYTES = 1 << 20
+MIN_ISR: Final = 2
 
 
-class Violation(AssertionError):
-    """Something that must never happen."""
-
-
-class Batch(NamedTuple):
-    """What makes a batch what it is: two of them that are equal are the same bytes."""
-
-    base_offset: int
-    last_offset: int
-    leader_epoch: int
-    crc: int
-    data: bytes
-
-    @classmethod
-    def of(cls, batch: RecordBatch) -> Batch:
-        data = bytes(batch.buffer[: batch.size_in_bytes])
-        return cls(batch.base_offset, batch.last_offset, batch.partition_leader_epoch, batch.crc, data)
-
-    @property
-    def values(self) -> tuple[bytes, ...]:
-        batch = RecordBatch(memoryview(self.data))
-        return () if batch.is_control else tuple(bytes(record.value or b"") for record in batch.records())
-
-    def __str__(self) -> str:
-        names = b",".join(self.values).decode()
-        return f"[{self.base_offset}-{self.last_offset} epoch {self.leader_epoch}: {names}]"
+class NotJudged(Exception):
+    """From here on nothing is promised."""
 
 
 class Seen(NamedTuple):
@@ -66,48 +53,32 @@ class Seen(NamedTuple):
     log: UnifiedLog
 
 
-class Committed:
-    """The batches of one partition that are there for good."""
+class Topic(NamedTuple):
+    """A partition of one topic: another one of the same name has another id."""
 
-    def __init__(self, topic_partition: TopicPartition) -> None:
-        self.name = str(topic_partition)
-        self.batches: list[Batch] = []
-        self._bases: list[int] = []
-
-    @property
-    def end(self) -> int:
-        return self.batches[-1].last_offset + 1 if self.batches else 0
-
-    def check(self, found: Iterable[Batch], who: str) -> None:
-        """Each of these is what was committed at its place; what is beyond the end is committed by this."""
-        for batch in found:
-            if batch.base_offset == self.end:
-                self.batches.append(batch)
-                self._bases.append(batch.base_offset)
-                continue
-            place = self.at(batch.base_offset)
-            if place != batch:
-                raise Violation(f"{self.name}: {who} has {batch} where {place} was committed (end {self.end})")
-
-    def at(self, offset: int) -> Batch | None:
-        index = bisect_right(self._bases, offset) - 1
-        return self.batches[index] if index >= 0 and self.batches[index].last_offset >= offset else None
+    topic_partition: TopicPartition
+    topic_id: bytes | None
 
 
 class Oracle:
-    """See the module."""
+    """See the module. `committed`: of the partitions of the moment."""
 
     def __init__(self, tree: TreeServer, note: Callable[[str], None]) -> None:
         self.committed: dict[TopicPartition, Committed] = {}
         self.acknowledged: dict[TopicPartition, dict[int, bytes]] = {}
+        self._all_committed: dict[Topic, Committed] = {}
+        """With those of topics that were deleted."""
         self._tree = tree
         self._note = note
         self._seen: dict[tuple[Life, TopicPartition], Seen] = {}
-        self._leaders: dict[tuple[TopicPartition, int], str] = {}
+        self._logs: dict[tuple[int, TopicPartition], UnifiedLog] = {}
+        """The last log of each broker that was seen; of one that is down, as it has left it."""
+        self._leaders: dict[tuple[Topic, int], str] = {}
         self._controllers: dict[int, str] = {}
         self._epochs: dict[Life, tuple[int, int]] = {}
         """Of the controller it obeys, and its own if it is the controller (0: it is not)."""
-        self._states: dict[str, tuple[int, int]] = {}
+        self._states: dict[TopicPartition, LeaderIsrAndControllerEpoch] = {}
+        self._doubtful: dict[TopicPartition, set[int]] = {}
         tree.on_change = self._look_at_node
 
     # Brokers
@@ -131,36 +102,77 @@ class Oracle:
                 and seen.log is log
             ):
                 continue
+            if seen is not None and seen.log is not log:
+                seen = None  # the replica was deleted, and is there anew
             now = Seen(partition.leader_epoch, partition.is_leader, log.high_watermark, log)
+            self._logs[broker.id, partition.topic_partition] = log
             self._look_at(broker, partition, seen, now)
             self._seen[key] = now
         self._look_at_controller(broker, life)
 
     def _look_at(self, broker: SimulatedBroker, partition: Partition, seen: Seen | None, now: Seen) -> None:
         name = f"{broker.name} {partition.topic_partition}"
-        committed = self.committed.setdefault(partition.topic_partition, Committed(partition.topic_partition))
+        topic = Topic(partition.topic_partition, now.log.topic_id)
+        committed = self._all_committed.get(topic)
+        if committed is None:
+            raise Violation(f"{name}: there was never a topic with this id")
         if seen is not None and now.leader_epoch < seen.leader_epoch:
             raise Violation(f"{name}: leader epoch went from {seen.leader_epoch} back to {now.leader_epoch}")
         begins = seen is None or not seen.is_leader or seen.leader_epoch != now.leader_epoch
         if now.is_leader and begins:
-            isr, end = sorted(partition.in_sync.isr), now.log.log_end_offset
-            self._note(f"{name}: leads in epoch {now.leader_epoch}, ISR {isr}, LEO {end}")
-            other = self._leaders.setdefault((partition.topic_partition, now.leader_epoch), broker.name)
-            if other != broker.name:
-                raise Violation(f"{name}: {other} leads in epoch {now.leader_epoch} as well")
-            if self._is_newest(partition.topic_partition, now.leader_epoch):
-                if now.log.log_end_offset < committed.end:
-                    raise Violation(f"{name}: leads with end {now.log.log_end_offset}, committed is {committed.end}")
-                committed.check(read(now.log, 0, committed.end), broker.name)
-        checked = 0 if seen is None or seen.log is not now.log else seen.high_watermark
-        if now.is_leader and not begins and seen is not None and now.high_watermark < seen.high_watermark:
-            raise Violation(f"{name}: HW went from {seen.high_watermark} back to {now.high_watermark}")
+            self._look_at_leader(broker, partition, topic, committed)
+        checked = 0 if seen is None else seen.high_watermark
+        if now.is_leader and not begins and now.high_watermark < checked:
+            raise Violation(f"{name}: HW went from {checked} back to {now.high_watermark}")
         if now.high_watermark > checked:
+            end = committed.end
             committed.check(read(now.log, checked, now.high_watermark), broker.name)
+            if committed.end > end:
+                self._look_at_in_sync(partition.topic_partition, min(MIN_ISR, len(partition.assignment)))
 
-    def _is_newest(self, topic_partition: TopicPartition, leader_epoch: int) -> bool:
-        """A broker that slept may begin to lead when others have long been elected."""
-        return leader_epoch >= self._states[znodes.partition_state_path(topic_partition)][1]
+    def _look_at_leader(
+        self, broker: SimulatedBroker, partition: Partition, topic: Topic, committed: Committed
+    ) -> None:
+        log, epoch = self._logs[broker.id, partition.topic_partition], partition.leader_epoch
+        name = f"{broker.name} {partition.topic_partition}"
+        self._note(f"{name}: leads in epoch {epoch}, ISR {sorted(partition.in_sync.isr)}, LEO {log.log_end_offset}")
+        other = self._leaders.setdefault((topic, epoch), broker.name)
+        if other != broker.name:
+            raise Violation(f"{name}: {other} leads in epoch {epoch} as well")
+        state = self._states.get(partition.topic_partition)
+        if state is None or self._is_to_be_deleted(partition.topic_partition.topic):
+            return
+        if epoch < state.leader_and_isr.leader_epoch:
+            return  # a broker that slept may begin to lead when others have long been elected
+        doubtful = self._doubtful.setdefault(partition.topic_partition, set())
+        doubtful.update(set(state.leader_and_isr.isr).difference(partition.assignment))
+        if broker.id in doubtful:
+            raise NotJudged(f"{name} leads, and it was in sync when it lost its power, or its place")
+        if log.log_end_offset < committed.end:
+            raise Violation(f"{name}: leads with end {log.log_end_offset}, committed is {committed.end}")
+        committed.check(read(log, 0, committed.end), broker.name)
+
+    def _look_at_in_sync(self, topic_partition: TopicPartition, holders_min: int) -> None:
+        """Whoever is in the ISR in the tree has what is committed, and so many replicas have it at all."""
+        state = self._states.get(topic_partition)
+        if state is None or self._is_to_be_deleted(topic_partition.topic):
+            return
+        end = self.committed[topic_partition].end
+        doubtful = self._doubtful.get(topic_partition, ())
+        ends = {
+            broker_id: log.log_end_offset for (broker_id, other), log in self._logs.items() if other == topic_partition
+        }
+        isr = state.leader_and_isr.isr
+        for member in isr:
+            if ends.get(member, 0) < end and member not in doubtful:
+                raise Violation(f"{topic_partition}: {end} are committed, ISR is {isr}, and the ends are {ends}")
+        if sum(own_end >= end or broker_id in doubtful for broker_id, own_end in ends.items()) < holders_min:
+            raise Violation(f"{topic_partition}: {end} are committed, and the ends are {ends}")
+
+    def lost_power(self, broker_id: int) -> None:
+        for topic_partition, state in self._states.items():
+            if broker_id in state.leader_and_isr.isr:
+                self._doubtful.setdefault(topic_partition, set()).add(broker_id)
 
     def _look_at_controller(self, broker: SimulatedBroker, life: Life) -> None:
         assert life.services is not None
@@ -180,27 +192,74 @@ class Oracle:
             if epoch < max(self._controllers):
                 raise Violation(f"{broker.name} became controller in epoch {epoch} after {max(self._controllers)}")
 
+    # The tree
+
     def _look_at_node(self, path: str) -> None:
-        """Whoever writes the state of a partition: its epochs only grow."""
+        """Somebody has written; of interest is the state of a partition."""
         if not path.startswith(znodes.TOPICS + "/") or not path.endswith("/state"):
             return
-        state = self._decode_state(path)
-        if state is None:
+        _, _, _, topic, _, partition, _ = path.split("/")
+        topic_partition = TopicPartition(topic, int(partition))
+        before, now = self._states.get(topic_partition), self.partition_state(topic_partition)
+        if now is None:
+            self._states.pop(topic_partition, None)
+            self._doubtful.pop(topic_partition, None)
             return
-        before, now = self._states.get(path, (0, 0)), (state.controller_epoch, state.leader_and_isr.leader_epoch)
-        if now[0] < before[0] or now[1] < before[1]:
-            raise Violation(f"{path}: (controller epoch, leader epoch) went from {before} back to {now}")
-        self._states[path] = now
+        if before is None:
+            self._begin(topic_partition)
+        elif _epochs(now) < _epochs(before) or now.controller_epoch < before.controller_epoch:
+            raise Violation(
+                f"{path}: (leader epoch, partition epoch) went from {_epochs(before)} back to {_epochs(now)}"
+            )
+        controller_epoch = znodes.decode_controller_epoch(self._node(znodes.CONTROLLER_EPOCH).data)
+        if now.controller_epoch != controller_epoch:
+            raise Violation(f"{path}: written by controller {now.controller_epoch}, it is {controller_epoch}'s time")
+        self._states[topic_partition] = now
+        doubtful = self._doubtful.get(topic_partition, set())
+        doubtful.intersection_update(now.leader_and_isr.isr)
+        self._look_at_in_sync(topic_partition, holders_min=0)
+
+    def _begin(self, topic_partition: TopicPartition) -> None:
+        """A partition gets its first leader."""
+        node = self._node(znodes.topic_path(topic_partition.topic))
+        topic_id = znodes.decode_topic(topic_partition.topic, node.data).topic_id
+        for broker_id in {broker_id for broker_id, other in self._logs if other == topic_partition}:
+            del self._logs[broker_id, topic_partition]
+        committed = self.committed[topic_partition] = Committed(topic_partition)
+        self._all_committed[Topic(topic_partition, topic_id)] = committed
+
+    def partition_state(self, topic_partition: TopicPartition) -> LeaderIsrAndControllerEpoch | None:
+        """What the tree says about the partition."""
+        try:
+            node = self._node(znodes.partition_state_path(topic_partition))
+        except NoNode:
+            return None
+        return znodes.decode_partition_state(node.data, node.stat.version)
+
+    def replicas(self, topic_partition: TopicPartition) -> ReplicaAssignment | None:
+        """What the tree says where the partition is; None if there is no such topic."""
+        try:
+            node = self._node(znodes.topic_path(topic_partition.topic))
+        except NoNode:
+            return None
+        return znodes.decode_topic(topic_partition.topic, node.data).assignment[topic_partition.partition]
+
+    def _is_to_be_deleted(self, topic: str) -> bool:
+        """From then on replicas vanish one by one."""
+        return self._tree.store.apply(Exists(znodes.delete_topic_path(topic)), 0) is not None
+
+    def _node(self, path: str) -> DataAndStat:
+        return cast("DataAndStat", self._tree.store.apply(GetData(path), 0))
 
     # Clients
 
     def acknowledge(self, topic_partition: TopicPartition, base_offset: int, values: list[bytes]) -> None:
-        committed = self.committed[topic_partition]
+        found = self._of_name(topic_partition)
         for offset, value in enumerate(values, base_offset):
-            batch = committed.at(offset)
-            if batch is None or batch.values[offset - batch.base_offset] != value:
+            if not any(committed.holds(offset, value) for committed in found):
                 raise Violation(
-                    f"{topic_partition}: {value.decode()} was acknowledged at {offset}, where {batch} was committed"
+                    f"{topic_partition}: {value.decode()} was acknowledged at {offset}, where "
+                    f"{[str(committed.at(offset)) for committed in found]} was committed"
                 )
             self.acknowledged.setdefault(topic_partition, {})[offset] = value
 
@@ -213,31 +272,10 @@ class Oracle:
                 raise Violation(f"{who} was given {batch} of {topic_partition}, committed up to {committed.end}")
         return found[-1].last_offset + 1 if found else -1
 
-    # The end
-
-    def partition_state(self, topic_partition: TopicPartition) -> LeaderIsrAndControllerEpoch | None:
-        """What the tree says about the partition."""
-        return self._decode_state(znodes.partition_state_path(topic_partition))
-
-    def _decode_state(self, path: str) -> LeaderIsrAndControllerEpoch | None:
-        try:
-            node: DataAndStat = self._tree.store.apply(GetData(path), 0)
-        except NoNode:
-            return None
-        return znodes.decode_partition_state(node.data, node.stat.version)
+    def _of_name(self, topic_partition: TopicPartition) -> list[Committed]:
+        """Also those of topics of the same name that are gone: an answer may be late."""
+        return [found for topic, found in self._all_committed.items() if topic.topic_partition == topic_partition]
 
 
-def read(log: UnifiedLog, start: int, end: int) -> list[Batch]:
-    """The batches from one offset to another (exclusive), which are batch boundaries."""
-    found: list[Batch] = []
-    while start < end:
-        records = log.read(start, READ_BYTES, FetchIsolation.LOG_END, True).records
-        data = records if isinstance(records, memoryview) else memoryview(records.read())
-        before = start
-        for batch in batches(data):
-            if start <= batch.base_offset < end:
-                found.append(Batch.of(batch))
-                start = batch.last_offset + 1
-        if start == before:
-            raise Violation(f"{log.topic_partition}: nothing to read at {start}, end {end}, LEO {log.log_end_offset}")
-    return found
+def _epochs(state: LeaderIsrAndControllerEpoch) -> tuple[int, int]:
+    return state.leader_and_isr.leader_epoch, state.leader_and_isr.partition_epoch

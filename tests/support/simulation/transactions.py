@@ -31,8 +31,9 @@ from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.fetch_data import FetchIsolation
 from tests.support.requests import build
 from tests.support.simulation.cluster import BROKERS, PARTITIONS, Simulation
+from tests.support.simulation.committed import Violation
 from tests.support.simulation.load import ACKS_TIMEOUT_MS, Client
-from tests.support.simulation.oracle import Oracle, Violation
+from tests.support.simulation.oracle import Oracle
 
 if TYPE_CHECKING:
     from odradek.protocol.schema import Request, Response
