@@ -16,7 +16,6 @@ Answers to KafkaApis.handle and RequestContext.parseRequest.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -73,15 +72,20 @@ class Route:
 
 
 class Dispatcher:
-    """Gives each request to the handler of its API."""
+    """Gives each request to the handler of its API. `in_background` runs a coroutine until the broker stops."""
 
-    __slots__ = ("_handlers", "_routes", "_services", "_tasks")
+    __slots__ = ("_handlers", "_in_background", "_routes", "_services")
 
-    def __init__(self, services: Services, handlers: Mapping[ApiKey, str] = HANDLERS) -> None:
+    def __init__(
+        self,
+        services: Services,
+        in_background: Callable[[Coroutine[object, object, None]], None],
+        handlers: Mapping[ApiKey, str] = HANDLERS,
+    ) -> None:
         self._services = services
+        self._in_background = in_background
         self._handlers = handlers
         self._routes: dict[int, Route] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
 
     def dispatch(self, connection: Connection, frame: memoryview, received_ms: int) -> None:
         """Have one request handled. Never raises; refusals close the connection."""
@@ -108,9 +112,7 @@ class Dispatcher:
 
     def spawn(self, ctx: RequestContext, request: Request, work: Coroutine[object, object, None]) -> None:
         """Go on with a request in a task, for handlers that wait for the controller. Implements `services.Spawn`."""
-        task = asyncio.get_running_loop().create_task(self._run(ctx, request, work))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._in_background(self._run(ctx, request, work))
 
     def _handle(self, route: Route, ctx: RequestContext, request: Request) -> None:
         try:

@@ -11,7 +11,7 @@ its followers is in `in_sync_replicas.py`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -76,9 +76,6 @@ class Partition:
 
     __slots__ = (
         "_environment",
-        "adding_replicas",
-        "assignment",
-        "controller_epoch",
         "future_log",
         "in_sync",
         "leader_epoch",
@@ -86,7 +83,6 @@ class Partition:
         "leader_id",
         "log",
         "partition_epoch",
-        "removing_replicas",
         "topic_partition",
     )
 
@@ -98,10 +94,6 @@ class Partition:
         self.leader_epoch = NO_LEADER_EPOCH
         self.leader_epoch_start_offset: int | None = None
         self.partition_epoch = -1
-        self.controller_epoch = 0
-        self.assignment: Sequence[int] = ()
-        self.adding_replicas: Sequence[int] = ()
-        self.removing_replicas: Sequence[int] = ()
         self.in_sync = InSyncReplicas(self, environment)
         self._environment = environment
 
@@ -111,8 +103,11 @@ class Partition:
 
     @property
     def topic_id(self) -> bytes | None:
-        """The id stored with the log, None while it has none."""
-        return None if self.log is None else self.log.topic_id
+        """The id stored with the log, None while it has none. A log that lies here from before the first LeaderAndIsr
+        has one: it may be that of a topic that had the name before.
+        """
+        log = self.log or self._environment.log_manager.get_log(self.topic_partition)
+        return None if log is None else log.topic_id
 
     # Leadership
 
@@ -124,7 +119,6 @@ class Partition:
         if state.partition_epoch < self.partition_epoch:
             return False
         is_new_leader = not self.is_leader
-        self._assign(state)
         self.in_sync.assign(state.replicas, state.isr)
         log = self.ensure_log(state, topic_id)
         if state.leader_epoch > self.leader_epoch:
@@ -162,16 +156,9 @@ class Partition:
         self.leader_epoch = state.leader_epoch
         self.leader_epoch_start_offset = None
         self.partition_epoch = state.partition_epoch
-        self._assign(state)
         self.in_sync.clear()
         self.ensure_log(state, topic_id)
         return is_new_epoch
-
-    def _assign(self, state: LeaderAndIsrPartitionState) -> None:
-        self.controller_epoch = state.controller_epoch
-        self.assignment = tuple(state.replicas)
-        self.adding_replicas = tuple(state.adding_replicas)
-        self.removing_replicas = tuple(state.removing_replicas)
 
     def ensure_log(self, state: LeaderAndIsrPartitionState, topic_id: bytes | None) -> UnifiedLog:
         """The log, which is made if it is not there, or given its topic id."""

@@ -161,7 +161,7 @@ class KafkaServer:
         self.addresses = sockets.open()
         broker_info = registered_info(self.config, self.broker_id, self.addresses)
         self._services = services = self._make_services(client, broker_info)
-        dispatcher = Dispatcher(services)
+        dispatcher = Dispatcher(services, self._in_background)
         services.links.serve(services, dispatcher)
         services.spawn = dispatcher.spawn
         dynamic = DynamicBrokerConfig(self.config, self._log_manager)
@@ -338,7 +338,7 @@ class KafkaServer:
         services = self._services
         if kind == "topics":
             self._log_manager.update_topic_config(name, values)
-            if services is not None and values.get("unclean.leader.election.enable") == "true":
+            if services is not None and values.get("unclean.leader.election.enable", "").lower() == "true":
                 services.controller.enable_topic_unclean_leader_election(name)
         elif kind == "brokers":
             dynamic.apply(name, values, None if services is None else services.controller)

@@ -18,14 +18,13 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from odradek.controller import partition_reassignment, znodes
-from odradek.controller.controllership import DATA_CHANGE
+from odradek.controller.controllership import CHILDREN, DATA_CHANGE
 from odradek.controller.events import BrokerChange, BrokerModifications, LogDirEventNotification
 from odradek.controller.leader_and_isr import LeaderAndIsr
 from odradek.controller.leader_election import ElectionStrategy
 from odradek.controller.partition_states import PartitionState
 from odradek.controller.replica import PartitionAndReplica
 from odradek.controller.replica_states import ReplicaState
-from odradek.controller.topic_changes import CHILDREN
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.topic_partition import TopicPartition
 

@@ -56,6 +56,8 @@ logger = logging.getLogger("odradek.controller")
 NO_CONTROLLER: Final = -1
 PRODUCER_IDS_BLOCK_SIZE: Final = 1000
 FIRST_LEADER_BALANCE_MS: Final = 5000
+FAILOVER_RETRY_MS: Final = 1000
+"""What keeps one broker from taking office may keep them all from it: they take turns then, and not without pauses."""
 
 
 class Controller:
@@ -232,6 +234,8 @@ class Controller:
                 await self.register()
                 await self._maybe_resign()
                 await self._elect()
+            case ev.LeaveOffice(fence):
+                await delete_controller(self.client, fence)
             case ev.Expire(reply):
                 self.active_controller_id = NO_CONTROLLER
                 self._resign()
@@ -353,7 +357,10 @@ class Controller:
             raise
         except Exception as error:
             logger.error("Error while becoming controller. Trigger controller movement", exc_info=error)
-            await self._trigger_controller_move()
+            leave = ev.LeaveOffice(self._term.fence)
+            self._resign()
+            self._timer.schedule(FAILOVER_RETRY_MS, lambda: self.put(leave))
+            await self._read_active_controller()  # and watch the node, which is to go
             return
         if self.config.auto_leader_rebalance_enable:
             self._schedule_balance(FIRST_LEADER_BALANCE_MS)

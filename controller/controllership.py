@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from odradek.controller.election import Elected
     from odradek.controller.metadata_client import MetadataClient
 
-ANY_CHANGE = frozenset(WatchEventType)
 DATA_CHANGE = frozenset({WatchEventType.CHANGED})
 CREATION = frozenset({WatchEventType.CREATED})
+CHILDREN = frozenset({WatchEventType.CHILDREN})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class EventOnWatch:
 
     put: Callable[[ControllerEvent], None]
     event: ControllerEvent
-    types: frozenset[WatchEventType] = ANY_CHANGE
+    types: frozenset[WatchEventType]
 
     def __call__(self, watch_event: WatchEvent) -> None:
         if watch_event.type in self.types:
@@ -112,7 +112,7 @@ class Controllership:
 
     # Watches
 
-    def watch(self, event: ControllerEvent, types: frozenset[WatchEventType] = ANY_CHANGE) -> Watcher:
+    def watch(self, event: ControllerEvent, types: frozenset[WatchEventType]) -> Watcher:
         return EventOnWatch(self.put, event, types)
 
     def topic_watcher(self, topic: str) -> Watcher:

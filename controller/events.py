@@ -86,6 +86,13 @@ class Reelect(_Bare):
     __slots__ = ()
 
 
+@dataclass(frozen=True, slots=True)
+class LeaveOffice:
+    """The broker was elected and could not take office: somebody else may try. The fencing token is its own."""
+
+    fence: int
+
+
 class RegisterBrokerAndReelect(_Bare):
     """A new session began: register the broker again, under a new epoch."""
 
@@ -268,6 +275,7 @@ ControllerEvent: TypeAlias = (
     Startup
     | ControllerChange
     | Reelect
+    | LeaveOffice
     | RegisterBrokerAndReelect
     | Expire
     | BrokerChange

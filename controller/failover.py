@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from odradek.controller import partition_reassignment, replica_elections, znodes
-from odradek.controller.controllership import CREATION
+from odradek.controller.controllership import CHILDREN, CREATION
 from odradek.controller.events import (
     BrokerChange,
     IsrChangeNotification,
@@ -25,7 +25,7 @@ from odradek.controller.events import (
     ZkPartitionReassignment,
 )
 from odradek.controller.features import set_up_features
-from odradek.controller.topic_changes import CHILDREN, load_topics
+from odradek.controller.topic_changes import load_topics
 from odradek.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:

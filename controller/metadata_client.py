@@ -225,6 +225,20 @@ class MetadataClient:
         data = znodes.encode_topic(topic_id, assignment)
         await self.write(epoch_zk_version, SetData(znodes.topic_path(topic), data))
 
+    async def change_topic_assignment(
+        self, topic: str, changed: Mapping[int, ReplicaAssignment], epoch_zk_version: int
+    ) -> None:
+        """Write the replicas of some partitions and leave the others alone, those just added by others included."""
+        while True:
+            node = await self.tree.run(GetData(znodes.topic_path(topic)))
+            found = znodes.decode_topic(topic, node.data)
+            data = znodes.encode_topic(found.topic_id, {**found.assignment, **changed})
+            try:
+                await self.write(epoch_zk_version, SetData(znodes.topic_path(topic), data, node.stat.version))
+            except BadVersion:
+                continue
+            return
+
     async def topic_deletions(self, watcher: Watcher | None = None) -> set[str]:
         return set(await self.children(znodes.DELETE_TOPICS, watcher))
 

@@ -120,16 +120,20 @@ async def _trigger(
         if c.deletions.is_queued(partition.topic) or not c.context.replicas(partition):
             results[partition] = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
             continue
-        try:
-            await on_partition_reassignment(c, partition, reassignment)
-        except SessionExpired:
-            raise
-        except (StateChangeFailed, TreeError) as error:
-            logger.error("Error completing reassignment of partition %s: %r", partition, error)
-            results[partition] = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
-        else:
-            results[partition] = None
+        results[partition] = await _advance(c, partition, reassignment)
     return results
+
+
+async def _advance(c: Controllership, partition: TopicPartition, reassignment: ReplicaAssignment) -> KafkaError | None:
+    """Take the next step. One that fails keeps no other from going on, nor the controller from taking office."""
+    try:
+        await on_partition_reassignment(c, partition, reassignment)
+    except SessionExpired:
+        raise
+    except (StateChangeFailed, TreeError) as error:
+        logger.error("Error completing reassignment of partition %s: %r", partition, error)
+        return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+    return None
 
 
 async def resume_where(c: Controllership, should_resume: Callable[[TopicPartition, ReplicaAssignment], bool]) -> None:
@@ -137,7 +141,7 @@ async def resume_where(c: Controllership, should_resume: Callable[[TopicPartitio
     for partition in sorted(c.context.partitions_being_reassigned):
         assignment = c.context.full_assignment(partition)
         if should_resume(partition, assignment):
-            await on_partition_reassignment(c, partition, assignment)
+            await _advance(c, partition, assignment)
 
 
 async def resume_after_failover(c: Controllership) -> None:
@@ -149,7 +153,7 @@ async def maybe_complete(c: Controllership, partition: TopicPartition) -> None:
     """An ISR changed: go on with phase B if it now holds the target replicas."""
     reassignment = c.context.full_assignment(partition)
     if partition in c.context.partitions_being_reassigned and await _is_complete(c, partition, reassignment):
-        await on_partition_reassignment(c, partition, reassignment)
+        await _advance(c, partition, reassignment)
 
 
 async def on_partition_reassignment(
@@ -185,9 +189,7 @@ async def _update_current(c: Controllership, partition: TopicPartition, reassign
 
 
 async def _write_assignment(c: Controllership, partition: TopicPartition, assignment: ReplicaAssignment) -> None:
-    topic = partition.topic
-    assignments = c.context.assignments_of(topic) | {partition.partition: assignment}
-    await c.client.set_topic_assignment(topic, c.context.topic_ids.get(topic), assignments, c.fence)
+    await c.client.change_topic_assignment(partition.topic, {partition.partition: assignment}, c.fence)
 
 
 async def _is_complete(c: Controllership, partition: TopicPartition, assignment: ReplicaAssignment) -> bool:

@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from odradek.controller import znodes
+from odradek.controller.controllership import CHILDREN
 from odradek.controller.events import TopicChange, TopicDeletion, TopicDeletionStopReplicaResponseReceived
 from odradek.controller.leader_election import ElectionStrategy
-from odradek.controller.metadata_tree import WatchEventType
 from odradek.controller.partition_states import PartitionState
 from odradek.controller.replica import PartitionAndReplica
 from odradek.controller.replica_states import ReplicaState
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from odradek.controller.controllership import Controllership
 
 logger = logging.getLogger("odradek.controller")
-
-CHILDREN = frozenset({WatchEventType.CHILDREN})
 
 
 async def on_new_partitions(c: Controllership, partitions: Sequence[TopicPartition]) -> None:

@@ -13,14 +13,14 @@ Answers to kafka.server.ZkAdminManager, AdminZkClient and AutoTopicCreationManag
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
 from odradek.controller import topic_names, znodes
 from odradek.controller.assignment import RandomBelow, assign_replicas
 from odradek.controller.config_nodes import write_entity_config
-from odradek.controller.metadata_tree import Create, NodeExists, SetData, TreeError
+from odradek.controller.metadata_tree import BadVersion, Create, NodeExists, SetData, TreeError
 from odradek.controller.reassignment import ReplicaAssignment
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.primitives import ZERO_UUID
@@ -69,18 +69,21 @@ class TopicResult:
     def is_success(self) -> bool:
         return self.error_code is ErrorCode.NONE
 
-    @classmethod
-    def failed(cls, name: str, error: KafkaError | TreeError) -> TopicResult:
-        """What is unknown has no message for clients, who might learn too much from it (Kafka's ApiError)."""
-        logger.info("Error processing a request for topic %s: %r", name, error)
-        if isinstance(error, TreeError) or error.code == ErrorCode.UNKNOWN_SERVER_ERROR:
-            return cls(name=name, error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
-        return cls(name=name, error_code=error.code, error_message=error.message)
-
     def time_out(self) -> None:
         """It was accepted, but whether it is ready the client has to find out."""
         self.error_code = ErrorCode.REQUEST_TIMED_OUT
         self.error_message = None
+
+
+async def _result(topic: str, work: Awaitable[TopicResult]) -> TopicResult:
+    """What became of a topic. What is unknown has no message, for clients might learn too much (Kafka's ApiError)."""
+    try:
+        return await work
+    except (KafkaError, TreeError) as error:
+        logger.info("Error processing a request for topic %s: %r", topic, error)
+        if isinstance(error, TreeError) or error.code == ErrorCode.UNKNOWN_SERVER_ERROR:
+            return TopicResult(name=topic, error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+        return TopicResult(name=topic, error_code=error.code, error_message=error.message)
 
 
 class AdminManager:
@@ -113,12 +116,10 @@ class AdminManager:
     ) -> dict[str, TopicResult]:
         """Create topics and wait until they can be used."""
         brokers = sorted(await self._client.brokers_and_epochs(), key=lambda broker: broker.id)
-        results: dict[str, TopicResult] = {}
-        for topic in topics:
-            try:
-                results[topic.name] = await self._create(topic, brokers, validate_only, record_mutations)
-            except (KafkaError, TreeError) as error:
-                results[topic.name] = TopicResult.failed(topic.name, error)
+        results = {
+            topic.name: await _result(topic.name, self._create(topic, brokers, validate_only, record_mutations))
+            for topic in topics
+        }
         if not validate_only:
             await self._wait_for_leaders(results, timeout_ms)
         return results
@@ -225,13 +226,7 @@ class AdminManager:
         record_mutations: RecordMutations = lambda partitions: None,
     ) -> dict[str, TopicResult]:
         """Ask for the deletion of topics and wait until this broker has forgotten them."""
-        results: dict[str, TopicResult] = {}
-        for topic in topics:
-            try:
-                await self._delete(topic, record_mutations)
-                results[topic] = TopicResult(name=topic)
-            except (KafkaError, TreeError) as error:
-                results[topic] = TopicResult.failed(topic, error)
+        results = {topic: await _result(topic, self._delete(topic, record_mutations)) for topic in topics}
         started = [name for name, result in results.items() if result.is_success]
         late: Iterable[str] = started
         if timeout_ms > 0 and started:
@@ -240,13 +235,14 @@ class AdminManager:
             results[name].time_out()
         return results
 
-    async def _delete(self, topic: str, record_mutations: RecordMutations) -> None:
+    async def _delete(self, topic: str, record_mutations: RecordMutations) -> TopicResult:
         found = await self._client.topic_assignments([topic]) if topic_names.is_valid_topic_name(topic) else []
         if not found:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Topic `{topic}` to delete does not exist")
         record_mutations(len(found[0].assignment))
         # A topic marked already is waited for like any other.
         await self._client.create_recursive(znodes.delete_topic_path(topic))
+        return TopicResult(name=topic)
 
     # Add partitions
 
@@ -260,12 +256,10 @@ class AdminManager:
     ) -> dict[str, TopicResult]:
         """Add partitions to topics and wait until they can be used."""
         brokers = sorted(await self._client.brokers_and_epochs(), key=lambda broker: broker.id)
-        results: dict[str, TopicResult] = {}
-        for topic in topics:
-            try:
-                results[topic.name] = await self._add_partitions(topic, brokers, validate_only, record_mutations)
-            except (KafkaError, TreeError) as error:
-                results[topic.name] = TopicResult.failed(topic.name, error)
+        results = {
+            topic.name: await _result(topic.name, self._add_partitions(topic, brokers, validate_only, record_mutations))
+            for topic in topics
+        }
         if not validate_only:
             await self._wait_for_leaders(results, timeout_ms)
         return results
@@ -279,23 +273,33 @@ class AdminManager:
     ) -> TopicResult:
         if not topic.name:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as Apache, which stumbles over the path it makes of it
-        found = (
-            await self._client.topic_assignments([topic.name]) if topic_names.is_valid_topic_name(topic.name) else []
-        )
-        if not found or not found[0].assignment:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{topic.name}' does not exist.")
-        existing = found[0].assignment
-        if any(assignment.is_being_reassigned for assignment in existing.values()):
-            raise KafkaError(
-                ErrorCode.REASSIGNMENT_IN_PROGRESS,
-                f"A partition reassignment is in progress for the topic '{topic.name}'.",
-            )
-        added = self._added_assignment(topic, existing, brokers)
-        if not validate_only:
-            record_mutations(len(added))
-            data = znodes.encode_topic(found[0].topic_id, {**existing, **added})
-            await self._client.tree.run(SetData(znodes.topic_path(topic.name), data))
-        return TopicResult(name=topic.name, partitions=[*existing, *added])
+        path = znodes.topic_path(topic.name)
+        written: bytes | None = None
+        result = TopicResult(name=topic.name)
+        while True:
+            node = await self._client.get(path) if topic_names.is_valid_topic_name(topic.name) else None
+            if node is not None and node.data == written:
+                return result  # the answer was lost
+            found = None if node is None else znodes.decode_topic(topic.name, node.data)
+            if node is None or found is None or not found.assignment:
+                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{topic.name}' does not exist.")
+            if any(assignment.is_being_reassigned for assignment in found.assignment.values()):
+                raise KafkaError(
+                    ErrorCode.REASSIGNMENT_IN_PROGRESS,
+                    f"A partition reassignment is in progress for the topic '{topic.name}'.",
+                )
+            added = self._added_assignment(topic, found.assignment, brokers)
+            result.partitions = [*found.assignment, *added]
+            if validate_only:
+                return result
+            if written is None:
+                record_mutations(len(added))
+            written = znodes.encode_topic(found.topic_id, {**found.assignment, **added})
+            try:
+                await self._client.tree.run(SetData(path, written, node.stat.version))
+            except BadVersion:
+                continue  # the controller moves a partition, or this was written before: look again
+            return result
 
     def _added_assignment(
         self, topic: CreatePartitionsTopic, existing: Mapping[int, ReplicaAssignment], brokers: Sequence[Broker]

@@ -328,10 +328,12 @@ class ReplicaFetcher:
             end_offset_for_epoch=own.end_offset_for_epoch,
         )
         log.info("[%s] Truncating %s to %s since the leader's log ends with %s", self._name, own, truncation, answer)
-        # Where the logs agree, the answer's watermarks hold; the leader does not tell them again.
+        # Where the logs agree, the answer's watermarks hold; the leader does not tell them again. Below its start they
+        # do not: the next fetch is out of range.
         if (
             await self._cut(topic_partition, state, truncation)
             and truncation.is_complete
+            and truncation.offset >= data.log_start_offset
             and follow_watermarks(own, data.high_watermark, data.log_start_offset)
         ):
             self._replicas.complete_delayed(topic_partition)

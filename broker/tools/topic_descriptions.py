@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.tools.cluster import describe_partition, ids_text
+from odradek.broker.tools.hash_order import order_of_names
 from odradek.protocol.primitives import ZERO_UUID, uuid_to_text
 from odradek.protocol.topic_partition import TopicPartition
 
@@ -85,7 +86,9 @@ def describe(
     """The lines for a topic. Of several reports about partitions, one is enough."""
     name = topic.name or ""
     values = {config.name: config.value for config in configs}
-    changed = [f"{c.name}={c.value}" for c in configs if c.config_source != DEFAULT_CONFIG]
+    default = {config.name for config in configs if config.config_source == DEFAULT_CONFIG}
+    # Kafka's Config has all of them in a hash table.
+    changed = [f"{key}={values[key]}" for key in order_of_names(values) if key not in default]
     partitions = [
         _Described(partition, ongoing.get(TopicPartition(name, partition.partition_index)), values, live_brokers)
         for partition in sorted(topic.partitions, key=lambda partition: partition.partition_index)

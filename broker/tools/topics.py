@@ -1,6 +1,6 @@
 """`odradek topics`: list, describe, create and delete topics and add partitions to them.
 
-The options and lines are those of kafka-topics, but for how its client is configured.
+The options and lines are those of kafka-topics, but for how its client is configured; topics come by name.
 
 Answers to TopicCommand.
 """

@@ -154,7 +154,8 @@ def serve(loop_name: str) -> None:
             loop = asyncio.get_running_loop()
             clock = SystemClock()
             config = BrokerConfig({"listeners": "PLAINTEXT://127.0.0.1:0"})
-            dispatcher = Dispatcher(types.SimpleNamespace(config=config), modules)  # type: ignore[arg-type]
+            services = types.SimpleNamespace(config=config)
+            dispatcher = Dispatcher(services, asyncio.ensure_future, modules)  # type: ignore[arg-type]
             server = SocketServer(config, clock, SystemTimer(clock), ThreadIoPool(loop), dispatcher.dispatch)
             (end_point,) = server.open()
             server.start_accepting()

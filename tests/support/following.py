@@ -105,7 +105,8 @@ class LeaderLink:
             fetch.handle if isinstance(sent, FetchRequest) else list_offsets.handle
         )
         handle(self._services, ctx, sent)
-        answer = self.change(sent, await connection.answered)
+        response = await connection.answered
+        answer = self.change(sent, response)
         assert isinstance(answer, response_type)
         return answer
 

@@ -127,7 +127,7 @@ class TreeClient(MetadataTree):
         self._is_stalled = False
         self._deadline: asyncio.TimerHandle | None = None
         self._joining: asyncio.TimerHandle | None = None
-        self._renewing: asyncio.Task[None] | None = None
+        self._renewal: asyncio.Task[None] | None = None
 
     # The port
 
@@ -151,8 +151,9 @@ class TreeClient(MetadataTree):
         """Fail what waits and end the session, if the server can be reached in time; else it finds out by itself."""
         if not self._is_closed:
             self._is_closed = True
-            if self._renewing is not None:
-                self._renewing.cancel()
+            if self._renewal is not None and not self._renewal.done():
+                self._renewal.cancel()
+                await asyncio.wait({self._renewal})
             self._fail_all("the metadata tree is closed")
             session_id = self._session_id
             ending = asyncio.ensure_future(self._request(lambda: self._server.end_session(session_id)))
@@ -285,7 +286,7 @@ class TreeClient(MetadataTree):
         self._is_between_sessions = True
         self._unheard.clear()
         self._fail_all("the session has ended")
-        self._renewing = self._network.loop.start(self._renew(), copy_context())
+        self._renewal = self._network.loop.start(self._renew(), copy_context())
 
     def _fail_all(self, why: str) -> None:
         for future in list(self._pending):

@@ -37,6 +37,15 @@ def test_topic_id_may_not_change(replicas: Replicas) -> None:
     assert replicas.lead(epoch=1, topic_id=b"\x09" * 16) == ErrorCode.INCONSISTENT_TOPIC_ID
 
 
+@pytest.mark.parametrize("leads", [True, False])
+def test_log_of_a_topic_that_had_the_name_before_is_not_taken_for_the_new_ones(replicas: Replicas, leads: bool) -> None:
+    replicas.log_manager.get_or_create_log(TP, b"\x09" * 16, is_new=True)
+    for _ in range(2):
+        assert (replicas.lead if leads else replicas.follow)(epoch=1) == ErrorCode.INCONSISTENT_TOPIC_ID
+    assert not replicas.fetchers.followed
+    assert replicas.fetch(0)[0].error == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
 def test_older_controllers_are_refused_whatever_they_ask(replicas: Replicas) -> None:
     replicas.lead(controller_epoch=5)
     with pytest.raises(KafkaError) as refused:

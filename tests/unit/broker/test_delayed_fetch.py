@@ -14,7 +14,7 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.fetch_data import FetchIsolation
-from tests.support.logs import batch
+from tests.support.logs import append, batch
 from tests.support.replicas import TOPIC_ID, TP, Replicas, offsets_of
 
 
@@ -83,6 +83,43 @@ def test_topic_id_of_the_log_is_compared_only_when_one_was_named(replicas: Repli
     for topic_id, error in ((ZERO_UUID, 0), (TOPIC_ID, 0), (b"?" * 16, ErrorCode.INCONSISTENT_TOPIC_ID)):
         (answer,) = replicas.fetch(0, topic_id=topic_id)
         assert answer.error == error
+
+
+def test_partition_counts_for_no_more_than_may_be_read_of_it(replicas: Replicas) -> None:
+    size = len(batch(b"a"))
+    answers = replicas.fetch(0, max_wait_ms=500, min_bytes=2 * size, partition_bytes=size)
+    for _ in range(3):
+        replicas.append(batch(b"a"))
+    assert answers == []
+    replicas.advance(501)
+    assert [offsets_of(answer) for answer in answers] == [[0]]
+
+
+@pytest.mark.parametrize(
+    ("values", "last_fetched_epoch", "expected"),
+    [([b"x"], -1, ErrorCode.OFFSET_OUT_OF_RANGE), ([b"x", b"y"], 2, (2, 1))],
+    ids=["shorter now", "with other records"],
+)
+def test_log_that_was_cut_ends_the_wait_of_who_has_read_further(
+    tmp_path: Path, values: list[bytes], last_fetched_epoch: int, expected: object
+) -> None:
+    replicas = Replicas(tmp_path)
+    replicas.follow(epoch=4)
+    log = replicas.manager.partition(TP).log
+    assert log is not None
+    append(log, b"a", b"b", b"c", epoch=2)
+    waiting = replicas.fetch(
+        3,
+        max_wait_ms=500,
+        last_fetched_epoch=last_fetched_epoch,
+        isolation=FetchIsolation.LOG_END,
+        leader_only=False,
+    )
+    log.truncate_to(1)
+    append(log, *values, epoch=4)
+    assert waiting == []
+    replicas.manager.complete_delayed(TP)
+    assert [answer.diverging_epoch or answer.error for answer in waiting] == [expected]
 
 
 def test_nothing_is_left_behind(replicas: Replicas) -> None:

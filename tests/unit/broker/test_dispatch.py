@@ -5,7 +5,7 @@ import logging
 import struct
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 
 import pytest
 
@@ -32,11 +32,15 @@ class Broker:
     def __init__(self) -> None:
         self.handlers: dict[ApiKey, str] = {ApiKey.API_VERSIONS: "odradek.broker.apis.api_versions"}
         self.modules: list[str] = []
-        self.dispatcher = Dispatcher(object(), self.handlers)  # type: ignore[arg-type]
+        self.tasks: list[asyncio.Future[None]] = []
+        self.dispatcher = Dispatcher(object(), self.in_background, self.handlers)  # type: ignore[arg-type]
         owner = FakeOwner()
         owner.handle = self.dispatcher.dispatch
         self.owner = owner
         self.link = Link(owner)
+
+    def in_background(self, work: Coroutine[object, object, None]) -> None:
+        self.tasks.append(asyncio.ensure_future(work))
 
     def serve(self, key: ApiKey, handle: Handle, **attributes: object) -> None:
         name = f"test_handlers_{key.name}"

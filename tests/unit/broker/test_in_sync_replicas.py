@@ -282,6 +282,12 @@ def test_a_topic_has_to_have_no_more_in_sync_replicas_than_replicas(tmp_path: Pa
     assert log_of(replicas).high_watermark == 1
 
 
+def test_member_of_the_isr_that_is_no_replica_leaves(replicas: Replicas) -> None:
+    replicas.lead(replicas=[0, 1], isr=[0, 1, 2])
+    in_sync(replicas).maybe_shrink()
+    assert proposed(replicas) == [(0, 1)]
+
+
 def test_only_leaders_shrink(replicas: Replicas) -> None:
     replicas.follow()
     replicas.advance(2 * LAG_MS)

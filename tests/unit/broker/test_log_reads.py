@@ -80,6 +80,34 @@ def test_leader_epoch_of_the_reader_has_to_be_ours(replicas: Replicas, epoch: in
     assert [answer.error for answer in replicas.fetch(0, epoch=epoch)] == [error]
 
 
+@pytest.mark.parametrize(
+    ("offset", "last_fetched_epoch", "expected"),
+    [
+        (4, 2, None),
+        (4, 3, (2, 4)),  # it ends where epoch 2 does, and yet its last record is another
+        (5, 2, (2, 4)),
+        (6, 5, None),
+        (7, 5, (5, 6)),
+        (1, 3, ErrorCode.OFFSET_OUT_OF_RANGE),  # below the log start nothing can be told
+        (6, 6, ErrorCode.OFFSET_OUT_OF_RANGE),
+    ],
+)
+def test_reader_is_told_where_its_log_leaves_ours(
+    replicas: Replicas, offset: int, last_fetched_epoch: int, expected: object
+) -> None:
+    """Epoch 2 from 0 to 4, epoch 5 from 4 to 6; the log start is 2."""
+    replicas.lead(epoch=2)
+    replicas.append(batch(*[b"x"] * 4))
+    replicas.lead(epoch=5, partition_epoch=1)
+    replicas.append(batch(b"x", b"x"))
+    replicas.manager.delete_records(0, {TP: 2}, lambda results: None)
+    (answer,) = replicas.fetch(
+        offset, epoch=5, last_fetched_epoch=last_fetched_epoch, max_wait_ms=0 if expected is None else 500
+    )
+    assert (answer.diverging_epoch or answer.error or None) == expected
+    assert answer.fetched is None or expected is None
+
+
 def test_topic_id_of_another_topic_is_refused(replicas: Replicas) -> None:
     replicas.lead()
     assert [answer.error for answer in replicas.fetch(0, topic_id=b"\x09" * 16)] == [ErrorCode.INCONSISTENT_TOPIC_ID]

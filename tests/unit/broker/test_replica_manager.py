@@ -152,6 +152,17 @@ def test_high_watermarks_are_checkpointed_only_after_the_first_leader_and_isr(re
     assert path.read_text() == "0\n1\nt 0 2\n"
 
 
+def test_replica_begins_at_the_high_watermark_of_its_last_checkpoint(replicas: Replicas) -> None:
+    replicas.lead(replicas=[0, 1])
+    replicas.append(batch(b"a", b"b", b"c"))
+    replicas.fetch(2, replica_id=1)
+    replicas.manager.shutdown()
+    replicas.log_manager.shutdown()
+    again = Replicas(replicas.disk.path)
+    again.follow()
+    assert again.manager.partition(TP).log.high_watermark == 2  # type: ignore[union-attr]
+
+
 def test_partitions_of_a_failed_directory_are_storage_errors(replicas: Replicas) -> None:
     replicas.lead()
     answers = replicas.fetch(0, max_wait_ms=500)

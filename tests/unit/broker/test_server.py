@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,26 @@ def test_directory_of_another_broker_is_refused_and_left_alone(tmp_path: Path) -
 def test_directory_in_use_is_refused(tmp_path: Path) -> None:
     with in_process_broker(tmp_path), pytest.raises(StartupError, match="lock"):
         InProcessBroker(tmp_path)
+
+
+def test_request_that_was_going_on_makes_no_log_after_the_stop(tmp_path: Path) -> None:
+    """The directory is unlocked by then, and another broker may have taken it."""
+    broker = InProcessBroker(tmp_path)
+    configs_are_read = asyncio.Event()
+
+    async def overrides(topics: Sequence[str]) -> dict[str, dict[str, str]]:
+        await configs_are_read.wait()
+        return {}
+
+    broker.services.topic_overrides = overrides
+    state = {"leader": 0, "isr": [0], "replicas": [0], "is_new": True}
+    topics = [{"topic_name": "t", "topic_id": b"t" * 16, "partition_states": [state]}]
+    broker.send(build(ApiKey.LEADER_AND_ISR, controller_epoch=1, broker_epoch=-1, topic_states=topics), 7)
+    broker.run(broker.server.stop())
+    configs_are_read.set()
+    broker.settle((tmp_path / "t-0").exists)
+    assert not (tmp_path / "t-0").exists()
+    broker.loop.close()
 
 
 def test_stop_before_the_start_does_nothing(tmp_path: Path) -> None:

@@ -136,13 +136,6 @@ def test_watcher_is_an_event_for_the_changes_it_was_set_for() -> None:
     assert term.events == [TopicChange()]
 
 
-def test_watcher_takes_any_change_unless_told_otherwise() -> None:
-    term = _Term()
-    for kind in WatchEventType:
-        term.watch(TopicChange())(WatchEvent(kind, "/x"))
-    assert term.events == [TopicChange()] * len(WatchEventType)
-
-
 def test_watchers_of_one_event_are_one_to_the_tree() -> None:
     """The tree calls equal watchers once; what differs in event or kind of change must stay apart."""
     term = _Term()

@@ -124,6 +124,13 @@ async def test_topics() -> None:
         await client.set_topic_assignment("t", b"i" * 16, assignment, 0)
         (topic,) = await client.topic_assignments({"t", "u"})
         assert (topic.topic_id, topic.assignment) == (b"i" * 16, assignment)
+        await client.change_topic_assignment("t", {1: ReplicaAssignment((3,))}, 0)
+        (topic,) = await client.topic_assignments({"t"})
+        assert (topic.topic_id, topic.assignment) == (b"i" * 16, {**assignment, 1: ReplicaAssignment((3,))})
+        with pytest.raises(ControllerMoved):
+            await client.change_topic_assignment("t", assignment, 7)
+        with pytest.raises(NoNode):
+            await client.change_topic_assignment("u", assignment, 0)
         assert await client.topics() == {"t"}
         await client.create_all(["/brokers/topics/t/partitions/0/state", "/config/topics/t", "/admin/delete_topics/t"])
         await client.delete_topic("t", 0)

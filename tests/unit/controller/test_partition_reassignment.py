@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from odradek.controller import znodes
-from odradek.controller.metadata_tree import Create, Delete, NoNode
+from odradek.controller.metadata_tree import Create, Delete, NoNode, SetData
 from odradek.controller.reassignment import ReplicaAssignment
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.alter_partition import (
@@ -163,19 +163,57 @@ async def test_a_partition_that_cannot_be_moved_does_not_keep_others_from_it() -
     async with controller_cluster() as cluster:
         await four_brokers(cluster)
         await cluster.create("broken", {0: [0]})
-        set_topic_assignment = cluster.client.set_topic_assignment
+        change_topic_assignment = cluster.client.change_topic_assignment
 
         async def fail(topic: str, *arguments: Any) -> None:
             if topic == "broken":
                 raise NoNode(znodes.topic_path(topic))
-            await set_topic_assignment(topic, *arguments)
+            await change_topic_assignment(topic, *arguments)
 
-        cluster.client.set_topic_assignment = fail
+        cluster.client.change_topic_assignment = fail
         broken = TopicPartition("broken", 0)
         results = await cluster.controller.alter_partition_reassignments({broken: (1,), T0: (2, 3)})
         assert results[T0] is None
         assert results[broken].code is ErrorCode.UNKNOWN_SERVER_ERROR
         assert (await assignment(cluster)).is_being_reassigned
+
+
+@async_test
+async def test_a_partition_that_never_had_a_leader_keeps_no_controller_from_taking_office() -> None:
+    async with controller_cluster() as cluster:
+        await four_brokers(cluster)
+        await cluster.create("dead", {0: [9]}, timeout_ms=0)
+        dead = TopicPartition("dead", 0)
+        results = await cluster.controller.alter_partition_reassignments({dead: (3,), T0: (1, 2)})
+        assert results[dead].code is ErrorCode.UNKNOWN_SERVER_ERROR
+        await cluster.kill(3)
+        await cluster.kill(0)
+        assert set(await cluster.controller.list_partition_reassignments(None)) == {dead, T0}
+        await cluster.start(3)
+        assert await cluster.controller.list_partition_reassignments(frozenset({dead})) == {}
+        assert (await cluster.state("dead"))[:2] == (3, (3,))
+
+
+@async_test
+async def test_partitions_that_are_added_while_another_begins_to_move_are_not_lost() -> None:
+    async with controller_cluster() as cluster:
+        topic_id = await four_brokers(cluster)
+        tree = cluster.client.tree
+        watch_existence = cluster.client.watch_existence
+
+        async def add_meanwhile(*arguments: Any) -> bool:
+            """The controller is about to write the topic's node, and has not heard of what happens to it here."""
+            data = znodes.encode_topic(topic_id, {0: ReplicaAssignment((0, 1)), 1: ReplicaAssignment((2,))})
+            await tree.run(SetData(znodes.topic_path("t"), data))
+            return await watch_existence(*arguments)
+
+        cluster.client.watch_existence = add_meanwhile
+        await cluster.controller.alter_partition_reassignments({T0: (2, 3)})
+        cluster.client.watch_existence = watch_existence
+        await cluster.settle()
+        (topic,) = await cluster.client.topic_assignments(["t"])
+        assert topic.assignment == {0: ReplicaAssignment((2, 3, 0, 1), (2, 3), (0, 1)), 1: ReplicaAssignment((2,))}
+        assert await cluster.state("t", 1) == (2, (2,), 0, 0)
 
 
 @async_test

@@ -6,7 +6,7 @@ import pytest
 
 from odradek.controller import znodes
 from odradek.controller.events import ElectionType
-from odradek.controller.metadata_tree import Create, Operation, SetData, StorageFull
+from odradek.controller.metadata_tree import Create, MetadataTree, Operation, SetData, StorageFull
 from odradek.controller.reassignment import ReplicaAssignment
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.create_partitions import CreatePartitionsAssignment, CreatePartitionsTopic
@@ -100,6 +100,47 @@ async def test_what_the_tree_does_not_do_is_said_of_the_topic_it_concerns() -> N
         for results in (added, deleted):
             assert results["good"].is_success
             assert (results["bad"].error_code, results["bad"].error_message) == (ErrorCode.UNKNOWN_SERVER_ERROR, None)
+
+
+class _Meanwhile:
+    """A tree in which something else is done before the first write to a topic's node, or that write's answer lost."""
+
+    def __init__(self, tree: MetadataTree, meanwhile: SetData | None) -> None:
+        self._tree = tree
+        self._meanwhile = meanwhile
+        self._is_over = False
+        self.submit = tree.submit
+
+    async def run(self, operation: Operation[object]) -> object:
+        if isinstance(operation, SetData) and not self._is_over:
+            self._is_over = True
+            await self._tree.run(self._meanwhile or operation)
+        return await self._tree.run(operation)
+
+
+@async_test
+async def test_partitions_are_added_to_what_the_topic_is_when_they_are_written() -> None:
+    async with controller_cluster() as cluster:
+        await cluster.start(0)
+        topic_id = (await cluster.create("t", {0: [0]})).topic_id
+        tree = cluster.client.tree
+
+        async def add(count: int, meanwhile: SetData | None) -> ErrorCode:
+            admin = cluster.admin()
+            admin._client.tree = _Meanwhile(tree, meanwhile)
+            request = CreatePartitionsTopic(name="t", count=count, assignments=None)
+            recorded: list[int] = []
+            results = await admin.create_partitions([request], timeout_ms=1000, record_mutations=recorded.append)
+            assert recorded == [1]
+            return results["t"].error_code
+
+        assert await add(2, None) == ErrorCode.NONE
+        await cluster.settle()
+        moving = {0: ReplicaAssignment((0,)), 1: ReplicaAssignment((0, 7), (7,))}
+        meanwhile = SetData(znodes.topic_path("t"), znodes.encode_topic(topic_id, moving))
+        assert await add(3, meanwhile) == ErrorCode.REASSIGNMENT_IN_PROGRESS
+        (topic,) = await cluster.client.topic_assignments(["t"])
+        assert topic.assignment == moving
 
 
 @async_test

@@ -161,6 +161,21 @@ def test_altered_topic_acts_on_it(broker: InProcessBroker) -> None:
     assert broker.settle(lambda: log.config.compact)
 
 
+@pytest.mark.parametrize(("value", "elects"), [("true", True), ("TRUE", True), ("false", False)])
+def test_topic_that_allows_unclean_elections_gets_its_leaders(
+    broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch, value: str, elects: bool
+) -> None:
+    elected: list[str] = []
+    monkeypatch.setattr(broker.services.controller, "enable_topic_unclean_leader_election", elected.append)
+    name = f"unclean-{value}"
+    broker.create_topic(name)
+    alter(broker, (TOPIC, name), unclean_leader_election_enable=value, retention_ms="4")
+    log = broker.services.log_manager.get_log(TopicPartition(name, 0))
+    assert log is not None
+    assert broker.settle(lambda: log.config.retention_ms == 4)
+    assert elected == ([name] if elects else [])
+
+
 def test_only_validating_changes_nothing(broker: InProcessBroker) -> None:
     assert alter(broker, (TOPIC, "t"), dry=True, retention_ms="5")[0].error_code == NONE
     assert change(broker, (TOPIC, "t"), ("retention.ms", SET, "5"), dry=True).error_code == NONE

@@ -132,9 +132,9 @@ def test_coordinator_is_elected_when_leading_begins_and_not_with_every_epoch(
 
 
 def stop_replica(
-    version: int, *, epoch: int = DURING_DELETE, delete: bool = True, controller_epoch: int = EPOCH
+    version: int, *, epoch: int = DURING_DELETE, delete: bool = True, controller_epoch: int = EPOCH, **header: object
 ) -> Request:
-    fields: dict[str, object] = {"controller_id": 0, "controller_epoch": controller_epoch}
+    fields: dict[str, object] = {"controller_id": 0, "controller_epoch": controller_epoch, **header}
     if version == 0:
         fields |= {"delete_partitions": delete, "ungrouped_partitions": [{"topic_name": "x", "partition_index": 0}]}
     elif version <= 2:
@@ -181,10 +181,19 @@ def test_older_controller_stops_nothing(broker: InProcessBroker) -> None:
     assert broker.services.replica_manager.hosted(TP) is not None
 
 
+def test_what_is_meant_for_an_earlier_life_of_the_broker_stops_nothing(broker: InProcessBroker) -> None:
+    broker.call(leader_and_isr(7), 7)
+    epoch = broker.services.controller.broker_epoch
+    stale = broker.call(stop_replica(4, broker_epoch=epoch - 1), 4)
+    assert (stale.error_code, stopped(stale)) == (ErrorCode.STALE_BROKER_EPOCH, [])  # type: ignore[attr-defined]
+    assert broker.services.replica_manager.hosted(TP) is not None
+    assert stopped(broker.call(stop_replica(4, broker_epoch=epoch), 4)) == [("x", 0, NONE)]
+
+
 # UpdateMetadata
 
 
-def update_metadata(version: int, *, leader: int = 0, controller_epoch: int = EPOCH) -> Request:
+def update_metadata(version: int, *, leader: int = 0, controller_epoch: int = EPOCH, **header: object) -> Request:
     state: dict[str, object] = {
         "partition_index": 0,
         "controller_epoch": controller_epoch,
@@ -192,7 +201,7 @@ def update_metadata(version: int, *, leader: int = 0, controller_epoch: int = EP
         "isr": [0],
         "replicas": [0],
     }
-    fields: dict[str, object] = {"controller_id": 3, "controller_epoch": controller_epoch}
+    fields: dict[str, object] = {"controller_id": 3, "controller_epoch": controller_epoch, **header}
     if version >= 5:
         topic_state: dict[str, object] = {"topic_name": "x", "partition_states": [state]}
         if version >= 7:
@@ -231,6 +240,14 @@ def test_older_controller_tells_nothing(broker: InProcessBroker) -> None:
     response = broker.call(update_metadata(8, controller_epoch=EPOCH - 1), 8)
     assert response.error_code == ErrorCode.STALE_CONTROLLER_EPOCH  # type: ignore[attr-defined]
     assert not broker.services.metadata_cache.contains("x")
+
+
+def test_what_is_meant_for_an_earlier_life_of_the_broker_tells_nothing(broker: InProcessBroker) -> None:
+    epoch = broker.services.controller.broker_epoch
+    stale = broker.call(update_metadata(8, broker_epoch=epoch - 1), 8)
+    assert stale.error_code == ErrorCode.STALE_BROKER_EPOCH  # type: ignore[attr-defined]
+    assert not broker.services.metadata_cache.contains("x")
+    assert broker.call(update_metadata(8, broker_epoch=epoch), 8).error_code == NONE  # type: ignore[attr-defined]
 
 
 def test_many_partitions_are_applied_in_slices_between_which_the_loop_has_its_turn(broker: InProcessBroker) -> None:

@@ -1,7 +1,12 @@
 from __future__ import annotations
 
-from odradek.broker.replication.copied_records import SLICE_BATCHES, slices
-from tests.support.logs import batch
+from pathlib import Path
+
+import pytest
+
+from odradek.broker.replication.copied_records import SLICE_BATCHES, append_copied, slices
+from odradek.storage.append_info import UnexpectedAppendOffsetError
+from tests.support.logs import Disk, append, batch
 
 
 def sizes(records: bytes, max_bytes: int) -> list[int]:
@@ -24,3 +29,31 @@ def test_slices_have_a_limited_number_of_batches() -> None:
     one = bytes(batch(b"x"))
     assert sizes(one * SLICE_BATCHES, 10**9) == [SLICE_BATCHES * len(one)]
     assert sizes(one * (SLICE_BATCHES + 1), 10**9) == [SLICE_BATCHES * len(one), len(one)]
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "first", "begins_anew"),
+    [(5, 5, 4, True), (5, 5, 3, False), (4, 5, 4, False)],
+    ids=["the start lies inside the batch", "the batch ends below the start", "there are records already"],
+)
+def test_a_copy_begins_anew_only_at_a_batch_that_holds_its_start(
+    tmp_path: Path, start: int, end: int, first: int, begins_anew: bool
+) -> None:
+    log = Disk(tmp_path).log()
+    log.truncate_fully_and_start_at(start)
+    for _ in range(end - start):
+        append(log, b"x")
+    records = batch(b"a", b"b", base_offset=first)
+    begun: list[int] = []
+
+    def begin_at(offset: int) -> None:
+        begun.append(offset)
+        log.truncate_fully_and_start_at(offset)
+
+    if begins_anew:
+        append_copied(log, records, begin_at)
+        assert (begun, log.log_end_offset) == ([first], first + 2)
+    else:
+        with pytest.raises(UnexpectedAppendOffsetError):
+            append_copied(log, records, begin_at)
+        assert (begun, log.log_end_offset) == ([], end)

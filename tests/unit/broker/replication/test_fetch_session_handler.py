@@ -160,12 +160,13 @@ def test_a_full_answer_about_other_partitions_is_of_no_use(partitions: tuple[Top
     assert where(handler.build(wanted(A, B))) == (0, 0)
 
 
-def test_an_incremental_answer_may_leave_out_and_not_add() -> None:
+@pytest.mark.parametrize("added", [C, TopicPartition("a", 2)])
+def test_an_incremental_answer_may_leave_out_and_not_add(added: TopicPartition) -> None:
     handler = in_session(A, B)
     handler.build(wanted(A, B))
     assert handler.handle_response(response(B), 17) is not None
     handler.build(wanted(A, B))
-    assert handler.handle_response(response(C), 17) is None
+    assert handler.handle_response(response(added), 17) is None
     assert where(handler.build(wanted(A, B))) == (SESSION, 0)
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from errno import ENOSPC
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from odradek.broker.fetch_session import PartitionFetch
 from odradek.broker.replica_results import FetchParams
 from odradek.broker.replication.copied_records import SLICE_BATCHES
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages.fetch import FetchRequest, FetchResponse
+from odradek.protocol.messages.fetch import FetchResponse
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.records.control import ControlRecordType
 from odradek.protocol.schema import Request, Response
@@ -375,6 +376,20 @@ async def test_what_does_not_fit_the_end_of_the_log_parks_the_partition(followin
 
 
 @async_test
+async def test_records_that_find_no_room_are_asked_for_again(following: Following) -> None:
+    following.lead()
+    await following.turns()
+    log_dir = following.follower.log_manager.log_dirs[0]
+    log_dir.space.ran_out(OSError(ENOSPC, "No space left on device"))
+    following.append(b"a")
+    await following.turns()
+    assert (following.log().log_end_offset, following.is_followed()) == (0, True)
+    log_dir.look_for_room()
+    await following.advance(BACKOFF_MS)
+    assert following.log().log_end_offset == 1
+
+
+@async_test
 async def test_a_failed_directory_parks_the_partition(following: Following) -> None:
     following.lead()
     await following.turns()
@@ -399,66 +414,6 @@ async def test_a_bug_does_not_end_replication(following: Following, monkeypatch:
     assert following.log().log_end_offset == 0
     await following.advance(BACKOFF_MS)
     assert following.log().log_end_offset == 1
-
-
-# Leaving partitions alone that have changed
-
-
-@async_test
-async def test_an_answer_to_another_epoch_is_left_alone(following: Following) -> None:
-    following.lead()
-
-    def meanwhile(request: Request, response: Response) -> Response:
-        if isinstance(request, FetchRequest):
-            following.link.change = honest
-            following.tell_leader(epoch=1)
-            following.tell_follower(epoch=1)
-            return error_in(response, ErrorCode.FENCED_LEADER_EPOCH)  # type: ignore[arg-type]
-        return response
-
-    following.append(b"a")
-    following.link.change = meanwhile
-    await following.turns()
-    assert following.is_followed()
-    assert following.log().log_end_offset == 1, "asked again at once"
-
-
-@async_test
-async def test_what_the_leader_said_before_its_next_epoch_counts(following: Following) -> None:
-    """It does not say the same high watermark twice in one fetch session."""
-    following.lead()
-    told: list[int] = []
-
-    def meanwhile(request: Request, response: Response) -> Response:
-        if isinstance(response, FetchResponse) and response.responses and not told:
-            (data,) = response.responses[0].partitions
-            if data.high_watermark == 1:
-                told.append(data.high_watermark)
-                following.tell_leader(epoch=1)
-                following.tell_follower(epoch=1)
-        return response
-
-    following.link.change = meanwhile
-    following.append(b"a")
-    for _ in range(3):
-        await following.advance(500)
-    assert (told, following.log().high_watermark) == ([1], 1)
-
-
-@async_test
-async def test_an_answer_about_a_removed_partition_is_left_alone(following: Following) -> None:
-    following.lead()
-    following.lead(OTHER)
-
-    def meanwhile(request: Request, response: Response) -> Response:
-        following.fetchers.remove([TP])
-        return response
-
-    following.append(b"a")
-    following.append(b"a", tp=OTHER)
-    following.link.change = meanwhile
-    await following.turns()
-    assert (following.log().log_end_offset, following.log(OTHER).log_end_offset) == (0, 1)
 
 
 # Throttling

@@ -18,18 +18,19 @@ from odradek.storage.offsets import SpecialTimestamp
 from odradek.storage.producer_recovery import REPLAYED_AT_ONCE
 from odradek.storage.unified_log import UnifiedLog
 from tests.support.async_test import async_test
-from tests.support.following import FOLLOWER_ID, Following, bytes_of, error_in, honest
+from tests.support.following import FOLLOWER_ID, LEADER_ID, Following, bytes_of, error_in, honest
 from tests.support.logs import DeferredIoPool, append, batch
 from tests.support.replicas import TP
 
 BACKOFF_MS = 1_000
+OTHER = TopicPartition("t", 1)
 
 
 # Offsets out of range
 
 
-@async_test
-async def test_a_log_that_ends_before_the_leaders_start_begins_anew(following: Following) -> None:
+async def behind_the_leaders_start(following: Following) -> None:
+    """The follower has offset 0, the leader what is from offset 3 on; neither has been told the new epoch."""
     following.lead()
     following.append(b"a")
     await following.turns()
@@ -38,11 +39,51 @@ async def test_a_log_that_ends_before_the_leaders_start_begins_anew(following: F
     following.leader.fetch(4, replica_id=FOLLOWER_ID)
     following.leader.manager.delete_records(0, {TP: 3}, lambda results: None)
     following.leader.log_manager.delete_old_segments()
-    following.tell_leader(epoch=1)
-    following.tell_follower(epoch=1)
+
+
+@async_test
+async def test_a_log_that_ends_before_the_leaders_start_begins_anew(following: Following) -> None:
+    await behind_the_leaders_start(following)
+    following.lead(epoch=1)
     await following.turns()
     assert following.link.offsets_asked == [(SpecialTimestamp.LATEST, 1), (SpecialTimestamp.EARLIEST, 1)]
     assert (following.log().log_start_offset, following.log().log_end_offset) == (3, 4)
+
+
+@async_test
+async def test_a_log_that_has_begun_anew_is_on_the_disk_before_the_next_fetch(tmp_path: Path) -> None:
+    pool = DeferredIoPool()
+    following = Following(tmp_path, pool=pool)
+    await behind_the_leaders_start(following)
+    pool.run_all()
+    following.lead(epoch=1)
+    pool.run_all()
+    await following.turns()
+    assert following.log().log_start_offset == 3
+    count = len(following.link.fetches)
+    await following.turns()
+    assert len(following.link.fetches) == count
+    pool.run_all()
+    await following.turns()
+    assert following.log().log_end_offset == 4
+    following.shutdown()
+
+
+@async_test
+async def test_a_log_that_leads_while_the_leaders_start_is_asked_does_not_begin_anew(following: Following) -> None:
+    await behind_the_leaders_start(following)
+    following.lead(OTHER)  # so that the fetcher goes on
+
+    def leads(request: Request, response: Response) -> Response:
+        if following.link.offsets_asked[-1:] == [(SpecialTimestamp.EARLIEST, 1)]:
+            following.follower.lead(epoch=2, partition_epoch=2)
+        return response
+
+    following.link.change = leads
+    following.lead(epoch=1)
+    await following.turns()
+    assert following.follower.manager.partition(TP).is_leader
+    assert (following.log().log_start_offset, following.log().log_end_offset) == (0, 1)
 
 
 @async_test
@@ -115,9 +156,11 @@ async def test_the_high_watermark_is_told_once_with_the_place_to_cut_at(followin
     assert (following.leader_log().high_watermark, following.log().high_watermark) == (1, 0)
     following.tell_leader(epoch=3)
     following.tell_follower(epoch=3)
+    reader = following.follower.fetch(0, max_wait_ms=60_000, leader_only=False)
     for _ in range(3):
         await following.advance(500)
     assert (following.log().log_end_offset, following.log().high_watermark) == (1, 1)
+    assert len(reader) == 1, "who reads here is woken"
 
 
 @async_test
@@ -163,6 +206,55 @@ async def test_a_diverging_answer_moves_no_watermark_beyond_the_cut(following: F
     assert seen[0] == (2, 3)
     assert seen[1] == (2, 2), "cut, and nothing else"
     assert following.log().log_end_offset == 3
+
+
+@async_test
+async def test_a_cut_that_is_not_the_last_one_moves_no_watermark(following: Following) -> None:
+    """Both know epoch 1, which ends earlier at the leader; the first cut only takes epoch 3 away."""
+    following.lead(epoch=1)
+    following.append(b"a")
+    await following.turns()
+    following.shutdown()
+    append(following.log(), b"x", epoch=1)
+    append(following.log(), b"y", epoch=3)
+    following.tell_leader(epoch=2, isr=[LEADER_ID])
+    following.append(b"b", b"c", b"d")
+    following.tell_leader(epoch=4, isr=[LEADER_ID])
+    assert following.leader_log().high_watermark == 4
+    following.resume()
+    following.tell_follower(epoch=4)
+    seen = []
+
+    def look(request: Request, response: Response) -> Response:
+        seen.append((following.log().log_end_offset, following.log().high_watermark))
+        return response
+
+    following.link.change = look
+    await following.turns()
+    assert seen[:3] == [(3, 0), (2, 0), (1, 1)]
+    assert bytes_of(following.log()) == bytes_of(following.leader_log())
+
+
+@async_test
+async def test_a_log_that_is_cut_below_the_leaders_start_begins_anew_there(
+    following: Following, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It led from offset 1 on, and did not hear that the epoch before went on elsewhere, and was deleted to 3."""
+    following.lead(epoch=2)
+    following.append(b"a")
+    await following.turns()
+    following.shutdown()
+    append(following.log(), b"x", b"y", b"z", b"z", epoch=3)
+    following.append(b"b", b"c", b"d")
+    following.leader.fetch(4, replica_id=FOLLOWER_ID)
+    following.leader.manager.delete_records(0, {TP: 3}, lambda results: None)
+    following.resume()
+    following.lead(epoch=4)
+    following.append(b"e")
+    await following.turns()
+    await following.turns()
+    assert (following.log().log_start_offset, following.log().log_end_offset) == (3, 5)
+    assert "Error in the fetcher" not in caplog.text
 
 
 @async_test
@@ -231,9 +323,11 @@ async def test_a_log_that_leads_before_its_producers_are_replayed_is_not_cut(
     following: Following, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with_a_long_tail(following)
+    following.lead(OTHER)  # so that the fetcher goes on
 
     def leads(log: UnifiedLog, offset: int, now_ms: int) -> Iterator[None]:
-        following.follower.lead(epoch=4, partition_epoch=4)
+        if log.topic_partition == TP:
+            following.follower.lead(epoch=4, partition_epoch=4)
         yield
 
     monkeypatch.setattr(follower_log, "replay_producers", leads)

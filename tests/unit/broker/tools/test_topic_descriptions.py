@@ -40,6 +40,12 @@ def test_what_is_not_the_default_is_said_of_the_topic() -> None:
     assert list(describe(topic(partition(0, 1, [1], [1])), [MIN_ISR], {}, LIVE, [OVERRIDES])) == []
 
 
+def test_configs_come_in_the_order_of_kafkas_hash_table() -> None:
+    given = ("cleanup.policy", "min.insync.replicas", "retention.ms", "segment.bytes")
+    (head, _) = describe(topic(partition(0, 1, [1], [1])), [config(name, "1", 1) for name in given], {}, LIVE)
+    assert head.endswith("Configs: cleanup.policy=1,min.insync.replicas=1,segment.bytes=1,retention.ms=1")
+
+
 @pytest.mark.parametrize(
     ("report", "reported"),
     [
