@@ -128,7 +128,7 @@ class Oracle:
             end = committed.end
             committed.check(read(now.log, checked, now.high_watermark), broker.name)
             if committed.end > end:
-                self._look_at_in_sync(partition.topic_partition, min(MIN_ISR, len(partition.assignment)))
+                self._look_at_in_sync(partition.topic_partition, min(MIN_ISR, 1 + len(partition.in_sync.replicas)))
 
     def _look_at_leader(
         self, broker: SimulatedBroker, partition: Partition, topic: Topic, committed: Committed
@@ -145,7 +145,7 @@ class Oracle:
         if epoch < state.leader_and_isr.leader_epoch:
             return  # a broker that slept may begin to lead when others have long been elected
         doubtful = self._doubtful.setdefault(partition.topic_partition, set())
-        doubtful.update(set(state.leader_and_isr.isr).difference(partition.assignment))
+        doubtful.update(set(state.leader_and_isr.isr).difference({broker.id}, partition.in_sync.replicas))
         if broker.id in doubtful:
             raise NotJudged(f"{name} leads, and it was in sync when it lost its power, or its place")
         if log.log_end_offset < committed.end:
