@@ -14,10 +14,11 @@ Answers to KafkaConfig and, for the order of sources, DynamicBrokerConfig.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from enum import IntEnum
 from typing import Final, NamedTuple, cast
 
-from odradek.broker.config_checks import check_static, check_values
+from odradek.broker.config_checks import check_listeners, check_static, check_values
 from odradek.broker.config_keys import BROKER_CONFIG_KEYS, BROKER_CONFIGS, config_synonyms
 from odradek.broker.config_keys.quotas import BROKER_QUOTAS
 from odradek.broker.config_values import BrokerConfigValues
@@ -179,7 +180,10 @@ class BrokerConfig(BrokerConfigValues):
 
     def validate_dynamic(self, *, broker: Mapping[str, str], default: Mapping[str, str]) -> Mapping[str, ConfigValue]:
         """The values that would be in force with these dynamic ones. Raises ConfigError if they cannot be."""
-        return self._resolve(broker, default)[1]
+        candidate = copy(self)
+        candidate._assign(*self._resolve(broker, default))
+        check_listeners(candidate)
+        return candidate._values
 
     def apply_dynamic(self, *, broker: Mapping[str, str], default: Mapping[str, str]) -> set[str]:
         """Put dynamic values in force, this broker's own and those for all, and answer the keys whose value changed.

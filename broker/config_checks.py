@@ -72,7 +72,7 @@ def check_static(config: BrokerConfig) -> None:
     _check_unserved(config)
     _check_broker_id(config)
     _require(bool(config.log_dirs), "At least one log directory must be defined via log.dirs or log.dir.")
-    _check_listeners(config)
+    check_listeners(config)
     overrides = config.max_connections_per_ip_overrides
     _require(
         config.max_connections_per_ip > 0 or bool(overrides),
@@ -134,7 +134,8 @@ def _check_broker_id(config: BrokerConfig) -> None:
         _require(config.broker_id >= 0, "broker.id must be greater than or equal to 0")
 
 
-def _check_listeners(config: BrokerConfig) -> None:
+def check_listeners(config: BrokerConfig) -> None:
+    """What is advertised must be there, and reachable for the other brokers. Raises: ConfigError."""
     names = [end_point.listener_name for end_point in config.listeners]
     advertised = [end_point.listener_name for end_point in config.advertised_listeners]
     _require(

@@ -79,8 +79,8 @@ class DynamicBrokerConfig:
         if cleaner.is_running:  # what was stored before the start was accepted then
             cleaner.config.validate_reconfiguration(cleaner_config(values.__getitem__))
 
-    def apply(self, entity_name: str, configs: Mapping[str, str], controller: Controller | None = None) -> None:
-        """The configs of broker `entity_name`, or of all brokers, have changed.
+    def apply(self, entity_name: str, configs: Mapping[str, str], controller: Controller | None = None) -> set[str]:
+        """The configs of broker `entity_name`, or of all brokers, have changed; the keys whose value did.
 
         One that cannot be applied is left out.
         """
@@ -91,15 +91,15 @@ class DynamicBrokerConfig:
         elif entity_name == str(config.broker_id):
             broker = configs
         else:
-            return
+            return set()
         try:
             self._validate(broker=broker, default=default)
             changed = config.apply_dynamic(broker=broker, default=default)
         except ConfigError as error:
             log.error("Dynamic config of broker %s is not applied: %s", entity_name, error)
-            return
+            return set()
         if not changed:
-            return
+            return changed
         log.info("Dynamic config changed: %s", ", ".join(sorted(changed)))
         producers = self._log_manager.environment.producers
         producers.producer_id_expiration_ms = config.producer_id_expiration_ms
@@ -109,3 +109,4 @@ class DynamicBrokerConfig:
             self._log_manager.cleaner.reconfigure(cleaner_config(config.value))
         if controller is not None and "unclean.leader.election.enable" in changed:
             controller.enable_default_unclean_leader_election()
+        return changed

@@ -341,9 +341,12 @@ class KafkaServer:
             if services is not None and values.get("unclean.leader.election.enable", "").lower() == "true":
                 services.controller.enable_topic_unclean_leader_election(name)
         elif kind == "brokers":
-            dynamic.apply(name, values, None if services is None else services.controller)
+            changed = dynamic.apply(name, values, None if services is None else services.controller)
             if services is not None:
                 services.replica_manager.fetchers.resize()
+                if "advertised.listeners" in changed:
+                    info = registered_info(self.config, self.broker_id, self.addresses)
+                    self._in_background(services.controller.update_broker_info(info))
 
     def _on_log_dir_failure(self, log_dir: LogDir, partitions: list[TopicPartition]) -> None:
         if self._services is not None:

@@ -336,12 +336,6 @@ class AdminManager:
             )
         return {partition: ReplicaAssignment(assigned) for partition, assigned in replicas.items()}
 
-    # Read
-
-    async def all_topic_overrides(self) -> dict[str, dict[str, str]]:
-        """The config overrides of every topic; what the logs are opened with."""
-        return await self._client.entity_configs("topics", sorted(await self._client.topics()))
-
 
 def _validate_assignment(assignment: Mapping[int, Sequence[int]]) -> None:
     def invalid(message: str) -> KafkaError:

@@ -94,7 +94,7 @@ async def test_a_restart_from_the_same_database_raises_the_epochs_and_loads_the_
         assert context.all_topics == {"t", "u"}
         assert context.topic_ids["u"] == topic_id
         assert set(second.controllership.partition_states.states.values()) == {PartitionState.ONLINE}
-        assert await cluster.admin().all_topic_overrides() == {"t": {"retention.ms": "1000"}, "u": {}}
+        assert await cluster.client.entity_configs("topics", ["t", "u"]) == {"t": {"retention.ms": "1000"}, "u": {}}
         told = [request for request in cluster.take_requests()[0] if isinstance(request, LeaderAndIsrRequest)]
         states = [state for request in told for topic in request.topic_states for state in topic.partition_states]
         assert len(states) == 3
