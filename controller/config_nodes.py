@@ -34,16 +34,12 @@ if TYPE_CHECKING:
 async def write_entity_config(client: MetadataClient, entity_path: str, config: Mapping[str, str]) -> None:
     """Write the whole config of an entity, creating its node if need be."""
     controller = await client.controller()
+    entity = entity_path.replace("/", " ", 1)
     if controller is None:
-        raise KafkaError(
-            ErrorCode.NOT_CONTROLLER, f"Cannot set entity configs for {entity_path} when there is no controller."
-        )
+        raise _moved(f"Cannot set entity configs for {entity} when there is no controller.")
     _, kraft_epoch, version = controller
     if kraft_epoch > 0:
-        raise KafkaError(
-            ErrorCode.NOT_CONTROLLER,
-            f"Cannot set entity configs for {entity_path} directly when there is a KRaft controller.",
-        )
+        raise _moved(f"Cannot set entity configs for {entity} directly when there is a KRaft controller.")
     path = znodes.entity_config_path(entity_path)
     data = znodes.encode_entity_config(config)
     while True:
@@ -52,7 +48,7 @@ async def write_entity_config(client: MetadataClient, entity_path: str, config: 
             return
         except MultiFailed as failure:
             if failure.index == 0:
-                raise KafkaError(ErrorCode.NOT_CONTROLLER) from failure
+                raise _moved(f"Cannot set entity configs for {entity}: the controller has changed.") from failure
             if not isinstance(failure.cause, NoNode):
                 raise failure.cause from failure
         try:
@@ -62,6 +58,11 @@ async def write_entity_config(client: MetadataClient, entity_path: str, config: 
             await client.create_recursive(parent_path(path))
         except NodeExists:
             continue
+
+
+def _moved(message: str) -> KafkaError:
+    """What Apache's ControllerMovedException becomes on the wire."""
+    return KafkaError(ErrorCode.STALE_CONTROLLER_EPOCH, message)
 
 
 async def change_entity_config(client: MetadataClient, entity_path: str, config: Mapping[str, str]) -> None:

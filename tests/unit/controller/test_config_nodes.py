@@ -15,9 +15,10 @@ from tests.support.controller_cluster import controller_cluster
 async def test_without_a_controller_nothing_is_written() -> None:
     async with controller_cluster() as cluster:
         client = MetadataClient(await cluster.database.connect())
-        with pytest.raises(KafkaError) as refusal:
+        message = "Cannot set entity configs for topics t when there is no controller."
+        with pytest.raises(KafkaError, match=message) as refusal:
             await write_entity_config(client, "topics/t", {})
-        assert refusal.value.code is ErrorCode.NOT_CONTROLLER
+        assert refusal.value.code is ErrorCode.STALE_CONTROLLER_EPOCH
 
 
 @async_test
@@ -46,7 +47,7 @@ async def test_a_controller_that_changes_meanwhile_fails_the_write() -> None:
         client = MetadataClient(_Tree(run_after_a_new_election))
         with pytest.raises(KafkaError) as refusal:
             await write_entity_config(client, "topics/t", {"a": "b"})
-        assert refusal.value.code is ErrorCode.NOT_CONTROLLER
+        assert refusal.value.code is ErrorCode.STALE_CONTROLLER_EPOCH
         assert await controller.client.entity_config("topics/t") == {}
 
 
