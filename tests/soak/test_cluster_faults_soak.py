@@ -31,6 +31,7 @@ ELECTIONS = 5
 SLEEP_S = (5, 30)
 ZOOKEEPER_STALL_S = 30
 RESTART_LIMIT_S = 60
+SETTINGS = {"log.segment.bytes": str(2 << 20)}  # a start after a kill scans the last segment, not hours of load
 PAUSE_S = 0.02  # the load is read again in the end, and there are hours of it
 
 
@@ -46,7 +47,7 @@ def zookeeper(tmp_path: Path) -> Iterator[ZooKeeper]:
 def faulty(zookeeper: ZooKeeper, tmp_path: Path) -> Iterator[FaultyCluster]:
     """Under load; in the end everything is checked."""
     print(f"seed {SEED}")
-    with running_cluster(Cluster(tmp_path, zookeeper, dict.fromkeys((0, 1, 2), "odradek"))) as cluster:
+    with running_cluster(Cluster(tmp_path, zookeeper, dict.fromkeys((0, 1, 2), "odradek"), SETTINGS)) as cluster:
         faulty = FaultyCluster(cluster, "load", PAUSE_S)
         try:
             yield faulty

@@ -36,7 +36,7 @@ class PartitionState:
 
 
 class ClusterTree:
-    """The znodes of one cluster. `connect` is `host:port/chroot`."""
+    """The znodes of one cluster, also when ZooKeeper has just been away. `connect` is `host:port/chroot`."""
 
     def __init__(self, connect: str) -> None:
         self._connect = connect
@@ -50,14 +50,14 @@ class ClusterTree:
     def get(self, path: str) -> Any:
         """A node's JSON, or None if there is no such node."""
         try:
-            data, _ = self.client.get(path)
+            data, _ = self.client.retry(self.client.get, path)
         except NoNodeError:
             return None
         return json.loads(data)
 
     def children(self, path: str) -> list[str]:
         try:
-            return sorted(self.client.get_children(path))
+            return sorted(self.client.retry(self.client.get_children, path))
         except NoNodeError:
             return []
 

@@ -11,6 +11,8 @@ from tests.support.waiting import eventually
 
 PARTITIONS = 3
 DRAIN_TIMEOUT_S = 30
+SOCKET_TIMEOUT_MS = 4_000
+"""A broker that sleeps keeps its connections: its clients do not look for another one before they give them up."""
 
 
 class Load:
@@ -43,6 +45,7 @@ class Load:
                 "reconnect.backoff.ms": 10,
                 "reconnect.backoff.max.ms": 100,
                 "message.timeout.ms": 60_000,
+                "socket.timeout.ms": SOCKET_TIMEOUT_MS,
                 "log_level": 0,
             }
         )
