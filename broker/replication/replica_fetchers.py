@@ -79,12 +79,9 @@ class ReplicaFetchers:
             return
         self._count = self._settings.count()
         log.info("Every leader is followed by %d fetchers from now on", self._count)
-        fetchers = [fetcher for _, fetcher in self._fetchers.values()]
-        followed = [
-            self._replicas.hosted(topic_partition) for fetcher in fetchers for topic_partition in fetcher.states
-        ]
+        followed = [partition for _, fetcher in self._fetchers.values() for partition in self._followed(fetcher)]
         self._close_all()
-        self.add(partition for partition in followed if partition is not None)
+        self.add(followed)
 
     def shutdown(self) -> None:
         self._is_shut_down = True
@@ -92,11 +89,14 @@ class ReplicaFetchers:
 
     def _fetcher(self, leader_id: int, index: int, end_point: EndPoint) -> ReplicaFetcher:
         running = self._fetchers.get((leader_id, index))
+        left: list[Partition] = []
         if running is not None:
             where, fetcher = running
             if where == end_point:
                 return fetcher
-            fetcher.close()  # the leader was started again elsewhere, and all its partitions have a new epoch
+            fetcher.close()
+            # A leader that was started again elsewhere has a new epoch everywhere; one that only listens elsewhere not.
+            left = [partition for partition in self._followed(fetcher) if partition.leader_id == leader_id]
         # A broker that is alone follows nobody.
         from odradek.broker.replication.remote_leader import RemoteLeader
         from odradek.broker.replication.replica_fetcher import ReplicaFetcher
@@ -112,7 +112,13 @@ class ReplicaFetchers:
         )
         fetcher.start()
         self._fetchers[leader_id, index] = end_point, fetcher
+        for partition in left:
+            fetcher.add(partition)
         return fetcher
+
+    def _followed(self, fetcher: ReplicaFetcher) -> list[Partition]:
+        hosted = map(self._replicas.hosted, fetcher.states)
+        return [partition for partition in hosted if partition is not None]
 
     def _drop(self, topic_partition: TopicPartition) -> None:
         for _, fetcher in self._fetchers.values():

@@ -93,6 +93,20 @@ async def test_a_leader_that_listens_elsewhere_gets_a_new_link(following: Follow
 
 
 @async_test
+async def test_what_is_followed_of_a_leader_that_listens_elsewhere_is_followed_there(following: Following) -> None:
+    """A listener may be changed while the broker runs, and then only some of its partitions have a new epoch."""
+    following.lead(PARTITIONS[0])
+    following.lead(PARTITIONS[1])
+    await following.turns()
+    following.port += 1
+    following.lead(PARTITIONS[1], epoch=1)
+    following.append(b"a", tp=PARTITIONS[0])
+    following.append(b"b", tp=PARTITIONS[1])
+    await following.turns()
+    assert [following.log(tp).log_end_offset for tp in PARTITIONS[:2]] == [1, 1]
+
+
+@async_test
 async def test_a_leader_without_a_listener_for_brokers_is_not_followed(following: Following) -> None:
     following.port = 0
     following.lead()
