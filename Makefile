@@ -14,13 +14,13 @@ COMPILE = $(BIN)/python -m compileall -q broker controller coordinator protocol 
 run: .venv/.installed
 	$(BIN)/odradek serve $(ARGS)
 
-test: .venv/.installed-for-tests $(JVM)/.complete .cache/spark/.complete
+test: .venv/.installed-for-tests $(JVM)/kafka.jsa .cache/spark/.complete
 	$(BIN)/python -m pytest -m "not soak" tests
 
 test-unit: .venv/.installed-for-tests
 	$(BIN)/python -m pytest -m "not soak" tests/unit tests/golden tests/test_house_rules.py
 
-test-oracle: .venv/.installed-for-tests $(JVM)/.complete .cache/spark/.complete
+test-oracle: .venv/.installed-for-tests $(JVM)/kafka.jsa .cache/spark/.complete
 	$(BIN)/python -m pytest -m "oracle and not soak" tests/conformance --target apache
 
 soak: .venv/.installed-for-tests $(JVM)/.complete .cache/spark/.complete
@@ -55,6 +55,10 @@ clean:
 $(JVM)/.complete: tests/support/jvm/pom.xml
 	$(MVN) -f $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(JVM) -Dmaven.repo.local=$(CURDIR)/.cache/m2
 	touch $@
+
+# Their classes as a JVM maps them into memory: the hundreds of tools and brokers that the tests start take half as long.
+$(JVM)/kafka.jsa: $(JVM)/.complete | .venv/.installed-for-tests
+	$(BIN)/python -m tests.support.shared_classes
 
 # Spark's kafka connector, by the one mechanism every job uses.
 .cache/spark/.complete: spark_jobs/pom.xml .venv/.installed-for-tests

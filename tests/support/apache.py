@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.support.broker import FAST_SETTINGS
-from tests.support.jvm import java_command
+from tests.support.jvm import QUICK_START, java_command
 from tests.support.process import ManagedProcess, free_port
 from tests.support.waiting import eventually
 
@@ -27,7 +27,7 @@ START_TIMEOUT_S = 60
 STOP_TIMEOUT_S = 60
 SIGTERM_STATUS = 143  # a JVM that ran its shutdown hooks after SIGTERM: 128 + 15
 
-FRUGAL = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+FRUGAL = ("-Xmx512m", *QUICK_START)
 """For tests: a quick start and little memory. As it is run in earnest: `IN_EARNEST`."""
 
 IN_EARNEST = ("-Xmx1g", "-Xms1g", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")
@@ -69,7 +69,7 @@ class ZooKeeper:
             "org.apache.zookeeper.server.ZooKeeperServerMain",
             str(config),
             options=(
-                *("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", f"-Dlog4j.configuration=file:{log4j}"),
+                *("-Xmx256m", *QUICK_START, f"-Dlog4j.configuration=file:{log4j}"),
                 *jvm_options,
             ),
         )

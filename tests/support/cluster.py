@@ -18,6 +18,7 @@ from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from tests.support.admin import Admin
 from tests.support.apache import ApacheBroker, ZooKeeper
 from tests.support.cluster_tree import ClusterTree
+from tests.support.jvm import QUICK_START
 from tests.support.namespaces import Network
 from tests.support.odradek_process import STARTED, OdradekBroker
 from tests.support.process import free_port
@@ -43,7 +44,7 @@ SETTINGS: Final[Mapping[str, str]] = {
     "controlled.shutdown.retry.backoff.ms": "500",
 }
 METADATA_VERSION: Final = 12
-JVM_OPTIONS: Final = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+JVM_OPTIONS: Final = ("-Xmx256m", *QUICK_START)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

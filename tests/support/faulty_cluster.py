@@ -29,7 +29,7 @@ CONTROLLED = re.compile(r"Epoch incremented to (\d+)")
 class FaultyCluster:
     """`cluster` runs brokers 0, 1 and 2."""
 
-    def __init__(self, cluster: Cluster, topic_suffix: str, pause_s: float = 0.005) -> None:
+    def __init__(self, cluster: Cluster, topic_suffix: str, pause_s: float = 0.02) -> None:
         self.cluster = cluster
         admin = cluster.admin()
         self.loads = {}

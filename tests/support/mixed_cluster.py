@@ -63,7 +63,7 @@ def move_leaders(cluster: Cluster, topic: str, shift: int) -> None:
     )
 
 
-def loads(cluster: Cluster, suffix: str, pause_s: float = 0.01) -> dict[str, Load]:
+def loads(cluster: Cluster, suffix: str, pause_s: float = 0.03) -> dict[str, Load]:
     """An idempotent and a plain load on topics of their own, led by every broker.
 
     Each partition has acknowledged something, so all replicas know the producer: to one that does not, whatever comes

@@ -64,7 +64,13 @@ class Load:
                     partition=partition,
                     on_delivery=lambda error, message, number=number: self._delivered(error, message, number),
                 )
-            self._producer.poll(self._pause_s)
+            self._pause()
+
+    def _pause(self) -> None:
+        """Note what is acknowledged meanwhile: `poll` returns when it has noted anything."""
+        end = time.monotonic() + self._pause_s
+        while (left_s := end - time.monotonic()) > 0:
+            self._producer.poll(left_s)
 
     def _delivered(
         self, error: confluent_kafka.KafkaError | None, message: confluent_kafka.Message, number: int

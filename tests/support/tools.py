@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support.jvm import java_command
+from tests.support.jvm import QUICK_START, java_command
 
 TOOL_TIMEOUT_S = 60
 
@@ -72,10 +72,8 @@ class Tools:
         timeout_s: float = TOOL_TIMEOUT_S,
     ) -> ToolResult:
         """Run one tool; its exit status must be `status` unless that is None."""
-        options = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-XX:+UseSerialGC")
-        command = java_command(
-            TOOL_CLASSES[tool], *arguments, options=(*options, f"-Dlog4j.configuration=file:{self._log4j}")
-        )
+        options = ("-Xmx256m", *QUICK_START, f"-Dlog4j.configuration=file:{self._log4j}")
+        command = java_command(TOOL_CLASSES[tool], *arguments, options=options)
         done = subprocess.run(
             command,
             input=stdin,
