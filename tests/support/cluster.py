@@ -56,6 +56,22 @@ class View:
     leaders: Mapping[tuple[str, int], int]
 
 
+def described_by(host: str, port: int) -> View:
+    """What the broker there tells clients."""
+    with RawClient(host, port) as client:
+        answer = client.call(MetadataRequest(topics=None), METADATA_VERSION)
+    assert isinstance(answer, MetadataResponse)
+    return View(
+        controller=answer.controller_id,
+        brokers=frozenset(broker.node_id for broker in answer.brokers),
+        leaders={
+            (topic.name or "", partition.partition_index): partition.leader_id
+            for topic in answer.topics
+            for partition in topic.partitions
+        },
+    )
+
+
 class Cluster:
     """Brokers of one ZooKeeper. Nothing runs before `start`."""
 
@@ -137,6 +153,11 @@ class Cluster:
             self._running.discard(broker_id)
             self.brokers[broker_id].close()
 
+    def kill_noticed(self, broker_id: int) -> None:
+        """kill -9, and ZooKeeper notices at once: where it does not matter how long that takes."""
+        self.kill(broker_id)
+        self.tree.expire(broker_id)
+
     def pause(self, broker_id: int) -> None:
         os.kill(self.brokers[broker_id].pid, signal.SIGSTOP)
 
@@ -192,18 +213,7 @@ class Cluster:
 
     def metadata(self, broker_id: int) -> View:
         """What a broker tells clients."""
-        with RawClient(self.host(broker_id), self.ports[broker_id]) as client:
-            answer = client.call(MetadataRequest(topics=None), METADATA_VERSION)
-        assert isinstance(answer, MetadataResponse)
-        return View(
-            controller=answer.controller_id,
-            brokers=frozenset(broker.node_id for broker in answer.brokers),
-            leaders={
-                (topic.name or "", partition.partition_index): partition.leader_id
-                for topic in answer.topics
-                for partition in topic.partitions
-            },
-        )
+        return described_by(self.host(broker_id), self.ports[broker_id])
 
     def check_logs(self) -> None:
         """No broker has come upon a bug of its own."""

@@ -130,7 +130,13 @@ def watermarks(consumer: confluent_kafka.Consumer, partition: confluent_kafka.To
 def read_to_end(bootstrap: str, topic: str) -> list[Received]:
     """All of partition 0, at least to the end it had at the beginning."""
     consumer = confluent_kafka.Consumer(
-        {"bootstrap.servers": bootstrap, "group.id": "not-used", "enable.partition.eof": True, "log_level": 0}
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "not-used",
+            "enable.partition.eof": True,
+            "fetch.wait.max.ms": 10,  # the end of a partition is told by an empty answer
+            "log_level": 0,
+        }
     )
     partition = confluent_kafka.TopicPartition(topic, 0, confluent_kafka.OFFSET_BEGINNING)
     found: list[Received] = []

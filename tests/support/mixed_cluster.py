@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 import confluent_kafka
-import kafka
-from kafka.structs import TopicPartition
 
+from odradek.broker.response_errors import error_codes
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from tests.support.cluster import SETTLE_TIMEOUT_S, Cluster
 from tests.support.dump_logs import files_argument, kafka_prints
 from tests.support.numbered_load import PARTITIONS, Load, check_acknowledged, read_all
+from tests.support.raw_client import RawClient
 from tests.support.replica_files import log_files, partition_dirs
 from tests.support.transactional_clients import ConfluentTransactions
 from tests.support.waiting import eventually
 
 BROKERS: Final = (0, 1, 2)
 TIMEOUT_S: Final = 30
-Plan = Mapping[tuple[str, int], Sequence[int] | None]
+Plan = Mapping[tuple[str, int], Sequence[int]]
 
 
 def rotated(shift: int) -> tuple[int, ...]:
@@ -33,12 +40,16 @@ def reassign(cluster: Cluster, plan: Plan) -> None:
 
 
 def begin_reassignment(cluster: Cluster, plan: Plan) -> None:
-    admin = kafka.KafkaAdminClient(bootstrap_servers=cluster.bootstrap.split(","))
-    try:
-        answers = admin.alter_partition_reassignments({TopicPartition(*key): each for key, each in plan.items()})
-    finally:
-        admin.close()
-    assert not any(answers.values()), answers
+    """Asks the controller, and nobody else."""
+    partitions = defaultdict(list)
+    for (topic, partition), replicas in plan.items():
+        partitions[topic].append(ReassignablePartition(partition_index=partition, replicas=[*replicas]))
+    topics = [ReassignableTopic(name=topic, partitions=found) for topic, found in partitions.items()]
+    controller = cluster.tree.controller()
+    assert controller is not None
+    with RawClient(cluster.host(controller), cluster.ports[controller]) as client:
+        answer = client.call(AlterPartitionReassignmentsRequest(topics=topics), 0)
+    assert set(error_codes(answer)) == {ErrorCode.NONE}, answer
 
 
 def elect_preferred(cluster: Cluster, topic: str) -> None:

@@ -105,7 +105,13 @@ class Load:
 def read_all(bootstrap: str, topic: str, partition: int) -> list[int]:
     """The numbers in a partition, by offset."""
     consumer = confluent_kafka.Consumer(
-        {"bootstrap.servers": bootstrap, "group.id": "not-used", "enable.partition.eof": True, "log_level": 0}
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "not-used",
+            "enable.partition.eof": True,
+            "fetch.wait.max.ms": 10,  # the end of a partition is told by an empty answer
+            "log_level": 0,
+        }
     )
     numbers: list[int] = []
     try:

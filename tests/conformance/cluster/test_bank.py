@@ -13,6 +13,7 @@ from tests.support.cluster import Cluster, Kind
 pytestmark = pytest.mark.oracle
 
 KILLS = 2
+SETTINGS = {"min.insync.replicas": "2", "zookeeper.session.timeout.ms": "3000"}
 
 
 class Member:
@@ -33,7 +34,7 @@ class Member:
 
 
 def test_the_books_balance_when_brokers_are_killed(new_cluster: Callable[..., Cluster], target: Kind) -> None:
-    cluster = new_cluster(dict.fromkeys((0, 1, 2), target), {"min.insync.replicas": "2"})
+    cluster = new_cluster(dict.fromkeys((0, 1, 2), target), SETTINGS)
     cluster.start()
     rng = random.Random(3)
     bank = Bank(cluster, tellers=3, transfers=10, seed=3, replicas=3)

@@ -17,6 +17,7 @@ import yaml
 from tests.support.admin import Admin
 from tests.support.apache import ZooKeeper
 from tests.support.clients import Confluent, Message
+from tests.support.cluster import described_by
 from tests.support.cluster_tree import ClusterTree
 from tests.support.jvm import REPOSITORY
 from tests.support.odradek_process import STARTED
@@ -89,6 +90,13 @@ def outer_addresses(services: dict[str, Any], translation: Translation, tmp_path
                 process.kill()
 
 
+def is_told_of(address: str, ids: set[int]) -> bool:
+    """Whether clients learn there of these brokers, and who the controller is."""
+    host, _, port = address.partition(":")
+    view = described_by(host, int(port))
+    return view.brokers == ids and view.controller in ids
+
+
 def test_three_brokers_form_a_cluster(
     services: dict[str, Any], outer_addresses: list[str], translation: Translation
 ) -> None:
@@ -98,6 +106,10 @@ def test_three_brokers_form_a_cluster(
         ids = {int(service["environment"]["KAFKA_BROKER_ID"]) for service in brokers}
         eventually(tree.broker_ids, accept=lambda found: found == ids, timeout_s=START_TIMEOUT_S)
         bootstrap = ",".join(outer_addresses)
+        for (
+            address
+        ) in outer_addresses:  # a client that asks too early takes its time to ask again
+            eventually(lambda address=address: is_told_of(address, ids), timeout_s=START_TIMEOUT_S)  # type: ignore[misc]
         topic = Admin(bootstrap).create_topic("everywhere", 3, replicas=-1)
         eventually(lambda: tree.is_complete(topic), timeout_s=START_TIMEOUT_S)
         assert all(set(state.replicas) == ids for state in tree.partitions(topic).values())

@@ -112,7 +112,7 @@ def test_the_assignment_decides_who_leads_next_and_not_the_isr(cluster: Cluster,
     cluster.await_complete("ordered")
     assert cluster.tree.partition("ordered").isr == (1, 2, 0)
     epoch = cluster.tree.partition("ordered").leader_epoch
-    cluster.kill(1)
+    cluster.kill_noticed(1)
     state = eventually(
         lambda: cluster.tree.partition("ordered"), accept=lambda s: s.leader not in (1, -1), timeout_s=DEATH_TIMEOUT_S
     )
@@ -131,7 +131,7 @@ def test_a_follower_gives_up_what_its_new_leader_never_had(cluster: Cluster, adm
         cluster.pause(follower)
     # What waits at the leader is answered with the first of them, and lies in the followers' sockets.
     produce_to(cluster, 1, "diverging", b"passed on", b"lost 3", b"lost 4", b"lost 5")
-    cluster.kill(1)
+    cluster.kill_noticed(1)
     for follower in (0, 2):
         cluster.resume(follower)
     eventually(lambda: cluster.tree.partition("diverging").leader in (0, 2), timeout_s=DEATH_TIMEOUT_S)
@@ -163,7 +163,7 @@ def test_an_unclean_election_is_asked_for(cluster: Cluster, admin: Admin, tools:
     cluster.await_complete("unclean")
     cluster.stop(2)
     produce(cluster, "unclean", b"1", b"2")
-    cluster.kill(1)
+    cluster.kill_noticed(1)
     state = eventually(
         lambda: cluster.tree.partition("unclean"), accept=lambda s: s.leader == -1, timeout_s=DEATH_TIMEOUT_S
     )
