@@ -23,23 +23,20 @@ class JvmMissingError(AssertionError):
     """The JDK or the jars are not there; says what to do about it."""
 
 
-def _configured_libs() -> Path:
-    configured = os.environ.get("ODRADEK_JVM_LIBS")
-    return (Path(configured) if configured else REPOSITORY / ".cache" / "jvm" / "libs").resolve()
-
-
-SHARED_CLASSES = _configured_libs() / "kafka.jsa"
+OWN_LIBS = REPOSITORY / ".cache" / "jvm" / "libs"
+SHARED_CLASSES = OWN_LIBS / "kafka.jsa"
 QUICK_START = (
     *("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"),
     *([f"-XX:SharedArchiveFile={SHARED_CLASSES}"] if SHARED_CLASSES.is_file() else []),
 )
-"""For tests: what a JVM needs to start takes a second, and half of that with `SHARED_CLASSES`."""
+"""For JVMs that do not live long. Without the archive, or with other jars, they read their classes from the jars."""
 
 
 @cache
 def libs_dir() -> Path:
     """The directory of Apache Kafka's jars, checked."""
-    libs = _configured_libs()
+    configured = os.environ.get("ODRADEK_JVM_LIBS")
+    libs = (Path(configured) if configured else OWN_LIBS).resolve()
     missing = [name for name in REQUIRED_JARS if not (libs / name).is_file()]
     if missing:
         raise JvmMissingError(

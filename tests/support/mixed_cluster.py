@@ -125,6 +125,7 @@ class Group:
 
     def __init__(self, cluster: Cluster, name: str, topic: str) -> None:
         self._topic = topic
+        cluster.await_known(topic)  # whoever subscribes to what a broker does not know yet asks again after minutes
         self._consumer = confluent_kafka.Consumer(
             {
                 "bootstrap.servers": cluster.bootstrap,

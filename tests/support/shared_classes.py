@@ -1,5 +1,4 @@
-"""Makes the archive of classes that the JVMs of the tests share (`jvm.SHARED_CLASSES`): `python -m
-tests.support.shared_classes`.
+"""Makes the archive of classes that the JVMs of the tests share: `python -m tests.support.shared_classes`.
 
 A ZooKeeper, a broker and its tools run once and note which classes they load; the JVM writes these as it holds them in
 memory. It takes them from there only for the same jars and the same JDK, and loads them from the jars otherwise.
@@ -79,10 +78,9 @@ def main() -> None:
         train(training)
         classes = Path(directory) / "all"
         classes.write_text(training.classes())
-        archive = ("-XX:+UseSerialGC", f"-XX:SharedClassListFile={classes}", f"-XX:SharedArchiveFile={SHARED_CLASSES}")
-        subprocess.run(
-            java_command("-Xshare:dump", options=archive), capture_output=True, check=True, timeout=TIMEOUT_S
-        )
+        options = ("-XX:+UseSerialGC", f"-XX:SharedClassListFile={classes}", f"-XX:SharedArchiveFile={SHARED_CLASSES}")
+        command = java_command("-Xshare:dump", options=options)
+        subprocess.run(command, capture_output=True, check=True, timeout=TIMEOUT_S)
 
 
 if __name__ == "__main__":

@@ -106,9 +106,7 @@ def test_three_brokers_form_a_cluster(
         ids = {int(service["environment"]["KAFKA_BROKER_ID"]) for service in brokers}
         eventually(tree.broker_ids, accept=lambda found: found == ids, timeout_s=START_TIMEOUT_S)
         bootstrap = ",".join(outer_addresses)
-        for (
-            address
-        ) in outer_addresses:  # a client that asks too early takes its time to ask again
+        for address in outer_addresses:  # a client that asks too early takes its time to ask again
             eventually(lambda address=address: is_told_of(address, ids), timeout_s=START_TIMEOUT_S)  # type: ignore[misc]
         topic = Admin(bootstrap).create_topic("everywhere", 3, replicas=-1)
         eventually(lambda: tree.is_complete(topic), timeout_s=START_TIMEOUT_S)

@@ -69,9 +69,11 @@ def test_a_leader_sleeps(faulty: FaultyCluster) -> None:
 
 
 def test_the_controller_loses_its_session_at_work(cluster: Cluster, unique: Callable[[str], str]) -> None:
-    """While one topic moves and another is deleted: its successor brings all of it to its end. Before it is there, a
-    broker that is needed for both sleeps: a replica that was given up in that moment would stay where it is, with
-    Apache as well, for whoever tells its broker is gone, or the broker is.
+    """While one topic moves and another is deleted: its successor brings all of it to its end.
+
+    A broker that both need sleeps until there is a successor. A partition that had moved by then might keep its old
+    replica, and with Apache too: StopReplica goes only to brokers that are registered, and what a controller that
+    resigns has not sent yet is not sent by anybody.
     """
     for controller in CONTROLLERS_AT_WORK:
         cluster.make_controller(controller)
