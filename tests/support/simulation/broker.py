@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 PORT: Final = 9092
 SESSION_TIMEOUT_MS: Final = 4_000
+REQUEST_TIMEOUT_MS: Final = 3_000
 
 SETTINGS: Final = {
     "zookeeper.connect": "zookeeper:2181",
@@ -47,9 +48,9 @@ SETTINGS: Final = {
     "log.flush.offset.checkpoint.interval.ms": "5000",
     "replica.high.watermark.checkpoint.interval.ms": "2000",
     "replica.lag.time.max.ms": "3000",
-    "replica.socket.timeout.ms": "3000",
-    "controller.socket.timeout.ms": "3000",
-    "request.timeout.ms": "3000",
+    "replica.socket.timeout.ms": str(REQUEST_TIMEOUT_MS),
+    "controller.socket.timeout.ms": str(REQUEST_TIMEOUT_MS),
+    "request.timeout.ms": str(REQUEST_TIMEOUT_MS),
     "controlled.shutdown.retry.backoff.ms": "500",
     "transaction.state.log.num.partitions": "2",
     "transaction.state.log.min.isr": "2",

@@ -12,6 +12,7 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 from odradek.protocol.api import ApiKey
+from tests.support.simulation.broker import REQUEST_TIMEOUT_MS
 from tests.support.simulation.tree_server import ZOOKEEPER
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class Faults:
             "crash all": self._crash_all,
             "lose power": self._lose_power,
             "outdate the controller": self._outdate_the_controller,
+            "hold decisions back": self._hold_decisions_back,
             "stop": self._stop,
             "pause": self._pause,
             "cut": self._cut,
@@ -129,6 +131,17 @@ class Faults:
         loop = self._network.loop
         loop.call_later(self._chance.randint(1, 1_500) / 1000, replace, context=loop.world.context)
 
+    def _hold_decisions_back(self) -> None:
+        """One broker hears of several at once, and then, late, of the first of them again."""
+        controller = self._controller()
+        if controller is None:
+            return
+        one, other = self._chance.sample([broker for broker in self._brokers if broker is not controller], 2)
+        self._cut_while(8_000, (controller.name, one.name), ms_min=REQUEST_TIMEOUT_MS)
+        loop = self._network.loop
+        for delay_ms in (0, 1_500):
+            loop.call_later(delay_ms / 1000, self._expire_one, other, context=loop.world.context)
+
     def _stop(self) -> None:
         broker = self._chance.choice(self._brokers)
         broker.stop()
@@ -156,10 +169,10 @@ class Faults:
         is_one_way = self._chance.random() < 0.4
         self._cut_while(8_000, *(pairs if is_one_way else (*pairs, *((target, source) for source, target in pairs))))
 
-    def _cut_while(self, ms_max: int, *directions: tuple[str, str]) -> None:
+    def _cut_while(self, ms_max: int, *directions: tuple[str, str], ms_min: int = 1) -> None:
         self._note(f"cut: {', '.join('->'.join(direction) for direction in directions)}")
         self._network.cut(*directions)
-        self._later(ms_max, lambda: self._heal(directions))
+        self._later(ms_max, lambda: self._heal(directions), ms_min)
 
     def _heal(self, directions: tuple[tuple[str, str], ...]) -> None:
         self._note(f"healed: {', '.join('->'.join(direction) for direction in directions)}")
@@ -219,7 +232,7 @@ class Faults:
 
         self._network.on_request[self._chance.choice(DELICATE)] = strike
 
-    def _later(self, ms_max: int, heal: Callable[[], None]) -> None:
+    def _later(self, ms_max: int, heal: Callable[[], None], ms_min: int = 1) -> None:
         """Heal after a while, or when the schedule ends."""
 
         def once() -> None:
@@ -228,5 +241,5 @@ class Faults:
 
         self._healing[once] = None
         self._network.loop.call_later(
-            self._chance.randint(1, ms_max) / 1000, once, context=self._network.loop.world.context
+            self._chance.randint(ms_min, ms_max) / 1000, once, context=self._network.loop.world.context
         )
