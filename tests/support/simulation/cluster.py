@@ -67,10 +67,10 @@ class Simulation:
             )
             for number in range(3)
         ]
-        self.operators = [
-            Operator("o0", *clients, Random(chance.random()), partitions=PARTITIONS, tree=self.tree, note=self.note)
-            for _ in range(chance.choice((0, 1)))
-        ]
+        self.operator = Operator(
+            "o0", *clients, Random(chance.random()), partitions=PARTITIONS, tree=self.tree, note=self.note
+        )
+        self.operators = [self.operator] * chance.choice((0, 1))
         self.brief_producers = [
             Producer("brief", *clients, Random(chance.random()), partitions=[BRIEF], is_idempotent=False)
             for _ in self.operators
@@ -104,7 +104,15 @@ class Simulation:
                 raise Violation("\n".join(errors.found))
 
     def _run(self) -> None:
-        faults = Faults(self.brokers, self.network, self.oracle, self._chance, self.note)
+        operator = self.operator
+        faults = Faults(
+            self.brokers,
+            self.network,
+            self.oracle,
+            self._chance,
+            self.note,
+            decide=lambda: operator.start(operator.reorder()),
+        )
         for broker in self.brokers:
             self._start(broker)
         self._keep_up()

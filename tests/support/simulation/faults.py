@@ -31,7 +31,7 @@ DELICATE: Final = (
 
 
 class Faults:
-    """See the module. `note` writes into the trace."""
+    """See the module. `note` writes into the trace, `decide` has the controller say something new of a partition."""
 
     def __init__(
         self,
@@ -40,12 +40,14 @@ class Faults:
         oracle: Oracle,
         chance: Random,
         note: Callable[[str], None],
+        decide: Callable[[], object],
     ) -> None:
         self._brokers = brokers
         self._network = network
         self._oracle = oracle
         self._chance = chance
         self._note = note
+        self._decide = decide
         kinds: dict[str, Callable[[], None]] = {
             "crash": self._crash,
             "crash the controller": self._crash_the_controller,
@@ -62,7 +64,7 @@ class Faults:
             "slow": self._slow,
             "delicate moment": self._at_a_delicate_moment,
         }
-        chosen = chance.sample(sorted(kinds), chance.randint(2, len(kinds)))
+        chosen = chance.sample(sorted(kinds), chance.choice((1, 2, 3, 5, len(kinds))))
         self._kinds = [kinds[name] for name in chosen]
         if "lose power" in chosen:
             for broker in brokers:
@@ -134,13 +136,13 @@ class Faults:
     def _hold_decisions_back(self) -> None:
         """One broker hears of several at once, and then, late, of the first of them again."""
         controller = self._controller()
-        if controller is None:
+        if controller is None or not all(broker.is_serving for broker in self._brokers):
             return
-        one, other = self._chance.sample([broker for broker in self._brokers if broker is not controller], 2)
+        one = self._chance.choice([broker for broker in self._brokers if broker is not controller])
         self._cut_while(8_000, (controller.name, one.name), ms_min=REQUEST_TIMEOUT_MS)
         loop = self._network.loop
-        for delay_ms in (0, 1_500):
-            loop.call_later(delay_ms / 1000, self._expire_one, other, context=loop.world.context)
+        for delay_ms in (0, 500, 1_000, 1_500):
+            loop.call_later(delay_ms / 1000, self._decide, context=loop.world.context)
 
     def _stop(self) -> None:
         broker = self._chance.choice(self._brokers)

@@ -74,6 +74,10 @@ class Operator(Client):
             self.chance.choice(self._partitions), self.chance.sample(self.brokers, self.chance.choice((2, 3)))
         )
 
+    async def reorder(self) -> None:
+        """The replicas stay where they are: all that comes of it is another leader epoch."""
+        await self._move(self.chance.choice(self._partitions), self.chance.sample(self.brokers, len(self.brokers)))
+
     async def _cancel(self) -> None:
         await self._move(self.chance.choice(self._partitions), None)
 
