@@ -67,9 +67,10 @@ class Load:
             self._pause()
 
     def _pause(self) -> None:
-        """Note what is acknowledged meanwhile: `poll` returns when it has noted anything."""
+        """Note what is acknowledged meanwhile: `poll` returns when it has noted something, or after whole ms."""
         end = time.monotonic() + self._pause_s
-        while (left_s := end - time.monotonic()) > 0:
+        self._producer.poll(self._pause_s)
+        while (left_s := end - time.monotonic()) >= 0.001:
             self._producer.poll(left_s)
 
     def _delivered(
