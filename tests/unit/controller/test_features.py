@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 import pytest
 
 from odradek.controller import znodes
@@ -64,12 +67,16 @@ def test_a_feature_has_a_name() -> None:
     assert why_not(FeatureUpdate("", 1), None) == "Feature name can not be empty."
 
 
-async def opened(*features: str) -> MetadataClient:
+@asynccontextmanager
+async def opened(*features: str) -> AsyncIterator[MetadataClient]:
     database = await TreeDatabase.open(":memory:", ManualClock())
-    client = MetadataClient(await database.connect())
-    await set_up_features(client)
-    await client.tree.run(SetData(znodes.FEATURE, znodes.encode_feature(dict.fromkeys(features, 2))))
-    return client
+    try:
+        client = MetadataClient(await database.connect())
+        await set_up_features(client)
+        await client.tree.run(SetData(znodes.FEATURE, znodes.encode_feature(dict.fromkeys(features, 2))))
+        yield client
+    finally:
+        await database.close()
 
 
 async def finalised(client: MetadataClient) -> tuple[int, dict[str, int]]:
@@ -80,35 +87,35 @@ async def finalised(client: MetadataClient) -> tuple[int, dict[str, int]]:
 
 @async_test
 async def test_what_others_finalised_can_be_taken_away() -> None:
-    client = await opened("a", "b", "c")
-    updates = [FeatureUpdate("a", 0, SAFE_DOWNGRADE), FeatureUpdate("b", 3), FeatureUpdate("a", 3)]
-    results = await update_features(client, updates)
-    assert results["a"] is None
-    assert results["b"] is not None
-    assert (results["b"].code, results["b"].message) == (ErrorCode.INVALID_REQUEST, UNSUPPORTED)
-    assert await finalised(client) == (znodes.FEATURE_ENABLED, {"b": 2, "c": 2})
-    assert await update_features(client, []) == {}
-    await client.tree.run(Delete(znodes.FEATURE))
-    assert (await update_features(client, [FeatureUpdate("c", 0, SAFE_DOWNGRADE)]))["c"] is not None
+    async with opened("a", "b", "c") as client:
+        updates = [FeatureUpdate("a", 0, SAFE_DOWNGRADE), FeatureUpdate("b", 3), FeatureUpdate("a", 3)]
+        results = await update_features(client, updates)
+        assert results["a"] is None
+        assert results["b"] is not None
+        assert (results["b"].code, results["b"].message) == (ErrorCode.INVALID_REQUEST, UNSUPPORTED)
+        assert await finalised(client) == (znodes.FEATURE_ENABLED, {"b": 2, "c": 2})
+        assert await update_features(client, []) == {}
+        await client.tree.run(Delete(znodes.FEATURE))
+        assert (await update_features(client, [FeatureUpdate("c", 0, SAFE_DOWNGRADE)]))["c"] is not None
 
 
 @pytest.mark.parametrize("failure", [StorageFull(znodes.FEATURE), SessionExpired(znodes.FEATURE)])
 @async_test
 async def test_what_cannot_be_written_failed(failure: TreeError) -> None:
-    client = await opened("a")
-    tree = client.tree
+    async with opened("a") as client:
+        tree = client.tree
 
-    class Failing:
-        async def run(self, operation: Operation[object]) -> object:
-            if isinstance(operation, SetData):
-                raise failure
-            return await tree.run(operation)
+        class Failing:
+            async def run(self, operation: Operation[object]) -> object:
+                if isinstance(operation, SetData):
+                    raise failure
+                return await tree.run(operation)
 
-    client.tree = Failing()
-    updates = [FeatureUpdate("a", 0, SAFE_DOWNGRADE), FeatureUpdate("b", 1)]
-    if isinstance(failure, SessionExpired):
-        with pytest.raises(SessionExpired):
-            await update_features(client, updates)
-        return
-    codes = {name: error and error.code for name, error in (await update_features(client, updates)).items()}
-    assert codes == {"a": ErrorCode.FEATURE_UPDATE_FAILED, "b": ErrorCode.INVALID_REQUEST}
+        client.tree = Failing()
+        updates = [FeatureUpdate("a", 0, SAFE_DOWNGRADE), FeatureUpdate("b", 1)]
+        if isinstance(failure, SessionExpired):
+            with pytest.raises(SessionExpired):
+                await update_features(client, updates)
+            return
+        codes = {name: error and error.code for name, error in (await update_features(client, updates)).items()}
+        assert codes == {"a": ErrorCode.FEATURE_UPDATE_FAILED, "b": ErrorCode.INVALID_REQUEST}

@@ -27,10 +27,12 @@ from tests.support.async_test import async_test
 async def opened() -> AsyncIterator[MetadataClient]:
     """A client of a tree whose fencing token is 0."""
     database = await TreeDatabase.open(":memory:", ManualClock())
-    client = MetadataClient(await database.connect())
-    await client.create_recursive(znodes.CONTROLLER_EPOCH, b"1")
-    yield client
-    await database.close()
+    try:
+        client = MetadataClient(await database.connect())
+        await client.create_recursive(znodes.CONTROLLER_EPOCH, b"1")
+        yield client
+    finally:
+        await database.close()
 
 
 @async_test
