@@ -158,18 +158,15 @@ class LogLoader:
         self._ensure_a_segment(self.log_start_offset)
         if log_end_offset is None:
             log_end_offset = self.segments.active.read_next_offset()
-            self.recovery_point = min(self.recovery_point, log_end_offset)
         elif self.had_clean_shutdown:
             self.recovery_point = log_end_offset
-        else:
-            # Not the log end: what has been recovered was not flushed by that, and must be looked at again if the
-            # broker dies before it is.
-            self.recovery_point = min(self.recovery_point, log_end_offset)
+        # Not the log end: what has been recovered was not flushed by that, and must be looked at again if the broker
+        # dies before it is.
+        self.recovery_point = min(self.recovery_point, log_end_offset)
         self.log_end_offset = log_end_offset
         self.leader_epochs.truncate_from_end(log_end_offset)
-        checkpointed_start = self.log_start_offset
-        self.log_start_offset = max(checkpointed_start, self.segments.first.base_offset)
-        self.leader_epochs.truncate_from_start(checkpointed_start)
+        self.leader_epochs.truncate_from_start(self.log_start_offset)
+        self.log_start_offset = max(self.log_start_offset, self.segments.first.base_offset)
         self.producers.remove_stray_snapshots(self.segments.base_offsets)
         rebuild_producer_state(
             self.producers,
@@ -291,7 +288,7 @@ class LogLoader:
                 producers = None
                 segment.begin_rebuild()
                 cut = segment.end_rebuild(0, TimestampOffset(NO_TIMESTAMP, segment.base_offset))
-            if cut:
+            if cut or (following and self.segments.active is segment):
                 logger.warning(
                     "Corruption found in segment %d of %s, truncating to offset %d: %d bytes are cut off",
                     segment.base_offset,
@@ -345,7 +342,10 @@ class LogLoader:
             producers.map_end_offset = segment.base_offset
             producers.take_snapshot()
         scan = self._scan(segment, producers)
-        if scan.valid_bytes < segment.size and following:
+        has_lost_all = not segment.size and not self.config.compact  # with the power; Apache serves it with a hole
+        if following and (
+            scan.valid_bytes < segment.size or (has_lost_all and self.recovery_point < following[0].base_offset)
+        ):
             # Before the cut: dying in between must find the bad batch again, not a log with a hole.
             self._remove(following)
         cut = segment.end_rebuild(scan.valid_bytes, scan.largest)

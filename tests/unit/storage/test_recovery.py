@@ -88,6 +88,22 @@ def test_bad_batch_cuts_the_log_there_and_removes_what_follows(killed: Disk) -> 
     assert append(log, b"33") == 3
 
 
+@pytest.mark.parametrize(
+    ("policy", "recovery_point", "left"),
+    [("delete", 3, [0, 1]), ("delete", 4, [0, 1, 4, 5]), ("compact", 3, [0, 1, 4, 5])],
+    ids=["the power took it", "it was flushed so", "it is compacted"],
+)
+def test_what_follows_a_segment_that_lost_all_it_had_goes(
+    killed: Disk, policy: str, recovery_point: int, left: list[int]
+) -> None:
+    directory(killed).joinpath("00000000000000000002.log").write_bytes(b"")
+    log = Disk(killed.path).log({**SEGMENTS_OF_TWO, "cleanup.policy": policy}, recovery_point=recovery_point)
+    assert [record.offset for record in read_all(log)] == left
+    assert ("00000000000000000004.log.deleted" in names(killed)) == (4 not in left)
+    assert log.log_end_offset == (6 if 4 in left else 2)
+    assert log.latest_epoch == (2 if 4 in left else 0)
+
+
 def test_bytes_of_a_torn_write_are_cut(killed: Disk) -> None:
     last = directory(killed) / "00000000000000000004.log"
     with last.open("ab") as file:
