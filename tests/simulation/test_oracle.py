@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from odradek.broker.isr import IsrState
 from odradek.controller import znodes
 from odradek.controller.leader_and_isr import LeaderAndIsr, LeaderIsrAndControllerEpoch
 from odradek.controller.metadata_tree import Create, SetData
@@ -24,6 +25,7 @@ from tests.support.simulation.tree_server import TreeServer
 from tests.support.simulation.virtual_loop import VirtualLoop
 
 if TYPE_CHECKING:
+    from odradek.broker.replica_manager import ReplicaManager
     from odradek.storage.unified_log import UnifiedLog
 
 TP = TopicPartition("t", 0)
@@ -117,11 +119,29 @@ def test_of_a_topic_to_be_deleted_nothing_is_asked() -> None:
 
 def test_a_replica_that_lost_its_power_is_doubtful_until_it_has_left_the_isr() -> None:
     cluster = Cluster({1: 5, 2: 5, 3: 4}, committed=5)
-    cluster.oracle.lost_power(3)
+    cluster.oracle.lost_power(3, [])
     cluster.write((1, 2, 3))
     cluster.write((1, 2))
     with pytest.raises(Violation, match="ISR is"):
         cluster.write((1, 2, 3))
+
+
+@pytest.mark.parametrize(("partition_epoch", "is_doubtful"), [(1, True), (0, False)], ids=["valid", "outdated"])
+def test_a_replica_that_lost_its_power_is_doubtful_in_the_isr_that_was_proposed(
+    partition_epoch: int, is_doubtful: bool
+) -> None:
+    cluster = Cluster({1: 5, 2: 5, 3: 4}, committed=5)
+    cluster.write((1, 2))
+    state = IsrState.committed((1, 2)).expand(3, leader=1, leader_epoch=0, partition_epoch=partition_epoch)
+    partition = SimpleNamespace(in_sync=SimpleNamespace(state=state))
+    leader = cast("ReplicaManager", SimpleNamespace(hosted={TP: partition}.get))
+    cluster.oracle.lost_power(3, [leader])
+    with nullcontext() if is_doubtful else pytest.raises(Violation, match="ISR is"):
+        cluster.write((1, 2, 3))
+    if is_doubtful:
+        cluster.write((1, 2))
+        with pytest.raises(Violation, match="ISR is"):
+            cluster.write((1, 2, 3))
 
 
 @pytest.mark.parametrize(("holders_min", "is_enough"), [(2, True), (3, False)])

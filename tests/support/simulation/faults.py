@@ -113,7 +113,8 @@ class Faults:
         if all(broker.is_serving for broker in self._brokers):
             broker = self._chance.choice(self._brokers)
             self._note(f"{broker.name} loses its power")
-            self._oracle.lost_power(broker.id)
+            others = [other.services for other in self._brokers if other is not broker and other.services is not None]
+            self._oracle.lost_power(broker.id, [services.replica_manager for services in others])
             broker.lose_power()
             self._restart_later(broker)
 

@@ -10,7 +10,9 @@ the moment writes.
 Power that is lost takes with it what was not synced. Kafka syncs nothing before it acknowledges: it relies on the other
 replicas. So a replica that has lost its power is *doubtful* for as long as it is in the ISR in which the loss has found
 it: nothing is asked of it, and if nobody better is left and it is elected, all may be lost and the run is over
-(`NotJudged`). What must hold is the rest: the controller takes a broker that was gone out of every ISR in which it is
+(`NotJudged`). The same goes for the ISR that a leader has just proposed, with the replica as it was before: the
+controller looks for no more than its session, as Apache's does, and writes what was proposed if nothing was written
+since. What must hold is the rest: the controller takes a broker that was gone out of every ISR in which it is
 not alone, it comes back in sync only with everything that was committed, and meanwhile the others have it. As doubtful
 is a replica that a reassignment takes away: when it ends, the leader hears of the new replicas first, waits no longer
 for the others, and the ISR in the tree has them still.
@@ -27,9 +29,10 @@ from odradek.protocol.topic_partition import TopicPartition
 from tests.support.simulation.committed import Batch, Committed, Violation, read
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from odradek.broker.partition import Partition
+    from odradek.broker.replica_manager import ReplicaManager
     from odradek.controller.leader_and_isr import LeaderIsrAndControllerEpoch
     from odradek.controller.metadata_tree import DataAndStat
     from odradek.controller.reassignment import ReplicaAssignment
@@ -169,9 +172,14 @@ class Oracle:
         if sum(own_end >= end or broker_id in doubtful for broker_id, own_end in ends.items()) < holders_min:
             raise Violation(f"{topic_partition}: {end} are committed, and the ends are {ends}")
 
-    def lost_power(self, broker_id: int) -> None:
+    def lost_power(self, broker_id: int, leaders: Collection[ReplicaManager]) -> None:
+        """`leaders`: of those who are left."""
         for topic_partition, state in self._states.items():
-            if broker_id in state.leader_and_isr.isr:
+            hosted = [partition for leader in leaders if (partition := leader.hosted(topic_partition)) is not None]
+            proposed = [partition.in_sync.state.proposed for partition in hosted]
+            epoch = state.leader_and_isr.partition_epoch
+            valid = [each for each in proposed if each is not None and each.partition_epoch == epoch]
+            if any(broker_id in each.isr for each in (state.leader_and_isr, *valid)):
                 self._doubtful.setdefault(topic_partition, set()).add(broker_id)
 
     def _look_at_controller(self, broker: SimulatedBroker, life: Life) -> None:
