@@ -50,6 +50,13 @@ def restart(broker: Broker, ending: str) -> None:
     broker.start()
 
 
+def await_leader(broker: Broker, topic: str) -> None:
+    """An Apache broker that has just started knows no topic; librdkafka, told so, gives one up."""
+    with RawClient(broker.host, broker.port) as client:
+        request = build(ApiKey.METADATA, topics=[{"name": topic}])
+        eventually(lambda: client.call(request, 9).topics[0].partitions, accept=bool, timeout_s=20)  # type: ignore[attr-defined]
+
+
 def is_known(broker: Broker, topic: str) -> bool:
     return topic in Admin(broker.bootstrap).topics()
 

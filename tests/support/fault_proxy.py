@@ -68,6 +68,8 @@ class FaultProxy:
         self.broker: Broker | None = None
         self.late: Counter[tuple[str, int]] = Counter()
         """APIs of late requests, and the error code that each was answered with."""
+        self.is_shut_to_clients = False
+        """Their requests end their connections; brokers are let through."""
         self.failures: list[BaseException] = []
         """Bugs of this proxy."""
         self._waiting: defaultdict[str, list[Exchange]] = defaultdict(list)
@@ -191,6 +193,8 @@ class _Connection:
             while True:
                 frame = await read_frame(self._client[0])
                 header, _ = decode_request_header(frame)
+                if self._proxy.is_shut_to_clients and not is_of_a_broker(header):
+                    return
                 fault = Fault.NONE if is_of_a_broker(header) else self._proxy.faults.next_fault(header)
                 exchange = Exchange(frame, fault)
                 self._unanswered.append(exchange)
