@@ -21,6 +21,7 @@ from odradek.controller import topic_names, znodes
 from odradek.controller.assignment import RandomBelow, assign_replicas
 from odradek.controller.config_nodes import write_entity_config
 from odradek.controller.metadata_tree import BadVersion, Create, NodeExists, SetData, TreeError
+from odradek.controller.partition_allowance import PartitionAllowance
 from odradek.controller.reassignment import ReplicaAssignment
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.primitives import ZERO_UUID
@@ -116,8 +117,11 @@ class AdminManager:
     ) -> dict[str, TopicResult]:
         """Create topics and wait until they can be used."""
         brokers = sorted(await self._client.brokers_and_epochs(), key=lambda broker: broker.id)
+        allowance = PartitionAllowance()
         results = {
-            topic.name: await _result(topic.name, self._create(topic, brokers, validate_only, record_mutations))
+            topic.name: await _result(
+                topic.name, self._create(topic, brokers, allowance, validate_only, record_mutations)
+            )
             for topic in topics
         }
         if not validate_only:
@@ -125,7 +129,12 @@ class AdminManager:
         return results
 
     async def _create(
-        self, topic: CreatableTopic, brokers: Sequence[Broker], validate_only: bool, record_mutations: RecordMutations
+        self,
+        topic: CreatableTopic,
+        brokers: Sequence[Broker],
+        allowance: PartitionAllowance,
+        validate_only: bool,
+        record_mutations: RecordMutations,
     ) -> TopicResult:
         if topic_names.is_valid_topic_name(topic.name) and await self._client.exists(znodes.topic_path(topic.name)):
             raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
@@ -135,7 +144,7 @@ class AdminManager:
                 ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(null_configs)}"
             )
         overrides = {config.name: config.value for config in topic.configs if config.value is not None}
-        assignment = self._assignment(topic, brokers)
+        assignment = self._assignment(topic, brokers, allowance)
         await self.validate_topic_create(topic.name, assignment, overrides)
         result = TopicResult(
             name=topic.name,
@@ -149,7 +158,9 @@ class AdminManager:
             result.topic_id = await self.create_topic_with_assignment(topic.name, assignment, overrides)
         return result
 
-    def _assignment(self, topic: CreatableTopic, brokers: Sequence[Broker]) -> dict[int, tuple[int, ...]]:
+    def _assignment(
+        self, topic: CreatableTopic, brokers: Sequence[Broker], allowance: PartitionAllowance
+    ) -> dict[int, tuple[int, ...]]:
         if topic.assignments:
             if topic.num_partitions != BROKER_DEFAULT or topic.replication_factor != BROKER_DEFAULT:
                 raise KafkaError(
@@ -159,6 +170,7 @@ class AdminManager:
                 )
             return {assigned.partition_index: tuple(assigned.broker_ids) for assigned in topic.assignments}
         partitions = self._config.num_partitions if topic.num_partitions == BROKER_DEFAULT else topic.num_partitions
+        allowance.take(partitions)
         factor = topic.replication_factor
         factor = self._config.default_replication_factor if factor == BROKER_DEFAULT else factor
         return assign_replicas(brokers, partitions, factor, self._random_below)
@@ -256,8 +268,11 @@ class AdminManager:
     ) -> dict[str, TopicResult]:
         """Add partitions to topics and wait until they can be used."""
         brokers = sorted(await self._client.brokers_and_epochs(), key=lambda broker: broker.id)
+        allowance = PartitionAllowance()
         results = {
-            topic.name: await _result(topic.name, self._add_partitions(topic, brokers, validate_only, record_mutations))
+            topic.name: await _result(
+                topic.name, self._add_partitions(topic, brokers, allowance, validate_only, record_mutations)
+            )
             for topic in topics
         }
         if not validate_only:
@@ -268,6 +283,7 @@ class AdminManager:
         self,
         topic: CreatePartitionsTopic,
         brokers: Sequence[Broker],
+        allowance: PartitionAllowance,
         validate_only: bool,
         record_mutations: RecordMutations,
     ) -> TopicResult:
@@ -288,6 +304,8 @@ class AdminManager:
                     ErrorCode.REASSIGNMENT_IN_PROGRESS,
                     f"A partition reassignment is in progress for the topic '{topic.name}'.",
                 )
+            if written is None:
+                allowance.take(topic.count - len(found.assignment))
             added = self._added_assignment(topic, found.assignment, brokers)
             result.partitions = [*found.assignment, *added]
             if validate_only:

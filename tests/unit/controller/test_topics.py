@@ -102,6 +102,25 @@ async def test_what_the_tree_does_not_do_is_said_of_the_topic_it_concerns() -> N
             assert (results["bad"].error_code, results["bad"].error_message) == (ErrorCode.UNKNOWN_SERVER_ERROR, None)
 
 
+@async_test
+async def test_a_count_that_no_cluster_can_carry_is_refused_before_anything_is_worked_out_for_it() -> None:
+    async with controller_cluster() as cluster:
+        await cluster.start(0)
+        admin = cluster.admin()
+        await admin.create_topics([wanted("small", 1, 1)], timeout_ms=1000)
+        many = [wanted("huge", 2**31 - 1, 1), *(wanted(f"half-{n}", 60_000, 1) for n in range(2))]
+        created = await admin.create_topics(many, timeout_ms=1000, validate_only=True)
+        more = CreatePartitionsTopic(name="small", count=2**31 - 1, assignments=None)
+        added = await admin.create_partitions([more], timeout_ms=1000, validate_only=True)
+        codes = {name: result.error_code for name, result in (created | added).items()}
+        assert codes == {
+            "huge": ErrorCode.POLICY_VIOLATION,
+            "half-0": ErrorCode.NONE,
+            "half-1": ErrorCode.POLICY_VIOLATION,
+            "small": ErrorCode.POLICY_VIOLATION,
+        }
+
+
 class _Meanwhile:
     """A tree in which something else is done before the first write to a topic's node, or that write's answer lost."""
 
