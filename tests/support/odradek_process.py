@@ -36,6 +36,8 @@ class OdradekBroker:
         self._settings.update(settings or {})
         self._process: ManagedProcess | None = None
         self._port = port
+        self.start_timeout_s: float = START_TIMEOUT_S
+        self.stop_timeout_s: float = STOP_TIMEOUT_S
         self.prefix: Sequence[str] = ()
         """A command that runs the broker's: in another namespace, for one."""
 
@@ -69,13 +71,13 @@ class OdradekBroker:
     def start(self) -> None:
         self.launch()
         process = self._running()
-        process.wait_for_line(STARTED, START_TIMEOUT_S)
+        process.wait_for_line(STARTED, self.start_timeout_s)
         if not self._port:
-            self._port = int(process.wait_for_line(ADDRESS, START_TIMEOUT_S)[1])
+            self._port = int(process.wait_for_line(ADDRESS, self.start_timeout_s)[1])
 
     def stop(self) -> None:
         process = self._running()
-        status = process.terminate(STOP_TIMEOUT_S)
+        status = process.terminate(self.stop_timeout_s)
         if status != 0:
             raise process.error(f"ended with status {status} instead of 0 after SIGTERM")
 
