@@ -31,6 +31,7 @@ from odradek.broker.endpoint import (
     parse_security_protocol,
 )
 from odradek.controller.broker_info import SecurityProtocol
+from odradek.protocol.metadata_version import MetadataVersion
 from odradek.storage.config_def import ConfigError, ConfigType, ConfigValue, NoDefault
 
 __all__ = ["BROKER_CONFIGS", "BrokerConfig", "ConfigSource", "SynonymValue"]
@@ -85,6 +86,8 @@ class BrokerConfig(BrokerConfigValues):
     metadata_dir: str
     max_connections_per_ip_overrides: dict[str, int]
     zookeeper_connect: str | None
+    metadata_version: MetadataVersion
+    """`inter.broker.protocol.version`"""
 
     def __init__(self, settings: Mapping[str, str], *, origins: Mapping[str, str] | None = None) -> None:
         """`origins` says for error messages where a setting was found."""
@@ -229,6 +232,7 @@ class BrokerConfig(BrokerConfigValues):
         if self._assigned_broker_id is not None:
             self.broker_id = self._assigned_broker_id
         self.zookeeper_connect = _text(values, "zookeeper.connect") or None
+        self.metadata_version = MetadataVersion.of_text(self.inter_broker_protocol_version)
         self.listeners = listeners
         self.advertised_listeners = advertised or listeners
         self.advertise_connected_address = self.zookeeper_connect is None and not advertised

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Final, cast
 
 from odradek.broker.replica_selector import REPLICA_SELECTORS
 from odradek.controller.broker_info import SecurityProtocol
+from odradek.protocol.metadata_version import OLDEST_BETWEEN_BROKERS, MetadataVersion
+from odradek.protocol.records.compression import CompressionType
+from odradek.protocol.records.layout import MAGIC_V2
 from odradek.storage.config_def import ConfigError, ConfigValue
 
 if TYPE_CHECKING:
@@ -59,6 +62,7 @@ def check_values(values: Mapping[str, ConfigValue]) -> None:
         or number("queued.max.request.bytes") >= number("socket.request.max.bytes"),
         "queued.max.request.bytes must be larger or equal to socket.request.max.bytes",
     )
+    _check_versions(values)
     idle, delay = number("connections.max.idle.ms"), number("connection.failed.authentication.delay.ms")
     _require(
         idle < 0 or delay < idle,
@@ -67,9 +71,32 @@ def check_values(values: Mapping[str, ConfigValue]) -> None:
     )
 
 
+def _check_versions(values: Mapping[str, ConfigValue]) -> None:
+    spoken = MetadataVersion.of_text(cast("str", values["inter.broker.protocol.version"]))
+    if not spoken.ignores_message_format:
+        text = cast("str", values["log.message.format.version"])
+        magic = MetadataVersion.of_text(text).record_version
+        _require(
+            spoken.record_version >= magic,
+            f"log.message.format.version {text} can only be used when inter.broker.protocol.version is set to version "
+            f"{MetadataVersion.first_of_record_version(magic).release} or higher",
+        )
+    _require(
+        values["offsets.topic.compression.codec"] != CompressionType.ZSTD or spoken.record_version == MAGIC_V2,
+        "offsets.topic.compression.codec zstd can only be used when inter.broker.protocol.version is set to version "
+        f"{MetadataVersion.IBP_2_1_IV0.release} or higher",
+    )
+
+
 def check_static(config: BrokerConfig) -> None:
     """What a broker is started with."""
     _check_unserved(config)
+    _require(
+        not config.uses_zookeeper or config.metadata_version >= OLDEST_BETWEEN_BROKERS,
+        f"inter.broker.protocol.version={config.inter_broker_protocol_version} is not supported with "
+        f"zookeeper.connect: brokers of releases before {OLDEST_BETWEEN_BROKERS.release} do not understand the "
+        "requests that this broker sends to others.",
+    )
     _check_broker_id(config)
     _require(bool(config.log_dirs), "At least one log directory must be defined via log.dirs or log.dir.")
     check_listeners(config)

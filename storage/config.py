@@ -13,10 +13,19 @@ from typing import TYPE_CHECKING, Final, cast
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage.config_def import ConfigDef, ConfigError, ConfigValue
+from odradek.storage.message_format import (
+    MESSAGE_FORMAT_DEFAULT,
+    MESSAGE_FORMAT_VERSION,
+    message_format,
+    message_format_of_broker,
+    protocol_version,
+)
 from odradek.storage.topic_config_table import TOPIC_CONFIG_KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from odradek.protocol.metadata_version import MetadataVersion
 
 LONG_MAX: Final = 2**63 - 1
 _MINUTE_MS: Final = 60_000
@@ -81,6 +90,8 @@ TOPIC_CONFIG_SYNONYMS: Final[Mapping[str, tuple[ConfigSynonym, ...]]] = {
 
 def broker_default_text(name: str, broker_settings: Mapping[str, str]) -> str | None:
     """What the broker's own settings say for a topic config; None when none of its synonyms is set."""
+    if name == MESSAGE_FORMAT_VERSION:
+        return message_format_of_broker(broker_settings)
     for synonym in TOPIC_CONFIG_SYNONYMS.get(name, ()):
         text = broker_settings.get(synonym.name)
         if text is not None:
@@ -134,6 +145,9 @@ class LogConfig:
     message_timestamp_before_max_ms: int = LONG_MAX
     message_timestamp_after_max_ms: int = LONG_MAX
     message_downconversion_enable: bool = True
+    message_format_version: MetadataVersion = MESSAGE_FORMAT_DEFAULT
+    """The one that holds, not one that is ignored."""
+    allows_zstd: bool = True
     leader_replication_throttled_replicas: tuple[str, ...] = ()
     follower_replication_throttled_replicas: tuple[str, ...] = ()
     overrides: Mapping[str, str] = field(default_factory=dict)
@@ -142,10 +156,12 @@ class LogConfig:
     def from_props(cls, broker_settings: Mapping[str, str], overrides: Mapping[str, str]) -> LogConfig:
         """Build the config of a topic from the broker's settings (server names) and the topic's overrides."""
         values = TOPIC_CONFIGS.parse_all(effective_texts(broker_settings, overrides))
-        return cls._of_values(values, overrides)
+        return cls._of_values(values, overrides, broker_settings)
 
     @classmethod
-    def _of_values(cls, values: Mapping[str, ConfigValue], overrides: Mapping[str, str]) -> LogConfig:
+    def _of_values(
+        cls, values: Mapping[str, ConfigValue], overrides: Mapping[str, str], broker_settings: Mapping[str, str]
+    ) -> LogConfig:
         policies = {policy.lower() for policy in _strings(values, "cleanup.policy")}
         difference_max_ms = _int(values, "message.timestamp.difference.max.ms")
         before_max_ms = _int(values, "message.timestamp.before.max.ms")
@@ -180,6 +196,8 @@ class LogConfig:
             message_timestamp_before_max_ms=difference_max_ms if before_max_ms == LONG_MAX else before_max_ms,
             message_timestamp_after_max_ms=difference_max_ms if after_max_ms == LONG_MAX else after_max_ms,
             message_downconversion_enable=bool(values["message.downconversion.enable"]),
+            message_format_version=message_format(overrides, broker_settings),
+            allows_zstd=protocol_version(broker_settings).has_zstd,
             leader_replication_throttled_replicas=_strings(values, "leader.replication.throttled.replicas"),
             follower_replication_throttled_replicas=_strings(values, "follower.replication.throttled.replicas"),
             overrides=dict(overrides),
@@ -191,6 +209,11 @@ class LogConfig:
         if self.compact and self.max_compaction_lag_ms > 0:
             return min(self.max_compaction_lag_ms, self.segment_ms)
         return self.segment_ms
+
+    @property
+    def record_version(self) -> int:
+        """The magic in which a leader writes."""
+        return self.message_format_version.record_version
 
     @property
     def cleanup_policy(self) -> str:

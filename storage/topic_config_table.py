@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from odradek.protocol.metadata_version import MetadataVersion
 from odradek.storage.config_def import (
     ConfigError,
     ConfigKey,
@@ -23,7 +24,6 @@ from odradek.storage.config_def import (
 
 _LONG_MAX: Final = str(2**63 - 1)
 _REPLICA = re.compile(r"([0-9]+:[0-9]+)?", re.ASCII)
-_RELEASE = re.compile(r"(?:0\.(?:8\.[0-2]|9\.0|10\.[0-2]|11\.0)|[123]\.[0-9])(?:[.-].*)?", re.ASCII)
 
 BOOLEAN, STRING, INT = ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.INT
 LONG, DOUBLE, LIST = ConfigType.LONG, ConfigType.DOUBLE, ConfigType.LIST
@@ -49,15 +49,17 @@ class ThrottledReplicas:
 
 
 @dataclass(frozen=True, slots=True)
-class ReleaseVersion:
-    """A Kafka release from 0.8.0 to 3.9, as `message.format.version` names them."""
+class VersionName:
+    """The name of a `MetadataVersion`. Answers to MetadataVersionValidator."""
 
     def ensure_valid(self, name: str, value: ConfigValue) -> None:
-        if not isinstance(value, str) or _RELEASE.fullmatch(value) is None:
-            raise ConfigError.of_value(name, value, f"Version {value} is not a valid version")
+        try:
+            MetadataVersion.of_text(str(value))
+        except ValueError as error:
+            raise ConfigError.of_value(name, value, str(error)) from None
 
     def __str__(self) -> str:
-        return "a Kafka version between 0.8.0 and 3.9"
+        return f"[{', '.join(map(str, MetadataVersion))}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,8 +267,9 @@ TOPIC_CONFIG_KEYS: Final = (
         STRING,
         "3.0-IV1",
         MEDIUM,
-        "Deprecated and ignored: with an inter-broker protocol of 3.0 or later records are always written in format 2.",
-        ReleaseVersion(),
+        "Deprecated: records are written in the newest format that this version of Kafka knows. With an "
+        "inter.broker.protocol.version of 3.0 or later it is ignored, and they are written in format 2.",
+        VersionName(),
     ),
     ConfigKey(
         "message.timestamp.type",

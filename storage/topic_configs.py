@@ -5,13 +5,17 @@ Invariant: a deleted topic leaves nothing behind; one made anew under the name b
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from typing import TYPE_CHECKING
 
 from odradek.storage.config import LogConfig
+from odradek.storage.message_format import why_ignored
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+log = logging.getLogger(__name__)
 
 
 class TopicConfigs:
@@ -34,6 +38,9 @@ class TopicConfigs:
 
     def override(self, topic: str, overrides: Mapping[str, str]) -> None:
         """A topic has these overrides from now on, and no others."""
+        ignored = why_ignored(topic, overrides, self._broker_settings)
+        if ignored is not None:
+            log.warning(ignored)
         self._overrides[topic] = dict(overrides)
         self._configs.pop(topic, None)
 

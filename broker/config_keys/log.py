@@ -6,7 +6,7 @@ from typing import Final
 
 from odradek.broker.config_keys.key import BrokerConfigKey, UpdateMode
 from odradek.storage.config_def import ConfigType, Importance, ValidList, ValidString, at_least
-from odradek.storage.topic_config_table import ReleaseVersion
+from odradek.storage.topic_config_table import VersionName
 
 LOG_KEYS: Final = (
     BrokerConfigKey(
@@ -224,8 +224,9 @@ LOG_KEYS: Final = (
         ConfigType.STRING,
         "3.0-IV1",
         Importance.MEDIUM,
-        "Version of the record format; ignored since protocol version 3.0 between brokers.",
-        ReleaseVersion(),
+        "Deprecated: the version of Kafka whose newest record format is written. Ignored when "
+        "inter.broker.protocol.version is 3.0 or later: records are in format 2 then.",
+        VersionName(),
     ),
     BrokerConfigKey(
         "log.message.timestamp.type",

@@ -6,7 +6,7 @@ from typing import Final
 
 from odradek.broker.config_keys.key import BrokerConfigKey, UpdateMode
 from odradek.storage.config_def import ConfigType, Importance, ValidString, at_least
-from odradek.storage.topic_config_table import ReleaseVersion
+from odradek.storage.topic_config_table import VersionName
 
 REPLICATION_KEYS: Final = (
     BrokerConfigKey(
@@ -170,8 +170,9 @@ REPLICATION_KEYS: Final = (
         ConfigType.STRING,
         "3.9-IV0",
         Importance.MEDIUM,
-        "Version of the protocol between brokers, for rolling upgrades.",
-        ReleaseVersion(),
+        "The version of Kafka whose protocol brokers speak with one another and whose formats they store: older than "
+        "the brokers while a cluster is upgraded.",
+        VersionName(),
     ),
     BrokerConfigKey(
         "inter.broker.listener.name",

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from odradek.broker.config import BrokerConfig
+from odradek.protocol.metadata_version import MetadataVersion
 from odradek.storage.config_def import ConfigError
 
 ZOOKEEPER = {"zookeeper.connect": "localhost:2181"}
@@ -55,6 +56,30 @@ def refusal(settings: dict[str, str]) -> str:
             "connection.failed.authentication.delay.ms=100 should always be less than connections.max.idle.ms=100 to "
             "prevent failed authentication responses from timing out",
         ),
+        (
+            {"inter.broker.protocol.version": "0.10.2"},
+            "log.message.format.version 3.0-IV1 can only be used when inter.broker.protocol.version is set to version "
+            "0.11.0 or higher",
+        ),
+        (
+            {"inter.broker.protocol.version": "0.9.0", "log.message.format.version": "0.10.0"},
+            "log.message.format.version 0.10.0 can only be used when inter.broker.protocol.version is set to version "
+            "0.10.0 or higher",
+        ),
+        (
+            {
+                "inter.broker.protocol.version": "0.10.0",
+                "log.message.format.version": "0.10.0",
+                "offsets.topic.compression.codec": "4",
+            },
+            "offsets.topic.compression.codec zstd can only be used when inter.broker.protocol.version is set to "
+            "version 2.1 or higher",
+        ),
+        (
+            {"inter.broker.protocol.version": "2.6", **ZOOKEEPER},
+            "inter.broker.protocol.version=2.6 is not supported with zookeeper.connect: brokers of releases before 2.7 "
+            "do not understand the requests that this broker sends to others.",
+        ),
     ],
 )
 def test_relation_that_does_not_hold_is_refused(settings: dict[str, str], message: str) -> None:
@@ -81,6 +106,17 @@ def test_relation_that_does_not_hold_is_refused(settings: dict[str, str], messag
 def test_relation_that_just_holds_is_taken(settings: dict[str, str]) -> None:
     config = BrokerConfig(settings)
     assert {name: config.value(name) for name in settings} == {name: int(text) for name, text in settings.items()}
+
+
+def test_versions_between_brokers_that_just_hold_are_taken() -> None:
+    old_format = {"log.message.format.version": "0.10.0"}
+    for settings in (
+        {"inter.broker.protocol.version": "0.10.0", **old_format},
+        {"inter.broker.protocol.version": "2.7-IV0", **ZOOKEEPER},
+        {"inter.broker.protocol.version": "4.0-IV1", **old_format},
+    ):
+        config = BrokerConfig(settings)
+        assert config.metadata_version is MetadataVersion.of_text(settings["inter.broker.protocol.version"])
 
 
 def test_relations_are_checked_for_dynamic_values_too() -> None:

@@ -1,0 +1,69 @@
+"""In which record format the logs of a topic are written, as `message.format.version` and the broker's settings say.
+
+With an `inter.broker.protocol.version` of 3.0 or later, format 2 whatever they say. Below, the topic's version holds if
+the protocol's version is not older, else the broker's `log.message.format.version`.
+
+Answers to LogConfig.MessageFormatVersion, TopicConfigHandler.excludedConfigs and KafkaConfig.logMessageFormatVersion.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from odradek.protocol.metadata_version import LATEST_PRODUCTION, MetadataVersion
+from odradek.protocol.records.layout import MAGIC_V2
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MESSAGE_FORMAT_VERSION: Final = "message.format.version"
+MESSAGE_FORMAT_DEFAULT: Final = MetadataVersion.IBP_3_0_IV1
+
+
+def protocol_version(broker_settings: Mapping[str, str]) -> MetadataVersion:
+    """`inter.broker.protocol.version`"""
+    text = broker_settings.get("inter.broker.protocol.version")
+    return LATEST_PRODUCTION if text is None else MetadataVersion.of_text(text)
+
+
+def message_format_of_broker(broker_settings: Mapping[str, str]) -> str | None:
+    """`log.message.format.version`, written in full; None if it is not set or is ignored."""
+    text = broker_settings.get("log.message.format.version")
+    if text is None or protocol_version(broker_settings).ignores_message_format:
+        return None
+    return str(MetadataVersion.of_text(text))
+
+
+def message_format(overrides: Mapping[str, str], broker_settings: Mapping[str, str]) -> MetadataVersion:
+    """The version that holds for a topic."""
+    spoken = protocol_version(broker_settings)
+    text = overrides.get(MESSAGE_FORMAT_VERSION)
+    if text is not None and not spoken.ignores_message_format:
+        wanted = MetadataVersion.of_text(text)
+        if wanted <= spoken:
+            return wanted
+    text = message_format_of_broker(broker_settings)
+    return MESSAGE_FORMAT_DEFAULT if text is None else MetadataVersion.of_text(text)
+
+
+def why_ignored(topic: str, overrides: Mapping[str, str], broker_settings: Mapping[str, str]) -> str | None:
+    """A line for the log if a topic asks for a format that it does not get."""
+    text = overrides.get(MESSAGE_FORMAT_VERSION)
+    if text is None:
+        return None
+    try:
+        wanted = MetadataVersion.of_text(text)
+    except ValueError:
+        return None  # refused where the topic's config is put together
+    spoken = protocol_version(broker_settings)
+    beginning = f"Topic configuration {MESSAGE_FORMAT_VERSION} with value `{text}` is ignored for `{topic}` because "
+    if spoken.ignores_message_format:
+        if wanted.record_version == MAGIC_V2:
+            return None
+        return (
+            f"{beginning}the inter-broker protocol version `{spoken}` is greater or equal than 3.0. This configuration "
+            "is deprecated and it will be removed in Apache Kafka 4.0."
+        )
+    if spoken < wanted:
+        return f"{beginning}it is higher than what is allowed by the inter-broker protocol version `{spoken}`."
+    return None
