@@ -40,7 +40,8 @@ class LogAppendInfo:
     """The batch had been appended before; the offsets are those of the first time and nothing was written."""
     flush_required: bool = False
     """`flush.messages` asks for an fsync before the append counts: answer from
-    `UnifiedLog.when_flushed(last_offset + 1)`. The append itself does not wait, for an fsync would stall the loop."""
+    `UnifiedLog.when_flushed(last_offset + 1)`. The append itself does not wait, for an fsync would stall the loop. It
+    holds for a duplicate as well: what the first append wrote may not be there yet."""
 
     @classmethod
     def of_nothing(cls, log_start_offset: int) -> LogAppendInfo:

@@ -148,6 +148,9 @@ def _answer_duplicate(log: UnifiedLog, duplicate: BatchMetadata) -> LogAppendInf
         log_append_time=duplicate.timestamp,
         log_start_offset=log.log_start_offset,
         duplicate=True,
+        # Who sends it again has had no answer: the fsync the first one waits for may be under way, or never have begun
+        # because the process was killed.
+        flush_required=log.unflushed_messages >= log.config.flush_messages,
     )
 
 

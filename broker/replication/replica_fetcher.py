@@ -9,8 +9,9 @@
     ... that the log will not take       parks the partition
 
 The leader takes the offset of a fetch for what the follower has: so what `flush.messages` wants on the disk is there
-before the next fetch, and so are cuts before the next append. A partition that was taken away, given another epoch or
-cut while the answer was under way is left alone; between two slices of records everything may have changed as well.
+before the next fetch, and before the first one of a new leader; and so are cuts before the next append. A partition
+that was taken away, given another epoch or cut while the answer was under way is left alone; between two slices of
+records everything may have changed as well.
 
 OffsetsForLeaderEpoch is not asked: at the inter-broker protocol of 3.9 a log with epochs learns from its fetch where it
 diverges, and one without has nothing to ask about.
@@ -107,6 +108,9 @@ class ReplicaFetcher:
             end_offset=own.log_end_offset,
             watermark=own.high_watermark,
         )
+        if own.unflushed_messages >= own.config.flush_messages:
+            # Appended for another leader, or before the process was killed: nobody has waited for the disk yet.
+            self._wait_for_disk(lambda callback: own.when_flushed(own.log_end_offset, callback))
         self._added.set()
 
     def _ended(self, task: asyncio.Task[None]) -> None:

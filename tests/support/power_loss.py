@@ -4,7 +4,8 @@
 retention, truncation, checkpoints, creation and deletion of topics, clean restarts), cuts the power at some change of a
 file or at the end, starts again on what the disk has kept, and checks it against a model that remembers everything:
 
-* what was flushed (`when_flushed` has called back, or the recovery point has passed it) is there as it was written;
+* what was flushed (`when_flushed` has called back, or the recovery point has passed it) is there as it was written, and
+  so is what was acknowledged where `flush.messages` is 1, the first time or again;
 * what is served is intact: every CRC, nothing but what was once appended at that offset, found by every index; no gap
   in what was flushed (above it there may be one, as in Kafka, where a segment has lost a part of its batches and the
   next one has not), and none where a segment has lost all it had;
@@ -24,6 +25,7 @@ from typing import Final
 from odradek.protocol.records.batch import batches
 from odradek.protocol.records.record import Record
 from odradek.protocol.topic_partition import TopicPartition
+from odradek.storage.append_info import LogAppendInfo
 from odradek.storage.environment import Environment
 from odradek.storage.fetch_data import FetchIsolation
 from odradek.storage.log_manager import LogManager
@@ -31,7 +33,7 @@ from odradek.storage.open_files import OpenFiles
 from odradek.storage.unified_log import UnifiedLog
 from odradek.timer.clock import ManualClock
 from odradek.timer.system_timer import SystemTimer
-from tests.support.logs import NOW, DeferredIoPool, Disk, append, read_all, read_bytes
+from tests.support.logs import NOW, DeferredIoPool, Disk, append, batch, read_all, read_bytes
 from tests.support.simulated_disk import PowerCutError, SimulatedDisk
 
 STEPS: Final = 60
@@ -45,6 +47,8 @@ TOPICS: Final = {
 }
 PARTITIONS: Final = [TopicPartition(topic, 0) for topic in TOPICS]
 PRODUCERS: Final = (-1, -1, 1, 2)
+BROKEN_CONNECTIONS: Final = 0.4
+"""Of appends with idempotence, how many are sent again."""
 
 
 @dataclass(slots=True)
@@ -87,6 +91,7 @@ class PowerLoss:
 
     def __init__(self, seed: int, path: Path) -> None:
         self.chance = Random(seed)
+        self.retries = Random(seed + 1)
         self.path = path
         self.clock = ManualClock(NOW)
         cut_at = self.chance.randrange(1, CHANGES_MAX)
@@ -185,14 +190,26 @@ class PowerLoss:
         for at, value in enumerate(values, offset):
             model.ever.setdefault(at, set()).add(value)
         timestamp = NOW + 10 * offset
-        append(log, *values, epoch=model.epoch, timestamp=timestamp, producer_id=producer_id, **producer)
+        records = batch(*values, timestamp=timestamp, producer_id=producer_id, **producer)
+        info = log.append_as_leader(records, model.epoch)
         model.values += values
         model.bases.append(offset)
         if producer_id >= 0:
             model.sequences[producer_id] = sequence + count - 1
         log.update_high_watermark(log.log_end_offset)
-        if log.config.flush_messages == 1:
+        if producer_id >= 0 and self.retries.random() < BROKEN_CONNECTIONS:
+            # There was no answer, so the producer sends it again.
+            first_offset = info.first_offset
+            info = log.append_as_leader(records, model.epoch)
+            assert (info.duplicate, info.first_offset) == (True, first_offset)
+        self._acknowledge(log, model, info)
+
+    def _acknowledge(self, log: UnifiedLog, model: Model, info: LogAppendInfo) -> None:
+        """Answer the producer as the broker does: with `flush.messages=1` it is told what is on the disk."""
+        if info.flush_required:
             self._promise(log, model)
+        elif log.config.flush_messages == 1:
+            model.flushed = max(model.flushed, info.last_offset + 1)
 
     def _flush(self) -> None:
         self._promise(*self._some_log())
@@ -341,10 +358,10 @@ def _served(log: UnifiedLog) -> list[Record]:
     """Every record, each batch of it intact and behind the one before."""
     offset = log.log_start_offset
     while data := read_bytes(log.read(offset, 1 << 20, FetchIsolation.LOG_END, True)):
-        for batch in batches(memoryview(data)):
-            assert batch.is_valid(), f"{log} serves a batch that is not"
-            assert offset <= batch.last_offset < log.log_end_offset
-            offset = batch.next_offset
+        for each in batches(memoryview(data)):
+            assert each.is_valid(), f"{log} serves a batch that is not"
+            assert offset <= each.last_offset < log.log_end_offset
+            offset = each.next_offset
     return read_all(log)
 
 

@@ -181,6 +181,22 @@ def test_flush_policy_makes_the_answer_wait_for_the_disk(tmp_path: Path) -> None
     assert replicas.manager.partition(TP).log.recovery_point == 1  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("acks", [1, -1])
+def test_a_batch_that_is_sent_again_is_acknowledged_when_the_first_one_is_on_the_disk(
+    tmp_path: Path, acks: int
+) -> None:
+    pool = DeferredIoPool()
+    replicas = Replicas(tmp_path, {"flush.messages": "1"}, io_pool=pool)
+    replicas.lead()
+    pool.run_all()
+    records = batch(b"a", producer_id=7, producer_epoch=0, base_sequence=0)
+    first, again = replicas.append(records, acks=acks), replicas.append(records, acks=acks)
+    assert (first, again) == ([], [])
+    pool.run_all()
+    assert [(answer.error, answer.base_offset) for answer in (*first, *again)] == [(NONE, 0), (NONE, 0)]
+    assert replicas.append(records, acks=acks), "it is on the disk"
+
+
 def test_failing_read_takes_the_directory_offline_and_answers(
     replicas: Replicas, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -76,6 +76,20 @@ def test_flush_messages_asks_for_a_flush_and_says_so(tmp_path: Path) -> None:
     assert log.recovery_point == 2
 
 
+def test_duplicate_of_a_batch_that_is_not_on_the_disk_yet_asks_for_the_flush_too(tmp_path: Path) -> None:
+    pool = DeferredIoPool()
+    log = Disk(tmp_path, io_pool=pool).log({"flush.messages": "2"})
+    pool.run_all()
+    first = batch(b"a", producer_id=7, producer_epoch=0, base_sequence=0)
+    second = batch(b"b", producer_id=7, producer_epoch=0, base_sequence=1)
+    infos = [log.append_as_leader(records, 0) for records in (first, first, second, second)]
+    assert [info.duplicate for info in infos] == [False, True, False, True]
+    assert [info.flush_required for info in infos] == [False, False, True, True]
+    pool.run_all()
+    info = log.append_as_leader(second, 0)
+    assert (info.duplicate, info.flush_required) == (True, False)
+
+
 # -- the follower -----------------------------------------------------------
 
 

@@ -240,6 +240,27 @@ async def test_what_is_to_be_flushed_is_on_the_disk_before_the_next_fetch(tmp_pa
     following.shutdown()
 
 
+@async_test
+async def test_what_another_leader_has_sent_is_on_the_disk_before_the_first_fetch(tmp_path: Path) -> None:
+    pool = DeferredIoPool()
+    following = Following(tmp_path, {"flush.messages": "1"}, pool=pool)
+    following.lead()
+    await following.turns()
+    pool.run_all()
+    following.append(b"a")
+    await following.turns()
+    assert following.log().unflushed_messages == 1
+    following.shutdown()
+    following.resume()
+    following.lead(epoch=1)
+    await following.turns()
+    assert not following.link.fetches
+    pool.run_all()
+    await following.turns()
+    assert following.link.fetches
+    following.shutdown()
+
+
 # Errors
 
 
