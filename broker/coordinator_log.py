@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from odradek.broker.hot_reads import read_hot
 from odradek.protocol.records.batch import LegacyBatch, RecordBatch, batches
 from odradek.protocol.records.builder import build_batch
 from odradek.protocol.records.record import SimpleRecord
@@ -12,12 +14,14 @@ from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.append_info import AppendOrigin
 from odradek.storage.fetch_data import FetchIsolation
 from odradek.storage.file_records import FileRegion
+from odradek.timer.sliced_work import Wait
 
 if TYPE_CHECKING:
     from odradek.broker.metadata_cache import MetadataCache
     from odradek.broker.replica_manager import ReplicaManager
     from odradek.broker.replica_results import AppendResult
     from odradek.coordinator.ports import OnCommitted, TransactionalProducer
+    from odradek.storage.ports import IoPool
 
 NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1
@@ -44,6 +48,7 @@ class InternalTopicLog:
         compression_type: int,
         replica_manager: ReplicaManager,
         metadata_cache: MetadataCache,
+        io_pool: IoPool,
     ) -> None:
         self._topic = topic
         self._configured_partition_count = configured_partition_count
@@ -53,6 +58,7 @@ class InternalTopicLog:
         self._compression_type = compression_type
         self._replica_manager = replica_manager
         self._metadata_cache = metadata_cache
+        self._io_pool = io_pool
         self._partition_count: int | None = None
 
     @property
@@ -103,19 +109,42 @@ class InternalTopicLog:
         hosted = self._replica_manager.hosted(TopicPartition(self._topic, partition))
         return None if hosted is None or hosted.log is None else hosted.log.config.max_message_bytes
 
-    def read_all(self, partition: int) -> Iterator[RecordBatch | LegacyBatch]:
+    def read_all(self, partition: int) -> Iterator[RecordBatch | LegacyBatch | Wait]:
         hosted = self._replica_manager.hosted(TopicPartition(self._topic, partition))
         log = None if hosted is None else hosted.log
         if log is None:
             return
         offset = log.log_start_offset
         while offset < log.log_end_offset:
-            fetched = log.read(offset, self._load_buffer_bytes, FetchIsolation.LOG_END, min_one_message=True)
-            found = fetched.records
-            data = memoryview(found.read()) if isinstance(found, FileRegion) else found
+            found = log.read(offset, self._load_buffer_bytes, FetchIsolation.LOG_END, min_one_message=True).records
+            data = (yield from self._read(found)) if isinstance(found, FileRegion) else found
             before = offset
-            for batch in batches(data):
+            for batch in batches(memoryview(data)):
                 yield batch
                 offset = batch.next_offset
             if offset == before:
                 return
+
+    def _read(self, region: FileRegion) -> Generator[Wait, None, bytes]:
+        """The bytes of the region, which are waited for if they are not in the page cache."""
+        data = read_hot(region)
+        if data is not None:
+            return data
+        results: list[bytes | OSError] = []
+
+        def begin(end: Callable[[], None]) -> None:
+            region.retain()  # whatever becomes of the load: the descriptor is the thread's until it has read
+            fd = region.fileno()
+
+            def done(result: bytes | OSError) -> None:
+                region.release()
+                results.append(result)
+                end()
+
+            self._io_pool.submit(lambda: os.pread(fd, region.size_in_bytes, region.position), done)
+
+        yield Wait(begin)
+        (result,) = results
+        if isinstance(result, OSError):
+            raise result
+        return result

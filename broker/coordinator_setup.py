@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from odradek.broker.replica_manager import ReplicaManager
     from odradek.coordinator.ports import ConsumerOffsetTree, ProducerIds, TransactionVerifier
     from odradek.coordinator.transaction.markers import MarkerChannel
+    from odradek.storage.ports import IoPool
     from odradek.timer.clock import Clock
     from odradek.timer.system_timer import SystemTimer
 
@@ -31,6 +32,7 @@ def make_group_coordinator(
     cache: MetadataCache,
     clock: Clock,
     timer: SystemTimer,
+    io_pool: IoPool,
     *,
     consumer_offset_tree: ConsumerOffsetTree,
     verify_transaction: TransactionVerifier,
@@ -54,6 +56,7 @@ def make_group_coordinator(
             compression_type=config.offsets_topic_compression_codec,
             replica_manager=replicas,
             metadata_cache=cache,
+            io_pool=io_pool,
         ),
         clock=clock,
         timer=timer,
@@ -69,6 +72,7 @@ def make_transaction_coordinator(
     cache: MetadataCache,
     clock: Clock,
     timer: SystemTimer,
+    io_pool: IoPool,
     *,
     producer_ids: ProducerIds,
     channel: MarkerChannel,
@@ -92,6 +96,7 @@ def make_transaction_coordinator(
             compression_type=CompressionType.NONE,
             replica_manager=replicas,
             metadata_cache=cache,
+            io_pool=io_pool,
         ),
         clock=clock,
         timer=timer,

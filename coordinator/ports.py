@@ -18,6 +18,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records.batch import AnyBatch
 from odradek.protocol.records.record import SimpleRecord
 from odradek.protocol.topic_partition import TopicPartition
+from odradek.timer.sliced_work import Wait
 
 ResponseT = TypeVar("ResponseT")
 
@@ -103,11 +104,11 @@ class CoordinatorLog(Protocol):
         """The largest batch the log takes (`max.message.bytes`); None if there is no log here."""
         ...
 
-    def read_all(self, partition: int) -> Iterator[AnyBatch]:
-        """Every batch from the log start to the log end, read lazily and in small pieces; empty if there is no log.
+    def read_all(self, partition: int) -> Iterator[AnyBatch | Wait]:
+        """Every batch from the log start to the log end, read lazily and in pieces; empty if there is no log.
 
-        A batch is used before the next is asked for, so its buffer may be reused. Raises KafkaError or
-        CorruptRecordError.
+        Where a piece has to come from the disk, the `Wait` for it comes before its batches. A batch is used before the
+        next is asked for, so its buffer may be reused. Raises KafkaError, CorruptRecordError or OSError.
         """
         ...
 

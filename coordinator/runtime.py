@@ -6,8 +6,9 @@ it stops being the leader (`resign`) the state is dropped. Elections and resigna
 epoch, because they may be seen out of order: one that is older than the newest known is ignored.
 
 Loading must not stall the loop: a partition can hold millions of records. `SlicedWork` runs it a few milliseconds at
-a time between other callbacks. An almost empty partition, which is what a new broker has, is loaded on the spot, so
-that the first client need not be sent away.
+a time between other callbacks, and one partition after the other, so that only one of them has a piece of its log in
+memory. An almost empty partition, which is what a new broker has, is loaded on the spot, so that the first client need
+not be sent away.
 
 Kafka: the bookkeeping of GroupMetadataManager and TransactionStateManager (ownedPartitions, loadingPartitions,
 epochForPartitionId), and the KafkaScheduler thread they load on.
@@ -16,67 +17,13 @@ epochForPartitionId), and the KafkaScheduler thread they load on.
 from __future__ import annotations
 
 import logging
-from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.records.errors import CorruptRecordError
-from odradek.timer.clock import Clock
-from odradek.timer.system_timer import SystemTimer
+from odradek.timer.sliced_work import SlicedWork, Steps
 
 _log = logging.getLogger(__name__)
-
-SLICE_MS = 10
-"""How long sliced work may keep the loop at a stretch; an item of work adds well below a millisecond to it."""
-
-CLOCK_CHECK_INTERVAL = 32
-"""Steps between two looks at the clock."""
-
-IMMEDIATE_STEPS = 64
-"""Steps done on the spot before work is put off: 50 partitions of it are a few milliseconds."""
-
-Steps = Generator[None, None, None]
-"""Work cut in small steps; each `yield` is a place where it may be put off."""
-
-
-class SlicedWork:
-    """Runs generators to their end, one after the other, without ever holding the thread for long."""
-
-    __slots__ = ("_clock", "_is_scheduled", "_queue", "_timer")
-
-    def __init__(self, timer: SystemTimer, clock: Clock) -> None:
-        self._timer = timer
-        self._clock = clock
-        self._queue: deque[Steps] = deque()
-        self._is_scheduled = False
-
-    def submit(self, work: Steps) -> None:
-        """Do the first steps now, and the rest, if any, in slices."""
-        for _ in range(IMMEDIATE_STEPS):
-            if next(work, work) is work:
-                return
-        self._queue.append(work)
-        self._schedule()
-
-    def _schedule(self) -> None:
-        if not self._is_scheduled:
-            self._is_scheduled = True
-            self._timer.schedule(0, self._run_slice)
-
-    def _run_slice(self) -> None:
-        self._is_scheduled = False
-        deadline_ms = self._clock.monotonic_ms() + SLICE_MS
-        steps = 0
-        while self._queue:
-            work = self._queue.popleft()
-            if self._queue:
-                self._schedule()  # the rest must not depend on this one going well
-            for _ in work:
-                steps += 1
-                if steps % CLOCK_CHECK_INTERVAL == 0 and self._clock.monotonic_ms() >= deadline_ms:
-                    self._queue.appendleft(work)
-                    self._schedule()
-                    return
 
 
 class PartitionOwnership:
@@ -158,8 +105,10 @@ class PartitionOwnership:
 
     def _loading_steps(self, partition: int, token: object) -> Steps:
         try:
-            for _ in self._load(partition):
-                yield
+            if self._loading.get(partition) is not token:
+                return  # given up before its turn has come
+            for wait in self._load(partition):
+                yield wait
                 if self._loading.get(partition) is not token:
                     return
         except (KafkaError, CorruptRecordError, OSError) as error:

@@ -28,11 +28,12 @@ from odradek.coordinator.group.records import (
 from odradek.coordinator.group.states import GroupEvent, GroupState
 from odradek.coordinator.partitioning import partition_for
 from odradek.coordinator.ports import CoordinatorLog, TransactionalProducer
-from odradek.coordinator.runtime import PartitionOwnership, SlicedWork, Steps
+from odradek.coordinator.runtime import PartitionOwnership
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records.record import SimpleRecord
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.clock import Clock
+from odradek.timer.sliced_work import SlicedWork, Steps
 from odradek.timer.system_timer import SystemTimer
 
 _log = logging.getLogger(__name__)
@@ -89,7 +90,8 @@ class GroupMetadataManager:
         self._config = config
         self._records = log
         self._clock = clock
-        self._work = SlicedWork(timer, clock)
+        self._loads = SlicedWork(timer, clock)
+        self._removals = SlicedWork(timer, clock)
         self._on_loaded = on_loaded
         self._on_gone = on_gone
         self.is_active = False
@@ -99,7 +101,7 @@ class GroupMetadataManager:
         # Producers with their markers' outcomes, by partition.
         self._completed_while_loading: dict[int, list[tuple[int, bool]]] = {}
         self.ownership = PartitionOwnership(
-            TOPIC, self._work, load=self._load, on_unload=self._unload, on_loaded=self._loaded
+            TOPIC, self._loads, load=self._load, on_unload=self._unload, on_loaded=self._loaded
         )
 
     # -- partitions ------------------------------------------------------------------------------------------
@@ -309,7 +311,7 @@ class GroupMetadataManager:
 
     def expire_offsets(self) -> None:
         """Start a sweep over all groups, in slices."""
-        self._work.submit(self._expiration_steps())
+        self._removals.submit(self._expiration_steps())
 
     def _expiration_steps(self) -> Steps:
         now_ms = self._clock.time_ms()
@@ -318,7 +320,7 @@ class GroupMetadataManager:
             # While the sweep was put off, the group may have been unloaded.
             if self._groups.get(group.group_id) is group and self.is_local(group.group_id):
                 count += self._expire(group, now_ms)
-            yield
+            yield None
         if count:
             _log.info("Removed %d expired offsets in %d milliseconds", count, self._clock.time_ms() - now_ms)
 
@@ -343,7 +345,7 @@ class GroupMetadataManager:
         for group in loaded_groups(replay, self._clock):
             if group is not None:
                 self._install(group)
-            yield
+            yield None
 
     def _install(self, group: GroupMetadata) -> None:
         current = self._groups.setdefault(group.group_id, group)

@@ -17,7 +17,7 @@ Kafka: GroupMetadataManager.doLoadGroupsAndOffsets.
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from odradek.coordinator.group.group_metadata import GroupMetadata
@@ -38,6 +38,7 @@ from odradek.protocol.records.batch import AnyBatch
 from odradek.protocol.records.control import ControlRecordType, control_record_type
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.clock import Clock
+from odradek.timer.sliced_work import Steps, Wait
 
 _log = logging.getLogger(__name__)
 
@@ -58,16 +59,18 @@ class Replay:
         self.transactional: dict[int, dict[bytes, StoredOffset]] = {}
         self.groups: dict[bytes, bytes] = {}
 
-    def run(self, batches: Iterable[AnyBatch]) -> Generator[None, None, None]:
+    def run(self, batches: Iterable[AnyBatch | Wait]) -> Steps:
         """Walk the log, a record a step."""
         for batch in batches:
-            if batch.is_control:
+            if isinstance(batch, Wait):
+                yield batch
+            elif batch.is_control:
                 self._complete_transaction(batch)
-                yield
+                yield None
             else:
                 yield from self._records(batch)
 
-    def _records(self, batch: AnyBatch) -> Generator[None, None, None]:
+    def _records(self, batch: AnyBatch) -> Steps:
         offsets: dict[bytes, StoredOffset] = self.offsets
         if batch.is_transactional:
             offsets = self.transactional.setdefault(batch.producer_id, {})
@@ -91,7 +94,7 @@ class Replay:
                     self.groups[key] = record.value
             else:
                 _log.warning("Ignoring the record at offset %d: unknown key version %s", record.offset, key[:2].hex())
-            yield
+            yield None
 
     def _complete_transaction(self, batch: AnyBatch) -> None:
         marker = control_record_type(batch)

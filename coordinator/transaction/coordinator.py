@@ -21,7 +21,6 @@ from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from odradek.coordinator.ports import CoordinatorLog, ProducerIds
-from odradek.coordinator.runtime import Steps
 from odradek.coordinator.transaction.config import TransactionConfig
 from odradek.coordinator.transaction.markers import MarkerChannel, MarkerSender
 from odradek.coordinator.transaction.states import (
@@ -43,6 +42,7 @@ from odradek.protocol.messages.list_transactions import ListTransactionsRequest,
 from odradek.protocol.records.layout import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.clock import Clock
+from odradek.timer.sliced_work import Steps
 from odradek.timer.system_timer import SystemTimer
 from odradek.timer.task import TimerTask
 
@@ -316,7 +316,7 @@ class TransactionCoordinator:
             owned = self.states.find(metadata.transactional_id)
             if isinstance(owned, Owned) and owned.metadata is metadata and self._has_timed_out(metadata):
                 self._abort_timed_out(metadata)
-            yield
+            yield None
 
     def _abort_timed_out(self, metadata: TransactionMetadata) -> None:
         transactional_id = metadata.transactional_id

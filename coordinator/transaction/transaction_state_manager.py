@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from odradek.coordinator.partitioning import partition_for
 from odradek.coordinator.ports import CoordinatorLog
-from odradek.coordinator.runtime import PartitionOwnership, SlicedWork, Steps
+from odradek.coordinator.runtime import PartitionOwnership
 from odradek.coordinator.transaction.config import TransactionConfig
 from odradek.coordinator.transaction.records import (
     TransactionRecord,
@@ -35,6 +35,7 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.records.errors import CorruptRecordError
 from odradek.protocol.records.record import SimpleRecord
 from odradek.timer.clock import Clock
+from odradek.timer.sliced_work import SlicedWork, Steps, Wait
 from odradek.timer.system_timer import SystemTimer
 
 _log = logging.getLogger(__name__)
@@ -97,8 +98,9 @@ class TransactionStateManager:
         self._on_unload = on_unload
         self._partitions: dict[int, _Partition] = {}
         self.work = SlicedWork(timer, clock)
+        """Walks over all there is, which need not wait for a partition that is being loaded."""
         self._ownership = PartitionOwnership(
-            TOPIC, self.work, load=self._load, on_unload=self._unload, on_loaded=self._loaded
+            TOPIC, SlicedWork(timer, clock), load=self._load, on_unload=self._unload, on_loaded=self._loaded
         )
 
     # -- partitions ------------------------------------------------------------------------------------------
@@ -211,9 +213,9 @@ class TransactionStateManager:
             expired: dict[str, int] = {}
             size = BATCH_OVERHEAD_BYTES
             for metadata in list(partition.transactions.values()):
-                yield
+                yield None
                 if self._partitions.get(number) is not partition:
-                    break
+                    break  # whoever coordinates it now decides, be it this broker in a later epoch
                 if not self._is_expired(metadata):
                     continue
                 tombstone_size = TOMBSTONE_OVERHEAD_BYTES + len(transaction_key(metadata.transactional_id))
@@ -222,8 +224,9 @@ class TransactionStateManager:
                     expired, size = {}, BATCH_OVERHEAD_BYTES
                 expired[metadata.transactional_id] = metadata.prepare_dead().producer_epoch
                 size += tombstone_size
-            if expired:
-                self._write_tombstones(number, partition, expired)
+            else:
+                if expired:
+                    self._write_tombstones(number, partition, expired)
 
     def _is_expired(self, metadata: TransactionMetadata) -> bool:
         return (
@@ -269,10 +272,13 @@ class TransactionStateManager:
                 partition.transactions[transactional_id] = _loaded(transactional_id, read_transaction_value(value))
             except CoordinatorRecordError as error:
                 _log.error("Ignoring transactional id %s: %s", transactional_id, error)
-            yield
+            yield None
 
     def _replay(self, number: int, values: dict[str, bytes]) -> Steps:
         for batch in self._records.read_all(number):
+            if isinstance(batch, Wait):
+                yield batch
+                continue
             for record in batch.records():
                 transactional_id = self._transactional_id(record.key)
                 if transactional_id is None:
@@ -281,7 +287,7 @@ class TransactionStateManager:
                     values.pop(transactional_id, None)
                 else:
                     values[transactional_id] = record.value
-                yield
+                yield None
 
     @staticmethod
     def _transactional_id(key: bytes | None) -> str | None:

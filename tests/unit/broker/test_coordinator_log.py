@@ -9,9 +9,11 @@ import pytest
 from odradek.broker.coordinator_log import InternalTopicLog
 from odradek.coordinator.ports import TransactionalProducer
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.records.batch import RecordBatch
 from odradek.protocol.records.record import SimpleRecord
 from odradek.protocol.topic_partition import TopicPartition
-from tests.support.logs import NOW
+from odradek.timer.sliced_work import Wait
+from tests.support.logs import NOW, DeferredIoPool
 from tests.support.replicas import Replicas
 
 TOPIC = "__consumer_offsets"
@@ -22,6 +24,7 @@ NONE = ErrorCode.NONE
 class Log:
     def __init__(self, path: Path, *, load_buffer_bytes: int = 1 << 20, required_acks: int = -1) -> None:
         self.replicas = Replicas(path)
+        self.io_pool = DeferredIoPool()
         self.log = InternalTopicLog(
             TOPIC,
             configured_partition_count=50,
@@ -31,6 +34,7 @@ class Log:
             compression_type=0,
             replica_manager=self.replicas.manager,
             metadata_cache=self.replicas.cache,
+            io_pool=self.io_pool,
         )
 
     def append(self, *values: bytes, **options: object) -> list[tuple[ErrorCode, int]]:
@@ -44,7 +48,15 @@ class Log:
         return committed
 
     def values(self) -> list[bytes]:
-        return [bytes(record.value or b"") for batch in self.log.read_all(0) for record in batch.records()]
+        """What is loaded, with all reads from the disk made as soon as they are waited for."""
+        values = []
+        for batch in self.log.read_all(0):
+            if isinstance(batch, Wait):
+                batch.begin(lambda: None)
+                self.io_pool.run_all()
+            else:
+                values += [bytes(record.value or b"") for record in batch.records()]
+        return values
 
 
 def test_what_was_appended_is_read_back(tmp_path: Path) -> None:
@@ -66,6 +78,69 @@ def test_loading_goes_on_over_small_buffers_and_segments(tmp_path: Path, load_bu
             assert hosted is not None
             hosted.roll()
     assert log.values() == [b"v%d" % number for number in range(20)]
+
+
+@pytest.fixture
+def cold_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is in the page cache."""
+    monkeypatch.setattr("odradek.broker.coordinator_log.read_hot", lambda region: None)
+
+
+@pytest.mark.usefixtures("cold_disk")
+def test_what_is_not_in_memory_is_read_in_the_pool_a_piece_at_a_time(tmp_path: Path) -> None:
+    log = Log(tmp_path, load_buffer_bytes=100)
+    log.replicas.lead(TP)
+    for number in range(5):
+        log.append(b"v%d" % number)
+    found = log.log.read_all(0)
+    wait = next(found)
+    assert isinstance(wait, Wait)
+    ends: list[None] = []
+    wait.begin(lambda: ends.append(None))
+    assert (len(log.io_pool.pending), ends) == (1, [])
+    log.io_pool.run_one()
+    assert len(ends) == 1
+    assert isinstance(next(found), RecordBatch)
+    assert not log.io_pool.pending, "the next piece is read when this one is used up"
+    assert log.values() == [b"v%d" % number for number in range(5)]
+
+
+@pytest.mark.usefixtures("cold_disk")
+def test_a_load_that_is_given_up_leaves_the_file_to_the_thread_that_reads_it(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    log.replicas.lead(TP)
+    log.append(b"a")
+    found = log.log.read_all(0)
+    wait = next(found)
+    assert isinstance(wait, Wait)
+    wait.begin(lambda: None)
+    found.close()  # type: ignore[attr-defined]
+    hosted = log.replicas.manager.partition(TP).log
+    assert hosted is not None
+    records = hosted.segments.active.records
+    assert not records.evict(), "its descriptor is being read from"
+    log.io_pool.run_all()
+    assert records.evict()
+
+
+@pytest.mark.usefixtures("cold_disk")
+def test_a_disk_that_fails_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = Log(tmp_path)
+    log.replicas.lead(TP)
+    log.append(b"a")
+
+    found = log.log.read_all(0)
+    wait = next(found)
+    assert isinstance(wait, Wait)
+    wait.begin(lambda: None)
+
+    def fail(*_: object) -> bytes:
+        raise OSError("the disk")
+
+    monkeypatch.setattr("odradek.broker.coordinator_log.os.pread", fail)
+    log.io_pool.run_all()
+    with pytest.raises(OSError, match="the disk"):
+        next(found)
 
 
 def test_partition_that_is_not_hosted_has_no_records_and_takes_none(tmp_path: Path) -> None:
@@ -116,6 +191,7 @@ def test_transactional_offsets_carry_their_producer(tmp_path: Path) -> None:
     producer = TransactionalProducer(producer_id=5, producer_epoch=2)
     assert log.append(b"a", producer=producer) == [(NONE, 0)]
     (batch,) = log.log.read_all(0)
+    assert isinstance(batch, RecordBatch)
     assert batch.is_transactional
     assert (batch.producer_id, batch.producer_epoch, batch.base_sequence) == (5, 2, 0)
 

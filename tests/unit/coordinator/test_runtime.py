@@ -2,16 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.coordinator.runtime import (
-    CLOCK_CHECK_INTERVAL,
-    IMMEDIATE_STEPS,
-    SLICE_MS,
-    PartitionOwnership,
-    SlicedWork,
-    Steps,
-)
+from odradek.coordinator.runtime import PartitionOwnership
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.timer.clock import ManualClock
+from odradek.timer.sliced_work import IMMEDIATE_STEPS, SlicedWork, Steps
 from odradek.timer.system_timer import SystemTimer
 
 
@@ -38,7 +32,7 @@ class World:
             self.clock.advance(self.step_ms)
             if self.failure is not None:
                 raise self.failure
-            yield
+            yield None
 
 
 def test_short_work_is_done_on_the_spot() -> None:
@@ -61,32 +55,28 @@ def test_long_work_is_put_off_and_then_finished() -> None:
     assert not world.ownership.is_loading(3)
 
 
-def test_a_slice_ends_when_its_time_is_over() -> None:
-    world = World()
-    world.lengths[3] = 10_000
-    world.step_ms = 1
-    world.ownership.elect(3, 1)
-    done = len(world.steps)
-    longest = 0
-    while world.ownership.is_loading(3):
-        before_ms = world.clock.monotonic_ms()
-        world.timer.advance()
-        longest = max(longest, world.clock.monotonic_ms() - before_ms)
-    assert done <= IMMEDIATE_STEPS
-    assert longest <= SLICE_MS + CLOCK_CHECK_INTERVAL
-    assert len(world.steps) == 10_000
-
-
-def test_partitions_are_loaded_one_after_the_other() -> None:
+def test_a_partition_is_begun_when_the_one_before_it_is_loaded() -> None:
     world = World()
     world.lengths = {1: IMMEDIATE_STEPS + 10, 2: IMMEDIATE_STEPS + 10}
     world.ownership.elect(1, 1)
     world.ownership.elect(2, 1)
-    world.steps.clear()
+    assert set(world.steps) == {1}
+    assert world.ownership.is_loading(2), "clients are told to wait from the election on"
     world.timer.advance()
-    assert world.steps == sorted(world.steps)
+    assert world.steps == [1] * world.lengths[1] + [2] * world.lengths[2]
     assert world.ownership.is_owned(1)
     assert world.ownership.is_owned(2)
+
+
+def test_a_partition_that_is_resigned_before_its_turn_is_not_begun() -> None:
+    world = World()
+    world.lengths = {1: IMMEDIATE_STEPS + 10, 2: IMMEDIATE_STEPS + 10}
+    world.ownership.elect(1, 1)
+    world.ownership.elect(2, 1)
+    world.ownership.resign(2, 2)
+    world.timer.advance()
+    assert set(world.steps) == {1}
+    assert not world.ownership.is_owned(2)
 
 
 def test_resigning_abandons_the_load() -> None:

@@ -8,10 +8,10 @@ from odradek.coordinator.group.group_metadata_manager import GroupMetadataManage
 from odradek.coordinator.group.group_offsets import OffsetAndMetadata
 from odradek.coordinator.group.states import GroupState
 from odradek.coordinator.ports import TransactionalProducer
-from odradek.coordinator.runtime import IMMEDIATE_STEPS
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.clock import ManualClock
+from odradek.timer.sliced_work import IMMEDIATE_STEPS
 from odradek.timer.system_timer import SystemTimer
 from tests.support.coordinator_log import InMemoryCoordinatorLog
 

@@ -1,0 +1,125 @@
+"""Work cut in small steps, done a few milliseconds at a time, so that it never holds the loop for long.
+
+Work that grows with what a client names, or with what a log holds, is written as a generator that yields wherever it
+may be put off. Its first steps are done on the spot, so that work which is little is done when `submit` returns. The
+rest comes in slices of `SLICE_MS`, and between two of them everything else has its turn. A step is atomic: what must
+not be interrupted (a check and the write that depends on it) has no `yield` inside.
+
+A generator that has to wait for something else, such as a read from a disk, yields a `Wait`.
+
+Answers to the threads of Kafka that may take as long as they like: request handlers, and the schedulers of the
+coordinators.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator
+from typing import Final, TypeAlias
+
+from odradek.timer.clock import Clock
+from odradek.timer.system_timer import SystemTimer
+
+SLICE_MS: Final = 5
+"""How long sliced work may keep the loop at a stretch; a step adds well below a millisecond to it."""
+
+CLOCK_CHECK_INTERVAL: Final = 4
+"""Steps between two looks at the clock."""
+
+IMMEDIATE_STEPS: Final = 64
+"""Steps that are done on the spot. So many appends to logs take two milliseconds, so many records a tenth of one."""
+
+
+class Wait:
+    """What a step waits for. `begin` is called with the callback that ends it, exactly once, now or later."""
+
+    __slots__ = ("begin",)
+
+    def __init__(self, begin: Callable[[Callable[[], None]], None]) -> None:
+        self.begin = begin
+
+
+Steps: TypeAlias = Generator[Wait | None, None, None]
+"""Work cut in steps; each `yield` is a place where it may be put off."""
+
+
+class SlicedWork:
+    """Runs generators to their end.
+
+    One after the other in the order of `submit`, and while one waits nobody else's begins; or, `in_turns`, a slice of
+    each in turn.
+    """
+
+    __slots__ = ("_clock", "_in_turns", "_is_held", "_is_scheduled", "_queue", "_timer")
+
+    def __init__(self, timer: SystemTimer, clock: Clock, *, in_turns: bool = False) -> None:
+        self._timer = timer
+        self._clock = clock
+        self._in_turns = in_turns
+        self._queue: deque[Steps] = deque()
+        self._is_scheduled = False
+        self._is_held = False
+        """The first one of the queue waits, and the others with it."""
+
+    def submit(self, work: Steps) -> None:
+        """Do the first steps now, unless others come first, and the rest, if any, in slices."""
+        if self._in_turns or not (self._queue or self._is_held):
+            self._go_on(work, self._clock.monotonic_ms() + SLICE_MS, IMMEDIATE_STEPS)
+        else:
+            self._queue.append(work)
+
+    def close(self) -> None:
+        """Give up all that is not done."""
+        while self._queue:
+            self._queue.popleft().close()
+
+    def _schedule(self) -> None:
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._timer.schedule(0, self._run_slice)
+
+    def _run_slice(self) -> None:
+        self._is_scheduled = False
+        deadline_ms = self._clock.monotonic_ms() + SLICE_MS
+        while self._queue and not self._is_held:
+            work = self._queue.popleft()
+            if self._queue:
+                self._schedule()  # the rest must not depend on this one going well
+            if not self._go_on(work, deadline_ms) or self._clock.monotonic_ms() >= deadline_ms:
+                if self._queue and not self._is_held:
+                    self._schedule()
+                return
+
+    def _go_on(self, work: Steps, deadline_ms: int, most_steps: int = -1) -> bool:
+        """Do steps until the deadline; whether there was nothing left to put off."""
+        for steps, wait in enumerate(work, 1):
+            if wait is not None and not self._is_over(wait, work):
+                return True
+            if steps == most_steps or (steps % CLOCK_CHECK_INTERVAL == 0 and self._clock.monotonic_ms() >= deadline_ms):
+                self._put_off(work, first=not self._in_turns)
+                return False
+        return True
+
+    def _put_off(self, work: Steps, *, first: bool) -> None:
+        if first:
+            self._queue.appendleft(work)
+        else:
+            self._queue.append(work)
+        self._schedule()
+
+    def _is_over(self, wait: Wait, work: Steps) -> bool:
+        """Begin to wait; whether that was over at once. If not, the work goes on when it is."""
+        is_over = is_put_off = False
+
+        def end() -> None:
+            nonlocal is_over
+            is_over = True
+            if is_put_off:
+                self._is_held = False
+                self._put_off(work, first=True)
+
+        wait.begin(end)
+        if not is_over:
+            is_put_off = True
+            self._is_held = not self._in_turns
+        return is_over
