@@ -9,9 +9,11 @@ Kafka: AddPartitionsToTxnManager.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple, Protocol, TypeAlias
 
+from odradek.coordinator.batched_requests import BatchedRequests, call_all
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -57,13 +59,17 @@ class _Question(NamedTuple):
         self.respond(dict.fromkeys(self.partitions, error))
 
 
+_Questions: TypeAlias = dict[str, _Question]
+"""Those that go together, by transactional id."""
+
+
 class AddPartitionsToTxnManager:
     """Collects questions per coordinator."""
 
     def __init__(self, channel: VerificationChannel) -> None:
         self._channel = channel
         self._waiting: dict[int, dict[str, _Question]] = {}
-        self._in_flight: set[int] = set()
+        self._requests: BatchedRequests[int, _Questions, AddPartitionsToTxnResponse] = BatchedRequests(self)
 
     def verify(
         self,
@@ -91,7 +97,7 @@ class AddPartitionsToTxnManager:
         if broker_id is None:
             question.fail(_E.COORDINATOR_NOT_AVAILABLE)
         elif self._displace(self._waiting.setdefault(broker_id, {}), question):
-            self._send(broker_id)
+            self._requests.send(broker_id)
 
     @staticmethod
     def _displace(waiting: dict[str, _Question], question: _Question) -> bool:
@@ -107,41 +113,45 @@ class AddPartitionsToTxnManager:
         waiting[transaction.transactional_id] = question
         return True
 
-    def _send(self, broker_id: int) -> None:
-        if broker_id in self._in_flight:
-            return
-        questions = self._waiting.pop(broker_id, None)
-        if not questions:
-            return
-        self._in_flight.add(broker_id)
-        request = AddPartitionsToTxnRequest(transactions=[asked.transaction for asked in questions.values()])
-        self._channel.send_verification(
-            broker_id, request, lambda response: self._answered(broker_id, questions, response)
-        )
+    # Implements `BatchOwner`.
 
-    def _answered(
-        self, broker_id: int, questions: dict[str, _Question], response: AddPartitionsToTxnResponse | None
+    def take_batch(self, broker_id: int, /) -> _Questions | None:
+        return self._waiting.pop(broker_id, None)
+
+    def send_batch(
+        self, broker_id: int, questions: _Questions, respond: Callable[[AddPartitionsToTxnResponse | None], None], /
     ) -> None:
-        self._in_flight.discard(broker_id)
-        if response is None:
-            _fail_all(questions, _E.NETWORK_EXCEPTION)
-        elif response.error_code == _E.UNSUPPORTED_VERSION:
-            for question in questions.values():
-                question.respond({})  # as before there was verification
-        elif response.error_code != _E.NONE:
-            error = ErrorCode.for_code(response.error_code)
-            # That this broker may not ask is nothing a client can do about.
-            _fail_all(questions, _E.INVALID_TXN_STATE if error == _E.CLUSTER_AUTHORIZATION_FAILED else error)
-        else:
-            for result in response.results_by_transaction:
-                question = questions[result.transactional_id]
-                question.respond(_errors_for_client(result, question.knows_abortable_error))
-        self._send(broker_id)
+        request = AddPartitionsToTxnRequest(transactions=[asked.transaction for asked in questions.values()])
+        self._channel.send_verification(broker_id, request, respond)
+
+    def batch_answered(self, questions: _Questions, response: AddPartitionsToTxnResponse | None, /) -> bool:
+        call_all(partial(question.respond, errors) for question, errors in _told(questions, response))
+        return True
 
 
-def _fail_all(questions: Mapping[str, _Question], error: ErrorCode) -> None:
-    for question in questions.values():
-        question.fail(error)
+def _told(
+    questions: _Questions, response: AddPartitionsToTxnResponse | None
+) -> Iterator[tuple[_Question, Mapping[TopicPartition, ErrorCode]]]:
+    """What each of those who asked is told, whatever the response has to say of them."""
+    if response is None:
+        error = _E.NETWORK_EXCEPTION
+    elif response.error_code == _E.UNSUPPORTED_VERSION:
+        yield from ((question, {}) for question in questions.values())  # as before there was verification
+        return
+    elif response.error_code != _E.NONE:
+        error = ErrorCode.for_code(response.error_code)
+        if error == _E.CLUSTER_AUTHORIZATION_FAILED:
+            error = _E.INVALID_TXN_STATE  # that this broker may not ask is nothing a client can do about
+    else:
+        results = {result.transactional_id: result for result in response.results_by_transaction}
+        for transactional_id, question in questions.items():
+            result = results.get(transactional_id)
+            if result is None:  # its client asks again
+                yield question, dict.fromkeys(question.partitions, _E.NETWORK_EXCEPTION)
+            else:
+                yield question, _errors_for_client(result, question.knows_abortable_error)
+        return
+    yield from ((question, dict.fromkeys(question.partitions, error)) for question in questions.values())
 
 
 def _errors_for_client(

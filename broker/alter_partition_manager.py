@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from odradek.controller.leader_and_isr import LeaderAndIsr, LeaderRecoveryState
+from odradek.coordinator.batched_requests import BatchedRequests
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_partition import (
     AlterPartitionRequest,
@@ -78,41 +79,56 @@ class AlterPartitionManager:
         self._broker_epoch = broker_epoch
         self._unsettled: dict[TopicPartition, AlterPartitionItem] = {}
         """By name, not by id: of a topic that was deleted and made again one change can be here, too."""
-        self._is_in_flight = False
+        self._requests: BatchedRequests[None, list[AlterPartitionItem], AlterPartitionResponse] = BatchedRequests(self)
 
     def submit(self, item: AlterPartitionItem, /) -> None:
         if item.topic_partition in self._unsettled:
             item.respond(ErrorCode.OPERATION_NOT_ATTEMPTED)
             return
         self._unsettled[item.topic_partition] = item
-        self._maybe_propagate()
+        self._requests.send(None)
 
-    def _maybe_propagate(self) -> None:
-        if self._unsettled and not self._is_in_flight:
-            self._is_in_flight = True
-            self._spawn(self._propagate(list(self._unsettled.values())))
+    # Implements `BatchOwner`; there is one controller.
 
-    async def _propagate(self, items: list[AlterPartitionItem]) -> None:
-        error = ErrorCode.UNKNOWN_SERVER_ERROR
+    def take_batch(self, _: None, /) -> list[AlterPartitionItem] | None:
+        return list(self._unsettled.values()) or None
+
+    def send_batch(
+        self,
+        _: None,
+        items: list[AlterPartitionItem],
+        respond: Callable[[AlterPartitionResponse | None], None],
+        /,
+    ) -> None:
+        self._spawn(self._ask(items, respond))
+
+    def batch_answered(self, items: list[AlterPartitionItem], response: AlterPartitionResponse | None, /) -> bool:
+        is_settled = False
         try:
-            error = await self._ask(items)
+            is_settled = response is not None and self._take(items, response)
         finally:
-            self._is_in_flight = False
-            if error == ErrorCode.NONE:
-                self._maybe_propagate()
-            else:
-                self._timer.schedule(RETRY_MS, self._maybe_propagate)
+            if not is_settled:
+                self._timer.schedule(RETRY_MS, lambda: self._requests.send(None))
+        return is_settled
 
-    async def _ask(self, items: list[AlterPartitionItem]) -> ErrorCode:
-        """Send one request, settle what is answered; the error of the whole."""
-        request = make_request(items, self._broker_id, self._broker_epoch())
-        response = await self._to_controller.ask(request, AlterPartitionResponse, timeout_ms=None)
+    async def _ask(
+        self, items: list[AlterPartitionItem], respond: Callable[[AlterPartitionResponse | None], None]
+    ) -> None:
+        response: AlterPartitionResponse | None = None
+        try:
+            request = make_request(items, self._broker_id, self._broker_epoch())
+            response = await self._to_controller.ask(request, AlterPartitionResponse, timeout_ms=None)
+        finally:
+            respond(response)
+
+    def _take(self, items: list[AlterPartitionItem], response: AlterPartitionResponse) -> bool:
+        """Settle what is answered; whether the request as a whole went well."""
         error = ErrorCode.for_code(response.error_code)
-        if error == ErrorCode.NONE:
-            self._settle(items, answers_of(response, {item.topic_id: item.topic_partition.topic for item in items}))
-        else:
-            log.warning("Controller answered AlterPartition (broker epoch %d) %r", request.broker_epoch, error)
-        return error
+        if error != ErrorCode.NONE:
+            log.warning("Controller answered AlterPartition %r", error)
+            return False
+        self._settle(items, answers_of(response, {item.topic_id: item.topic_partition.topic for item in items}))
+        return True
 
     def _settle(
         self, items: Iterable[AlterPartitionItem], answers: Mapping[TopicPartition, LeaderAndIsr | ErrorCode]

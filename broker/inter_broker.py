@@ -133,4 +133,5 @@ class InterBrokerChannel:
         except OSError as error:
             log.warning("%s did not reach broker %d: %s", type(request).__name__, broker_id, error)
             response = too_old if isinstance(error, VersionMismatch) else None
-        respond(response)
+        finally:
+            respond(response)  # also after a bug, and when the broker stops: who asked waits for nothing else

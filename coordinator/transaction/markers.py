@@ -27,8 +27,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
+from odradek.coordinator.batched_requests import BatchedRequests, call_all
 from odradek.coordinator.transaction.config import MARKER_RETRY_BACKOFF_MS
 from odradek.coordinator.transaction.states import TransactionState
 from odradek.coordinator.transaction.transaction_metadata import TransactionMetadata, TransitMetadata
@@ -120,7 +122,7 @@ class MarkerSender:
         self._timer = timer
         self._pending: dict[str, PendingCompletion] = {}
         self._queues: dict[int, list[_Entry]] = {}
-        self._in_flight: set[int] = set()
+        self._requests: BatchedRequests[int, list[_Entry], WriteTxnMarkersResponse] = BatchedRequests(self)
 
     @property
     def pending_count(self) -> int:
@@ -156,7 +158,7 @@ class MarkerSender:
                 self._route_later(part)
             else:
                 self._queues.setdefault(leader, []).append(part)
-                self._send(leader)
+                self._requests.send(leader)
 
     def _route_later(self, entry: _Entry) -> None:
         def again() -> None:
@@ -165,29 +167,31 @@ class MarkerSender:
 
         self._timer.schedule(MARKER_RETRY_BACKOFF_MS, again)
 
-    def _send(self, broker_id: int) -> None:
-        if broker_id in self._in_flight:
-            return
-        entries = [entry for entry in self._queues.pop(broker_id, ()) if self._is_current(entry.completion)]
-        if not entries:
-            return
-        self._in_flight.add(broker_id)
-        request = WriteTxnMarkersRequest(markers=[entry.to_marker() for entry in entries])
-        self._channel.send_markers(broker_id, request, lambda response: self._answered(broker_id, entries, response))
+    # Implements `BatchOwner`.
 
-    def _answered(self, broker_id: int, entries: list[_Entry], response: WriteTxnMarkersResponse | None) -> None:
-        self._in_flight.discard(broker_id)
+    def take_batch(self, broker_id: int, /) -> list[_Entry] | None:
+        return [entry for entry in self._queues.pop(broker_id, ()) if self._is_current(entry.completion)] or None
+
+    def send_batch(
+        self, broker_id: int, entries: list[_Entry], respond: Callable[[WriteTxnMarkersResponse | None], None], /
+    ) -> None:
+        request = WriteTxnMarkersRequest(markers=[entry.to_marker() for entry in entries])
+        self._channel.send_markers(broker_id, request, respond)
+
+    def batch_answered(self, entries: list[_Entry], response: WriteTxnMarkersResponse | None, /) -> bool:
         errors = None if response is None else _errors_by_producer(response)
-        for entry in entries:
-            if not self._is_current(entry.completion):
-                continue
-            if not self._is_coordinated(entry.completion):
-                del self._pending[entry.completion.transactional_id]
-            elif errors is None:
-                self._route_later(entry)
-            else:
-                self._apply(entry, errors.get(entry.completion.transit.producer_id, {}))
-        self._send(broker_id)
+        call_all(partial(self._entry_answered, entry, errors) for entry in entries)
+        return True
+
+    def _entry_answered(self, entry: _Entry, errors: Mapping[int, Mapping[TopicPartition, ErrorCode]] | None) -> None:
+        if not self._is_current(entry.completion):
+            return
+        if not self._is_coordinated(entry.completion):
+            del self._pending[entry.completion.transactional_id]
+        elif errors is None:
+            self._route_later(entry)
+        else:
+            self._apply(entry, errors.get(entry.completion.transit.producer_id, {}))
 
     def _apply(self, entry: _Entry, errors: Mapping[TopicPartition, ErrorCode]) -> None:
         completion = entry.completion

@@ -154,6 +154,45 @@ def test_no_answer_is_a_network_exception_and_the_next_request_goes_out() -> Non
     assert world.sent() == [["a"], ["b"]]
 
 
+def test_a_client_that_cannot_be_told_does_not_silence_the_coordinator() -> None:
+    world = World()
+
+    def fail(_: Mapping[TopicPartition, ErrorCode]) -> None:
+        raise ZeroDivisionError
+
+    world.ask("first", T0)
+    world.manager.verify("fails", 7, 0, [T0], fail, knows_abortable_error=False)
+    world.ask("second", T0)
+    world.answer()
+    world.ask("third", T0)
+    with pytest.raises(ZeroDivisionError):
+        world.answer()
+    assert world.answers == {"first": {}, "second": {}}
+    assert world.sent() == [["first"], ["fails", "second"], ["third"]]
+
+
+def test_an_id_the_answer_leaves_out_asks_again() -> None:
+    world = World()
+    world.ask("a", T0)
+    world.responds.pop()(AddPartitionsToTxnResponse())
+    assert world.answers == {"a": {T0: E.NETWORK_EXCEPTION}}
+
+
+def test_a_request_that_fails_on_its_way_is_not_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world, "send_verification", fail)
+        with pytest.raises(ZeroDivisionError):
+            world.ask("a", T0)
+    assert world.answers == {"a": {T0: E.NETWORK_EXCEPTION}}
+    world.ask("b", T0)
+    assert world.sent() == [["b"]]
+
+
 @pytest.mark.parametrize(
     ("error", "knows_abortable", "told"),
     [

@@ -238,3 +238,28 @@ def test_a_bug_on_the_way_does_not_stop_all_changes_after_it(
     controller.advance(RETRY_MS)
     controller.answer(success(A0))
     assert controller.answers == [(A0, DONE)]
+
+
+def test_a_leader_that_cannot_be_told_does_not_keep_others_from_being_asked_for(controller: Controller) -> None:
+    def fail(_: LeaderAndIsr | ErrorCode) -> None:
+        raise ZeroDivisionError
+
+    controller.manager.submit(AlterPartitionItem(A0, IDS["a"], CHANGE, fail))
+    controller.submit(A1)
+    controller.waiting.pop(0).response = success(A0)
+    with pytest.raises(ZeroDivisionError):
+        controller.running.pop(0).send(None)
+    controller.advance(RETRY_MS)
+    assert controller.sent() == [[(IDS["a"], 0)], [(IDS["a"], 1)]]
+
+
+def test_a_request_that_cannot_be_made_is_made_again(controller: Controller) -> None:
+    def fail() -> int:
+        raise ZeroDivisionError
+
+    controller.manager._broker_epoch = fail
+    with pytest.raises(ZeroDivisionError):
+        controller.submit(A0)
+    controller.manager._broker_epoch = lambda: 101
+    controller.advance(RETRY_MS)
+    assert controller.sent() == [[(IDS["a"], 0)]]

@@ -47,6 +47,10 @@ class _OtherBrokers:
     def _spawn(self, work: Coroutine[object, object, None]) -> None:
         self._tasks.add(asyncio.ensure_future(work))
 
+    async def ended(self) -> list[object]:
+        """What became of all that was spawned."""
+        return await asyncio.gather(*self._tasks, return_exceptions=True)
+
 
 def test_leaders_and_coordinators_are_those_of_the_metadata(broker: InProcessBroker) -> None:
     channel = broker.services.links.inter_broker
@@ -119,3 +123,19 @@ async def test_what_does_not_reach_a_broker_is_answered_none() -> None:
     others.channel.send_verification(4, AddPartitionsToTxnRequest(), answers.append)
     await turns()
     assert answers == [None, None]
+
+
+@async_test
+async def test_a_bug_on_the_way_is_answered_none_too() -> None:
+    def fail(end_point: EndPoint, request: Request) -> Response:
+        raise ZeroDivisionError
+
+    others = _OtherBrokers()
+    others.links.know(2, {2: 9002})
+    others.links.answer = fail
+    answers: list[Response | None] = []
+    others.channel.send_markers(2, WriteTxnMarkersRequest(), answers.append)
+    others.channel.send_verification(2, AddPartitionsToTxnRequest(), answers.append)
+    await turns()
+    assert answers == [None, None]
+    assert [type(error) for error in await others.ended()] == [ZeroDivisionError] * 2

@@ -80,6 +80,23 @@ def test_what_waits_is_dropped_with_the_partition() -> None:
     assert len(world.channel.sent) == 1
 
 
+def test_a_request_that_fails_on_its_way_is_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = Transcript()
+    for command in DECIDED[:2]:
+        world.run(command)
+
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.channel, "send_markers", fail)
+        with pytest.raises(ZeroDivisionError):
+            world.run(DECIDED[2])
+    assert state(world) is TransactionState.PREPARE_COMMIT
+    world.pass_time(MARKER_RETRY_BACKOFF_MS)
+    assert state(world) is TransactionState.COMPLETE_COMMIT
+
+
 def test_an_end_that_is_refused_for_good_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     world = Transcript()
     for command in ("init p", "add p t-0", "hold markers", "end p commit", "fail log MESSAGE_TOO_LARGE"):

@@ -17,6 +17,7 @@ from odradek.protocol.records.batch import RecordBatch
 from odradek.protocol.records.record import SimpleRecord
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.clock import ManualClock
+from odradek.timer.sliced_work import IMMEDIATE_STEPS
 from odradek.timer.system_timer import SystemTimer
 from tests.support.coordinator_log import InMemoryCoordinatorLog
 
@@ -233,6 +234,20 @@ def test_ids_stay_when_their_tombstones_are_refused() -> None:
     world.log.error = ErrorCode.NONE
     world.states.expire()
     assert world.states.find("a") is None
+
+
+def test_no_tombstones_are_written_after_the_partition_was_lost_and_won_again() -> None:
+    world = World(InMemoryCoordinatorLog(partition_count=1))
+    world.lead_all()
+    for number in range(2 * IMMEDIATE_STEPS):
+        world.begin(f"id-{number:04}")
+    before = len(world.log.batches[0])
+    world.clock.advance(WEEK_MS)
+    world.states.expire()
+    world.states.elect(0, 2)
+    world.timer.advance()
+    assert len(world.log.batches[0]) == before
+    assert len(list(world.states.transactions)) == 2 * IMMEDIATE_STEPS
 
 
 def test_nothing_expires_without_a_log(caplog: pytest.LogCaptureFixture) -> None:
