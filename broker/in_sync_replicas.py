@@ -1,7 +1,7 @@
 """The followers of a partition that is led here: what they have, who is in sync, and what is committed.
 
 Everything is set off by a follower's fetch, by an append, by the answer of the controller or, for followers that are
-not heard of, by a timer. The rules:
+not heard of, by a timer; what else may raise the high watermark is in `high_watermark_reviews.py`. The rules:
 
 * A follower joins the ISR when its log reaches the high watermark *and* the start of our leader epoch: between the two
   there may be records that were committed under an earlier leader.
@@ -142,6 +142,11 @@ class InSyncReplicas:
         )
         return candidate is not None and leader_log.maybe_increment_high_watermark(candidate)
 
+    def review_high_watermark(self) -> None:
+        """Something other than an append or a fetch may let the high watermark rise: see `high_watermark_reviews`."""
+        if self.maybe_increment_high_watermark():
+            self._environment.offsets_moved(self._partition.topic_partition)
+
     def has_reached(self, required_offset: int) -> tuple[bool, ErrorCode]:
         """Whether an acks=-1 append up to `required_offset` (exclusive) is answered, and with what."""
         leader_log = self._partition.log
@@ -241,6 +246,7 @@ class InSyncReplicas:
             case Answer.NOT_DONE:
                 self.state = proposal.reverted()
                 log.info("[Partition %s] ISR stays %s: %r", partition.topic_partition, _text(self.state.isr), answer)
+                self.review_high_watermark()  # the one that was to join counted as a member
             case Answer.PROPOSE_AGAIN:
                 log.warning(
                     "[Partition %s] Failed to update ISR to %s: %r. Retrying.",
@@ -262,8 +268,7 @@ class InSyncReplicas:
             _text(answer.isr),
             answer.partition_epoch,
         )
-        if self.maybe_increment_high_watermark():
-            self._environment.offsets_moved(partition.topic_partition)
+        self.review_high_watermark()
 
 
 def _text(isr: Iterable[int]) -> str:

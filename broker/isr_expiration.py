@@ -1,12 +1,16 @@
 """Followers that are not heard of fall out of sync: nothing but time can tell, so leaders look every so often.
 
-They look twice in ``replica.lag.time.max.ms``, so a follower leaves the ISR at most half of that too late. Answers to
-the isr-expiration task of ReplicaManager.
+They look twice in ``replica.lag.time.max.ms``, so a follower leaves the ISR at most half of that too late; and at most
+so late the high watermark moves past one that was to join. Answers to the isr-expiration task of ReplicaManager, which
+looks at the ISR only.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+from odradek.broker.high_watermark_reviews import PARTITIONS_AT_ONCE
+from odradek.timer.walks import Walks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -21,6 +25,7 @@ class IsrExpiration:
     ) -> None:
         self._partitions = partitions
         self._timer = timer
+        self._walks = Walks(timer, PARTITIONS_AT_ONCE)
         self._interval_ms = max(replica_lag_time_max_ms // 2, 1)
         self._is_over = False
 
@@ -33,6 +38,10 @@ class IsrExpiration:
     def _look(self) -> None:
         if self._is_over:
             return
-        for partition in list(self._partitions()):
-            partition.in_sync.maybe_shrink()
+        self._walks.walk(self._partitions(), _look_at)
         self.begin()
+
+
+def _look_at(partition: Partition) -> None:
+    partition.in_sync.maybe_shrink()
+    partition.in_sync.review_high_watermark()

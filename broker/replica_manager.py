@@ -16,6 +16,7 @@ from odradek.broker.delayed_delete_records import DelayedDeleteRecords
 from odradek.broker.delayed_produce import DelayedProduce
 from odradek.broker.flush_waits import when_flushed
 from odradek.broker.high_watermark_checkpoints import HighWatermarkCheckpoints
+from odradek.broker.high_watermark_reviews import HighWatermarkReviews
 from odradek.broker.isr_expiration import IsrExpiration
 from odradek.broker.log_reads import LogReads
 from odradek.broker.partition import Partition, PartitionEnvironment
@@ -93,6 +94,7 @@ class ReplicaManager:
         self.fetchers = make_fetchers(self)
         self.controller_requests = ControllerRequests(self, log_manager, metadata_cache)
         self.reads = LogReads(self, metadata_cache, clock, throttle=leader_throttle, selector=replica_selector)
+        self.high_watermark_reviews = HighWatermarkReviews(self, metadata_cache, timer)
         self._isr_expiration = IsrExpiration(self.online_partitions, timer, replica_lag_time_max_ms)
         self._partitions: dict[TopicPartition, Partition | Hosted] = {}
         self.produce_purgatory: DelayedOperationPurgatory[DelayedProduce] = DelayedOperationPurgatory("Produce", timer)

@@ -340,12 +340,16 @@ class KafkaServer:
         services = self._services
         if kind == "topics":
             self._log_manager.update_topic_config(name, values)
-            if services is not None and values.get("unclean.leader.election.enable", "").lower() == "true":
-                services.controller.enable_topic_unclean_leader_election(name)
+            if services is not None:
+                services.replica_manager.high_watermark_reviews.topic_config_changed(name)
+                if values.get("unclean.leader.election.enable", "").lower() == "true":
+                    services.controller.enable_topic_unclean_leader_election(name)
         elif kind == "brokers":
             changed = dynamic.apply(name, values, None if services is None else services.controller)
             if services is not None:
                 services.replica_manager.fetchers.resize()
+                if "min.insync.replicas" in changed:
+                    services.replica_manager.high_watermark_reviews.broker_config_changed()
                 if "advertised.listeners" in changed:
                     info = registered_info(self.config, self.broker_id, self.addresses)
                     self._in_background(services.controller.update_broker_info(info))

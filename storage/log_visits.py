@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from odradek.timer.walks import Walks
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -20,36 +22,22 @@ LOGS_AT_ONCE: Final = 50
 class LogVisits:
     """Walks over logs, until they are stopped."""
 
-    __slots__ = ("_is_stopped", "_timer", "logs_at_once")
+    __slots__ = ("walks",)
 
     def __init__(self, timer: SystemTimer) -> None:
-        self._timer = timer
-        self._is_stopped = False
-        self.logs_at_once = LOGS_AT_ONCE
+        self.walks = Walks(timer, LOGS_AT_ONCE)
 
     def stop(self) -> None:
         """No log is visited any more."""
-        self._is_stopped = True
+        self.walks.stop()
 
     def visit(
         self, logs: list[UnifiedLog], work: Callable[[UnifiedLog], object], done: Callable[[], object] | None = None
     ) -> None:
         """Do `work` for each of the logs, the first ones now, and then call `done`."""
-        remaining = list(logs)
 
-        def visit_some() -> None:
-            if self._is_stopped:
-                return
-            some = remaining[-self.logs_at_once :]
-            del remaining[-self.logs_at_once :]
-            try:
-                for log in some:
-                    if log.log_dir.is_online and not log.is_closed:
-                        work(log)
-            finally:
-                if remaining:
-                    self._timer.schedule(1, visit_some)
-                elif done is not None:
-                    done()
+        def visit(log: UnifiedLog) -> None:
+            if log.log_dir.is_online and not log.is_closed:
+                work(log)
 
-        visit_some()
+        self.walks.walk(logs, visit, done)

@@ -29,7 +29,7 @@ def apply(
     version: int,
     respond: Callable[[UpdateMetadataResponse], None],
 ) -> None:
-    """Take the controller's word; whoever waits for a topic to appear or vanish is woken."""
+    """Take the controller's word; whoever waits for a topic to appear or vanish, or for a dead broker, is woken."""
     if is_stale(broker, request.broker_epoch):
         respond(UpdateMetadataResponse(error_code=ErrorCode.STALE_BROKER_EPOCH))
         return
@@ -38,6 +38,7 @@ def apply(
     except KafkaError as error:
         respond(UpdateMetadataResponse(error_code=error.code))
         return
+    alive = broker.metadata_cache.snapshot.nodes.keys()
     deleted = broker.metadata_cache.update(request)
     if deleted:
         broker.group_coordinator.on_partitions_deleted(deleted)
@@ -45,4 +46,5 @@ def apply(
         [topic.topic_name for topic in request.topic_states]
         + [state.topic_name for state in request.ungrouped_partition_states]
     )
+    broker.replica_manager.high_watermark_reviews.brokers_died(alive - broker.metadata_cache.snapshot.nodes.keys())
     respond(UpdateMetadataResponse())

@@ -85,3 +85,49 @@ def test_stop_before_the_start_does_nothing(tmp_path: Path) -> None:
         await KafkaServer(BrokerConfig({"log.dirs": str(tmp_path)})).stop()
 
     asyncio.run(scenario())
+
+
+TOPIC, BROKER = 2, 4
+SET, DELETE = 0, 1
+
+
+@pytest.mark.parametrize(
+    ("resource", "changes"),
+    [
+        ((TOPIC, "t"), [("min.insync.replicas", DELETE, None)]),
+        ((BROKER, ""), [("min.insync.replicas", SET, "1")]),
+    ],
+)
+def test_high_watermark_rises_when_fewer_replicas_have_to_be_in_sync(
+    tmp_path: Path, resource: tuple[int, str], changes: list[tuple[str, int, str | None]]
+) -> None:
+    """And nobody appends or fetches: see `high_watermark_reviews`."""
+    with in_process_broker(tmp_path) as broker, no_bugs_logged():
+        configs = {"min.insync.replicas": "2"}
+        broker.create_topic("t", configs=configs if resource[0] == TOPIC else {})
+        if resource[0] == BROKER:
+            change_configs(broker, resource, [("min.insync.replicas", SET, "2")])
+        state = {"leader": 0, "leader_epoch": 5, "partition_epoch": 5, "isr": [0], "replicas": [0, 1]}
+        topics = [{"topic_name": "t", "topic_id": broker.topic_id("t"), "partition_states": [state]}]
+        broker.call(build(ApiKey.LEADER_AND_ISR, controller_epoch=1, broker_epoch=-1, topic_states=topics), 7)
+        data = [{"name": "t", "partition_data": [{"index": 0, "records": batch(b"a")}]}]
+        broker.call(build(ApiKey.PRODUCE, acks=1, topic_data=data), 11)
+        (hosted,) = broker.services.replica_manager.online_partitions()
+        log = hosted.log
+        assert log is not None
+        assert log.config.min_insync_replicas == 2
+        assert log.high_watermark == 0
+        change_configs(broker, resource, changes)
+        assert broker.settle(lambda: log.high_watermark == 1)
+
+
+def change_configs(
+    broker: InProcessBroker, resource: tuple[int, str], changes: list[tuple[str, int, str | None]]
+) -> None:
+    configs = [{"name": name, "config_operation": operation, "value": value} for name, operation, value in changes]
+    asked = [{"resource_type": resource[0], "resource_name": resource[1], "configs": configs}]
+    response = broker.call(build(ApiKey.INCREMENTAL_ALTER_CONFIGS, resources=asked), 1)
+    assert [result.error_code for result in response.responses] == [0]  # type: ignore[attr-defined]
+    key, _, value = changes[0]
+    if value is not None:
+        assert broker.settle(lambda: broker.services.log_manager.config_of("t").min_insync_replicas == int(value)), key

@@ -40,7 +40,7 @@ def test_sweeps_visit_logs_in_slices(tmp_path: Path) -> None:
     for log in manager.all_logs():
         append(log, b"x", timestamp=NOW)
         log.update_high_watermark(1)
-    manager.sweeps.visits.logs_at_once = 2
+    manager.sweeps.visits.walks.at_once = 2
     manager.start_background_tasks()
     broker.disk.advance(30_000)
     starts = [log.log_start_offset for log in manager.all_logs()]
@@ -59,7 +59,7 @@ def test_sweep_passes_over_logs_that_went_meanwhile(tmp_path: Path) -> None:
     for log in logs:
         append(log, b"x", timestamp=NOW)
         log.update_high_watermark(1)
-    manager.sweeps.visits.logs_at_once = 1
+    manager.sweeps.visits.walks.at_once = 1
     manager.start_background_tasks()
     broker.disk.advance(30_000)
     manager.async_delete(logs[1].topic_partition)

@@ -24,7 +24,7 @@ def logs(disk: Disk) -> list[UnifiedLog]:
 
 def test_a_few_at_a_time_and_then_done(disk: Disk, logs: list[UnifiedLog]) -> None:
     visits = LogVisits(disk.timer)
-    visits.logs_at_once = 2
+    visits.walks.at_once = 2
     seen: list[object] = []
     visits.visit(logs, seen.append, lambda: seen.append("done"))
     counts = [len(seen)]
@@ -47,7 +47,7 @@ def test_closed_logs_are_passed_over(disk: Disk, logs: list[UnifiedLog]) -> None
 
 def test_nothing_is_visited_after_the_end(disk: Disk, logs: list[UnifiedLog]) -> None:
     visits = LogVisits(disk.timer)
-    visits.logs_at_once = 1
+    visits.walks.at_once = 1
     seen: list[UnifiedLog] = []
     visits.visit(logs, seen.append)
     visits.stop()
@@ -57,7 +57,7 @@ def test_nothing_is_visited_after_the_end(disk: Disk, logs: list[UnifiedLog]) ->
 
 def test_one_bad_visit_does_not_end_the_walk(disk: Disk, logs: list[UnifiedLog]) -> None:
     visits = LogVisits(disk.timer)
-    visits.logs_at_once = 1
+    visits.walks.at_once = 1
     seen: list[UnifiedLog] = []
 
     def look(log: UnifiedLog) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -193,7 +193,9 @@ def test_what_is_meant_for_an_earlier_life_of_the_broker_stops_nothing(broker: I
 # UpdateMetadata
 
 
-def update_metadata(version: int, *, leader: int = 0, controller_epoch: int = EPOCH, **header: object) -> Request:
+def update_metadata(
+    version: int, *, leader: int = 0, controller_epoch: int = EPOCH, alive: Sequence[int] = (0,), **header: object
+) -> Request:
     state: dict[str, object] = {
         "partition_index": 0,
         "controller_epoch": controller_epoch,
@@ -209,7 +211,7 @@ def update_metadata(version: int, *, leader: int = 0, controller_epoch: int = EP
         fields["topic_states"] = [topic_state]
     else:
         fields["ungrouped_partition_states"] = [state | {"topic_name": "x"}]
-    live: dict[str, object] = {"id": 0}
+    live: dict[str, object] = {}
     if version == 0:
         live |= {"v0_host": "h", "v0_port": 1}
     else:
@@ -217,7 +219,7 @@ def update_metadata(version: int, *, leader: int = 0, controller_epoch: int = EP
         if version >= 3:
             end_point["listener"] = "PLAINTEXT"
         live["endpoints"] = [end_point]
-    return build(ApiKey.UPDATE_METADATA, live_brokers=[live], **fields)
+    return build(ApiKey.UPDATE_METADATA, live_brokers=[{"id": broker_id, **live} for broker_id in alive], **fields)
 
 
 @pytest.mark.parametrize("version", range(9))
@@ -234,6 +236,17 @@ def test_metadata_is_known_afterwards_and_forgotten_with_leader_minus_two(
     assert (node.host, node.port) == ("h", 1)
     broker.call(update_metadata(version, leader=DURING_DELETE), version)
     assert not cache.contains("x")
+
+
+def test_high_watermarks_are_looked_at_when_brokers_have_died(
+    broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    died: list[set[int]] = []
+    reviews = type(broker.services.replica_manager.high_watermark_reviews)
+    monkeypatch.setattr(reviews, "brokers_died", lambda self, broker_ids: died.append(set(broker_ids)))
+    for alive in ((0, 1, 2), (0, 2), (0, 1)):
+        broker.call(update_metadata(8, alive=alive), 8)
+    assert died == [set(), {1}, {2}]
 
 
 def test_older_controller_tells_nothing(broker: InProcessBroker) -> None:

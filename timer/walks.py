@@ -1,0 +1,52 @@
+"""Walks over many things without holding the event loop up: the first few at once, the next few in later callbacks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from odradek.timer.system_timer import SystemTimer
+
+T = TypeVar("T")
+
+PAUSE_MS: Final = 1
+"""Between two callbacks of a walk: whatever else is due has its turn."""
+
+
+class Walks:
+    """`at_once`: how many things one callback visits."""
+
+    __slots__ = ("_is_stopped", "_timer", "at_once")
+
+    def __init__(self, timer: SystemTimer, at_once: int) -> None:
+        self._timer = timer
+        self._is_stopped = False
+        self.at_once = at_once
+
+    def stop(self) -> None:
+        """Nothing is visited any more."""
+        self._is_stopped = True
+
+    def walk(self, things: Iterable[T], visit: Callable[[T], object], done: Callable[[], object] | None = None) -> None:
+        """Visit each of the things there are now, and then call `done`.
+
+        A visit that raises ends the callback, and its error goes where errors of timer tasks go (of the first callback,
+        to the caller); the others are visited all the same.
+        """
+        remaining = list(things)
+
+        def visit_some() -> None:
+            if self._is_stopped:
+                return
+            try:
+                for _ in range(min(self.at_once, len(remaining))):
+                    visit(remaining.pop())
+            finally:
+                if remaining:
+                    self._timer.schedule(PAUSE_MS, visit_some)
+                elif done is not None:
+                    done()
+
+        visit_some()
