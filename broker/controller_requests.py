@@ -105,6 +105,7 @@ class ControllerRequests:
             return ErrorCode.NONE
         if state.leader_epoch == hosted.leader_epoch and topic_id is not None and log_topic_id is None:
             if hosted.log is not None:
+                hosted.news.announce()
                 hosted.log.assign_topic_id(topic_id)
             return ErrorCode.NONE
         return ErrorCode.STALE_CONTROLLER_EPOCH

@@ -4,8 +4,9 @@ What is readable is counted from offsets and file positions alone; the log is re
 completes early when a partition is no longer ours to read, when the epoch is fenced, when the fetch offset is on an
 older segment than the end (then there is a segment's worth of data), or when the reader's log diverges.
 
-A follower waits for all partitions that it follows, and mostly one of them changes: so a change is looked at alone, by
-the key it comes under, and in the end only what has changed is read again. Of the others the first read still holds.
+A session waits for all its partitions, and mostly one of them changes: so it watches those that are awake, and those
+that wake up while it waits. A change is looked at alone, by the key it comes under. In the end a session reads what is
+awake; a fetch without one reads what has changed, and of the others the first read still holds.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from odradek.broker.fetch_session import in_session
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.delayed_operation import DelayedOperation
@@ -20,8 +22,10 @@ from odradek.timer.delayed_operation import DelayedOperation
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
+    from odradek.broker.fetch_session import FetchSession, PartitionFetch
     from odradek.broker.replica_manager import ReplicaManager
     from odradek.broker.replica_results import FetchParams, ReadResult
+    from odradek.storage.offsets import LogOffsetMetadata
     from odradek.storage.unified_log import UnifiedLog
 
 
@@ -34,20 +38,35 @@ class DelayedFetch(DelayedOperation):
         results: Sequence[ReadResult],
         replica_manager: ReplicaManager,
         respond: Callable[[Sequence[ReadResult]], None],
+        session: FetchSession | None = None,
     ) -> None:
         super().__init__(params.max_wait_ms)
         self._params = params
-        self._first = {TopicPartition(result.fetch.topic or "", result.fetch.partition): result for result in results}
+        self._first = {_name(result.fetch): result for result in results}
+        self._woken: dict[TopicPartition, tuple[PartitionFetch, LogOffsetMetadata]] = {}
         self._replica_manager = replica_manager
         self._respond = respond
+        self._session = session
         self._changed: set[TopicPartition] = set()
         self._available: dict[TopicPartition, int] = {}  # those with any
         self._readable = 0
         self._has_looked = False
+        if session is not None:
+            session.begin_wait(self)
 
     @property
-    def keys(self) -> Sequence[TopicPartition]:
-        return tuple(self._first)
+    def keys(self) -> Sequence[Hashable]:
+        """Of a session it is one key more: all of its partitions may be resting."""
+        return (*self._first, *(() if self._session is None else (self._session,)))
+
+    def woke_up(self, fetch: PartitionFetch) -> None:
+        """Implements `WaitingFetch`."""
+        topic_partition = _name(fetch)
+        if self.watched_by is None or topic_partition in self._woken or topic_partition in self._first:
+            return
+        assert fetch.position is not None, "it has rested"
+        self._woken[topic_partition] = fetch, fetch.position
+        self.watched_by.watch_also(self, topic_partition)
 
     def try_complete(self) -> bool:
         """Look at every partition that has more to read, once; whatever changes afterwards comes under its key."""
@@ -78,11 +97,17 @@ class DelayedFetch(DelayedOperation):
             self._available[topic_partition] = available
         return self._readable >= self._params.min_bytes
 
+    def _start(self, topic_partition: TopicPartition) -> tuple[PartitionFetch, LogOffsetMetadata]:
+        """What is fetched of a partition, and where that lay when the wait began."""
+        result = self._first.get(topic_partition)
+        if result is None:
+            return self._woken[topic_partition]
+        assert result.fetched is not None, "errors are answered at once"
+        return result.fetch, result.fetched.fetch_offset_metadata
+
     def _readable_of(self, topic_partition: TopicPartition) -> int | None:
         """Bytes readable of a partition; None when the fetch has to be answered now."""
-        first, params = self._first[topic_partition], self._params
-        assert first.fetched is not None, "errors are answered at once"
-        fetch, start = first.fetch, first.fetched.fetch_offset_metadata
+        (fetch, start), params = self._start(topic_partition), self._params
         partition = self._replica_manager.partition_of(fetch)
         log = partition.log_for(fetch.current_leader_epoch, params.leader_only)
         end = log.limit_metadata(params.isolation)
@@ -103,9 +128,16 @@ class DelayedFetch(DelayedOperation):
         return available
 
     def on_complete(self) -> None:
-        fetches = [result.fetch for result in self._first.values()]
-        known = [result if self._holds(tp, result) else None for tp, result in self._first.items()]
-        self._respond(self._replica_manager.reads.read_again(self._params, fetches, known))
+        reads, session = self._replica_manager.reads, self._session
+        if session is None:
+            fetches = [result.fetch for result in self._first.values()]
+            known = [result if self._holds(tp, result) else None for tp, result in self._first.items()]
+            self._respond(reads.read_again(self._params, fetches, known))
+            return
+        session.end_wait(self)
+        fetches = [result.fetch for result in self._first.values()] + [fetch for fetch, _ in self._woken.values()]
+        fetches.sort(key=in_session)
+        self._respond(reads.read_again(self._params, fetches))
 
     def _holds(self, topic_partition: TopicPartition, result: ReadResult) -> bool:
         if topic_partition in self._changed:
@@ -125,3 +157,7 @@ class DelayedFetch(DelayedOperation):
         log = None if partition is None else partition.log
         start = result.fetched.fetch_offset_metadata.message_offset
         return log if log is not None and log.limit_of(self._params.isolation) == start else None
+
+
+def _name(fetch: PartitionFetch) -> TopicPartition:
+    return TopicPartition(fetch.topic or "", fetch.partition)

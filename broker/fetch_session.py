@@ -1,59 +1,71 @@
-"""Incremental fetch sessions (KIP-227), decided purely: which partitions a Fetch means and which ones its answer names.
-
-A request carries (session id, epoch):
-
-==================  =====================================================================================
-id 0, epoch 0       a full fetch that asks for a session; the answer's id is 0 when the cache has no room
-any id, epoch 0     the same, and the named session is closed
-any id, epoch -1    a full fetch without a session; the named session is closed
-id, epoch n > 0     incremental: topics are additions and changes, forgotten topics removals; n must be the
-                    session's expected epoch, which then moves on (2147483647 → 1)
-==================  =====================================================================================
+"""Incremental fetch sessions (KIP-227), decided purely: what a client fetches, and which of it its next answer names.
 
 An incremental answer leaves out partitions about which there is nothing new, and partitions that returned records move
 to the end, so that every one gets its turn when responses are size-limited (Kafka's ``FetchSession``).
+
+A session of thousands of partitions costs what has changed. Each of its partitions is in one of two states:
+
+==========  ============================================  ==========================================================
+state       with a fetch                                  until
+==========  ============================================  ==========================================================
+awake       is read, and named if that is news            it was read to the end, and all of that was told
+resting     is not looked at: an answer would not name    it changes (`partition_news`), a request names it, or the
+            it, and a follower has all there is of it     session is asked by somebody else or in another way
+==========  ============================================  ==========================================================
+
+What a follower's fetch says of resting partitions, that it is caught up there, is the time of the session's last fetch
+(`LastFetch`), which the leader's replicas ask for when they are asked themselves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Hashable, Iterable, Sequence
+from typing import TYPE_CHECKING, Protocol
 
+from odradek.broker.replica import LastFetch
 from odradek.broker.replica_results import NO_PREFERRED_REPLICA
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 from odradek.protocol.primitives import ZERO_UUID
 
 if TYPE_CHECKING:
+    from odradek.broker.partition_news import PartitionNews
+    from odradek.broker.replica import Replica
     from odradek.broker.replica_results import ReadResult
-
-INVALID_SESSION_ID = 0
-INITIAL_EPOCH = 0
-FINAL_EPOCH = -1
-MAX_EPOCH = 2**31 - 1
-MIN_EVICTION_MS = 120_000
-TOPIC_ID_VERSION = 13
-
-MAX_CACHED_PARTITIONS = 500_000
-"""Partitions that all sessions together may remember (about 250 bytes each). Kafka bounds the sessions only, and a
-session grows with every partition a client names, existing or not."""
+    from odradek.protocol.messages.fetch import PartitionData
+    from odradek.storage.offsets import LogOffsetMetadata
 
 Key = tuple[bytes | str | None, int]
 
 
+class WaitingFetch(Protocol):
+    """A fetch of a session that is not answered yet."""
+
+    def woke_up(self, fetch: PartitionFetch) -> None:
+        """A partition that rested when the fetch began to wait does not any more."""
+
+
 class PartitionFetch:
-    """One partition of a fetch: what the client asked last, and (in a session) what it was told last."""
+    """One partition of a fetch: what the client asked last, and (in a session) what it was told last.
+
+    `session` is None outside of one. `order` is its place there. `position` is where the fetch offset lies, of a
+    partition that rests or has rested.
+    """
 
     __slots__ = (
+        "_news",
+        "_replica",
         "current_leader_epoch",
         "fetch_offset",
         "key",
         "last_fetched_epoch",
         "log_start_offset",
         "max_bytes",
+        "order",
         "partition",
+        "position",
         "sent_high_watermark",
         "sent_log_start_offset",
+        "session",
         "topic",
         "topic_id",
     )
@@ -81,6 +93,11 @@ class PartitionFetch:
         self.last_fetched_epoch = last_fetched_epoch
         self.sent_high_watermark = -1
         self.sent_log_start_offset = -1
+        self.session: FetchSession | None = None
+        self.order = 0
+        self.position: LogOffsetMetadata | None = None
+        self._news: PartitionNews | None = None
+        self._replica: Replica | None = None
 
     def take_request(self, other: PartitionFetch) -> None:
         self.fetch_offset = other.fetch_offset
@@ -88,6 +105,17 @@ class PartitionFetch:
         self.current_leader_epoch = other.current_leader_epoch
         self.log_start_offset = other.log_start_offset
         self.last_fetched_epoch = other.last_fetched_epoch
+
+    def has_told(self, result: ReadResult) -> bool:
+        """Whether the session would leave the partition out, as `note_answer` finds it."""
+        return (
+            result.error == ErrorCode.NONE
+            and result.high_watermark == self.sent_high_watermark
+            and result.log_start_offset == self.sent_log_start_offset
+            and result.diverging_epoch is None
+            and result.preferred_read_replica == NO_PREFERRED_REPLICA
+            and not result.size_in_bytes
+        )
 
     def note_answer(self, data: PartitionData) -> bool:
         """Remember what is about to be told; True when it is news to the client.
@@ -107,8 +135,54 @@ class PartitionFetch:
         self.sent_log_start_offset = data.log_start_offset
         return is_news
 
+    @property
+    def is_resting(self) -> bool:
+        return self._news is not None
 
-Answers = Sequence[tuple[PartitionFetch, PartitionData]]
+    def rest(self, news: PartitionNews, position: LogOffsetMetadata, replica: Replica | None) -> None:
+        """Leave the partition alone until there is `news`. `replica`: that of the follower whose session this is."""
+        session = self.session
+        assert session is not None
+        assert self._news is None
+        del session.awake[self]
+        self._news = news
+        self.position = position
+        news.subscribe(self)
+        if replica is not None:
+            self._replica = replica
+            replica.rest(session.last_fetch)
+
+    def wake_up(self) -> None:
+        """Read the partition with the next answer."""
+        if self._news is not None:
+            self._news.unsubscribe(self)
+            self.has_news()
+
+    def has_news(self) -> None:
+        """Implements `Reader`."""
+        self.disengage()
+        session = self.session
+        assert session is not None
+        session.awake[self] = None
+        for waiting in session.waiting:
+            waiting.woke_up(self)
+
+    def disengage(self) -> None:
+        """Rest no longer; what the resting follower has said is noted."""
+        self._news = None
+        if self._replica is not None:
+            self._replica.settle()
+            self._replica = None
+
+    def leave(self) -> None:
+        """The partition, or its session, is over."""
+        if self._news is not None:
+            self._news.unsubscribe(self)
+            self.disengage()
+        self.session = None
+
+
+Answers = Sequence[tuple[PartitionFetch, "PartitionData"]]
 
 
 def records_size(data: PartitionData) -> int:
@@ -119,9 +193,27 @@ def records_size(data: PartitionData) -> int:
 
 
 class FetchSession:
-    """The partitions one client fetches, in the order in which they are served."""
+    """The partitions one client fetches. `awake` are those that do not rest; `waiting` are its fetches that do.
 
-    __slots__ = ("created_ms", "epoch", "last_used_ms", "partitions", "privileged", "session_id", "uses_topic_ids")
+    `asked_by` says who asks, and how: a partition may rest only as long as the same is asked.
+    """
+
+    __slots__ = (
+        "_is_closed",
+        "_next_order",
+        "asked_by",
+        "awake",
+        "cached_size",
+        "created_ms",
+        "epoch",
+        "last_fetch",
+        "last_used_ms",
+        "partitions",
+        "privileged",
+        "session_id",
+        "uses_topic_ids",
+        "waiting",
+    )
 
     def __init__(
         self,
@@ -129,26 +221,57 @@ class FetchSession:
         *,
         privileged: bool,
         uses_topic_ids: bool,
-        partitions: dict[Key, PartitionFetch],
+        partitions: Iterable[PartitionFetch],
         now_ms: int,
+        asked_by: Hashable = None,
     ) -> None:
         self.session_id = session_id
         self.privileged = privileged
         self.uses_topic_ids = uses_topic_ids
-        self.partitions = partitions
         self.created_ms = now_ms
         self.last_used_ms = now_ms
         self.epoch = 1
+        self.asked_by = asked_by
+        self.cached_size = 0
+        self.last_fetch = LastFetch()
+        self.partitions: dict[Key, PartitionFetch] = {}
+        self.awake: dict[PartitionFetch, None] = {}
+        self.waiting: dict[WaitingFetch, None] = {}
+        self._next_order = 0
+        self._is_closed = False
+        for fetch in partitions:
+            self._add(fetch)
 
-    def update(self, requested: Iterable[PartitionFetch], forgotten: Iterable[Key]) -> None:
+    @property
+    def has_resting(self) -> bool:
+        return len(self.awake) < len(self.partitions)
+
+    @property
+    def may_rest(self) -> bool:
+        """Whether it is in the cache: another one would not be told to let go of what rests."""
+        return not self._is_closed
+
+    def to_read(self) -> list[PartitionFetch]:
+        """The partitions that are awake, in the order in which they are served."""
+        return sorted(self.awake, key=in_session)
+
+    def update(self, requested: Iterable[PartitionFetch], forgotten: Iterable[Key], asked_by: Hashable) -> None:
+        if asked_by != self.asked_by:
+            self.asked_by = asked_by
+            for fetch in self.partitions.values():
+                fetch.wake_up()
         for fetch in requested:
             cached = self.partitions.get(fetch.key)
             if cached is None:
-                self.partitions[fetch.key] = fetch
+                self._add(fetch)
             else:
+                cached.wake_up()
                 cached.take_request(fetch)
         for key in forgotten:
-            self.partitions.pop(key, None)
+            gone = self.partitions.pop(key, None)
+            if gone is not None:
+                self.awake.pop(gone, None)
+                gone.leave()
 
     def select(self, answers: Answers) -> Answers:
         """The answers that are news; partitions that returned records go to the end of the order."""
@@ -159,234 +282,41 @@ class FetchSession:
                 continue
             selected.append((fetch, data))
             if records_size(data) > 0:
-                self.partitions[fetch.key] = self.partitions.pop(fetch.key)
+                self._to_end(cached)
         return selected
 
+    def close(self) -> None:
+        """It is in the cache no longer. A fetch that waits is still answered."""
+        self._is_closed = True
+        if not self.waiting:
+            self._leave()
 
-class FetchSessionCache:
-    """At most `max_sessions` sessions. A new one takes the place of one that was idle for `MIN_EVICTION_MS`, or of one
-    that is worth less: not a follower's while the new one is, or old enough and with fewer partitions."""
+    def begin_wait(self, fetch: WaitingFetch) -> None:
+        """Tell `fetch` who wakes up."""
+        self.waiting[fetch] = None
 
-    def __init__(
-        self,
-        max_sessions: int,
-        random_id: Callable[[int, int], int],
-        *,
-        max_partitions: int = MAX_CACHED_PARTITIONS,
-    ) -> None:
-        self._max_sessions = max_sessions
-        self._max_partitions = max_partitions
-        self._random_id = random_id
-        self._sessions: dict[int, FetchSession] = {}  # in order of last use
-        self.evictions = 0
+    def end_wait(self, fetch: WaitingFetch) -> None:
+        """It is being answered."""
+        del self.waiting[fetch]
+        if self._is_closed and not self.waiting:
+            self._leave()
 
-    def __len__(self) -> int:
-        return len(self._sessions)
+    def _leave(self) -> None:
+        for fetch in self.partitions.values():
+            fetch.leave()
+        self.awake = {}
 
-    @property
-    def total_partitions(self) -> int:
-        return sum(len(session.partitions) for session in self._sessions.values())
+    def _add(self, fetch: PartitionFetch) -> None:
+        self.partitions[fetch.key] = fetch
+        fetch.session = self
+        self.awake[fetch] = None
+        self._to_end(fetch)
 
-    def has_room_for(self, additional_partitions: int) -> bool:
-        return self.total_partitions + additional_partitions <= self._max_partitions
-
-    def get(self, session_id: int) -> FetchSession | None:
-        return self._sessions.get(session_id)
-
-    def remove(self, session_id: int) -> None:
-        self._sessions.pop(session_id, None)
-
-    def touch(self, session: FetchSession, now_ms: int) -> None:
-        session.last_used_ms = now_ms
-        self._sessions[session.session_id] = self._sessions.pop(session.session_id)
-
-    def maybe_create(
-        self, answers: Answers, *, privileged: bool, uses_topic_ids: bool, now_ms: int
-    ) -> FetchSession | None:
-        """A new session that remembers `answers` as told, or None when there is no room."""
-        if len(self._sessions) >= self._max_sessions and not self._evict(privileged, len(answers), now_ms):
-            return None
-        if not self.has_room_for(len(answers)):
-            return None
-        session_id = INVALID_SESSION_ID
-        while session_id == INVALID_SESSION_ID or session_id in self._sessions:
-            session_id = self._random_id(1, MAX_EPOCH)
-        partitions = {}
-        for fetch, data in answers:
-            fetch.sent_high_watermark = data.high_watermark
-            fetch.sent_log_start_offset = data.log_start_offset
-            partitions[fetch.key] = fetch
-        session = FetchSession(
-            session_id, privileged=privileged, uses_topic_ids=uses_topic_ids, partitions=partitions, now_ms=now_ms
-        )
-        self._sessions[session_id] = session
-        return session
-
-    def _evict(self, privileged: bool, size: int, now_ms: int) -> bool:
-        oldest = next(iter(self._sessions.values()), None)
-        if oldest is None:
-            return False
-        if now_ms - oldest.last_used_ms > MIN_EVICTION_MS:
-            victim = oldest
-        else:
-            evictable = [
-                session
-                for session in self._sessions.values()
-                if now_ms - session.created_ms > MIN_EVICTION_MS or (privileged and not session.privileged)
-            ]
-            if not evictable:
-                return False
-            victim = min(evictable, key=_worth)
-            if (privileged, size, 0) < _worth(victim):
-                return False
-        self.remove(victim.session_id)
-        self.evictions += 1
-        return True
+    def _to_end(self, fetch: PartitionFetch) -> None:
+        fetch.order = self._next_order
+        self._next_order += 1
 
 
-def _worth(session: FetchSession) -> tuple[bool, int, int]:
-    return (session.privileged, len(session.partitions), session.session_id)
-
-
-class FetchContext:
-    """One Fetch request: the partitions it means, and how its answer is made from theirs.
-
-    `error` is set when the session named could not be used; then there are no partitions.
-    """
-
-    __slots__ = ("_cache", "_expected_epoch", "_full", "_is_follower", "_session", "_version", "error", "partitions")
-
-    def __init__(
-        self,
-        cache: FetchSessionCache,
-        partitions: Iterable[PartitionFetch],
-        *,
-        version: int,
-        session: FetchSession | None = None,
-        full: bool = False,
-        is_follower: bool = False,
-        error: ErrorCode = ErrorCode.NONE,
-    ) -> None:
-        self._cache = cache
-        self._session = session
-        self._expected_epoch = None if session is None else session.epoch
-        self._full = full
-        self._is_follower = is_follower
-        self._version = version
-        self.partitions = list(partitions)
-        self.error = error
-
-    def has_told(self, result: ReadResult) -> bool:
-        """Whether the session would leave the partition out, as `PartitionFetch.note_answer` finds it."""
-        fetch = result.fetch
-        return (
-            self._session is not None
-            and result.error == ErrorCode.NONE
-            and result.high_watermark == fetch.sent_high_watermark
-            and result.log_start_offset == fetch.sent_log_start_offset
-            and result.diverging_epoch is None
-            and result.preferred_read_replica == NO_PREFERRED_REPLICA
-            and not result.size_in_bytes
-        )
-
-    def respond(self, answers: Answers, now_ms: int) -> FetchResponse:
-        """The response for `answers`, in their order; a session is created or moved on by it."""
-        if self.error != ErrorCode.NONE:
-            return FetchResponse(error_code=self.error, session_id=INVALID_SESSION_ID)
-        session = self._session
-        if session is not None:
-            if session.epoch != self._expected_epoch:  # the same session went on over another connection meanwhile
-                return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session.session_id)
-            return FetchResponse(session_id=session.session_id, responses=_by_topic(session.select(answers)))
-        session_id = INVALID_SESSION_ID
-        if self._full:
-            created = self._cache.maybe_create(
-                answers,
-                privileged=self._is_follower,
-                uses_topic_ids=self._version >= TOPIC_ID_VERSION,
-                now_ms=now_ms,
-            )
-            session_id = INVALID_SESSION_ID if created is None else created.session_id
-        return FetchResponse(session_id=session_id, responses=_by_topic(answers))
-
-
-def _by_topic(answers: Answers) -> list[FetchableTopicResponse]:
-    """Consecutive partitions of one topic share an entry; the order of partitions stays."""
-    topics: list[FetchableTopicResponse] = []
-    last: tuple[str | None, bytes] | None = None
-    for fetch, data in answers:
-        if last != (fetch.topic, fetch.topic_id):
-            last = (fetch.topic, fetch.topic_id)
-            topics.append(FetchableTopicResponse(topic=fetch.topic or "", topic_id=fetch.topic_id, partitions=[]))
-        topics[-1].partitions.append(data)
-    return topics
-
-
-def new_context(
-    cache: FetchSessionCache,
-    request: FetchRequest,
-    version: int,
-    topic_name: Callable[[bytes], str | None],
-    *,
-    is_follower: bool,
-    now_ms: int,
-) -> FetchContext:
-    """What `request` means.
-
-    `topic_name` resolves the topic ids that versions 13 on use; unknown ones keep topic None.
-    """
-    requested = _requested(request, version, topic_name)
-    epoch, session_id = request.session_epoch, request.session_id
-    if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
-        if session_id != INVALID_SESSION_ID:
-            cache.remove(session_id)
-        return FetchContext(cache, requested, version=version, full=epoch == INITIAL_EPOCH, is_follower=is_follower)
-    session = cache.get(session_id)
-    if session is None:
-        return FetchContext(cache, (), version=version, error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-    if session.epoch != epoch:
-        return FetchContext(cache, (), version=version, error=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
-    if session.uses_topic_ids != (version >= TOPIC_ID_VERSION):
-        return FetchContext(cache, (), version=version, error=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-    size = len(session.partitions)
-    session.update(requested, _forgotten(request, version))
-    if len(session.partitions) > size and not cache.has_room_for(0):
-        cache.remove(session_id)  # the client starts over with a full fetch, which needs no session
-        return FetchContext(cache, (), version=version, error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-    if not session.partitions:
-        cache.remove(session_id)
-        return FetchContext(cache, requested, version=version)
-    cache.touch(session, now_ms)
-    session.epoch = 1 if session.epoch == MAX_EPOCH else session.epoch + 1
-    for fetch in session.partitions.values():
-        if fetch.topic is None:
-            fetch.topic = topic_name(fetch.topic_id)
-    return FetchContext(cache, session.partitions.values(), version=version, session=session)
-
-
-def _requested(
-    request: FetchRequest, version: int, topic_name: Callable[[bytes], str | None]
-) -> Iterable[PartitionFetch]:
-    found: dict[Key, PartitionFetch] = {}  # a partition named twice counts once, as last named
-    for topic in request.topics:
-        name = topic.topic if version < TOPIC_ID_VERSION else topic_name(topic.topic_id)
-        for part in topic.partitions:
-            fetch = PartitionFetch(
-                name,
-                topic.topic_id,
-                part.partition,
-                fetch_offset=part.fetch_offset,
-                max_bytes=part.partition_max_bytes,
-                current_leader_epoch=part.current_leader_epoch,
-                log_start_offset=part.log_start_offset,
-                last_fetched_epoch=part.last_fetched_epoch,
-            )
-            found[fetch.key] = fetch
-    return found.values()
-
-
-def _forgotten(request: FetchRequest, version: int) -> Iterable[Key]:
-    for topic in request.forgotten_topics_data:
-        name: bytes | str = topic.topic if version < TOPIC_ID_VERSION else topic.topic_id
-        for partition in topic.partitions:
-            yield (name, partition)
+def in_session(fetch: PartitionFetch) -> int:
+    """Sorts the partitions of a session into the order in which they are served."""
+    return fetch.order

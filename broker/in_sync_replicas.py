@@ -106,6 +106,8 @@ class InSyncReplicas:
         Raises: as `Replica.record_fetch`.
         """
         replica = self.replicas[broker_id]
+        if replica.is_resting:
+            self._partition.news.announce()  # in another session than the one that asks now
         old_end, old_start = replica.end_offset, replica.log_start_offset
         replica.record_fetch(
             fetch_offset,
@@ -261,6 +263,7 @@ class InSyncReplicas:
     def _commit(self, answer: LeaderAndIsr) -> None:
         partition = self._partition
         self.state = IsrState.committed(answer.isr)
+        partition.news.announce()  # who has left may rest no longer: each of its fetches may bring it back
         partition.partition_epoch = answer.partition_epoch
         log.info(
             "[Partition %s] ISR updated to %s and version updated to %d",

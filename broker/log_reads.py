@@ -15,17 +15,19 @@ from odradek.broker.delayed_fetch import DelayedFetch
 from odradek.broker.replica_results import NO_PREFERRED_REPLICA, FetchParams, ReadResult
 from odradek.broker.replica_selector import preferred_read_replica
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.fetch_data import EMPTY_RECORDS, FetchDataInfo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from odradek.broker.fetch_session import PartitionFetch
+    from odradek.broker.fetch_session import FetchSession, PartitionFetch
     from odradek.broker.metadata_cache import MetadataCache
     from odradek.broker.partition import Partition
     from odradek.broker.replica_manager import ReplicaManager
     from odradek.broker.replica_selector import ReplicaSelector
     from odradek.broker.replication.leader_throttle import LeaderThrottle
+    from odradek.storage.unified_log import UnifiedLog
     from odradek.timer.clock import Clock
 
 
@@ -52,27 +54,63 @@ class LogReads:
         params: FetchParams,
         fetches: Sequence[PartitionFetch],
         respond: Callable[[Sequence[ReadResult]], None],
+        session: FetchSession | None = None,
     ) -> None:
-        """Read; `respond` is called now, or once there are `min_bytes` to read or `max_wait_ms` are over."""
+        """Read; `respond` is called now, or once there are `min_bytes` to read or `max_wait_ms` are over.
+
+        With a `session` it is a fetch of those of its partitions, too, that rest.
+        """
+        if session is not None and params.is_from_follower:
+            session.last_fetch.ms = self._clock.monotonic_ms()
         results = self._read(params, fetches, repeat(None), update_follower_state=True)
         readable = sum(result.size_in_bytes for result in results)
         answer_now = (
             params.max_wait_ms <= 0
-            or not fetches
+            or (not fetches and session is None)
             or readable >= params.min_bytes
             or any(_cannot_wait(result) for result in results)
         )
         if answer_now:
             respond(results)
             return
-        operation = DelayedFetch(params, results, self._replicas, respond)
+        operation = DelayedFetch(params, results, self._replicas, respond, session)
         self._replicas.fetch_purgatory.try_complete_else_watch(operation, operation.keys)
 
     def read_again(
-        self, params: FetchParams, fetches: Sequence[PartitionFetch], known: Sequence[ReadResult | None]
+        self, params: FetchParams, fetches: Sequence[PartitionFetch], known: Iterable[ReadResult | None] = repeat(None)
     ) -> list[ReadResult]:
         """Read at the end of a wait. `known`: results of the first read that still hold, of partitions without data."""
         return self._read(params, fetches, known, update_follower_state=False)
+
+    def let_rest(self, params: FetchParams, results: Sequence[ReadResult]) -> None:
+        """Look at a partition again when it changes and not before, if its session has been told all there is of it.
+
+        Not while a consumer may be sent to another replica: that depends on more than the partition. Not a follower
+        that is not in sync: each of its fetches may bring it into the ISR.
+        """
+        if self._selector is not None and not params.is_from_follower:
+            return
+        for result in results:
+            fetch = result.fetch
+            session = fetch.session
+            if session is None or not session.may_rest or fetch.is_resting or not fetch.has_told(result):
+                continue
+            assert result.fetched is not None
+            assert fetch.topic is not None
+            if not self._metadata_cache.contains_partition(fetch.topic, fetch.partition):
+                continue  # deleted since it was read first
+            partition = self._replicas.hosted(TopicPartition(fetch.topic, fetch.partition))
+            log = None if partition is None else partition.log
+            if partition is None or log is None or not _is_at_end(log, fetch, params):
+                continue
+            replica = None
+            if params.is_from_follower:
+                replica = partition.in_sync.replicas.get(params.replica_id)
+                if replica is None or replica.end_offset != fetch.fetch_offset:
+                    continue
+                if replica.is_resting or params.replica_id not in partition.in_sync.isr:
+                    continue
+            fetch.rest(partition.news, result.fetched.fetch_offset_metadata, replica)
 
     def _read(
         self,
@@ -170,6 +208,15 @@ class LogReads:
             node_of=lambda broker_id: snapshot.node(broker_id, client.listener_name),
             now_ms=self._clock.monotonic_ms(),
         )
+
+
+def _is_at_end(log: UnifiedLog, fetch: PartitionFetch, params: FetchParams) -> bool:
+    """Whether what was told last is still so, and there is no more to read."""
+    return (
+        log.high_watermark == fetch.sent_high_watermark
+        and log.log_start_offset == fetch.sent_log_start_offset
+        and log.limit_of(params.isolation) == fetch.fetch_offset
+    )
 
 
 def _redirect(partition: Partition, fetch: PartitionFetch, preferred: int) -> ReadResult:

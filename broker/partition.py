@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.broker.in_sync_replicas import InSyncReplicas
+from odradek.broker.partition_news import PartitionNews
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.primitives import uuid_to_text
 
@@ -71,7 +72,7 @@ class ReadInfo(NamedTuple):
 
 class Partition:
     """A hosted partition. `log` is None until the first LeaderAndIsr that names this broker a replica; `future_log` is
-    what a move to another log directory is filling.
+    what a move to another log directory is filling. `news` has to be told of every change that a reader may see.
     """
 
     __slots__ = (
@@ -82,6 +83,7 @@ class Partition:
         "leader_epoch_start_offset",
         "leader_id",
         "log",
+        "news",
         "partition_epoch",
         "topic_partition",
     )
@@ -94,6 +96,7 @@ class Partition:
         self.leader_epoch = NO_LEADER_EPOCH
         self.leader_epoch_start_offset: int | None = None
         self.partition_epoch = -1
+        self.news = PartitionNews()
         self.in_sync = InSyncReplicas(self, environment)
         self._environment = environment
 
@@ -118,6 +121,7 @@ class Partition:
         """
         if state.partition_epoch < self.partition_epoch:
             return False
+        self.news.announce()
         is_new_leader = not self.is_leader
         self.in_sync.assign(state.replicas, state.isr)
         log = self.ensure_log(state, topic_id)
@@ -151,6 +155,7 @@ class Partition:
         """Follow under `state`; True when its leader epoch is new, so that fetching has to start over."""
         if state.partition_epoch < self.partition_epoch:
             return False
+        self.news.announce()
         is_new_epoch = state.leader_epoch > self.leader_epoch
         self.leader_id = state.leader
         self.leader_epoch = state.leader_epoch
@@ -167,13 +172,20 @@ class Partition:
             log_manager = self._environment.log_manager
             log = log_manager.get_or_create_log(self.topic_partition, topic_id, is_new=state.is_new)
             log.update_high_watermark(log_manager.checkpointed_high_watermark(log))
-            self.log = log
+            self._take(log)
         elif topic_id is not None and log.topic_id is None:
+            self.news.announce()
             log.assign_topic_id(topic_id)
         return log
 
+    def _take(self, log: UnifiedLog) -> None:
+        self.news.announce()
+        self.log = log
+        log.watermarks.on_change = self.news.announce
+
     def close(self) -> None:
         """Forget the log and the leadership: the partition is being stopped or deleted."""
+        self.news.announce()
         self.log = self.future_log = None
         self.leader_id = None
         self.leader_epoch_start_offset = None
@@ -184,7 +196,7 @@ class Partition:
 
         Raises: KafkaError KAFKA_STORAGE_ERROR, and then the log is what it was.
         """
-        self.log = self._environment.log_manager.replace_current_with_future(self.topic_partition)
+        self._take(self._environment.log_manager.replace_current_with_future(self.topic_partition))
         self.future_log = None
         for replica in self.in_sync.replicas.values():
             replica.forget_position()

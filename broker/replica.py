@@ -5,6 +5,9 @@ in an earlier life of that broker and moves nothing. Apache Kafka does this with
 
 A fetch at or beyond the leader's end offset means caught up now; a fetch at or beyond what the leader's end offset was
 at the *previous* fetch means caught up then, so that a follower under constant load is not thrown out.
+
+A follower that has all of a log and goes on fetching in its session says so without naming the partition. The session
+notes the time for all such partitions at once (`LastFetch`), and each of them looks there: it rests.
 """
 
 from __future__ import annotations
@@ -20,15 +23,25 @@ LONG_AGO_MS: Final = -(2**62)
 UNKNOWN_LOG_START_OFFSET = -1
 
 
+class LastFetch:
+    """When a follower fetched last in one session, by the monotonic clock."""
+
+    __slots__ = ("ms",)
+
+    def __init__(self) -> None:
+        self.ms = LONG_AGO_MS
+
+
 class Replica:
     """What the leader knows of one follower; nothing until its first fetch under this leader."""
 
     __slots__ = (
+        "_last_caught_up_ms",
+        "_last_fetch_ms",
+        "_resting_since",
         "broker_epoch",
         "broker_id",
-        "last_caught_up_ms",
         "last_fetch_leader_log_end_offset",
-        "last_fetch_ms",
         "log_end_offset",
         "log_start_offset",
     )
@@ -38,9 +51,33 @@ class Replica:
         self.log_end_offset: LogOffsetMetadata | None = None
         self.log_start_offset = UNKNOWN_LOG_START_OFFSET
         self.last_fetch_leader_log_end_offset = 0
-        self.last_fetch_ms = LONG_AGO_MS
-        self.last_caught_up_ms = LONG_AGO_MS
+        self._last_fetch_ms = LONG_AGO_MS
+        self._last_caught_up_ms = LONG_AGO_MS
+        self._resting_since: LastFetch | None = None
         self.broker_epoch = NO_BROKER_EPOCH
+
+    @property
+    def last_caught_up_ms(self) -> int:
+        resting = self._resting_since
+        return self._last_caught_up_ms if resting is None else max(self._last_caught_up_ms, resting.ms)
+
+    @property
+    def last_fetch_ms(self) -> int:
+        resting = self._resting_since
+        return self._last_fetch_ms if resting is None else max(self._last_fetch_ms, resting.ms)
+
+    @property
+    def is_resting(self) -> bool:
+        return self._resting_since is not None
+
+    def rest(self, last_fetch: LastFetch) -> None:
+        """It has all of the leader's log, and with every fetch of its session it says so again."""
+        self._resting_since = last_fetch
+
+    def settle(self) -> None:
+        """It rests no longer: what the fetches of its session have said is noted."""
+        self._last_caught_up_ms, self._last_fetch_ms = self.last_caught_up_ms, self.last_fetch_ms
+        self._resting_since = None
 
     def record_fetch(
         self,
@@ -63,27 +100,28 @@ class Replica:
                 )
             self.broker_epoch = broker_epoch
         if fetch_offset.message_offset >= leader_log_end_offset:
-            self.last_caught_up_ms = max(self.last_caught_up_ms, now_ms)
+            self._last_caught_up_ms = max(self.last_caught_up_ms, now_ms)
         elif fetch_offset.message_offset >= self.last_fetch_leader_log_end_offset:
-            self.last_caught_up_ms = max(self.last_caught_up_ms, self.last_fetch_ms)
+            self._last_caught_up_ms = max(self.last_caught_up_ms, self.last_fetch_ms)
         self.log_start_offset = log_start_offset
         self.log_end_offset = fetch_offset
         self.last_fetch_leader_log_end_offset = max(leader_log_end_offset, self.last_fetch_leader_log_end_offset)
-        self.last_fetch_ms = now_ms
+        self._last_fetch_ms = now_ms
 
     def reset(self, *, now_ms: int, leader_log_end_offset: int, is_new_leader: bool, is_in_isr: bool) -> None:
         """Start over at a new leader epoch; members of the ISR count as caught up now."""
+        self._resting_since = None
         caught_up_ms = now_ms if is_in_isr else LONG_AGO_MS
         if is_new_leader:
             self.log_start_offset = UNKNOWN_LOG_START_OFFSET
             self.log_end_offset = None
             self.last_fetch_leader_log_end_offset = 0
-            self.last_fetch_ms = LONG_AGO_MS
+            self._last_fetch_ms = LONG_AGO_MS
             self.broker_epoch = NO_BROKER_EPOCH
         else:
             self.last_fetch_leader_log_end_offset = leader_log_end_offset
-            self.last_fetch_ms = caught_up_ms
-        self.last_caught_up_ms = caught_up_ms
+            self._last_fetch_ms = caught_up_ms
+        self._last_caught_up_ms = caught_up_ms
 
     def forget_position(self) -> None:
         """The leader's log lies in other files now: an offset is still an offset, its place is not."""

@@ -7,7 +7,7 @@ is left in a purgatory keyed by partition and completed by whatever moves that p
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -150,7 +150,16 @@ class ReplicaManager:
 
     def forget(self, topic_partition: TopicPartition) -> None:
         """Host the partition no longer."""
-        del self._partitions[topic_partition]
+        hosted = self._partitions.pop(topic_partition)
+        if isinstance(hosted, Partition):
+            hosted.news.announce()
+
+    def announce(self, topic_partitions: Iterable[TopicPartition]) -> None:
+        """What is known of these partitions outside of them has changed."""
+        for topic_partition in topic_partitions:
+            hosted = self._partitions.get(topic_partition)
+            if isinstance(hosted, Partition):
+                hosted.news.announce()
 
     def online_partitions(self) -> Iterator[Partition]:
         return (hosted for hosted in self._partitions.values() if isinstance(hosted, Partition))

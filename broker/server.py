@@ -20,7 +20,7 @@ from odradek.broker.coordinator_setup import make_group_coordinator, make_transa
 from odradek.broker.dispatch import Dispatcher
 from odradek.broker.down_conversion import DownConverter
 from odradek.broker.dynamic_config import DynamicBrokerConfig, cleaner_config
-from odradek.broker.fetch_session import FetchSessionCache
+from odradek.broker.fetch_session_cache import FetchSessionCache
 from odradek.broker.internal_topics import TopicCreator
 from odradek.broker.machine import Machine
 from odradek.broker.metadata_cache import MetadataCache

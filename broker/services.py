@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from odradek.broker.cluster_links import ClusterLinks
     from odradek.broker.config import BrokerConfig
     from odradek.broker.down_conversion import DownConverter
-    from odradek.broker.fetch_session import FetchSessionCache
+    from odradek.broker.fetch_session_cache import FetchSessionCache
     from odradek.broker.internal_topics import TopicCreator
     from odradek.broker.metadata_cache import MetadataCache
     from odradek.broker.replica_manager import ReplicaManager

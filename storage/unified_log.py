@@ -333,6 +333,7 @@ class UnifiedLog:
         self._write_epochs(self.leader_epochs.entries)
 
     def _write_epochs(self, entries: Sequence[EpochEntry]) -> None:
+        self.watermarks.on_change()
         path = os.path.join(self.local_log.dir, checkpoints.LEADER_EPOCH_FILE)
         self.log_dir.sync_queue.write(path, checkpoints.encode_epochs(entries))
 

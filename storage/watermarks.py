@@ -6,6 +6,9 @@ The high watermark is moved by the replica manager. The last stable offset follo
 offset, where the earliest transaction begins that is open or whose marker is not yet below the high watermark. Each is
 kept with its position in a file where that is known, so that a fetch needs no lookup for its upper bound.
 
+Whoever reads the log again only when there is something new is told by `on_change`: of each move of these offsets, of a
+new segment, and of whatever else of the log a read depends on.
+
 Invariants: the order above, at every return; a position, where one is kept, is that of the batch which holds the offset
 or of the log's end.
 
@@ -20,7 +23,7 @@ from odradek.storage.fetch_data import FetchIsolation
 from odradek.storage.offsets import LogOffsetMetadata
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Callable, Container
 
     from odradek.storage.local_log import LocalLog
     from odradek.storage.producer_state_manager import ProducerStateManager
@@ -29,12 +32,13 @@ if TYPE_CHECKING:
 class Watermarks:
     """The bounds of one log."""
 
-    __slots__ = ("_first_unstable", "_high_watermark", "_local", "_producers", "log_start_offset")
+    __slots__ = ("_first_unstable", "_high_watermark", "_local", "_producers", "log_start_offset", "on_change")
 
     def __init__(self, local_log: LocalLog, producers: ProducerStateManager, log_start_offset: int) -> None:
         self._local = local_log
         self._producers = producers
         self.log_start_offset = log_start_offset
+        self.on_change: Callable[[], None] = _nobody_asks
         self._high_watermark = LogOffsetMetadata(log_start_offset)
         self._first_unstable: LogOffsetMetadata | None = None
         self.update_first_unstable()
@@ -121,6 +125,7 @@ class Watermarks:
 
     def on_rolled(self) -> None:
         """The log end has moved to a new segment; a high watermark at the log end moves along."""
+        self.on_change()
         if self.high_watermark >= self._local.log_end_offset:
             self._high_watermark = self._local.end_offset_metadata
 
@@ -129,10 +134,12 @@ class Watermarks:
         kept here, only that of a high watermark at the end of one of them can be affected; it is looked up anew.
         """
         if self._high_watermark.segment_base_offset in base_offsets:
+            self.on_change()
             self._high_watermark = LogOffsetMetadata(self.high_watermark)
 
     def update_first_unstable(self) -> None:
-        """To be called after every change of the producers' transactions or of the log start."""
+        """To be called after every change of the log's end, of its start, or of the producers' transactions."""
+        self.on_change()
         if self._first_unstable is None and not self._producers.has_transactions:
             return
         unstable = self._producers.first_unstable_offset
@@ -144,3 +151,7 @@ class Watermarks:
         self._high_watermark = metadata
         self._producers.on_high_watermark_updated(metadata.message_offset)
         self.update_first_unstable()
+
+
+def _nobody_asks() -> None:
+    """For logs that nobody reads."""

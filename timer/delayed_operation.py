@@ -24,6 +24,8 @@ class Watcher(Protocol):
 
     def forget(self, operation: DelayedOperation) -> None: ...
 
+    def watch_also(self, operation: DelayedOperation, key: Hashable) -> None: ...
+
 
 class DelayedOperation(TimerTask):
     """Subclasses implement `try_complete` and `on_complete`, and `on_expiration` if a time-out means more than that."""
@@ -34,7 +36,7 @@ class DelayedOperation(TimerTask):
         super().__init__(delay_ms)
         self._is_completed = False
         self.watched_by: Watcher | None = None
-        self.watch_keys: tuple[Hashable, ...] = ()
+        self.watch_keys: list[Hashable] = []
 
     def try_complete(self) -> bool:
         """Check the condition; if it is met return `force_complete()`, else False."""

@@ -44,7 +44,7 @@ class DelayedOperationPurgatory(Generic[OperationT]):
 
     def try_complete_else_watch(self, operation: OperationT, keys: Iterable[Hashable]) -> bool:
         """Complete `operation` now if possible, else let it wait under `keys`; whether this call completed it."""
-        watch_keys = tuple(dict.fromkeys(keys))
+        watch_keys = list(dict.fromkeys(keys))
         if not watch_keys:
             raise ValueError(f"an operation of purgatory {self.name} without a key could complete only by time-out")
         if operation.try_complete():
@@ -90,7 +90,7 @@ class DelayedOperationPurgatory(Generic[OperationT]):
         watchers.clear()  # a check of this key that is under way is over
         for operation in cancelled:
             operation.cancel()
-            operation.watch_keys = tuple(other for other in operation.watch_keys if other != key)
+            operation.watch_keys = [other for other in operation.watch_keys if other != key]
             if not operation.watch_keys:
                 operation.watched_by = None
                 self._num_delayed -= 1
@@ -105,9 +105,15 @@ class DelayedOperationPurgatory(Generic[OperationT]):
             del watchers[operation]
             if not watchers:
                 del self._watchers[key]
-        operation.watch_keys = ()
+        operation.watch_keys = []
         operation.watched_by = None
         self._num_delayed -= 1
+
+    def watch_also(self, operation: DelayedOperation, key: Hashable) -> None:
+        """Let an operation that waits here wait under one more key, under which it does not wait yet."""
+        watched = self._watchers[operation.watch_keys[0]][operation]
+        operation.watch_keys.append(key)
+        self._watchers.setdefault(key, {})[operation] = watched
 
     @property
     def watched(self) -> int:
@@ -124,7 +130,7 @@ class DelayedOperationPurgatory(Generic[OperationT]):
         """The number of keys under which anything waits."""
         return len(self._watchers)
 
-    def _watch(self, operation: OperationT, watch_keys: tuple[Hashable, ...]) -> None:
+    def _watch(self, operation: OperationT, watch_keys: list[Hashable]) -> None:
         if operation.watched_by is not None:
             raise ValueError(f"{operation!r} is watched already")
         operation.watched_by = self

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 from odradek.broker.apis.isolation import READ_COMMITTED, require_isolation_level
 from odradek.broker.apis.leaders import current_leader
 from odradek.broker.down_conversion import piece_of
-from odradek.broker.fetch_session import FetchContext, PartitionFetch, new_context, records_size
+from odradek.broker.fetch_context import AskedBy, FetchContext, new_context
+from odradek.broker.fetch_session import PartitionFetch, records_size
 from odradek.broker.replica_results import FetchParams, ReadResult
 from odradek.broker.replica_selector import ClientMetadata
 from odradek.protocol.errors import ErrorCode
@@ -48,16 +49,14 @@ FIRST_ZSTD_VERSION = 10
 
 def handle(broker: Services, ctx: RequestContext, request: FetchRequest) -> None:
     version = ctx.header.api_version
-    # Before v15 a follower did not name its broker's epoch, which is then -1.
-    replica_epoch = request.replica_state.replica_epoch
-    replica_id = request.replica_state.replica_id if version >= 15 else request.replica_id
-    is_follower = replica_id >= 0
+    asked_by = AskedBy.of(request, version)
+    replica_id = asked_by.replica_id
     context = new_context(
         broker.fetch_sessions,
         request,
         version,
         broker.metadata_cache.topic_name,
-        is_follower=is_follower,
+        asked_by=asked_by,
         now_ms=broker.clock.monotonic_ms(),
     )
     erroneous: dict[int, PartitionData] = {}
@@ -70,16 +69,13 @@ def handle(broker: Services, ctx: RequestContext, request: FetchRequest) -> None
         else:
             interesting.append(fetch)
 
-    def respond(results: Sequence[ReadResult]) -> None:
-        _respond(broker, ctx, context, results, erroneous, is_follower=is_follower)
-
-    if not interesting:
-        respond(())
+    if not (interesting or context.has_resting):
+        _respond(broker, ctx, context, (), erroneous, is_follower=asked_by.is_follower)
         return
     max_bytes = min(request.max_bytes, broker.config.fetch_max_bytes)
     params = FetchParams(
         replica_id=replica_id,
-        replica_epoch=replica_epoch,
+        replica_epoch=asked_by.replica_epoch,
         max_wait_ms=request.max_wait_ms,
         min_bytes=min(request.min_bytes, max_bytes),
         max_bytes=max_bytes,
@@ -89,7 +85,14 @@ def handle(broker: Services, ctx: RequestContext, request: FetchRequest) -> None
         hard_max_bytes=version <= 2,
         client=ClientMetadata(request.rack_id, ctx.connection.listener_name) if version >= 11 else None,
     )
-    broker.replica_manager.reads.fetch(params, interesting, respond)
+    reads = broker.replica_manager.reads
+
+    def respond(results: Sequence[ReadResult]) -> None:
+        _respond(broker, ctx, context, results, erroneous, is_follower=asked_by.is_follower)
+        if version >= FIRST_ZSTD_VERSION:  # before, whether there is an error depends on the topic's config
+            reads.let_rest(params, results)
+
+    reads.fetch(params, interesting, respond, context.session)
 
 
 def _isolation(replica_id: int, isolation_level: int) -> FetchIsolation:

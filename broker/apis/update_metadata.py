@@ -41,6 +41,7 @@ def apply(
     alive = broker.metadata_cache.snapshot.nodes.keys()
     deleted = broker.metadata_cache.update(request)
     if deleted:
+        broker.replica_manager.announce(deleted)
         broker.group_coordinator.on_partitions_deleted(deleted)
     broker.topic_waits.metadata_changed(
         [topic.topic_name for topic in request.topic_states]

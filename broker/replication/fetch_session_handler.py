@@ -18,7 +18,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from odradek.broker.fetch_session import INITIAL_EPOCH, INVALID_SESSION_ID, MAX_EPOCH, TOPIC_ID_VERSION
+from odradek.broker.fetch_context import INITIAL_EPOCH, MAX_EPOCH, TOPIC_ID_VERSION
+from odradek.broker.fetch_session_cache import INVALID_SESSION_ID
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.topic_partition import TopicPartition

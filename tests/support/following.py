@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any, TypeVar, cast
 
 from odradek.broker.apis import fetch, list_offsets
-from odradek.broker.fetch_session import FetchSessionCache
+from odradek.broker.fetch_session_cache import FetchSessionCache
 from odradek.broker.replication.fetcher_settings import FetcherSettings, FetchersSettings, RemoteLeaderSettings
 from odradek.broker.replication.replica_fetchers import ReplicaFetchers
 from odradek.broker.replication.replication_quota import ReplicationQuota

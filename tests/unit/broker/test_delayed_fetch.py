@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from odradek.broker.fetch_session import PartitionFetch
+from odradek.broker.fetch_session import FetchSession, PartitionFetch
+from odradek.broker.isr import IsrState
 from odradek.broker.partition import Partition, ReadInfo
 from odradek.broker.replica_manager import ReplicaManager
 from odradek.broker.replica_results import FetchParams, ReadResult
@@ -157,6 +160,34 @@ class Reader:
             **{"max_wait_ms": 500, "min_bytes": 1, "max_bytes": 1 << 20, **params},
         )
 
+    def session(self) -> FetchSession:
+        """One in which all partitions rest."""
+        fetches = [PartitionFetch("t", ZERO_UUID, tp.partition, fetch_offset=0, max_bytes=1 << 20) for tp in self.tps]
+        session = FetchSession(1, privileged=True, uses_topic_ids=False, partitions=fetches, now_ms=0)
+        reads = self.replicas.manager.reads
+
+        def respond(results: Sequence[ReadResult]) -> None:
+            for result in results:
+                result.fetch.sent_high_watermark = result.high_watermark
+                result.fetch.sent_log_start_offset = result.log_start_offset
+            reads.let_rest(self.params, results)
+
+        reads.fetch(replace(self.params, max_wait_ms=0), session.to_read(), respond, session)
+        assert session.to_read() == []
+        self.reads.clear()
+        return session
+
+    def fetch_in(self, session: FetchSession) -> list[list[int]]:
+        """The partitions of each answer."""
+        answers: list[list[int]] = []
+        self.replicas.manager.reads.fetch(
+            self.params,
+            session.to_read(),
+            lambda results: answers.append([result.fetch.partition for result in results]),
+            session,
+        )
+        return answers
+
     def fetch(self, offset: int = 0) -> list[ReadResult]:
         answers: list[ReadResult] = []
         fetches = [
@@ -225,3 +256,73 @@ def test_batch_that_does_not_fit_any_more_counts_as_readable(tmp_path: Path, mon
         reader.append(index)
     answers = reader.fetch()
     assert [offsets_of(answer) for answer in answers] == [[0], [], []]
+
+
+# Sessions
+
+
+def test_session_whose_partitions_rest_reads_none_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = Reader(tmp_path, monkeypatch)
+    answers = reader.fetch_in(reader.session())
+    purgatory = reader.replicas.manager.fetch_purgatory
+    assert (answers, purgatory.num_delayed, purgatory.watched) == ([], 1, 1)
+    reader.replicas.advance(501)
+    assert (answers, reader.reads, purgatory.num_keys) == ([[]], [], 0)
+
+
+def test_session_is_woken_by_the_partition_that_changes_and_reads_it_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = Reader(tmp_path, monkeypatch)
+    session = reader.session()
+    answers = reader.fetch_in(session)
+    reader.append(1)
+    assert (answers, reader.reads) == ([[1]], [1])
+    assert reader.replicas.manager.fetch_purgatory.num_keys == 0
+    assert reader.fetch_in(session) == [[1]], "it is read again until the follower asks for what comes after"
+
+
+def test_bytes_of_partitions_that_wake_up_count_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = Reader(tmp_path, monkeypatch, min_bytes=3 * len(batch(b"a")))
+    answers = reader.fetch_in(reader.session())
+    for index in (2, 2):
+        reader.append(index)
+        assert answers == []
+    reader.append(0)
+    assert answers == [[0, 2]]
+
+
+def test_follower_out_of_sync_is_looked_at_with_every_fetch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that has caught up is proposed for the ISR again if the controller did not take it."""
+    reader = Reader(tmp_path, monkeypatch)
+    replicas, tp = reader.replicas, reader.tps[0]
+    session = reader.session()
+    replicas.manager.partition(tp).in_sync.state = IsrState.committed([0, 2])
+    replicas.manager.partition(tp).news.announce()
+    for proposals in (1, 2):
+        reader.fetch_in(session)
+        assert len(replicas.proposals) == proposals
+        replicas.proposals[-1].respond(ErrorCode.INELIGIBLE_REPLICA)
+
+
+def test_follower_that_rests_in_one_session_and_asks_in_another_is_read_in_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = Reader(tmp_path, monkeypatch)
+    first, second = reader.session(), reader.session()
+    assert (len(first.awake), len(second.awake)) == (3, 0)
+
+
+def test_follower_that_is_caught_up_stays_in_the_isr_by_fetching_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = Reader(tmp_path, monkeypatch)
+    reader.replicas.manager.startup()
+    session = reader.session()
+    for _ in range(9):
+        reader.fetch_in(session)
+        reader.replicas.advance(10_000)
+    assert {tp: reader.replicas.manager.partition(tp).in_sync.replicas[1].last_caught_up_ms for tp in reader.tps} == (
+        dict.fromkeys(reader.tps, reader.replicas.disk.clock.monotonic_ms() - 10_000)
+    )
+    assert not any(1 not in proposal.proposed.isr for proposal in reader.replicas.proposals)

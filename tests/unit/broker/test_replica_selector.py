@@ -21,7 +21,7 @@ def replica(broker_id: int, end: int | None, *, start: int = 0, caught_up_ms: in
     if end is not None:
         replica.log_end_offset = LogOffsetMetadata(end)
         replica.log_start_offset = start
-    replica.last_caught_up_ms = caught_up_ms
+    replica._last_caught_up_ms = caught_up_ms
     return replica
 
 

@@ -74,3 +74,29 @@ def test_log_start_pushes_the_unstable_offset_up(log: UnifiedLog) -> None:
     assert (log.first_unstable_offset, log.last_stable_offset) == (5, 5)
     assert log.limit_of(FetchIsolation.TXN_COMMITTED) == 5
     assert log.read(5, 100, FetchIsolation.TXN_COMMITTED, True).size_in_bytes == 0
+
+
+def test_readers_are_told_of_every_change_that_they_may_see(log: UnifiedLog) -> None:
+    changes = 0
+
+    def count() -> None:
+        nonlocal changes
+        changes += 1
+
+    log.watermarks.on_change = count
+    for change in (
+        lambda: append(log, b"e"),
+        lambda: log.update_high_watermark(5),
+        lambda: log.maybe_increment_log_start_offset(1, "test"),
+        log.roll,
+        lambda: log.assign_epoch_start_offset(9, 5),
+        lambda: log.truncate_to(5),  # the epoch goes, although there is nothing to cut
+        lambda: log.truncate_to(3),
+        lambda: log.truncate_fully_and_start_at(7),
+    ):
+        before = changes
+        change()
+        assert changes > before
+    before = changes
+    assert log.read(7, 100, FetchIsolation.HIGH_WATERMARK, True).size_in_bytes == 0
+    assert changes == before

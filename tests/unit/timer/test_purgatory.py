@@ -454,3 +454,15 @@ def test_an_operation_is_told_under_which_key_something_changed(
     operation.completable = True
     assert purgatory.check_and_complete("a") == 1
     assert (told, operation.attempts, operation.completions) == (["b", "a"], 4, 1)
+
+
+def test_an_operation_that_waits_may_wait_under_one_more_key(
+    purgatory: DelayedOperationPurgatory[Operation], timer: SystemTimer
+) -> None:
+    operation = Operation()
+    purgatory.try_complete_else_watch(operation, ["a"])
+    purgatory.watch_also(operation, "b")
+    assert purgatory.watched == 2
+    operation.completable = True
+    assert purgatory.check_and_complete("b") == 1
+    assert_empty(purgatory, timer)

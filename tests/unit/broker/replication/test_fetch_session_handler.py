@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.broker.fetch_session import MAX_EPOCH
+from odradek.broker.fetch_context import MAX_EPOCH
 from odradek.broker.replication.fetch_session_handler import FetchSessionHandler, PartitionRequest, SessionRequest
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
