@@ -76,6 +76,8 @@ class Sockets(Protocol):
 
     def stop_accepting(self) -> None: ...
 
+    def limits_changed(self) -> None: ...
+
     async def close(self) -> None: ...
 
 
@@ -350,6 +352,8 @@ class KafkaServer:
                 services.replica_manager.fetchers.resize()
                 if "min.insync.replicas" in changed:
                     services.replica_manager.high_watermark_reviews.broker_config_changed()
+                if self._sockets is not None and "max.connections" in changed:
+                    self._sockets.limits_changed()
                 if "advertised.listeners" in changed:
                     info = registered_info(self.config, self.broker_id, self.addresses)
                     self._in_background(services.controller.update_broker_info(info))

@@ -12,6 +12,12 @@ does not take its answers no request is dispatched, so what is queued for it is 
 
 Fairness: a connection that has used `MAX_TURN_MS` lets the others go on first.
 
+The end. Everything that came before the end of the stream is applied and answered, in order, however long it is held;
+then the connection is closed. A producer with acks=0 that closes its socket has no other way to have its last records
+taken, and a client may have shut down its writing side only. After a reset no answer can be sent any more: what came
+before it is applied up to the first request that has one, as in Apache Kafka, where the write of that answer fails.
+The limits on what is buffered and `connections.max.idle.ms` hold for such a connection as for any other.
+
 TLS and SASL plug in here: a listener may give the connection a transport that must not be bypassed, and
 `is_authenticated` stays False until its authenticator says otherwise; until then frames are small and the dispatcher
 serves only what leads to authentication.
@@ -96,15 +102,16 @@ class Connection(asyncio.Protocol):
         "_close_reason",
         "_deferred_flush",
         "_frames",
+        "_has_ended",
         "_idle_task",
         "_in_flight",
         "_in_flight_bytes",
         "_is_processing",
         "_is_reading_paused",
-        "_last_active_ms",
         "_next_frame",
         "_owner",
         "_receiver",
+        "_reset",
         "_sender",
         "_transport",
         "client_host",
@@ -112,6 +119,7 @@ class Connection(asyncio.Protocol):
         "client_software_name",
         "client_software_version",
         "is_authenticated",
+        "last_active_ms",
         "listener_name",
         "local_host",
         "local_port",
@@ -128,8 +136,13 @@ class Connection(asyncio.Protocol):
         self._in_flight_bytes = 0
         self._is_processing = False
         self._is_reading_paused = False
+        self._has_ended = False
+        """Nothing more will be received."""
+        self._reset: str | None = None
+        """How the connection broke, while what came before that is still being applied."""
         self._deferred_flush = False
-        self._last_active_ms = 0
+        self.last_active_ms = 0
+        """When bytes last came from the peer, or were taken by it."""
         self._idle_task: TimerTask | None = None
         self._close_reason: CloseReason | None = None
         self._close_detail = ""
@@ -154,15 +167,18 @@ class Connection(asyncio.Protocol):
         bypass = transport.get_extra_info("sslcontext") is None and transport.get_extra_info("socket") is not None
         open_direct = partial(self._owner.open_direct, transport) if bypass else None
         self._sender = ResponseSender(transport, self, open_direct, self._owner.io_pool, self._owner.call_soon)
-        self._last_active_ms = self._owner.clock.monotonic_ms()
+        self.last_active_ms = self._owner.clock.monotonic_ms()
         self._idle_task = self._owner.watch_idle(self)
 
     def data_received(self, data: bytes) -> None:
         self._frames.feed(data)
         self._process()
 
-    def eof_received(self) -> None:
-        self.abort(CloseReason.CLIENT_CLOSED)
+    def eof_received(self) -> bool:
+        """Answers whether the transport stays open: while there is something left to apply or to send."""
+        self._has_ended = True
+        self._process()
+        return self._close_reason is None
 
     def pause_writing(self) -> None:
         if self._sender is not None:
@@ -173,17 +189,20 @@ class Connection(asyncio.Protocol):
             self._sender.resume()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._close_reason is None:
-            self._close_reason = CloseReason.CLIENT_CLOSED if exc is None else CloseReason.CONNECTION_FAILED
-            self._close_detail = "" if exc is None else str(exc)
-        if self._sender is not None:
-            self._sender.discard()
-        if self._idle_task is not None:
-            self._idle_task.cancel()
-        self._in_flight.clear()
-        self._next_frame = None
-        self._frames = FrameAssembler(0)
-        self._owner.connection_closed(self, self._close_reason, self._close_detail)
+        sender, self._transport = self._sender, None
+        was_unsent = sender is not None and sender.is_blocked
+        if sender is not None:
+            sender.discard()
+        if self._close_reason is not None:
+            self._let_go(self._close_reason)
+        elif exc is None:
+            self.abort(CloseReason.CLIENT_CLOSED)
+        elif was_unsent:
+            self.abort(CloseReason.CONNECTION_FAILED, str(exc))
+        else:
+            self._has_ended = True
+            self._reset = str(exc)
+            self._process()
 
     # -- what handlers and the dispatcher call
 
@@ -198,6 +217,9 @@ class Connection(asyncio.Protocol):
         if self._close_reason is not None or sender is None:
             return
         if response is not None:
+            if self._reset is not None:
+                self.abort(CloseReason.CONNECTION_FAILED, self._reset)
+                return
             try:
                 header = ctx.header
                 parts = frame(
@@ -244,6 +266,8 @@ class Connection(asyncio.Protocol):
         self._close_detail = detail
         if self._transport is not None:
             self._transport.abort()
+        else:
+            self._let_go(reason)
 
     def allow_frames(self, max_frame_bytes: int) -> None:
         """Lift the small limit that holds before authentication."""
@@ -251,7 +275,7 @@ class Connection(asyncio.Protocol):
 
     def close_if_idle(self, max_idle_ms: int) -> int:
         """Close if nothing was received or sent for `max_idle_ms`; else answer in how many ms to ask again."""
-        idle_ms = self._owner.clock.monotonic_ms() - self._last_active_ms
+        idle_ms = self._owner.clock.monotonic_ms() - self.last_active_ms
         if idle_ms < max_idle_ms:
             return max_idle_ms - idle_ms
         self.abort(CloseReason.IDLE)
@@ -261,6 +285,9 @@ class Connection(asyncio.Protocol):
 
     def sender_ready(self) -> None:
         self._process()
+
+    def sender_moved(self) -> None:
+        self.last_active_ms = self._owner.clock.monotonic_ms()
 
     def sender_broken(self, reason: CloseReason, detail: str) -> None:
         self.abort(reason, detail)
@@ -272,6 +299,7 @@ class Connection(asyncio.Protocol):
 
     def large_frame_received(self, count: int) -> None:
         self._frames.received(count)
+        self.last_active_ms = self._owner.clock.monotonic_ms()
         request = self._frames.finish_direct_receive()
         if request is None:
             if self._is_held() and self._frames.buffered >= READ_AHEAD_BYTES:
@@ -279,8 +307,8 @@ class Connection(asyncio.Protocol):
             return
         if self._transport is not None:
             self._transport.set_protocol(self)
-        if self._next_frame is None:
-            self._next_frame = request
+        assert self._next_frame is None, "a large frame is received only while nothing waits before it"
+        self._next_frame = request
         self._process()
 
     # -- private
@@ -292,7 +320,7 @@ class Connection(asyncio.Protocol):
             return
         self._is_processing = True
         clock = self._owner.clock
-        started_ms = now_ms = self._last_active_ms = clock.monotonic_ms()
+        started_ms = now_ms = self.last_active_ms = clock.monotonic_ms()
         try:
             while not sender.is_blocked:
                 request = self._next_frame
@@ -319,7 +347,28 @@ class Connection(asyncio.Protocol):
             self._is_processing = False
         if not sender.is_blocked:
             sender.flush()
-        self._regulate_reading()
+        if self._has_ended:
+            self._close_when_done(sender)
+        else:
+            self._regulate_reading()
+
+    def _close_when_done(self, sender: ResponseSender) -> None:
+        """Close after the end of the stream, once nothing is left that came before it."""
+        in_flight = self._in_flight
+        if self._reset is None:
+            if self._next_frame is None and not in_flight and not sender.is_blocked:
+                self.abort(CloseReason.CLIENT_CLOSED)
+        elif self._next_frame is None or (in_flight and not in_flight[-1].may_pipeline):
+            self.abort(CloseReason.CONNECTION_FAILED, self._reset)
+
+    def _let_go(self, reason: CloseReason) -> None:
+        """The transport is gone, and nothing more is to be applied."""
+        if self._idle_task is not None:
+            self._idle_task.cancel()
+        self._in_flight.clear()
+        self._next_frame = None
+        self._frames = FrameAssembler(0)
+        self._owner.connection_closed(self, reason, self._close_detail)
 
     def _may_follow(self, request: memoryview) -> bool:
         """Whether a request may be applied while others are in flight."""
@@ -390,8 +439,8 @@ class _LargeFrameReceiver(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         self._connection.large_frame_received(nbytes)
 
-    def eof_received(self) -> None:
-        self._connection.eof_received()
+    def eof_received(self) -> bool:
+        return self._connection.eof_received()
 
     def pause_writing(self) -> None:
         self._connection.pause_writing()

@@ -2,7 +2,7 @@
 
 An address that has too many is told by closing the new connection. When the broker has too many, nobody is accepted
 until one goes away; except on the inter-broker listener, if it is not the only one: clients must not be able to lock
-the other brokers out.
+the other brokers out. What is beyond the limit, because a broker came or the limit was lowered, is taken from clients.
 
 Answers to ConnectionQuotas.
 """
@@ -27,9 +27,16 @@ class ConnectionQuotas:
 
     def may_accept(self, listener_name: str) -> bool:
         """Whether one more connection may be taken from the listener's queue."""
-        if self.total < self._config.max_connections:
-            return True
+        return self.total < self._config.max_connections or self.is_protected(listener_name)
+
+    def is_protected(self, listener_name: str) -> bool:
+        """Whether the limit of the broker spares this listener."""
         return len(self._config.listeners) > 1 and listener_name == self._config.inter_broker_listener_name
+
+    @property
+    def excess(self) -> int:
+        """Connections beyond the limit of the broker."""
+        return max(0, self.total - self._config.max_connections)
 
     def limit_of(self, host: str) -> int:
         config = self._config

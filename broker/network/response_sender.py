@@ -73,6 +73,9 @@ class SenderEvents(Protocol):
     def sender_ready(self) -> None:
         """Everything has been passed on: the next request may be dispatched."""
 
+    def sender_moved(self) -> None:
+        """The peer has taken some of what it was kept waiting with, or a disk has given it."""
+
     def sender_broken(self, reason: CloseReason, detail: str) -> None:
         """Nothing more can be sent."""
 
@@ -195,6 +198,7 @@ class ResponseSender:
         if self._is_discarded:
             return
         self._waiting = _Waiting.NOTHING
+        self._events.sender_moved()
         self.flush()
         if self._waiting is _Waiting.NOTHING and not self._is_discarded:
             self._events.sender_ready()

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import heapq
 import logging
 import socket
 from collections import Counter
@@ -105,6 +106,12 @@ class SocketServer:
             acceptor.close()
         self._acceptors.clear()
 
+    def limits_changed(self) -> None:
+        """Let in who waits, or close what is beyond `max.connections` now."""
+        self._close_excess()
+        for acceptor in self._acceptors:
+            acceptor.resume_if_limited()
+
     async def close(self) -> None:
         """Stop accepting and drop all connections."""
         self.stop_accepting()
@@ -133,6 +140,7 @@ class SocketServer:
                 self._quotas.limit_of(host),
             )
             return
+        self._close_excess()
         task = asyncio.get_running_loop().create_task(self._connect(accepted, listener_name, host))
         self._handshakes.add(task)
         task.add_done_callback(self._handshakes.discard)
@@ -181,6 +189,14 @@ class SocketServer:
                 acceptor.resume_if_limited()
             if self._all_closed is not None and not self.connections:
                 self._all_closed.set_result(None)
+
+    def _close_excess(self) -> None:
+        """Close those beyond `max.connections`, the one that was silent for longest first, as Apache Kafka does."""
+        excess = self._quotas.excess
+        if excess:
+            clients = (found for found in self.connections if not self._quotas.is_protected(found.listener_name))
+            for connection in heapq.nsmallest(excess, clients, key=lambda found: found.last_active_ms):
+                connection.abort(CloseReason.TOO_MANY_CONNECTIONS, "the least recently used one made room")
 
     async def _connect(self, accepted: socket.socket, listener_name: str, host: str) -> None:
         connection = Connection(self, listener_name, self._config.socket_request_max_bytes)

@@ -65,6 +65,18 @@ def test_full_broker_lets_the_next_client_wait(new_broker: NewBroker) -> None:
         assert len(waiting.recv(4)) == 4
 
 
+def test_client_that_waits_is_let_in_when_the_limit_is_raised(new_broker: NewBroker) -> None:
+    broker = new_broker(**{"max.connections": "1"})
+    entry = {"name": "max.connections", "config_operation": 0, "value": "2"}
+    resource = {"resource_type": 4, "resource_name": "0", "configs": [entry]}
+    with RawClient(broker.host, broker.port) as first:
+        assert is_served(first)
+        with RawClient(broker.host, broker.port) as second:
+            first.call(build(ApiKey.INCREMENTAL_ALTER_CONFIGS, resources=[resource]), 1)
+            assert is_served(second)
+            assert is_served(first)
+
+
 def test_idle_connection_is_closed_and_a_busy_one_is_not(new_broker: NewBroker) -> None:
     broker = new_broker(**{"connections.max.idle.ms": "700"})
     with RawClient(broker.host, broker.port) as idle, RawClient(broker.host, broker.port) as busy:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 from collections.abc import Callable
 from typing import cast
 
@@ -10,6 +11,12 @@ from odradek.broker.network.close_reason import CloseReason
 from odradek.broker.network.connection import Connection
 from odradek.broker.network.frame_buffers import FrameBuffers
 from odradek.broker.network.response_sender import ResponseSender
+from odradek.broker.request import RequestContext
+from odradek.protocol.api import ApiKey
+from odradek.protocol.headers import RequestHeader
+from odradek.protocol.messages.fetch import FetchResponse
+from odradek.protocol.messages.heartbeat import HeartbeatResponse
+from odradek.protocol.messages.produce import ProduceResponse
 from odradek.storage.ports import InlineIoPool
 from odradek.timer.clock import ManualClock
 from odradek.timer.task import TimerTask
@@ -35,6 +42,8 @@ class FakeTransport:
         """Bytes the kernel still takes; None for any number."""
         self.pending = bytearray()
         self.is_reading = True
+        self.has_ended = False
+        """The peer has shut down its writing side: loops differ in what pausing and resuming would do now."""
         self.is_aborted = False
         self.high_water: int | None = None
         self.extra: dict[str, object] = {
@@ -75,13 +84,16 @@ class FakeTransport:
 
     def pause_reading(self) -> None:
         assert self.is_reading
+        assert not self.has_ended
         self.is_reading = False
 
     def resume_reading(self) -> None:
         assert not self.is_reading
+        assert not self.has_ended
         self.is_reading = True
 
     def set_protocol(self, protocol: object) -> None:
+        assert not self.has_ended
         self.protocol = protocol
 
     def get_protocol(self) -> object:
@@ -246,6 +258,13 @@ class Link:
             view = view[count:]
             protocol.buffer_updated(count)  # type: ignore[attr-defined]
 
+    def end(self) -> None:
+        """The peer shuts down its writing side; as loops do, the transport is closed unless the protocol objects."""
+        assert self.transport.is_reading, "the end arrived although reading is paused"
+        self.transport.has_ended = True
+        if not self.transport.protocol.eof_received():  # type: ignore[attr-defined]
+            self.transport.is_aborted = True
+
 
 class Sent:
     """A response sender with its fakes around it, reporting to itself."""
@@ -256,6 +275,7 @@ class Sent:
         self.transport.protocol = self
         self.direct = FakeDirectSocket(self.wire)
         self.ready = 0
+        self.moved = 0
         self.broken: list[tuple[CloseReason, str]] = []
         self.soon: list[Callable[[], None]] = []
         self.sender = ResponseSender(
@@ -275,5 +295,58 @@ class Sent:
     def sender_ready(self) -> None:
         self.ready += 1
 
+    def sender_moved(self) -> None:
+        self.moved += 1
+
     def sender_broken(self, reason: CloseReason, detail: str) -> None:
         self.broken.append((reason, detail))
+
+
+PRODUCE, FETCH, HEARTBEAT = ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.HEARTBEAT
+
+
+class Handlers(FakeOwner):
+    """Plays dispatcher and handlers: every request is kept until the test answers it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting: list[RequestContext] = []
+        self.frames: list[bytes] = []
+        self.answer_at_once: set[ApiKey] = set()
+        self.handle = self._handle
+
+    def _handle(self, connection: Connection, frame: memoryview, received_ms: int) -> None:
+        key, _, correlation_id = struct.unpack_from(">hhi", frame)
+        self.frames.append(bytes(frame))
+        ctx = RequestContext(RequestHeader(key, 0, correlation_id), connection, received_ms, len(frame))
+        connection.begin(ctx)
+        if key in self.answer_at_once:
+            answer(ctx)
+            return
+        ctx.may_pipeline = key == PRODUCE
+        self.waiting.append(ctx)
+
+    @property
+    def applied(self) -> list[int]:
+        return [struct.unpack_from(">i", frame, 4)[0] for frame in self.frames]
+
+
+def request(key: ApiKey, correlation_id: int, size: int = 0) -> bytes:
+    body = struct.pack(">hhi", key, 0, correlation_id) + bytes(size)
+    return struct.pack(">i", len(body)) + body
+
+
+def answer(ctx: RequestContext) -> None:
+    response = {PRODUCE: ProduceResponse, FETCH: FetchResponse, HEARTBEAT: HeartbeatResponse}
+    ctx.reply(response[ApiKey(ctx.header.api_key)]())
+
+
+def answered(link: Link) -> list[int]:
+    """Correlation ids of the responses the peer has received, in order."""
+    found, position = [], 0
+    data = bytes(link.wire.data)
+    while position < len(data):
+        size, correlation_id = struct.unpack_from(">ii", data, position)
+        found.append(correlation_id)
+        position += 4 + size
+    return found

@@ -38,6 +38,8 @@ class OdradekBroker:
         self._port = port
         self.start_timeout_s: float = START_TIMEOUT_S
         self.stop_timeout_s: float = STOP_TIMEOUT_S
+        self.options: Sequence[str] = ()
+        """More of what stands behind `serve`."""
         self.prefix: Sequence[str] = ()
         """A command that runs the broker's: in another namespace, for one."""
 
@@ -56,7 +58,7 @@ class OdradekBroker:
 
     def launch(self) -> None:
         """Start the process and do not wait for it."""
-        command = [*self.prefix, sys.executable, "-m", self.module, "serve"]
+        command = [*self.prefix, sys.executable, "-m", self.module, "serve", *self.options]
         if "listeners" not in self._settings:
             command += ["--host", self.host, "--port", str(self._port)]
         if "log.dirs" not in self._settings:

@@ -262,6 +262,8 @@ class _Sockets:
 
     def stop_accepting(self) -> None: ...
 
+    def limits_changed(self) -> None: ...
+
     async def close(self) -> None:
         self._broker.network.close(self._life.machine)
 

@@ -12,62 +12,9 @@ from odradek.broker.network.connection import (
     READ_AHEAD_BYTES,
     Connection,
 )
-from odradek.broker.request import RequestContext
-from odradek.protocol.api import ApiKey
-from odradek.protocol.headers import RequestHeader
 from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from odradek.protocol.messages.heartbeat import HeartbeatResponse
-from odradek.protocol.messages.produce import ProduceResponse
-from tests.support.network import FakeOwner, Link, MemoryRegion
-
-PRODUCE, FETCH, HEARTBEAT = ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.HEARTBEAT
-
-
-class Handlers(FakeOwner):
-    """Plays dispatcher and handlers: every request is kept until the test answers it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.waiting: list[RequestContext] = []
-        self.frames: list[bytes] = []
-        self.answer_at_once: set[ApiKey] = set()
-        self.handle = self._handle
-
-    def _handle(self, connection: Connection, frame: memoryview, received_ms: int) -> None:
-        key, _, correlation_id = struct.unpack_from(">hhi", frame)
-        self.frames.append(bytes(frame))
-        ctx = RequestContext(RequestHeader(key, 0, correlation_id), connection, received_ms, len(frame))
-        connection.begin(ctx)
-        if key in self.answer_at_once:
-            answer(ctx)
-            return
-        ctx.may_pipeline = key == PRODUCE
-        self.waiting.append(ctx)
-
-    @property
-    def applied(self) -> list[int]:
-        return [struct.unpack_from(">i", frame, 4)[0] for frame in self.frames]
-
-
-def request(key: ApiKey, correlation_id: int, size: int = 0) -> bytes:
-    body = struct.pack(">hhi", key, 0, correlation_id) + bytes(size)
-    return struct.pack(">i", len(body)) + body
-
-
-def answer(ctx: RequestContext) -> None:
-    response = {PRODUCE: ProduceResponse, FETCH: FetchResponse, HEARTBEAT: HeartbeatResponse}
-    ctx.reply(response[ApiKey(ctx.header.api_key)]())
-
-
-def answered(link: Link) -> list[int]:
-    """Correlation ids of the responses the peer has received, in order."""
-    found, position = [], 0
-    data = bytes(link.wire.data)
-    while position < len(data):
-        size, correlation_id = struct.unpack_from(">ii", data, position)
-        found.append(correlation_id)
-        position += 4 + size
-    return found
+from tests.support.network import FETCH, HEARTBEAT, PRODUCE, Handlers, Link, MemoryRegion, answer, answered, request
 
 
 @pytest.fixture
@@ -356,12 +303,30 @@ def test_idle_connection_is_closed_only_when_its_time_is_up(link: Link, handlers
     assert handlers.closed[0][0] is CloseReason.IDLE
 
 
-def test_half_closed_connection_is_closed(link: Link, handlers: Handlers) -> None:
+def test_client_that_is_sending_a_large_frame_is_not_idle(link: Link, handlers: Handlers) -> None:
+    big = request(PRODUCE, 1, 500_000)
+    for position in range(0, len(big), 50_000):
+        handlers.clock.advance(600)
+        link.receive(big[position : position + 50_000])
+        assert link.connection.close_if_idle(1000) == 1000
+    assert handlers.applied == [1]
+
+
+def test_client_that_is_taking_a_large_answer_is_not_idle(link: Link, handlers: Handlers) -> None:
+    region = MemoryRegion(b"r" * 100_000)
     link.receive(request(FETCH, 1))
-    link.connection.eof_received()
-    assert link.transport.is_aborted
+    link.direct.room = 0
+    handlers.waiting.pop().reply(
+        FetchResponse(responses=[FetchableTopicResponse(partitions=[PartitionData(records=region)])])
+    )
+    for _ in range(3):
+        handlers.clock.advance(600)
+        link.direct.make_room(30_000)
+        assert link.connection.close_if_idle(1000) == 1000
+    handlers.clock.advance(1000)
+    assert link.connection.close_if_idle(1000) == 0
     link.connection.connection_lost(None)
-    assert handlers.closed[0][0] is CloseReason.CLIENT_CLOSED
+    region.close()
 
 
 def test_frame_limit_can_be_lifted_after_authentication() -> None:

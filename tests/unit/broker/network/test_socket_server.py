@@ -80,7 +80,7 @@ class _Network:
     """A server whose listening sockets, poller and transports are fakes."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, **settings: str) -> None:
-        config = BrokerConfig({key.replace("_", "."): value for key, value in settings.items()})
+        self.config = config = BrokerConfig({key.replace("_", "."): value for key, value in settings.items()})
         self.clock = ManualClock(1_000_000)
         self.timer = SystemTimer(self.clock)
         self.server = SocketServer(config, self.clock, self.timer, InlineIoPool(), lambda *request: None)
@@ -303,14 +303,51 @@ async def test_full_broker_lets_clients_wait_until_one_leaves(monkeypatch: pytes
 
 
 @async_test
-async def test_full_broker_still_listens_to_other_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
-    network = started(monkeypatch, **TWO_LISTENERS, max_connections="1")
-    network.knock(listener=0)
+async def test_clients_that_wait_are_let_in_when_the_limit_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = started(monkeypatch, max_connections="1")
+    for _ in range(3):
+        network.knock()
     await network.turn()
-    network.knock(listener=0)
-    network.knock(listener=1)
+    assert len(network.server.connections) == 1
+    network.config.apply_dynamic(broker={"max.connections": "2"}, default={})
+    network.server.limits_changed()
     await network.turn()
-    assert [connection.listener_name for connection in network.server.connections] == ["CLIENTS", "BROKERS"]
+    assert len(network.server.connections) == 2
+    assert network.readers == {}
+    network.config.apply_dynamic(broker={"max.connections": "9"}, default={})
+    network.server.limits_changed()
+    await network.turn()
+    assert len(network.server.connections) == 3
+
+
+@async_test
+async def test_those_that_were_silent_for_longest_are_closed_when_the_limit_is_lowered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    network = started(monkeypatch, **TWO_LISTENERS)
+    for listener in (1, 0, 0, 0):
+        network.knock(listener=listener)
+        await network.turn()
+        network.clock.advance(10)
+    connections = list(network.server.connections)
+    connections[1].data_received(b"\0")
+    network.config.apply_dynamic(broker={"max.connections": "2"}, default={})
+    network.server.limits_changed()
+    network.server.limits_changed()  # those that are being closed are not counted twice
+    await network.turn()
+    assert list(network.server.connections) == connections[:2]
+
+
+@async_test
+async def test_broker_that_comes_to_a_full_one_takes_the_place_of_a_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = started(monkeypatch, **TWO_LISTENERS, max_connections="2")
+    for listener in (0, 0, 1):
+        network.knock(listener=listener)
+        await network.turn()
+        network.clock.advance(10)
+    await network.turn()
+    assert [found.listener_name for found in network.server.connections] == ["CLIENTS", "BROKERS"]
+    assert [transport.is_aborted for transport in network.transports] == [True, False, False]
 
 
 # -- the end of connections
