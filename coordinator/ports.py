@@ -12,7 +12,7 @@ returns.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records.batch import AnyBatch
@@ -29,6 +29,11 @@ OnCommitted: TypeAlias = Callable[[ErrorCode, int], None]
 """Outcome of an append: the error as the replica manager has it (not yet mapped for clients) and the batch's base
 offset.
 """
+
+
+BATCH_OVERHEAD_BYTES: Final = 61
+TOMBSTONE_OVERHEAD_BYTES: Final = 21
+"""At most: the lengths, deltas and attributes of a record without a value, in a batch of that overhead."""
 
 
 class TransactionalProducer(NamedTuple):

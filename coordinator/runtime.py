@@ -26,6 +26,9 @@ from odradek.timer.sliced_work import SlicedWork, Steps
 _log = logging.getLogger(__name__)
 
 
+NO_EPOCH = -1
+
+
 class PartitionOwnership:
     """The partitions of one internal topic that are coordinated here.
 
@@ -62,8 +65,8 @@ class PartitionOwnership:
         return partition in self._loading
 
     def epoch(self, partition: int) -> int:
-        """The leader epoch under which the partition was last elected or resigned here."""
-        return self._epochs[partition]
+        """The leader epoch under which the partition was last elected or resigned here; -1 if it never was."""
+        return self._epochs.get(partition, NO_EPOCH)
 
     @property
     def is_anything_loading(self) -> bool:

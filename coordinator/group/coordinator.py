@@ -122,11 +122,7 @@ class GroupCoordinator:
 
     def on_partitions_deleted(self, topic_partitions: Iterable[TopicPartition]) -> None:
         """Topics were deleted: so are the offsets committed for them, in every group."""
-        deleted = list(topic_partitions)
-        count = 0
-        for group in list(self._groups.groups):
-            count += self._groups.remove_offsets(group, group.offsets.remove(deleted))
-        _log.info("Removed %d offsets of %d deleted partitions", count, len(deleted))
+        self._groups.forget_partitions(topic_partitions)
 
     def partition_for(self, group_id: str) -> int:
         """The partition of `__consumer_offsets` whose leader coordinates the group (for FindCoordinator)."""

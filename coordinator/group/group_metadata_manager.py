@@ -13,7 +13,7 @@ Kafka: GroupMetadataManager.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from odradek.coordinator.group.config import GroupConfig
 from odradek.coordinator.group.group_metadata import GroupMetadata
@@ -26,6 +26,7 @@ from odradek.coordinator.group.records import (
     offset_commit_value,
 )
 from odradek.coordinator.group.states import GroupEvent, GroupState
+from odradek.coordinator.group.tombstones import append_tombstones
 from odradek.coordinator.partitioning import partition_for
 from odradek.coordinator.ports import CoordinatorLog, TransactionalProducer
 from odradek.coordinator.runtime import PartitionOwnership
@@ -41,6 +42,9 @@ _log = logging.getLogger(__name__)
 TOPIC = "__consumer_offsets"
 
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
+
+TOMBSTONES_A_STEP = 100
+"""A half millisecond of work."""
 
 _E = ErrorCode
 
@@ -96,6 +100,7 @@ class GroupMetadataManager:
         self._on_gone = on_gone
         self.is_active = False
         self._groups: dict[str, GroupMetadata] = {}
+        self._groups_of_partition: dict[int, dict[str, GroupMetadata]] = {}
         # Which groups an open transaction has touched: its marker names the producer only.
         self._groups_of_producer: dict[int, set[str]] = {}
         # Producers with their markers' outcomes, by partition.
@@ -127,8 +132,21 @@ class GroupMetadataManager:
     def get_or_create(self, group_id: str) -> GroupMetadata:
         group = self._groups.get(group_id)
         if group is None:
-            group = self._groups[group_id] = GroupMetadata(group_id, self._clock)
+            group = GroupMetadata(group_id, self._clock)
+            self._add(group)
         return group
+
+    def _add(self, group: GroupMetadata) -> None:
+        self._groups[group.group_id] = group
+        self._groups_of_partition.setdefault(self.partition_for(group.group_id), {})[group.group_id] = group
+
+    def _drop(self, group: GroupMetadata) -> None:
+        del self._groups[group.group_id]
+        partition = self.partition_for(group.group_id)
+        neighbours = self._groups_of_partition[partition]
+        del neighbours[group.group_id]
+        if not neighbours:
+            del self._groups_of_partition[partition]
 
     # -- writing ---------------------------------------------------------------------------------------------
 
@@ -274,34 +292,81 @@ class GroupMetadataManager:
 
     # -- removing --------------------------------------------------------------------------------------------
 
-    def remove_offsets(self, group: GroupMetadata, removed: list[TopicPartition]) -> int:
+    def remove_offsets(self, group: GroupMetadata, removed: Sequence[TopicPartition]) -> int:
         """Write tombstones for offsets taken out of the group, and for the group itself if nothing is left of it.
 
         Returns how many offsets were removed. The group must be Dead already, or Empty and without offsets, to be
         removed.
         """
+        if not self._records.has_log(self.partition_for(group.group_id)):
+            self._die_if_empty(group)
+            return 0
+        self._removals.submit(self._tombstone_steps(group, removed, self._epoch_of(group)))
+        return len(removed)
+
+    def forget_partitions(self, deleted: Iterable[TopicPartition]) -> None:
+        """Topics were deleted: so are the offsets committed for them, in every group.
+
+        They are gone when this returns, for the topics may be made anew at once. Tombstones follow in slices.
+        """
+        partitions: dict[str, set[int]] = {}
+        for topic, index in deleted:
+            partitions.setdefault(topic, set()).add(index)
+        affected = [
+            (group, removed, self._epoch_of(group))
+            for group in self._groups.values()
+            if (removed := group.offsets.remove_topics(partitions))
+        ]
+        _log.info(
+            "Removed %d offsets of %d deleted topics",
+            sum(len(removed) for _, removed, _ in affected),
+            len(partitions),
+        )
+        self._removals.submit(self._tombstones_of_groups(affected))
+
+    def _tombstones_of_groups(self, affected: Iterable[tuple[GroupMetadata, Sequence[TopicPartition], int]]) -> Steps:
+        for group, removed, epoch in affected:
+            yield from self._tombstone_steps(group, removed, epoch)
+
+    def _epoch_of(self, group: GroupMetadata) -> int:
+        return self.ownership.epoch(self.partition_for(group.group_id))
+
+    def _tombstone_steps(self, group: GroupMetadata, removed: Sequence[TopicPartition], epoch: int) -> Steps:
+        """Bury the group if it is empty, and write tombstones in batches that the log takes.
+
+        None is written for what the group has been given again since, nor after the partition was lost, which `epoch`
+        tells.
+        """
+        partition = self.partition_for(group.group_id)
+        if self._epoch_of(group) != epoch:
+            return
+        self._die_if_empty(group)
+        is_gone = group.is_dead and self._groups.get(group.group_id) is group
+        if is_gone:
+            self._drop(group)
+            self._on_gone(group)
+        # Generation 0 has never been written: the group only kept offsets.
+        was_written = is_gone and group.generation_id > 0
+        for start in range(0, len(removed) or was_written, TOMBSTONES_A_STEP):
+            if self._epoch_of(group) != epoch or not self._records.has_log(partition):
+                return
+            current = self._groups.get(group.group_id)
+            keys = [
+                offset_commit_key(group.group_id, key)
+                for key in removed[start : start + TOMBSTONES_A_STEP]
+                if current is None or not current.offsets.knows(key)
+            ]
+            is_last = start + TOMBSTONES_A_STEP >= len(removed)
+            if is_last and was_written and (current is None or not current.generation_id):
+                keys.append(group_metadata_key(group.group_id))
+            append_tombstones(self._records, group.group_id, partition, keys, self._clock.time_ms())
+            yield None
+
+    @staticmethod
+    def _die_if_empty(group: GroupMetadata) -> None:
         if group.state is GroupState.EMPTY and not group.offsets:
             _log.info("Group %s is dead in generation %d", group.group_id, group.generation_id)
             group.lifecycle.fire(GroupEvent.REMOVED)
-        partition = self.partition_for(group.group_id)
-        if not self._records.has_log(partition):
-            return 0
-        now_ms = self._clock.time_ms()
-        tombstones = [SimpleRecord(now_ms, offset_commit_key(group.group_id, key), None) for key in removed]
-        if group.is_dead and self._groups.get(group.group_id) is group:
-            del self._groups[group.group_id]
-            self._on_gone(group)
-            # Generation 0 has never been written: the group only kept offsets.
-            if group.generation_id > 0:
-                tombstones.append(SimpleRecord(now_ms, group_metadata_key(group.group_id), None))
-        if tombstones:
-            self._records.append(
-                partition,
-                tombstones,
-                lambda error, _: _report_tombstones(group.group_id, error),
-                wait_for_replicas=False,
-            )
-        return len(removed)
 
     def delete(self, group: GroupMetadata) -> None:
         """Remove the group with all its offsets. Nobody must be in it."""
@@ -348,12 +413,13 @@ class GroupMetadataManager:
             yield None
 
     def _install(self, group: GroupMetadata) -> None:
-        current = self._groups.setdefault(group.group_id, group)
-        if current is not group:
+        current = self._groups.get(group.group_id)
+        if current is not None:
             _log.error(
                 "Group %s was loaded, but is in memory with generation %d", group.group_id, current.generation_id
             )
             return
+        self._add(group)
         for producer_id in group.offsets.producers:
             self._groups_of_producer.setdefault(producer_id, set()).add(group.group_id)
         self._on_loaded(group)
@@ -364,16 +430,15 @@ class GroupMetadataManager:
 
     def _unload(self, partition: int) -> None:
         self._completed_while_loading.pop(partition, None)
-        gone = [group for group in self._groups.values() if self.partition_for(group.group_id) == partition]
+        gone = list(self._groups_of_partition.pop(partition, {}).values())
         for group in gone:
             del self._groups[group.group_id]
             for producer_id in group.offsets.producers:
                 self._forget_producer_of(producer_id, group.group_id)
+        self._removals.submit(self._killing_steps(gone))
+
+    def _killing_steps(self, gone: Iterable[GroupMetadata]) -> Steps:
         for group in gone:
             group.lifecycle.fire(GroupEvent.REMOVED)
             self._on_gone(group)
-
-
-def _report_tombstones(group_id: str, error: ErrorCode) -> None:
-    if error != ErrorCode.NONE:
-        _log.error("Failed to append tombstones of group %s: %s; the next sweep tries again", group_id, error.name)
+            yield None

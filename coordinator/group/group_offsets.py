@@ -68,25 +68,30 @@ class GroupOffsets:
     __slots__ = ("_committed", "_pending", "_pending_transactional", "_received_plain", "_received_transactional")
 
     def __init__(self) -> None:
-        self._committed: dict[TopicPartition, CommittedOffset] = {}
+        # By topic, and not by partition: topics are deleted, and every group is asked for their offsets then.
+        self._committed: dict[str, dict[int, CommittedOffset]] = {}
         self._pending: dict[TopicPartition, list[OffsetAndMetadata]] = {}
         self._pending_transactional: dict[int, dict[TopicPartition, _InTransaction]] = {}
         self._received_plain = False
         self._received_transactional = False
 
     def __len__(self) -> int:
-        return len(self._committed)
+        return sum(map(len, self._committed.values()))
 
     def __iter__(self) -> Iterator[TopicPartition]:
-        return iter(self._committed)
+        return (TopicPartition(topic, index) for topic, offsets in self._committed.items() for index in offsets)
 
     def __bool__(self) -> bool:
         """Whether there is anything at all that would be lost with the group."""
         return bool(self._committed or self._pending or self._pending_transactional)
 
     def get(self, topic_partition: TopicPartition) -> OffsetAndMetadata | None:
-        committed = self._committed.get(topic_partition)
+        committed = self._committed.get(topic_partition.topic, {}).get(topic_partition.partition)
         return None if committed is None else committed.value
+
+    def knows(self, topic_partition: TopicPartition) -> bool:
+        """Whether the partition has an offset, or may get one."""
+        return self.get(topic_partition) is not None or self.is_unstable(topic_partition)
 
     def load(
         self,
@@ -94,7 +99,8 @@ class GroupOffsets:
         transactional: Mapping[int, Mapping[TopicPartition, CommittedOffset]],
     ) -> None:
         """What the log says, before the group is served."""
-        self._committed.update(committed)
+        for topic_partition, offset in committed.items():
+            self._set(topic_partition, offset)
         for producer_id, offsets in transactional.items():
             pending = self._pending_transactional.setdefault(producer_id, {})
             pending.update({key: _InTransaction(appended=offset) for key, offset in offsets.items()})
@@ -116,9 +122,14 @@ class GroupOffsets:
         """The append is committed. A commit that is not pending any more was deleted meanwhile, and stays deleted."""
         if not self.commit_failed(topic_partition, appended.value):
             return
-        current = self._committed.get(topic_partition)
+        self._set(topic_partition, appended)
+
+    def _set(self, topic_partition: TopicPartition, appended: CommittedOffset) -> None:
+        """Make it the group's offset, unless the one it has stands further on in the log."""
+        offsets = self._committed.setdefault(topic_partition.topic, {})
+        current = offsets.get(topic_partition.partition)
         if current is None or current.is_older_than(appended):
-            self._committed[topic_partition] = appended
+            offsets[topic_partition.partition] = appended
 
     def commit_failed(self, topic_partition: TopicPartition, offset: OffsetAndMetadata) -> bool:
         """Take the commit back; whether it was pending."""
@@ -172,11 +183,8 @@ class GroupOffsets:
             return
         for topic_partition, offsets in pending.items():
             # A commit whose append is still open when the marker comes was never part of the transaction.
-            if offsets.appended is None:
-                continue
-            current = self._committed.get(topic_partition)
-            if current is None or current.is_older_than(offsets.appended):
-                self._committed[topic_partition] = offsets.appended
+            if offsets.appended is not None:
+                self._set(topic_partition, offsets.appended)
 
     @property
     def producers(self) -> list[int]:
@@ -203,25 +211,50 @@ class GroupOffsets:
             self._pending.pop(topic_partition, None)
             for pending in self._pending_transactional.values():
                 pending.pop(topic_partition, None)
-            if self._committed.pop(topic_partition, None) is not None:
+            if self._take(topic_partition):
                 removed.append(topic_partition)
         return removed
 
+    def remove_topics(self, partitions: Mapping[str, Collection[int]]) -> list[TopicPartition]:
+        """The same for partitions of topics that are deleted, at no cost for topics without an offset here."""
+        removed = [
+            TopicPartition(topic, index)
+            for topic in partitions.keys() & self._committed.keys()
+            for index in self._committed[topic]
+            if index in partitions[topic]
+        ]
+        for topic_partition in removed:
+            self._take(topic_partition)
+        under_way = {*self._pending, *(key for pending in self._pending_transactional.values() for key in pending)}
+        self.remove(key for key in under_way if key.partition in partitions.get(key.topic, ()))
+        return removed
+
     def remove_all(self) -> list[TopicPartition]:
-        return self.remove(list(self._committed))
+        return self.remove(list(self))
 
     def remove_expired(self, policy: ExpiryPolicy, now_ms: int, retention_ms: int) -> list[TopicPartition]:
         """Drop what has outlived its retention and is not being committed right now."""
         expired = [
             topic_partition
-            for topic_partition, committed in self._committed.items()
-            if topic_partition.topic not in policy.subscribed_topics
-            and topic_partition not in self._pending
+            for topic, offsets in self._committed.items()
+            if topic not in policy.subscribed_topics
+            for index, committed in offsets.items()
+            if (topic_partition := TopicPartition(topic, index)) not in self._pending
             and _has_expired(committed.value, policy.base_timestamp, now_ms, retention_ms)
         ]
         for topic_partition in expired:
-            del self._committed[topic_partition]
+            self._take(topic_partition)
         return expired
+
+    def _take(self, topic_partition: TopicPartition) -> bool:
+        """Drop the partition's committed offset; whether it had one."""
+        topic, index = topic_partition
+        offsets = self._committed.get(topic, {})
+        if offsets.pop(index, None) is None:
+            return False
+        if not offsets:
+            del self._committed[topic]
+        return True
 
 
 def _has_expired(

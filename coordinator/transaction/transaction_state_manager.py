@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from odradek.coordinator.partitioning import partition_for
-from odradek.coordinator.ports import CoordinatorLog
+from odradek.coordinator.ports import BATCH_OVERHEAD_BYTES, TOMBSTONE_OVERHEAD_BYTES, CoordinatorLog
 from odradek.coordinator.runtime import PartitionOwnership
 from odradek.coordinator.transaction.config import TransactionConfig
 from odradek.coordinator.transaction.records import (
@@ -55,10 +55,6 @@ APPEND_ERRORS: Mapping[ErrorCode, ErrorCode] = {
     _E.RECORD_LIST_TOO_LARGE: _E.UNKNOWN_SERVER_ERROR,
 }
 """What a client is told when a change could not be appended; other errors are passed on."""
-
-BATCH_OVERHEAD_BYTES = 61
-TOMBSTONE_OVERHEAD_BYTES = 21
-"""At most: the lengths, deltas and attributes of a record without a value."""
 
 
 class Owned(NamedTuple):

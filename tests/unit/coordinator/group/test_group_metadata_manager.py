@@ -4,19 +4,22 @@ import pytest
 
 from odradek.coordinator.group.config import GroupConfig
 from odradek.coordinator.group.group_metadata import GroupMetadata
-from odradek.coordinator.group.group_metadata_manager import GroupMetadataManager
+from odradek.coordinator.group.group_metadata_manager import TOMBSTONES_A_STEP, GroupMetadataManager
 from odradek.coordinator.group.group_offsets import OffsetAndMetadata
+from odradek.coordinator.group.records import offset_commit_key
 from odradek.coordinator.group.states import GroupState
 from odradek.coordinator.ports import TransactionalProducer
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.records.batch import AnyBatch
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.clock import ManualClock
-from odradek.timer.sliced_work import IMMEDIATE_STEPS
+from odradek.timer.sliced_work import IMMEDIATE_STEPS, Wait
 from odradek.timer.system_timer import SystemTimer
 from tests.support.coordinator_log import InMemoryCoordinatorLog
 
 T0 = TopicPartition("t", 0)
 T1 = TopicPartition("t", 1)
+U0 = TopicPartition("u", 0)
 E = ErrorCode
 
 
@@ -230,3 +233,80 @@ def test_marker_comes_when_the_log_is_read_and_its_groups_are_not_loaded_yet(com
     assert loaded is not None
     assert not loaded.offsets.is_unstable(T0)
     assert loaded.offsets.get(T0) == (value if commit else None)
+
+
+def records_of(world: World) -> list[tuple[bytes | None, bytes | None]]:
+    return [(record.key, record.value) for batch in batches_of(world) for record in batch.records()]
+
+
+def batches_of(world: World) -> list[AnyBatch]:
+    return [batch for batch in world.log.read_all(0) if not isinstance(batch, Wait)]
+
+
+def test_offsets_of_a_deleted_topic_are_gone_at_once_and_their_tombstones_follow_in_slices() -> None:
+    world = World()
+    groups = [world.groups.get_or_create(f"g{number}") for number in range(2 * IMMEDIATE_STEPS)]
+    for group in groups:
+        world.commit(group, T0)
+        world.commit(group, U0)
+    written = len(records_of(world))
+    world.groups.forget_partitions([T0, T1])
+    assert all(group.offsets.get(T0) is None and group.offsets.get(U0) is not None for group in groups)
+    assert len(records_of(world)) < written + len(groups)
+    world.timer.advance()
+    tombstones = records_of(world)[written:]
+    assert tombstones == [(offset_commit_key(group.group_id, T0), None) for group in groups]
+
+
+def test_what_is_committed_after_the_topic_was_made_anew_gets_no_tombstone() -> None:
+    world = World()
+    groups = [world.groups.get_or_create(f"g{number}") for number in range(2 * IMMEDIATE_STEPS)]
+    for group in groups:
+        world.commit(group, T0)
+    world.groups.forget_partitions([T0])
+    world.commit(groups[-1], T0, 7)
+    world.timer.advance()
+    last = dict(records_of(world))
+    assert last[offset_commit_key(groups[-1].group_id, T0)] is not None
+    assert last[offset_commit_key(groups[-2].group_id, T0)] is None
+    found = groups[-1].offsets.get(T0)
+    assert found is not None
+    assert found.offset == 7
+
+
+def test_no_tombstones_are_written_after_the_partition_was_lost_and_won_again() -> None:
+    world = World()
+    for number in range(2 * IMMEDIATE_STEPS):
+        world.commit(world.groups.get_or_create(f"g{number}"))
+    world.groups.forget_partitions([T0])
+    written = len(records_of(world))
+    world.groups.ownership.resign(0, 1)
+    world.groups.ownership.elect(0, 2)
+    world.timer.advance()
+    assert len(records_of(world)) == written
+
+
+def test_tombstones_of_a_large_group_are_written_in_steps() -> None:
+    world = World()
+    group = world.groups.get_or_create("g")
+    keys = [TopicPartition("t", index) for index in range(2 * TOMBSTONES_A_STEP + 10)]
+    for key in keys:
+        world.commit(group, key)
+    before = len(batches_of(world))
+    world.groups.delete(group)
+    world.timer.advance()
+    written = [[record.key for record in batch.records()] for batch in batches_of(world)[before:]]
+    assert [len(batch) for batch in written] == [TOMBSTONES_A_STEP, TOMBSTONES_A_STEP, 10]
+    assert [key for batch in written for key in batch] == [offset_commit_key("g", key) for key in keys]
+
+
+def test_groups_of_other_partitions_are_not_unloaded() -> None:
+    world = World()
+    world.log.partition_count = 2
+    world.groups.ownership.elect(1, 0)
+    groups = [world.groups.get_or_create(f"g{number}") for number in range(20)]
+    world.groups.ownership.resign(1, 1)
+    kept = [group for group in groups if world.groups.partition_for(group.group_id) == 0]
+    assert 0 < len(kept) < len(groups)
+    assert list(world.groups.groups) == kept
+    assert [group.is_dead for group in groups] == [group not in kept for group in groups]
