@@ -13,12 +13,12 @@ Answers to KafkaConfig and, for the order of sources, DynamicBrokerConfig.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from enum import IntEnum
 from typing import Final, NamedTuple, cast
 
-from odradek.broker.config_checks import check_listeners, check_static, check_values
+from odradek.broker.config_checks import check_dynamic, check_static, check_values
 from odradek.broker.config_keys import BROKER_CONFIG_KEYS, BROKER_CONFIGS, config_synonyms
 from odradek.broker.config_keys.quotas import BROKER_QUOTAS
 from odradek.broker.config_values import BrokerConfigValues
@@ -94,8 +94,8 @@ class BrokerConfig(BrokerConfigValues):
         self._origins = dict(origins or {})
         self._explicit = dict(settings)
         self._static = _with_embedded_defaults(_with_node_id(settings))
-        self._dynamic_default: dict[str, str] = {}
-        self._dynamic_broker: dict[str, str] = {}
+        self._dynamic_default: Mapping[str, str] = {}
+        self._dynamic_broker: Mapping[str, str] = {}
         self._assigned_broker_id: int | None = None
         self._settings: dict[str, str] = {}
         self._values: dict[str, ConfigValue] = {}
@@ -181,12 +181,13 @@ class BrokerConfig(BrokerConfigValues):
         start = next((index for index, synonym in enumerate(found) if synonym.name == name), len(found))
         return found[start:]
 
-    def validate_dynamic(self, *, broker: Mapping[str, str], default: Mapping[str, str]) -> Mapping[str, ConfigValue]:
-        """The values that would be in force with these dynamic ones. Raises ConfigError if they cannot be."""
+    def with_dynamic(self, *, broker: Mapping[str, str], default: Mapping[str, str]) -> BrokerConfig:
+        """What would be in force with these dynamic values. Raises ConfigError if they cannot be."""
         candidate = copy(self)
+        candidate._dynamic_broker, candidate._dynamic_default = broker, default
         candidate._assign(*self._resolve(broker, default))
-        check_listeners(candidate)
-        return candidate._values
+        check_dynamic(candidate)
+        return candidate
 
     def apply_dynamic(self, *, broker: Mapping[str, str], default: Mapping[str, str]) -> set[str]:
         """Put dynamic values in force, this broker's own and those for all, and answer the keys whose value changed.
@@ -208,18 +209,18 @@ class BrokerConfig(BrokerConfigValues):
                 for synonym in config_synonyms(name) if name in BROKER_CONFIG_KEYS else ():
                     settings.pop(synonym, None)
             settings.update(layer)
-        values = {name: self._parse(name, settings) for name in BROKER_CONFIG_KEYS}
+        values = {name: self._parse(name, settings, layers=(broker, default)) for name in BROKER_CONFIG_KEYS}
         check_values(values)
         return settings, values
 
-    def _parse(self, name: str, settings: Mapping[str, str]) -> ConfigValue:
+    def _parse(self, name: str, settings: Mapping[str, str], layers: Sequence[Mapping[str, str]]) -> ConfigValue:
         key = BROKER_CONFIG_KEYS[name]
         if name not in settings:
             return key.default_value()
         try:
             return key.parse(settings[name])
         except ConfigError as error:
-            origin = self._origins.get(name)
+            origin = None if any(name in layer for layer in layers) else self._origins.get(name)
             raise error if origin is None else ConfigError(f"{error} (from {origin})") from None
 
     def _assign(self, settings: dict[str, str], values: dict[str, ConfigValue]) -> None:
@@ -278,10 +279,11 @@ def _text(values: Mapping[str, ConfigValue], name: str) -> str | None:
 def _end_points(values: Mapping[str, ConfigValue]) -> tuple[tuple[EndPoint, ...], tuple[EndPoint, ...]]:
     protocols = parse_protocol_map(_text(values, "listener.security.protocol.map") or "")
     listeners = parse_end_points(_text(values, "listeners") or "", protocols)
-    if not listeners:
-        raise ConfigError("There must be at least one listener, listeners: ")
-    advertised = _text(values, "advertised.listeners")
-    return listeners, parse_end_points(advertised, protocols, distinct_ports=False) if advertised else ()
+    text = _text(values, "advertised.listeners")
+    advertised = () if text is None else parse_end_points(text, protocols, distinct_ports=False)
+    if not (listeners if text is None else advertised):
+        raise ConfigError("There must be at least one broker advertised listener.")
+    return listeners, advertised
 
 
 def _inter_broker_listener(

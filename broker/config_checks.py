@@ -15,6 +15,7 @@ from odradek.controller.broker_info import SecurityProtocol
 from odradek.protocol.metadata_version import OLDEST_BETWEEN_BROKERS, MetadataVersion
 from odradek.protocol.records.compression import CompressionType
 from odradek.protocol.records.layout import MAGIC_V2
+from odradek.storage.config import check_broker_settings
 from odradek.storage.config_def import ConfigError, ConfigValue
 
 if TYPE_CHECKING:
@@ -90,7 +91,6 @@ def _check_versions(values: Mapping[str, ConfigValue]) -> None:
 
 def check_static(config: BrokerConfig) -> None:
     """What a broker is started with."""
-    _check_unserved(config)
     _require(
         not config.uses_zookeeper or config.metadata_version >= OLDEST_BETWEEN_BROKERS,
         f"inter.broker.protocol.version={config.inter_broker_protocol_version} is not supported with "
@@ -99,7 +99,14 @@ def check_static(config: BrokerConfig) -> None:
     )
     _check_broker_id(config)
     _require(bool(config.log_dirs), "At least one log directory must be defined via log.dirs or log.dir.")
+    check_dynamic(config)
+
+
+def check_dynamic(config: BrokerConfig) -> None:
+    """What must hold at the start, and after each change while the broker runs. Raises: ConfigError."""
+    _check_unserved(config)
     check_listeners(config)
+    check_broker_settings(config.settings)
     overrides = config.max_connections_per_ip_overrides
     _require(
         config.max_connections_per_ip > 0 or bool(overrides),

@@ -10,8 +10,15 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, cast
 
-from odradek.broker.config_keys import BROKER_CONFIG_KEYS, BROKER_CONFIGS, UpdateMode
-from odradek.broker.config_keys.quotas import BROKER_QUOTAS
+from odradek.broker.config_keys import BROKER_CONFIGS
+from odradek.broker.reconfiguration import (
+    PER_LISTENER_ONLY,
+    check_change,
+    check_reconfiguration,
+    dynamic_key,
+    names_of_one_broker,
+    read_only_names,
+)
 from odradek.controller.znodes import DEFAULT_ENTITY
 from odradek.storage.cleaner_config import RECONFIGURABLE, CleanerConfig
 from odradek.storage.config_def import ConfigDef, ConfigError, ConfigValue
@@ -55,49 +62,66 @@ class DynamicBrokerConfig:
 
     def validate_change(self, configs: Mapping[str, str], *, per_broker: bool) -> None:
         """Raises ConfigError unless these could be the dynamic configs of this broker, or those of all brokers."""
-        modes = {name: key.update_mode for name, key in BROKER_CONFIG_KEYS.items() if name in configs}
-        read_only = [name for name, mode in modes.items() if mode is UpdateMode.READ_ONLY]
-        if read_only:
-            raise ConfigError(f"Cannot update these configs dynamically: Set({', '.join(read_only)})")
-        for quota in BROKER_QUOTAS:
-            if quota.name in configs:
-                quota.parse(configs[quota.name])
-        own_only = [name for name, mode in modes.items() if mode is UpdateMode.PER_BROKER]
-        if own_only and not per_broker:
-            raise ConfigError(
-                f"Cannot update these configs at default cluster level, broker id must be specified: "
-                f"Set({', '.join(own_only)})"
-            )
-        if per_broker:
-            self._validate(broker=configs, default=self._config.dynamic_defaults)
-        else:
-            self._validate(broker=self._config.dynamic_values, default=configs)
+        check_change(configs, per_broker=per_broker)
+        self._candidate(configs, per_broker=per_broker)
 
-    def _validate(self, *, broker: Mapping[str, str], default: Mapping[str, str]) -> None:
-        values = self._config.validate_dynamic(broker=broker, default=default)
+    def usable(self, stored: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
+        """What is in the tree, without what cannot be there by its name or type: left out with a line in the log."""
+        usable = dict(stored)
+        _leave_out(usable, read_only_names(stored), "Non-dynamic configs in the metadata are ignored")
+        _leave_out(
+            usable,
+            [name for name in stored if name in PER_LISTENER_ONLY],
+            "Security configs can be dynamic with a listener prefix only; ignored",
+        )
+        if not per_broker:
+            _leave_out(usable, names_of_one_broker(usable), "Configs of one broker that are given for all are ignored")
+        _leave_out(
+            usable, [name for name in usable if not _is_parsed(name, usable[name])], "Invalid values are ignored"
+        )
+        return usable
+
+    def _candidate(self, configs: Mapping[str, str], *, per_broker: bool) -> BrokerConfig:
+        """What would be in force. Raises: ConfigError if a start would refuse it, or a running part of the broker."""
+        config = self._config
+        broker, default = (configs, config.dynamic_defaults) if per_broker else (config.dynamic_values, configs)
+        candidate = config.with_dynamic(broker=broker, default=default)
         cleaner = self._log_manager.cleaner
         if cleaner.is_running:  # what was stored before the start was accepted then
-            cleaner.config.validate_reconfiguration(cleaner_config(values.__getitem__))
+            check_reconfiguration(config, candidate)
+            cleaner.config.validate_reconfiguration(cleaner_config(candidate.value))
+        return candidate
 
-    def apply(self, entity_name: str, configs: Mapping[str, str], controller: Controller | None = None) -> set[str]:
+    def _possible(self, configs: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
+        """As many of the configs as hold together, in their order; the others are left out with a line in the log."""
+        try:
+            self._candidate(configs, per_broker=per_broker)
+        except ConfigError:
+            possible: dict[str, str] = {}
+            for name, text in configs.items():
+                try:
+                    self._candidate({**possible, name: text}, per_broker=per_broker)
+                except ConfigError as error:
+                    log.error("The dynamic config %s is not applied: %s", name, error)
+                else:
+                    possible[name] = text
+            return possible
+        return dict(configs)
+
+    def apply(self, entity_name: str, stored: Mapping[str, str], controller: Controller | None = None) -> set[str]:
         """The configs of broker `entity_name`, or of all brokers, have changed; the keys whose value did.
 
-        One that cannot be applied is left out.
+        What cannot be applied is left out.
         """
         config = self._config
-        broker, default = config.dynamic_values, config.dynamic_defaults
-        if entity_name == DEFAULT_ENTITY:
-            default = configs
-        elif entity_name == str(config.broker_id):
-            broker = configs
+        per_broker = entity_name != DEFAULT_ENTITY
+        if per_broker and entity_name != str(config.broker_id):
+            return set()
+        configs = self._possible(self.usable(stored, per_broker=per_broker), per_broker=per_broker)
+        if per_broker:
+            changed = config.apply_dynamic(broker=configs, default=config.dynamic_defaults)
         else:
-            return set()
-        try:
-            self._validate(broker=broker, default=default)
-            changed = config.apply_dynamic(broker=broker, default=default)
-        except ConfigError as error:
-            log.error("Dynamic config of broker %s is not applied: %s", entity_name, error)
-            return set()
+            changed = config.apply_dynamic(broker=config.dynamic_values, default=configs)
         if not changed:
             return changed
         log.info("Dynamic config changed: %s", ", ".join(sorted(changed)))
@@ -110,3 +134,21 @@ class DynamicBrokerConfig:
         if controller is not None and "unclean.leader.election.enable" in changed:
             controller.enable_default_unclean_leader_election()
         return changed
+
+
+def _is_parsed(name: str, text: str) -> bool:
+    key = dynamic_key(name)
+    try:
+        if key is not None:
+            key.parse(text)
+    except ConfigError as error:
+        log.error("A dynamic config has an invalid value: %s", error)
+        return False
+    return True
+
+
+def _leave_out(configs: dict[str, str], names: list[str], message: str) -> None:
+    if names:
+        log.error("%s: %s", message, ", ".join(names))
+    for name in names:
+        configs.pop(name, None)

@@ -38,7 +38,10 @@ def parse_csv(text: str | None) -> list[str]:
 def parse_csv_map(name: str, text: str) -> dict[str, str]:
     """`a:1,b:2` as a mapping; the last colon of an element separates, so that IPv6 addresses can be keys."""
     pairs: dict[str, str] = {}
-    for element in _COMMA.split(text) if text else ():
+    elements = _COMMA.split(text) if text else []
+    while elements and not elements[-1]:
+        elements.pop()  # as Java splits
+    for element in elements:
         key, colon, value = element.rpartition(":")
         if not colon:
             raise ConfigError(f"Error parsing configuration property '{name}': '{element}' is not a pair of name:value")

@@ -338,7 +338,7 @@ class KafkaServer:
 
     # While it runs
 
-    def _apply_config(self, dynamic: DynamicBrokerConfig, kind: str, name: str, values: dict[str, str]) -> None:
+    async def _apply_config(self, dynamic: DynamicBrokerConfig, kind: str, name: str, values: dict[str, str]) -> None:
         services = self._services
         if kind == "topics":
             self._log_manager.update_topic_config(name, values)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from odradek.controller import znodes
@@ -27,14 +27,17 @@ logger = logging.getLogger("odradek.controller")
 
 CHANGE_EXPIRATION_MS: Final = 15 * 60 * 1000
 
-OnConfigChange: TypeAlias = Callable[[str, str, dict[str, str]], None]
+APPLIED_AT_ONCE: Final = 50
+"""Entities whose config is applied at the start before the event loop has a turn."""
+
+OnConfigChange: TypeAlias = Callable[[str, str, dict[str, str]], Awaitable[None]]
 """Entity type, entity name as in the path (`alice/clients/app`, `<default>`), and the whole config."""
 
 _ENTITY_TYPES: Final = ("topics", "clients", "users", "brokers", "ips")
 
 
 class ConfigChangeListener:
-    """See the module. `on_config_change` is called on the loop, one change at a time."""
+    """See the module. One change is applied at a time; one that cannot be is logged, and the next one follows."""
 
     def __init__(self, client: MetadataClient, clock: Clock, on_config_change: OnConfigChange) -> None:
         self._client = client
@@ -98,7 +101,14 @@ class ConfigChangeListener:
             return
         entity_type, _, entity_name = entity_path.partition("/")
         logger.info("Processing override for entity path %s with keys %s", entity_path, sorted(config))
-        self._on_config_change(entity_type, entity_name, config)
+        await self._apply(entity_type, entity_name, config)
+
+    async def _apply(self, entity_type: str, entity_name: str, config: dict[str, str]) -> None:
+        try:
+            await self._on_config_change(entity_type, entity_name, config)
+        except Exception:
+            # Whatever it is, what comes after it must be heard.
+            logger.exception("The configs of %s/%s could not be applied: %s", entity_type, entity_name, sorted(config))
 
     async def _purge_obsolete(self, names: list[str]) -> None:
         now_ms = self._clock.time_ms()
@@ -118,10 +128,8 @@ class ConfigChangeListener:
             for user in tuple(names):
                 clients = await self._client.children(f"/config/users/{user}/clients")
                 names += [f"{user}/clients/{client}" for client in clients]
-        try:
-            configs = await self._client.entity_configs(entity_type, names)
-        except BadZnode as error:
-            logger.error("Error reading the configs of %s: %s", entity_type, error)
-            return
-        for name, config in configs.items():
-            self._on_config_change(entity_type, name, config)
+        configs = await self._client.entity_configs(entity_type, names)
+        for number, (name, config) in enumerate(configs.items(), 1):
+            await self._apply(entity_type, name, config)
+            if number % APPLIED_AT_ONCE == 0:
+                await asyncio.sleep(0)

@@ -327,7 +327,8 @@ def decode_entity_config(data: bytes | None) -> dict[str, str]:
     if not isinstance(config, dict):
         return {}
     if not all(isinstance(value, str) for value in config.values()):
-        raise BadZnode(f"a config value is not a string: {data!r}")
+        names = ", ".join(name for name, value in config.items() if not isinstance(value, str))
+        raise BadZnode(f"values that are no strings: {names}")  # the values may be secrets
     return cast("dict[str, str]", config)
 
 

@@ -8,6 +8,7 @@ Answers to LogConfig, TopicConfig and ServerTopicConfigSynonyms.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, cast
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from odradek.protocol.metadata_version import MetadataVersion
+
+logger = logging.getLogger(__name__)
 
 LONG_MAX: Final = 2**63 - 1
 _MINUTE_MS: Final = 60_000
@@ -247,12 +250,11 @@ def validate_topic_configs(
 def _check_relations(values: Mapping[str, ConfigValue], existing_overrides: Mapping[str, str]) -> None:
     low, high = _int(values, "min.compaction.lag.ms"), _int(values, "max.compaction.lag.ms")
     if low > high:
-        raise ConfigError(
-            f"conflict topic config setting min.compaction.lag.ms ({low}) > max.compaction.lag.ms ({high})"
-        )
+        raise KafkaError(ErrorCode.INVALID_CONFIG, _conflict(low, high))
     if values["remote.log.delete.on.disable"] or values["remote.log.copy.disable"]:
-        raise ConfigError(
-            "It is invalid to set `remote.log.delete.on.disable` or `remote.log.copy.disable` under Zookeeper's mode."
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG,
+            "It is invalid to set `remote.log.delete.on.disable` or `remote.log.copy.disable` under Zookeeper's mode.",
         )
     if values["remote.storage.enable"]:
         raise ConfigError(
@@ -260,9 +262,51 @@ def _check_relations(values: Mapping[str, ConfigValue], existing_overrides: Mapp
             "Topic cannot be configured with remote log storage."
         )
     if existing_overrides.get("remote.storage.enable", "false").strip().lower() == "true":
-        raise ConfigError(
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG,
             "It is invalid to disable remote storage without deleting remote data. "
             "If you want to keep the remote data and turn to read only, please set "
             "`remote.storage.enable=true,remote.log.copy.disable=true`. If you want to disable remote storage and "
-            "delete all remote data, please set `remote.storage.enable=false,remote.log.delete.on.disable=true`."
+            "delete all remote data, please set `remote.storage.enable=false,remote.log.delete.on.disable=true`.",
         )
+
+
+def _conflict(low: int, high: int) -> str:
+    return f"conflict topic config setting min.compaction.lag.ms ({low}) > max.compaction.lag.ms ({high})"
+
+
+def check_broker_settings(broker_settings: Mapping[str, str]) -> None:
+    """Refuse, with ConfigError, broker settings of which no `LogConfig` can be made.
+
+    The limits of a topic config can be narrower than those of the settings that supply its default.
+    """
+    for key in TOPIC_CONFIGS:
+        text = broker_default_text(key.name, broker_settings)
+        try:
+            key.parse(text) if text is not None else None
+        except ConfigError as error:
+            names = " or ".join(
+                synonym.name for synonym in TOPIC_CONFIG_SYNONYMS[key.name] if synonym.name in broker_settings
+            )
+            raise ConfigError(f"{error} (from {names})") from None
+    config = LogConfig.from_props(broker_settings, {})
+    if config.min_compaction_lag_ms > config.max_compaction_lag_ms:
+        raise ConfigError(_conflict(config.min_compaction_lag_ms, config.max_compaction_lag_ms))
+
+
+def usable_overrides(topic: str, overrides: Mapping[str, str]) -> dict[str, str]:
+    """What a topic has in the tree, without the values that cannot be: each is left out with a line in the log.
+
+    They come from whoever writes to the tree without asking a broker.
+    """
+    usable = {}
+    for name, text in overrides.items():
+        key = TOPIC_CONFIGS.get(name)
+        try:
+            if key is not None:
+                key.parse(text)
+        except ConfigError as error:
+            logger.error("A config of topic %s is left out: %s", topic, error)
+        else:
+            usable[name] = text
+    return usable

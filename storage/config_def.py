@@ -2,13 +2,15 @@
 
 The same machinery serves topic configs (`storage/config.py`) and broker configs (`broker/config.py`): the parser,
 DescribeConfigs and the written reference all read the table. Texts in, typed values out; a value that does not fit
-raises `ConfigError` with the sentence an operator knows from Kafka. Class names are kept as text and never imported.
+raises `ConfigError` with the sentence an operator knows from Kafka. Class names are never imported: of Java's classes
+there is none but a key's default.
 
 Answers to org.apache.kafka.common.config.ConfigDef.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from enum import Enum, IntEnum
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
 HIDDEN: Final = "[hidden]"
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
-_DOUBLE = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?", re.ASCII)
+_DOUBLE = re.compile(r"[+-]?(NaN|Infinity|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?)", re.ASCII)
 _COMMA = re.compile(r"\s*,\s*")
 
 
@@ -87,7 +89,20 @@ def shown(value: ConfigValue) -> str:
         return "true" if value else "false"
     if isinstance(value, list):
         return "[" + ", ".join(value) + "]"
-    return str(value)
+    return _shown_double(value) if isinstance(value, float) else str(value)
+
+
+def _shown_double(value: float) -> str:
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return repr(value)
+    from decimal import Decimal
+
+    digits, exponent = f"{Decimal(repr(value)).normalize():e}".split("e")
+    return f"{digits if '.' in digits else digits + '.0'}E{int(exponent)}"
 
 
 def to_text(value: ConfigValue) -> str | None:
@@ -116,7 +131,7 @@ def parse_type(name: str, text: str, config_type: ConfigType) -> ConfigValue:
         case ConfigType.DOUBLE:
             if _DOUBLE.fullmatch(trimmed) is None:
                 raise ConfigError.of_value(name, text, "Not a number of type DOUBLE")
-            return float(trimmed.rstrip("fFdD"))
+            return float(trimmed if trimmed.endswith("y") else trimmed.rstrip("fFdD"))
         case ConfigType.LIST:
             return _COMMA.split(trimmed) if trimmed else []
         case ConfigType.PASSWORD:
@@ -244,6 +259,8 @@ class ConfigKey:
     def parse(self, text: str | None) -> ConfigValue:
         """The typed, validated value of a text; None stands for null."""
         value = None if text is None else parse_type(self.name, text, self.type)
+        if self.type is ConfigType.CLASS and value not in (None, self.default):
+            raise ConfigError.of_value(self.name, text, f"Class {text} could not be found.")
         if self.validator is not None:
             self.validator.ensure_valid(self.name, value)
         return value

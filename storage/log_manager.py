@@ -34,7 +34,7 @@ from odradek.storage.log_sweeps import LogManagerSettings, LogSweeps, delete_old
 from odradek.storage.topic_configs import TopicConfigs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from odradek.protocol.topic_partition import TopicPartition
     from odradek.storage.config import LogConfig
@@ -115,21 +115,23 @@ class LogManager:
         return self._configs.of(topic)
 
     def update_topic_config(self, topic: str, overrides: Mapping[str, str]) -> None:
-        """Apply a topic's new overrides to its logs."""
-        self._configs.override(topic, overrides)
-        self._apply_configs(log for log in self.all_logs() if log.topic_partition.topic == topic)
+        """Apply a topic's overrides to its logs, unless they are in force already."""
+        if self._configs.override(topic, overrides):
+            for topic_partition in self._configs.partitions_with_logs(topic):
+                for log in (self._logs.get(topic_partition), self._future_logs.get(topic_partition)):
+                    if log is not None:
+                        self._apply_config(log)
 
     def update_broker_settings(self, broker_settings: Mapping[str, str]) -> None:
-        """Apply new broker-wide defaults to all logs."""
-        self._configs.set_broker_settings(broker_settings)
-        self._apply_configs(self.all_logs())
+        """Apply new broker-wide defaults to all logs, some now and the others soon."""
+        if self._configs.set_broker_settings(broker_settings):
+            self.sweeps.visits.visit(self.all_logs(), self._apply_config)
 
-    def _apply_configs(self, logs: Iterable[UnifiedLog]) -> None:
-        for log in logs:
-            was_compacted = log.config.compact
-            log.update_config(self._configs.of(log.topic_partition.topic))
-            if was_compacted and not log.config.compact:
-                self.cleaner.abort(log.topic_partition)
+    def _apply_config(self, log: UnifiedLog) -> None:
+        was_compacted = log.config.compact
+        log.update_config(self._configs.of(log.topic_partition.topic))
+        if was_compacted and not log.config.compact:
+            self.cleaner.abort(log.topic_partition)
 
     # -- starting -------------------------------------------------------------------------------------------
 
@@ -221,7 +223,7 @@ class LogManager:
         logs[log.topic_partition] = log
         if is_future:
             self.cleaner.abort(log.topic_partition)
-        self._configs.log_added(log.topic_partition.topic)
+        self._configs.log_added(log.topic_partition)
 
     # -- creating ---------------------------------------------------------------------------------------------
 
@@ -322,7 +324,7 @@ class LogManager:
         self.cleaner.alter_checkpoint_dir(topic_partition, current.log_dir, future.log_dir)
         del self._future_logs[topic_partition]
         self._logs[topic_partition] = future
-        self._configs.log_removed(topic_partition.topic)
+        self._configs.log_removed(topic_partition)
         self._moves.retire(current, future)
         self.checkpoint_recovery_points(future.log_dir)
         return future
@@ -350,7 +352,7 @@ class LogManager:
             self.cleaner.abort(topic_partition)
             self.cleaner.checkpoints.remove(log.log_dir, topic_partition)
             self._high_watermarks.pop((log.log_dir.path, topic_partition), None)
-            self._configs.log_removed(topic_partition.topic)
+            self._configs.log_removed(topic_partition)
         return log
 
     def _delete(self, log: UnifiedLog) -> None:

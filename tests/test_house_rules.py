@@ -20,6 +20,7 @@ CATCHES_EVERYTHING = {
     "broker/dispatch.py": "a bug in a handler: the request gets UNKNOWN_SERVER_ERROR, the others go on",
     "broker/io_pool.py": "a bug in work of a thread: it is handed to the loop, where bugs are reported",
     "controller/channels.py": "a bug in one request to a broker: logged, and the requests after it are sent",
+    "controller/config_changes.py": "a config that cannot be applied: logged, and the changes after it are applied",
     "controller/controller.py": "a bug in an event of the controller: logged, and the events after it are processed",
     "controller/embedded_tree.py": "SQLite failed, or a bug in its thread: all who wait are told, and the broker stops",
     "storage/worker.py": "a bug in work of a process: its traceback goes to the broker, and the process goes on",

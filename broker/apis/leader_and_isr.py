@@ -58,8 +58,10 @@ async def apply(
 
     Nobody is notified of the configs a topic is created with, so those of topics that are new here are read first.
     """
-    for topic, overrides in (await broker.topic_overrides(_new_topics(broker, request))).items():
-        broker.log_manager.update_topic_config(topic, overrides)
+    for some in _slices(list((await broker.topic_overrides(_new_topics(broker, request))).items())):
+        for topic, overrides in some:
+            broker.log_manager.update_topic_config(topic, overrides)
+        await asyncio.sleep(0)
     if is_stale(broker, request.broker_epoch):
         respond(error_response(request, version, ErrorCode.STALE_BROKER_EPOCH, None))
         return

@@ -185,7 +185,7 @@ def test_listeners_with_names_of_their_own() -> None:
     [
         ({"listeners": "PLAINTEXT//:9092"}, "Unable to parse PLAINTEXT//:9092 to a broker endpoint"),
         ({"listeners": "X://:9092"}, "No security protocol defined for listener X"),
-        ({"listeners": ""}, "at least one listener"),
+        ({"listeners": ""}, "at least one broker advertised listener"),
         ({"listeners": "PLAINTEXT://:1,PLAINTEXT://:2"}, "Each listener must have a different name"),
         (
             {

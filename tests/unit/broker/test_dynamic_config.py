@@ -165,3 +165,30 @@ def test_what_was_stored_before_the_start_is_in_force(broker: Broker) -> None:
     cleaner = with_cleaner(broker, is_running=False)
     broker.apply("3", log_cleaner_threads="5")
     assert [told.threads for told in cleaner.told] == [5]
+
+
+def test_what_no_log_can_be_made_of_is_refused_and_left_out(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
+    """Kafka's table lets log.flush.interval.ms be negative; flush.ms, whose default it is, cannot be."""
+    for per_broker in (True, False):
+        with pytest.raises(ConfigError, match=r"Value must be at least 0 \(from log.flush.interval.ms\)"):
+            broker.dynamic.validate_change({"log.flush.interval.ms": "-1"}, per_broker=per_broker)
+    broker.apply(DEFAULT_ENTITY, log_flush_interval_ms="-1", log_retention_ms="7")
+    assert broker.config.text("log.flush.interval.ms") is None
+    assert broker.config.text("log.retention.ms") == "7", "the others are in force"
+    assert "The dynamic config log.flush.interval.ms is not applied" in caplog.text
+    with pytest.raises(ConfigError, match=r"flush\.ms"):
+        BrokerConfig({"log.flush.interval.ms": "-1"})
+    with pytest.raises(ConfigError, match="conflict topic config setting"):
+        BrokerConfig({"log.cleaner.min.compaction.lag.ms": "9", "log.cleaner.max.compaction.lag.ms": "8"})
+
+
+def test_what_cannot_be_in_the_metadata_is_left_out_by_name(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
+    """Whoever has a ZooKeeper shell can write it there."""
+    stored = {"num.partitions": "9", "ssl.keystore.password": "secret", "ssl.client.auth": "often", "log.roll.ms": "5"}
+    assert broker.dynamic.usable(stored, per_broker=True) == {"log.roll.ms": "5"}
+    assert broker.dynamic.usable({"advertised.listeners": "PLAINTEXT://h:1", "a.b": "c"}, per_broker=False) == {
+        "a.b": "c"
+    }
+    for name in ("num.partitions", "ssl.keystore.password", "ssl.client.auth", "advertised.listeners"):
+        assert name in caplog.text
+    assert "secret" not in caplog.text

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from odradek.controller import znodes
 from odradek.controller.config_changes import CHANGE_EXPIRATION_MS, ConfigChangeListener
 from odradek.controller.config_nodes import change_entity_config
@@ -11,9 +13,12 @@ Changes = list[tuple[str, str, dict[str, str]]]
 
 
 def listener(cluster: ControllerCluster, changes: Changes) -> ConfigChangeListener:
-    return ConfigChangeListener(
-        cluster.client, cluster.clock, lambda kind, name, config: changes.append((kind, name, config))
-    )
+    async def changed(kind: str, name: str, config: dict[str, str]) -> None:
+        if "unbearable" in config:
+            raise ValueError("a bug")
+        changes.append((kind, name, config))
+
+    return ConfigChangeListener(cluster.client, cluster.clock, changed)
 
 
 @async_test
@@ -72,6 +77,26 @@ async def test_junk_does_not_stop_the_listener() -> None:
         await change_entity_config(cluster.client, "clients/c", {"x": "y"})
         await settle(cluster)
         assert changes == [("clients", "c", {"x": "y"})]
+        await listening.shutdown()
+
+
+@async_test
+async def test_a_change_that_cannot_be_applied_is_logged_and_the_next_one_is(caplog: pytest.LogCaptureFixture) -> None:
+    async with controller_cluster() as cluster:
+        await cluster.start(0)
+        changes: Changes = []
+        await change_entity_config(cluster.client, "clients/a", {"unbearable": "x"})
+        await change_entity_config(cluster.client, "clients/b", {"x": "y"})
+        listening = listener(cluster, changes)
+        await listening.start()
+        assert ("clients", "b", {"x": "y"}) in changes
+        changes.clear()
+        await change_entity_config(cluster.client, "brokers/0", {"unbearable": "secret"})
+        await change_entity_config(cluster.client, "clients/c", {"x": "z"})
+        await settle(cluster)
+        assert changes == [("clients", "c", {"x": "z"})]
+        assert "The configs of brokers/0 could not be applied: ['unbearable']" in caplog.text
+        assert "secret" not in caplog.text
         await listening.shutdown()
 
 

@@ -21,6 +21,7 @@ from odradek.storage.config_def import (
     at_least,
     between,
     parse_type,
+    shown,
     to_text,
 )
 
@@ -152,3 +153,29 @@ def test_integers_round_trip(number: int) -> None:
 @given(st.lists(st.text(st.characters(blacklist_characters=",", blacklist_categories=("Z", "C")), min_size=1)))
 def test_lists_round_trip(values: list[str]) -> None:
     assert parse_type("n", to_text(values) or "", ConfigType.LIST) == values
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.5, "0.5"),
+        (-0.0, "-0.0"),
+        (1000.0, "1000.0"),
+        (2147483647.0, "2.147483647E9"),
+        (-1e7, "-1.0E7"),
+        (0.0005, "5.0E-4"),
+        (float("nan"), "NaN"),
+        (float("inf"), "Infinity"),
+        (float("-inf"), "-Infinity"),
+    ],
+)
+def test_doubles_are_shown_as_java_shows_them(value: float, text: str) -> None:
+    assert shown(value) == text
+    assert parse_type("d", text, ConfigType.DOUBLE) == pytest.approx(value, nan_ok=True)
+
+
+def test_of_classes_there_is_the_default_alone() -> None:
+    row = key(ConfigType.CLASS, "a.B")
+    assert row.parse("a.B") == "a.B"
+    with pytest.raises(ConfigError, match=r"Class a.C could not be found."):
+        row.parse("a.C")
