@@ -10,6 +10,9 @@ A partition whose topic was created anew under its name is forgotten under the o
 Versions from 13 on name topics by id, which needs an id for every topic; the leader refuses a session that changes
 between ids and names, and the next request begins a new one.
 
+Within a session only the partitions that may have changed are looked at: a follower of thousands asks several times a
+second, and mostly about one of them.
+
 Answers to FetchSessionHandler and FetchMetadata; the leader's side is broker/fetch_session.py.
 """
 
@@ -60,45 +63,90 @@ class SessionRequest(NamedTuple):
 class FetchSessionHandler:
     """The session with one leader. `partitions` is what the leader was last asked for, implied partitions included."""
 
-    __slots__ = ("_metadata", "_node", "_topic_names", "partitions")
+    __slots__ = ("_metadata", "_next_place", "_node", "_places", "_topics", "_without_id", "partitions")
 
     def __init__(self, node: int) -> None:
         self._node = node
         self._metadata = START
-        self._topic_names: dict[bytes, str] = {}
         self.partitions: dict[TopicPartition, PartitionRequest] = {}
+        self._places: dict[TopicPartition, int] = {}
+        """Of each partition, in the order in which they came into the session."""
+        self._next_place = 0
+        self._topics: dict[bytes, tuple[str, int]] = {}
+        """By topic id: the name, and how many of the partitions are asked for by that id."""
+        self._without_id = 0
 
     @property
     def is_full(self) -> bool:
         """Whether the next request names everything."""
         return self._metadata[1] == INITIAL_EPOCH
 
-    def build(self, wanted: dict[TopicPartition, PartitionRequest]) -> SessionRequest:
-        """The next request, if these are the partitions to fetch."""
-        can_use_topic_ids = all(request.topic_id != ZERO_UUID for request in wanted.values())
-        topic_names = {request.topic_id: partition.topic for partition, request in wanted.items()}
-        forgotten: list[tuple[TopicPartition, bytes]] = []
+    def build_full(self, wanted: Mapping[TopicPartition, PartitionRequest]) -> SessionRequest:
+        """The next request, if it is full and these are the partitions to fetch."""
+        self.partitions, self._places, self._topics, self._without_id = {}, {}, {}, 0
+        for partition, request in wanted.items():
+            self._put(partition, request)
+        return SessionRequest(*self._metadata, dict(wanted), [], [], self._without_id == 0)
+
+    def build_incremental(self, changes: Mapping[TopicPartition, PartitionRequest | None]) -> SessionRequest:
+        """The next request of a session, if these partitions are fetched in this way from now on; None: not any more.
+
+        Those that are fetched as before may be among them.
+        """
+        added: dict[TopicPartition, PartitionRequest] = {}
+        altered: list[TopicPartition] = []
+        gone: list[TopicPartition] = []
+        for partition, request in changes.items():
+            previous = self.partitions.get(partition)
+            if request is None:
+                if previous is not None:
+                    gone.append(partition)
+            elif previous is None:
+                added[partition] = request
+            elif request != previous:
+                altered.append(partition)
+        place = self._places.__getitem__
+        forgotten = [(partition, self.partitions[partition].topic_id) for partition in sorted(gone, key=place)]
         replaced: list[tuple[TopicPartition, bytes]] = []
-        to_send: Mapping[TopicPartition, PartitionRequest]
-        if self.is_full:
-            self.partitions = to_send = wanted
-        else:
-            altered: dict[TopicPartition, PartitionRequest] = {}
-            for partition, previous in list(self.partitions.items()):
-                request = wanted.get(partition)
-                if request is None:
-                    del self.partitions[partition]
-                    forgotten.append((partition, previous.topic_id))
-                    can_use_topic_ids = can_use_topic_ids and previous.topic_id != ZERO_UUID
-                elif request != previous:
-                    self.partitions[partition] = altered[partition] = request
-                    if request.topic_id != previous.topic_id and ZERO_UUID not in (request.topic_id, previous.topic_id):
-                        replaced.append((partition, previous.topic_id))
-            added = {partition: request for partition, request in wanted.items() if partition not in self.partitions}
-            self.partitions |= added
-            to_send = added | altered
-        self._topic_names = topic_names if can_use_topic_ids else {}
+        to_send = dict(added)
+        for partition in sorted(altered, key=place):
+            request, previous = changes[partition], self.partitions[partition]
+            assert request is not None
+            to_send[partition] = request
+            if request.topic_id != previous.topic_id and ZERO_UUID not in (request.topic_id, previous.topic_id):
+                replaced.append((partition, previous.topic_id))
+        for partition in gone:
+            self._remove(partition)
+        for partition, request in to_send.items():
+            self._put(partition, request)
+        can_use_topic_ids = self._without_id == 0 and all(topic_id != ZERO_UUID for _, topic_id in forgotten)
         return SessionRequest(*self._metadata, to_send, forgotten, replaced, can_use_topic_ids)
+
+    def _put(self, partition: TopicPartition, request: PartitionRequest) -> None:
+        previous = self.partitions.get(partition)
+        self.partitions[partition] = request
+        if previous is None:
+            self._places[partition] = self._next_place
+            self._next_place += 1
+        elif previous.topic_id == request.topic_id:
+            return
+        else:
+            self._count(partition, previous.topic_id, -1)
+        self._count(partition, request.topic_id, 1)
+
+    def _remove(self, partition: TopicPartition) -> None:
+        self._count(partition, self.partitions.pop(partition).topic_id, -1)
+        del self._places[partition]
+
+    def _count(self, partition: TopicPartition, topic_id: bytes, by: int) -> None:
+        if topic_id == ZERO_UUID:
+            self._without_id += by
+            return
+        _, count = self._topics.get(topic_id, ("", 0))
+        if count + by:
+            self._topics[topic_id] = partition.topic, count + by
+        else:
+            del self._topics[topic_id]
 
     def handle_response(self, response: FetchResponse, version: int) -> dict[TopicPartition, PartitionData] | None:
         """What the leader says of each partition; None for an answer that is of no use."""
@@ -133,7 +181,7 @@ class FetchSessionHandler:
         """The answers by partition, and what is wrong with them."""
         found: dict[TopicPartition, PartitionData] = {}
         for topic in response.responses:
-            name = topic.topic if version < TOPIC_ID_VERSION else self._topic_names.get(topic.topic_id)
+            name = topic.topic if version < TOPIC_ID_VERSION else self._topics.get(topic.topic_id, (None, 0))[0]
             if name is None:
                 return found, f"a topic id that was not asked for ({topic.topic_id.hex()})"
             for data in topic.partitions:

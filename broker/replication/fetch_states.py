@@ -12,6 +12,9 @@ changed or the log cannot be written, is not here.
 Invariants: a state is replaced, never changed, so that one who has waited sees whether it is still the same; partitions
 that have got data go to the end of the order, so that each has its turn when answers are limited in size.
 
+What the next fetch has to say anew is noted as it changes (`take_changed`): nobody walks over thousands of partitions
+to find the one that moved.
+
 Answers to PartitionFetchState and to the states of AbstractFetcherThread.
 """
 
@@ -56,10 +59,16 @@ class PartitionFetchState:
 class FetchStates:
     """The partitions of one fetcher, in the order in which they are to be fetched."""
 
-    __slots__ = ("_states",)
+    __slots__ = ("_changed", "_delayed", "_lagging", "_next_place", "_places", "_states", "_truncating")
 
     def __init__(self) -> None:
         self._states: dict[TopicPartition, PartitionFetchState] = {}
+        self._places: dict[TopicPartition, int] = {}
+        self._next_place = 0
+        self._changed: set[TopicPartition] = set()
+        self._delayed: set[TopicPartition] = set()
+        self._lagging: set[TopicPartition] = set()
+        self._truncating: set[TopicPartition] = set()
 
     def __len__(self) -> int:
         return len(self._states)
@@ -73,11 +82,28 @@ class FetchStates:
     def get(self, topic_partition: TopicPartition) -> PartitionFetchState | None:
         return self._states.get(topic_partition)
 
-    def ready(self, now_ms: int) -> list[tuple[TopicPartition, PartitionFetchState]]:
-        return [each for each in self._states.items() if each[1].is_ready(now_ms)]
+    def take_all(self) -> list[TopicPartition]:
+        """All partitions, in order; none of them counts as changed any more."""
+        self._changed.clear()
+        return list(self._states)
+
+    def take_changed(self, now_ms: int) -> list[TopicPartition]:
+        """Those that may have to be fetched in another way than when they were taken last: whose state was replaced,
+        removed or delayed long enough, who lag behind (the throttle decides on those anew each time), who were touched.
+        """
+        changed, self._changed = self._changed | self._lagging, set()
+        for topic_partition in [each for each in self._delayed if not self._states[each].is_delayed(now_ms)]:
+            self._delayed.discard(topic_partition)
+            changed.add(topic_partition)
+        return sorted(changed, key=self._place)
+
+    def touch(self, topic_partition: TopicPartition) -> None:
+        """Something else of it has changed than its state."""
+        self._changed.add(topic_partition)
 
     def to_truncate(self, now_ms: int) -> list[tuple[TopicPartition, PartitionFetchState]]:
-        return [each for each in self._states.items() if each[1].is_truncating and not each[1].is_delayed(now_ms)]
+        found = [(each, self._states[each]) for each in sorted(self._truncating, key=self._place)]
+        return [(topic_partition, state) for topic_partition, state in found if not state.is_delayed(now_ms)]
 
     def add(
         self, topic_partition: TopicPartition, *, leader_epoch: int, latest_epoch: int, end_offset: int, watermark: int
@@ -94,7 +120,13 @@ class FetchStates:
 
     def remove(self, topic_partition: TopicPartition) -> bool:
         """Fetch it no longer; False if it was not fetched."""
-        return self._states.pop(topic_partition, None) is not None
+        if self._states.pop(topic_partition, None) is None:
+            return False
+        del self._places[topic_partition]
+        self._changed.add(topic_partition)
+        for kind in (self._delayed, self._lagging, self._truncating):
+            kind.discard(topic_partition)
+        return True
 
     def delay(self, topic_partitions: Iterable[TopicPartition], now_ms: int, delay_ms: int) -> None:
         """Leave them alone for a while; those that are delayed already stay as they are."""
@@ -106,8 +138,9 @@ class FetchStates:
     def truncated(self, topic_partition: TopicPartition, offset: int, latest_epoch: int) -> None:
         """The log was cut, or told to begin anew, and is to be fetched from `offset` on."""
         state = self._states[topic_partition]
-        self._states[topic_partition] = replace(
-            state, fetch_offset=offset, last_fetched_epoch=latest_epoch, is_truncating=False
+        self._set(
+            topic_partition,
+            replace(state, fetch_offset=offset, last_fetched_epoch=latest_epoch, is_truncating=False),
         )
 
     def reset(self, topic_partition: TopicPartition, offset: int, latest_epoch: int, lag: int) -> None:
@@ -143,9 +176,28 @@ class FetchStates:
 
     def next_ready_ms(self, now_ms: int) -> int | None:
         """The time when the first delayed partition is to be looked at again; None if none is delayed."""
-        times = [state.delayed_until_ms for state in self._states.values() if state.delayed_until_ms is not None]
+        times = [self._states[each].delayed_until_ms or 0 for each in self._delayed]
         return min((time for time in times if time > now_ms), default=None)
 
     def _to_end(self, topic_partition: TopicPartition, state: PartitionFetchState) -> None:
         self._states.pop(topic_partition, None)
+        self._places[topic_partition] = self._next_place
+        self._next_place += 1
+        self._set(topic_partition, state)
+
+    def _set(self, topic_partition: TopicPartition, state: PartitionFetchState) -> None:
         self._states[topic_partition] = state
+        self._changed.add(topic_partition)
+        for kind, belongs in (
+            (self._delayed, state.delayed_until_ms is not None),
+            (self._lagging, not state.is_in_sync),
+            (self._truncating, state.is_truncating),
+        ):
+            if belongs:
+                kind.add(topic_partition)
+            else:
+                kind.discard(topic_partition)
+
+    def _place(self, topic_partition: TopicPartition) -> int:
+        """Those that were removed come first."""
+        return self._places.get(topic_partition, -1)

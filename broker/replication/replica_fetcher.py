@@ -60,6 +60,22 @@ ANSWERS_AT_ONCE: Final = 100
 _PASSING_ERRORS = frozenset({ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD})
 
 
+class OwnLog:
+    """Notes that a partition may have to be asked for in another way: its log start or its topic id may have changed.
+
+    Implements `Reader`.
+    """
+
+    __slots__ = ("_states", "_topic_partition")
+
+    def __init__(self, states: FetchStates, topic_partition: TopicPartition) -> None:
+        self._states = states
+        self._topic_partition = topic_partition
+
+    def has_news(self) -> None:
+        self._states.touch(self._topic_partition)
+
+
 class ReplicaFetcher:
     """Follows some of the partitions that one broker leads."""
 
@@ -79,6 +95,7 @@ class ReplicaFetcher:
         self._settings = settings
         self._clock = log_manager.environment.clock
         self._timer = log_manager.environment.timer
+        self._own_logs: dict[TopicPartition, OwnLog] = {}
         self._added = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._on_disk: list[asyncio.Future[None]] = []
@@ -166,23 +183,41 @@ class ReplicaFetcher:
 
     def _request(self) -> SessionRequest | None:
         """The next fetch; None if there is nothing to ask."""
-        wanted = {}
-        for topic_partition, state in self.states.ready(self._clock.monotonic_ms()):
-            own = self._log(topic_partition)
-            if own is None:
-                self._delay([topic_partition])
-            elif state.is_in_sync or not (self._is_throttled(own) and self._settings.quota.is_exceeded):
-                # One that is in sync would otherwise leave the ISR, and come back, and leave it.
-                wanted[topic_partition] = PartitionRequest(
-                    own.topic_id or ZERO_UUID,
-                    state.fetch_offset,
-                    own.log_start_offset,
-                    state.current_leader_epoch,
-                    state.last_fetched_epoch,
-                )
-        session = self._leader.session
-        request = session.build(wanted)
+        session, now_ms = self._leader.session, self._clock.monotonic_ms()
+        if session.is_full:
+            asked = {each: self._partition_request(each, now_ms) for each in self.states.take_all()}
+            request = session.build_full({each: wanted for each, wanted in asked.items() if wanted is not None})
+        else:
+            changed = self.states.take_changed(now_ms)
+            request = session.build_incremental({each: self._partition_request(each, now_ms) for each in changed})
         return request if session.partitions or request.forgotten else None
+
+    def _partition_request(self, topic_partition: TopicPartition, now_ms: int) -> PartitionRequest | None:
+        """What is to be asked of a partition; None: nothing."""
+        state, partition = self.states.get(topic_partition), self._replicas.hosted(topic_partition)
+        if state is None:
+            self._own_logs.pop(topic_partition, None)
+            return None
+        if not state.is_ready(now_ms):
+            return None
+        own = None if partition is None else partition.log
+        if partition is None or own is None:
+            self._delay([topic_partition])
+            return None
+        # One that is in sync would otherwise leave the ISR, and come back, and leave it.
+        if not state.is_in_sync and self._is_throttled(own) and self._settings.quota.is_exceeded:
+            return None
+        watch = self._own_logs.get(topic_partition)
+        if watch is None:
+            watch = self._own_logs[topic_partition] = OwnLog(self.states, topic_partition)
+        partition.news.subscribe(watch)
+        return PartitionRequest(
+            own.topic_id or ZERO_UUID,
+            state.fetch_offset,
+            own.log_start_offset,
+            state.current_leader_epoch,
+            state.last_fetched_epoch,
+        )
 
     def _is_throttled(self, own: UnifiedLog) -> bool:
         throttled = own.config.follower_replication_throttled_replicas

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Container, Mapping
+
 import pytest
 
 from odradek.broker.fetch_context import MAX_EPOCH
@@ -44,9 +46,19 @@ def response(
     )
 
 
+def build(
+    handler: FetchSessionHandler, wanted: Mapping[TopicPartition, PartitionRequest], *, only: Container[str] = "ac"
+) -> SessionRequest:
+    """The next request, if these are the partitions to fetch and those of the topics `only` have been looked at."""
+    if handler.is_full:
+        return handler.build_full(wanted)
+    changes = {each: wanted.get(each) for each in {**wanted, **handler.partitions} if each.topic in only}
+    return handler.build_incremental(changes)
+
+
 def in_session(*partitions: TopicPartition) -> FetchSessionHandler:
     handler = FetchSessionHandler(1)
-    handler.build(wanted(*partitions))
+    build(handler, wanted(*partitions))
     assert handler.handle_response(response(*partitions), 17) is not None
     return handler
 
@@ -57,46 +69,46 @@ def where(request: SessionRequest) -> tuple[int, int]:
 
 def test_the_first_request_names_everything_and_asks_for_a_session() -> None:
     handler = FetchSessionHandler(1)
-    request = handler.build(wanted(A, C))
+    request = build(handler, wanted(A, C))
     assert where(request) == (0, 0)
     assert list(request.partitions) == [A, C]
     assert request.can_use_topic_ids
     found = handler.handle_response(response(A, C), 17)
     assert found is not None
     assert list(found) == [A, C]
-    assert where(handler.build(wanted(A, C))) == (SESSION, 1)
+    assert where(build(handler, wanted(A, C))) == (SESSION, 1)
 
 
 def test_a_session_names_what_is_new_changed_or_forgotten() -> None:
     handler = in_session(A, B)
-    request = handler.build({A: asked(A, 7), C: asked(C)})
+    request = build(handler, {A: asked(A, 7), C: asked(C)})
     assert request.partitions == {C: asked(C), A: asked(A, 7)}
     assert request.forgotten == [(B, IDS["a"])]
     assert set(handler.partitions) == {A, C}
     assert handler.handle_response(response(), 17) == {}
-    request = handler.build({A: asked(A, 7), C: asked(C)})
+    request = build(handler, {A: asked(A, 7), C: asked(C)})
     assert (where(request), request.partitions, request.forgotten) == ((SESSION, 2), {}, [])
 
 
 def test_a_topic_created_anew_is_named_under_its_new_id_and_forgotten_under_the_old() -> None:
     handler = in_session(A)
     anew = asked(A, topic_id=b"n" * 16)
-    request = handler.build({A: anew})
+    request = build(handler, {A: anew})
     assert (request.partitions, request.replaced, request.forgotten) == ({A: anew}, [(A, IDS["a"])], [])
     assert request.can_use_topic_ids
 
 
 def test_a_topic_that_gets_its_id_is_changed_not_replaced() -> None:
     handler = FetchSessionHandler(1)
-    assert not handler.build({A: asked(A, topic_id=ZERO_UUID)}).can_use_topic_ids
+    assert not build(handler, {A: asked(A, topic_id=ZERO_UUID)}).can_use_topic_ids
     assert handler.handle_response(response(A, by_name=True), 12) is not None
-    request = handler.build({A: asked(A)})
+    request = build(handler, {A: asked(A)})
     assert (request.partitions, request.replaced, request.can_use_topic_ids) == ({A: asked(A)}, [], True)
 
 
 def test_one_topic_without_an_id_makes_names_necessary() -> None:
     handler = FetchSessionHandler(1)
-    request = handler.build({A: asked(A), C: asked(C, topic_id=ZERO_UUID)})
+    request = build(handler, {A: asked(A), C: asked(C, topic_id=ZERO_UUID)})
     assert not request.can_use_topic_ids
     found = handler.handle_response(response(A, C, by_name=True), 12)
     assert found is not None
@@ -105,20 +117,20 @@ def test_one_topic_without_an_id_makes_names_necessary() -> None:
 
 def test_a_forgotten_topic_without_an_id_does_so_too() -> None:
     handler = FetchSessionHandler(1)
-    handler.build({A: asked(A), C: asked(C, topic_id=ZERO_UUID)})
+    build(handler, {A: asked(A), C: asked(C, topic_id=ZERO_UUID)})
     handler.handle_response(response(A, C, by_name=True), 12)
-    assert not handler.build({A: asked(A)}).can_use_topic_ids
+    assert not build(handler, {A: asked(A)}).can_use_topic_ids
 
 
 def test_an_answer_without_a_session_makes_the_next_request_full() -> None:
     handler = FetchSessionHandler(1)
-    handler.build(wanted(A))
+    build(handler, wanted(A))
     assert handler.handle_response(response(A, session_id=0), 17) is not None
-    assert where(handler.build(wanted(A))) == (0, 0)
+    assert where(build(handler, wanted(A))) == (0, 0)
     handler = in_session(A)
-    handler.build(wanted(A))
+    build(handler, wanted(A))
     assert handler.handle_response(response(session_id=0), 17) == {}
-    assert where(handler.build(wanted(A))) == (0, 0)
+    assert where(build(handler, wanted(A))) == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -132,9 +144,9 @@ def test_an_answer_without_a_session_makes_the_next_request_full() -> None:
 )
 def test_an_error_begins_a_new_session(error: ErrorCode, following: tuple[int, int]) -> None:
     handler = in_session(A)
-    handler.build(wanted(A))
+    build(handler, wanted(A))
     assert handler.handle_response(response(error=error), 17) is None
-    request = handler.build(wanted(A))
+    request = build(handler, wanted(A))
     assert where(request) == following
     assert list(request.partitions) == [A], "everything is named again"
 
@@ -142,36 +154,60 @@ def test_an_error_begins_a_new_session(error: ErrorCode, following: tuple[int, i
 def test_without_an_answer_the_session_is_closed_with_the_next_request() -> None:
     handler = in_session(A)
     handler.handle_error()
-    assert where(handler.build(wanted(A))) == (SESSION, 0)
+    assert where(build(handler, wanted(A))) == (SESSION, 0)
 
 
 def test_the_epoch_wraps_to_one() -> None:
     handler = in_session(A)
     handler._metadata = SESSION, MAX_EPOCH
     handler.handle_response(response(), 17)
-    assert where(handler.build(wanted(A))) == (SESSION, 1)
+    assert where(build(handler, wanted(A))) == (SESSION, 1)
 
 
 @pytest.mark.parametrize("partitions", [(A,), (A, B, C), (A, TopicPartition("other", 0))])
 def test_a_full_answer_about_other_partitions_is_of_no_use(partitions: tuple[TopicPartition, ...]) -> None:
     handler = FetchSessionHandler(1)
-    handler.build(wanted(A, B))
+    build(handler, wanted(A, B))
     assert handler.handle_response(response(*partitions), 17) is None
-    assert where(handler.build(wanted(A, B))) == (0, 0)
+    assert where(build(handler, wanted(A, B))) == (0, 0)
 
 
 @pytest.mark.parametrize("added", [C, TopicPartition("a", 2)])
 def test_an_incremental_answer_may_leave_out_and_not_add(added: TopicPartition) -> None:
     handler = in_session(A, B)
-    handler.build(wanted(A, B))
+    build(handler, wanted(A, B))
     assert handler.handle_response(response(B), 17) is not None
-    handler.build(wanted(A, B))
+    build(handler, wanted(A, B))
     assert handler.handle_response(response(added), 17) is None
-    assert where(handler.build(wanted(A, B))) == (SESSION, 0)
+    assert where(build(handler, wanted(A, B))) == (SESSION, 0)
 
 
 def test_a_throttled_full_fetch_is_answered_with_nothing() -> None:
     handler = FetchSessionHandler(1)
-    handler.build(wanted(A))
+    build(handler, wanted(A))
     assert handler.handle_response(response(session_id=0, throttle_time_ms=100), 17) is None
-    assert where(handler.build(wanted(A))) == (0, 0)
+    assert where(build(handler, wanted(A))) == (0, 0)
+
+
+def test_within_a_session_only_what_may_have_changed_is_looked_at() -> None:
+    handler = in_session(A, B, C)
+    request = build(handler, {A: asked(A, 7)}, only="c")
+    assert (request.partitions, request.forgotten) == ({}, [(C, IDS["c"])])
+    assert set(handler.partitions) == {A, B}
+    assert handler.handle_response(response(C), 17) is None, "its topic is not asked for any more"
+
+
+def test_what_is_changed_or_forgotten_is_told_in_the_order_in_which_it_came() -> None:
+    handler = in_session(C, B, A)
+    request = handler.build_incremental({A: asked(A, 1), B: asked(B, 1)})
+    assert list(request.partitions) == [B, A]
+    assert handler.handle_response(response(), 17) == {}
+    assert handler.build_incremental({A: None, C: None}).forgotten == [(C, IDS["c"]), (A, IDS["a"])]
+
+
+def test_a_topic_is_known_by_its_id_as_long_as_one_of_its_partitions_is_asked_for() -> None:
+    handler = in_session(A, B)
+    handler.build_incremental({A: None})
+    assert handler.handle_response(response(B), 17) == {B: PartitionData(partition_index=1)}
+    handler.build_incremental({B: asked(B, topic_id=b"n" * 16)})
+    assert handler.handle_response(response(B), 17) is None

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from odradek.broker.replication.fetch_states import FetchStates, PartitionFetchState
 from odradek.protocol.topic_partition import TopicPartition
@@ -27,6 +29,10 @@ def names(found: list[tuple[TopicPartition, PartitionFetchState]]) -> list[Topic
     return [partition for partition, _ in found]
 
 
+def ready(made: FetchStates, now_ms: int) -> list[TopicPartition]:
+    return [partition for partition in made.take_all() if state_of(made, partition).is_ready(now_ms)]
+
+
 def test_a_log_with_epochs_begins_at_its_end() -> None:
     state = state_of(states(A))
     assert (state.fetch_offset, state.last_fetched_epoch, state.current_leader_epoch) == (10, 4, 5)
@@ -36,19 +42,19 @@ def test_a_log_with_epochs_begins_at_its_end() -> None:
 def test_a_log_without_epochs_is_cut_to_its_high_watermark_first() -> None:
     made = states(A, latest=-1)
     assert (state_of(made).fetch_offset, state_of(made).is_truncating) == (7, True)
-    assert names(made.ready(0)) == []
+    assert ready(made, 0) == []
     assert names(made.to_truncate(0)) == [A]
     made.truncated(A, 7, -1)
-    assert names(made.ready(0)) == [A]
+    assert ready(made, 0) == [A]
     assert names(made.to_truncate(0)) == []
 
 
 def test_a_delayed_partition_is_left_alone_until_the_time_is_up() -> None:
     made = states(A, B)
     made.delay([A], 100, 50)
-    assert names(made.ready(149)) == [B]
+    assert ready(made, 149) == [B]
     assert made.next_ready_ms(149) == 150
-    assert names(made.ready(150)) == [B, A], "and goes to the end"
+    assert ready(made, 150) == [B, A], "and goes to the end"
     assert made.next_ready_ms(150) is None
 
 
@@ -56,7 +62,7 @@ def test_a_delay_is_not_lengthened() -> None:
     made = states(A)
     made.delay([A, B], 100, 50)
     made.delay([A], 149, 50)
-    assert names(made.ready(150)) == [A]
+    assert ready(made, 150) == [A]
     assert B not in made
 
 
@@ -91,7 +97,7 @@ def test_data_ends_a_delay() -> None:
     made = states(A)
     made.delay([A], 0, 100)
     made.fetched(A, 11, 5, 11)
-    assert names(made.ready(0)) == [A]
+    assert ready(made, 0) == [A]
 
 
 def test_a_cut_keeps_what_else_is_known() -> None:
@@ -109,7 +115,7 @@ def test_after_a_reset_it_goes_on_in_the_same_epoch() -> None:
     made.reset(A, 3, -1, lag=8)
     state = state_of(made)
     assert (state.fetch_offset, state.last_fetched_epoch, state.current_leader_epoch, state.lag) == (3, -1, 5, 8)
-    assert names(made.ready(0)) == [B, A]
+    assert ready(made, 0) == [B, A]
 
 
 @pytest.mark.parametrize(("lag", "is_in_sync"), [(None, False), (1, False), (0, True), (-1, True)])
@@ -122,3 +128,91 @@ def test_what_is_removed_is_gone() -> None:
     assert made.remove(A)
     assert not made.remove(A)
     assert (len(made), made.get(A)) == (0, None)
+
+
+# What the next fetch has to say anew
+
+
+def settled(*partitions: TopicPartition) -> FetchStates:
+    """All caught up, and taken."""
+    made = states(*partitions)
+    for partition in partitions:
+        made.fetched(partition, 10, -1, 10)
+    made.take_changed(0)
+    return made
+
+
+def test_what_stays_as_it_is_is_not_looked_at() -> None:
+    made = settled(A, B, C)
+    made.fetched(A, 10, -1, 10)
+    assert made.take_changed(0) == []
+    made.fetched(B, 11, 4, 11)
+    made.touch(A)
+    assert made.take_changed(0) == [A, B]
+    assert made.take_changed(0) == []
+
+
+def test_who_lags_is_looked_at_each_time() -> None:
+    made = settled(A, B)
+    made.fetched(B, 11, 4, 15)
+    assert [made.take_changed(0) for _ in range(2)] == [[B], [B]]
+    made.fetched(B, 15, 4, 15)
+    assert [made.take_changed(0) for _ in range(2)] == [[B], []]
+
+
+def test_the_end_of_a_delay_is_a_change() -> None:
+    made = settled(A, B)
+    made.delay([A], 0, 10)
+    assert [made.take_changed(now_ms) for now_ms in (0, 9, 10, 10)] == [[A], [], [A], []]
+
+
+def test_what_is_removed_or_cut_has_changed() -> None:
+    made = settled(A, B, C)
+    made.remove(C)
+    made.truncated(A, 3, 2)
+    assert set(made.take_changed(0)) == {A, C}
+
+
+operations = st.lists(
+    st.tuples(
+        st.sampled_from(["add", "cut first", "remove", "delay", "truncate", "fetch", "fetch nothing", "reset", "wait"]),
+        st.sampled_from([A, B, C]),
+        st.integers(0, 3),
+    ),
+    max_size=30,
+)
+
+
+@given(operations)
+def test_no_change_is_missed(operations: list[tuple[str, TopicPartition, int]]) -> None:
+    made, now_ms = FetchStates(), 0
+    before: dict[TopicPartition, tuple[PartitionFetchState | None, bool]] = {}
+    for what, partition, number in operations:
+        if what == "wait":
+            now_ms += 5 * number
+        elif what in ("add", "cut first"):
+            made.add(partition, leader_epoch=number, latest_epoch=4 if what == "add" else -1, end_offset=9, watermark=7)
+        elif what == "remove":
+            made.remove(partition)
+        elif partition in made:
+            if what == "delay":
+                made.delay([partition], now_ms, 10)
+            elif what == "truncate":
+                made.truncated(partition, number, 2)
+            elif what == "reset":
+                made.reset(partition, number, 2, lag=number)
+            else:
+                offset = state_of(made, partition).fetch_offset + (number if what == "fetch" else 0)
+                made.fetched(partition, offset, 4, offset + number % 2)
+        if number == 3:
+            continue  # several changes between two fetches
+        now = {each: (made.get(each), each in made and state_of(made, each).is_ready(now_ms)) for each in (A, B, C)}
+        changed = set(made.take_changed(now_ms))
+        assert {each for each in now if now[each] != before.get(each, (None, False))} <= changed
+        before = now
+        truncating = {each for each in made if state_of(made, each).is_truncating}
+        assert {each for each, _ in made.to_truncate(now_ms)} == {
+            each for each in truncating if not state_of(made, each).is_delayed(now_ms)
+        }
+        waits = [state_of(made, each).delayed_until_ms or 0 for each in made]
+        assert made.next_ready_ms(now_ms) == min((each for each in waits if each > now_ms), default=None)

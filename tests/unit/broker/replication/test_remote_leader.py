@@ -4,7 +4,7 @@ from typing import TypeVar
 
 import pytest
 
-from odradek.broker.replication.fetch_session_handler import PartitionRequest
+from odradek.broker.replication.fetch_session_handler import PartitionRequest, SessionRequest
 from odradek.broker.replication.fetcher_settings import RemoteLeaderSettings
 from odradek.broker.replication.remote_leader import RemoteLeader
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -67,10 +67,17 @@ def answer(**fields: object) -> FetchResponse:
     return FetchResponse(responses=[topic], **fields)
 
 
+def build(leader: RemoteLeader, wanted: dict[TopicPartition, PartitionRequest]) -> SessionRequest:
+    session = leader.session
+    if session.is_full:
+        return session.build_full(wanted)
+    return session.build_incremental({each: wanted.get(each) for each in {**wanted, **session.partitions}})
+
+
 async def fetch_once(link: Link, *requests: dict[TopicPartition, PartitionRequest]) -> RemoteLeader:
     leader = RemoteLeader(1, link, SETTINGS)
     for wanted in requests:
-        await leader.fetch(leader.session.build(wanted))
+        await leader.fetch(build(leader, wanted))
     return leader
 
 
@@ -119,8 +126,8 @@ async def test_no_answer_closes_the_session() -> None:
     link = Link(answer(session_id=9), OSError("reset"), answer(session_id=10))
     leader = await fetch_once(link, {A: asked()})
     with pytest.raises(OSError, match="reset"):
-        await leader.fetch(leader.session.build({A: asked()}))
-    await leader.fetch(leader.session.build({A: asked()}))
+        await leader.fetch(build(leader, {A: asked()}))
+    await leader.fetch(build(leader, {A: asked()}))
     request = link.sent[2][0]
     assert isinstance(request, FetchRequest)
     assert (request.session_id, request.session_epoch) == (9, 0)
@@ -131,7 +138,7 @@ def test_a_session_that_has_to_begin_anew_says_nothing(code: ErrorCode) -> None:
     @async_test
     async def ask() -> None:
         leader = RemoteLeader(1, Link(FetchResponse(error_code=code)), SETTINGS)
-        assert await leader.fetch(leader.session.build({A: asked()})) == {}
+        assert await leader.fetch(build(leader, {A: asked()})) == {}
 
     ask()
 
@@ -142,7 +149,7 @@ def test_any_other_error_is_one(code: ErrorCode) -> None:
     async def ask() -> None:
         leader = RemoteLeader(1, Link(FetchResponse(error_code=code)), SETTINGS)
         with pytest.raises(KafkaError) as raised:
-            await leader.fetch(leader.session.build({A: asked()}))
+            await leader.fetch(build(leader, {A: asked()}))
         assert raised.value.code == code
 
     ask()
@@ -152,7 +159,7 @@ def test_any_other_error_is_one(code: ErrorCode) -> None:
 async def test_an_error_that_is_not_known_here_is_one_too() -> None:
     leader = RemoteLeader(1, Link(FetchResponse(error_code=999)), SETTINGS)
     with pytest.raises(KafkaError) as raised:
-        await leader.fetch(leader.session.build({A: asked()}))
+        await leader.fetch(build(leader, {A: asked()}))
     assert raised.value.code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 

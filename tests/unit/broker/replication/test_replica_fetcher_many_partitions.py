@@ -1,0 +1,62 @@
+"""What a fetch costs while most of its partitions stay as they are."""
+
+from __future__ import annotations
+
+import pytest
+
+from odradek.broker.partition import Partition, ReadInfo
+from odradek.broker.replication.fetch_session_handler import PartitionRequest
+from odradek.broker.replication.replica_fetcher import ReplicaFetcher
+from odradek.protocol.topic_partition import TopicPartition
+from tests.support.async_test import async_test
+from tests.support.following import FOLLOWER_ID, Following
+from tests.support.replicas import TP
+
+
+@async_test
+async def test_a_fetch_looks_at_what_has_changed_on_both_sides(
+    following: Following, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    partitions = [TopicPartition("t", index) for index in range(5)]
+    for tp in partitions:
+        following.lead(tp)
+        following.append(b"a", tp=tp)
+    await following.turns()
+    await following.advance(500)
+    asked: list[int] = []
+    read: list[int] = []
+    request_of, read_of = ReplicaFetcher._partition_request, Partition.read
+
+    def counted_request(self: ReplicaFetcher, tp: TopicPartition, now_ms: int) -> PartitionRequest | None:
+        asked.append(tp.partition)
+        return request_of(self, tp, now_ms)
+
+    def counted_read(self: Partition, **arguments: object) -> ReadInfo:
+        read.append(self.topic_partition.partition)
+        return read_of(self, **arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(ReplicaFetcher, "_partition_request", counted_request)
+    monkeypatch.setattr(Partition, "read", counted_read)
+    before = len(following.link.fetches)
+    for _ in range(3):
+        await following.advance(500)
+    assert (len(following.link.fetches) - before, asked, read) == (3, [], [])
+    following.append(b"b", tp=partitions[2])
+    await following.turns()
+    await following.advance(500)
+    assert (set(asked), set(read)) == ({2}, {2})
+    assert following.log(partitions[2]).high_watermark == 2
+
+
+@async_test
+async def test_the_leader_is_told_where_the_own_log_begins(following: Following) -> None:
+    following.lead()
+    following.append(b"a", b"b")
+    await following.turns()
+    await following.advance(500)
+    following.log().maybe_increment_log_start_offset(1, "retention")
+    await following.advance(500)
+    (asked,) = following.link.fetches[-1].topics[0].partitions
+    assert asked.log_start_offset == 1
+    replica = following.leader.manager.partition(TP).in_sync.replicas[FOLLOWER_ID]
+    assert replica.log_start_offset == 1
