@@ -17,11 +17,13 @@ Answers to KafkaApis.handle and RequestContext.parseRequest.
 from __future__ import annotations
 
 import logging
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from odradek.broker.apis import HANDLERS
 from odradek.broker.error_responses import error_response
+from odradek.broker.first_metadata import ANSWERED_FROM_THE_CACHE
 from odradek.broker.network.close_reason import CloseReason
 from odradek.broker.request import RequestContext
 from odradek.controller.metadata_tree import TreeError
@@ -34,6 +36,7 @@ from odradek.protocol.headers import RequestHeader, UnsupportedVersionError, dec
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
+    from odradek.broker.first_metadata import FirstMetadata
     from odradek.broker.network.connection import Connection
     from odradek.broker.services import Services
     from odradek.protocol.schema import Request, Response
@@ -74,15 +77,17 @@ class Route:
 class Dispatcher:
     """Gives each request to the handler of its API. `in_background` runs a coroutine until the broker stops."""
 
-    __slots__ = ("_handlers", "_in_background", "_routes", "_services")
+    __slots__ = ("_first_metadata", "_handlers", "_in_background", "_routes", "_services")
 
     def __init__(
         self,
         services: Services,
         in_background: Callable[[Coroutine[object, object, None]], None],
+        first_metadata: FirstMetadata,
         handlers: Mapping[ApiKey, str] = HANDLERS,
     ) -> None:
         self._services = services
+        self._first_metadata = first_metadata
         self._in_background = in_background
         self._handlers = handlers
         self._routes: dict[int, Route] = {}
@@ -104,7 +109,10 @@ class Dispatcher:
             return
         ctx = RequestContext(header, connection, received_ms, len(frame))
         connection.begin(ctx)
-        self._handle(route, ctx, request)
+        if self._first_metadata.is_awaited and header.api_key in ANSWERED_FROM_THE_CACHE:
+            self._first_metadata.hold(partial(self._handle, route, ctx, request))
+        else:
+            self._handle(route, ctx, request)
 
     def serve(self, ctx: RequestContext, request: Request) -> None:
         """Have a request handled that this broker sends to itself."""

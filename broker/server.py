@@ -21,6 +21,7 @@ from odradek.broker.dispatch import Dispatcher
 from odradek.broker.down_conversion import DownConverter
 from odradek.broker.dynamic_config import DynamicBrokerConfig, cleaner_config
 from odradek.broker.fetch_session_cache import FetchSessionCache
+from odradek.broker.first_metadata import FirstMetadata
 from odradek.broker.internal_topics import TopicCreator
 from odradek.broker.machine import Machine
 from odradek.broker.metadata_cache import MetadataCache
@@ -163,7 +164,7 @@ class KafkaServer:
         self.addresses = sockets.open()
         broker_info = registered_info(self.config, self.broker_id, self.addresses)
         self._services = services = self._make_services(client, broker_info)
-        dispatcher = Dispatcher(services, self._in_background)
+        dispatcher = Dispatcher(services, self._in_background, services.first_metadata)
         services.links.serve(services, dispatcher)
         services.spawn = dispatcher.spawn
         dynamic = DynamicBrokerConfig(self.config, self._log_manager)
@@ -270,6 +271,7 @@ class KafkaServer:
             log_manager=self._log_manager,
             replica_manager=replicas,
             metadata_cache=cache,
+            first_metadata=FirstMetadata(self.timer, self._loop.call_soon, is_awaited=config.uses_zookeeper),
             fetch_sessions=FetchSessionCache(
                 config.max_incremental_fetch_session_cache_slots, self._machine.chance.randint
             ),
@@ -399,6 +401,7 @@ class KafkaServer:
         for task in list(self._background):
             task.cancel()
         if services is not None:
+            services.first_metadata.close()
             services.group_coordinator.shutdown()
             services.transaction_coordinator.shutdown()
             services.replica_manager.shutdown()

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from odradek.broker.config import BrokerConfig
     from odradek.broker.down_conversion import DownConverter
     from odradek.broker.fetch_session_cache import FetchSessionCache
+    from odradek.broker.first_metadata import FirstMetadata
     from odradek.broker.internal_topics import TopicCreator
     from odradek.broker.metadata_cache import MetadataCache
     from odradek.broker.replica_manager import ReplicaManager
@@ -49,6 +50,7 @@ class Services:
     log_manager: LogManager
     replica_manager: ReplicaManager
     metadata_cache: MetadataCache
+    first_metadata: FirstMetadata
     fetch_sessions: FetchSessionCache
     links: ClusterLinks
     down_converter: DownConverter

@@ -40,6 +40,7 @@ def apply(
         return
     alive = broker.metadata_cache.snapshot.nodes.keys()
     deleted = broker.metadata_cache.update(request)
+    broker.first_metadata.arrived()
     if deleted:
         broker.replica_manager.announce(deleted)
         broker.group_coordinator.on_partitions_deleted(deleted)

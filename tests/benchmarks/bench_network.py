@@ -132,6 +132,7 @@ def serve(loop_name: str) -> None:
     """The child: handlers that answer at once, a fetch with a region of one hot segment."""
     from odradek.broker.config import BrokerConfig
     from odradek.broker.dispatch import Dispatcher
+    from odradek.broker.first_metadata import FirstMetadata
     from odradek.broker.io_pool import ThreadIoPool
     from odradek.broker.network import response_sender
     from odradek.broker.network.socket_server import SocketServer
@@ -155,8 +156,10 @@ def serve(loop_name: str) -> None:
             clock = SystemClock()
             config = BrokerConfig({"listeners": "PLAINTEXT://127.0.0.1:0"})
             services = types.SimpleNamespace(config=config)
-            dispatcher = Dispatcher(services, asyncio.ensure_future, modules)  # type: ignore[arg-type]
-            server = SocketServer(config, clock, SystemTimer(clock), ThreadIoPool(loop), dispatcher.dispatch)
+            timer = SystemTimer(clock)
+            first_metadata = FirstMetadata(timer, loop.call_soon, is_awaited=False)
+            dispatcher = Dispatcher(services, asyncio.ensure_future, first_metadata, modules)  # type: ignore[arg-type]
+            server = SocketServer(config, clock, timer, ThreadIoPool(loop), dispatcher.dispatch)
             (end_point,) = server.open()
             server.start_accepting()
             print(end_point.port, flush=True)

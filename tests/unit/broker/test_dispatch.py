@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine, Iterator
 import pytest
 
 from odradek.broker.dispatch import Dispatcher
+from odradek.broker.first_metadata import ANSWERED_FROM_THE_CACHE, FirstMetadata
 from odradek.broker.network.close_reason import CloseReason
 from odradek.broker.request import RequestContext
 from odradek.controller.metadata_tree import SessionExpired
@@ -18,9 +19,11 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.headers import RequestHeader, decode_response, encode_request
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from odradek.protocol.messages.produce import ProduceRequest
 from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from odradek.protocol.schema import Request, Response
+from odradek.timer.system_timer import SystemTimer
 from tests.support.network import FakeOwner, Link
 
 Handle = Callable[[object, RequestContext, Request], None]
@@ -33,8 +36,9 @@ class Broker:
         self.handlers: dict[ApiKey, str] = {ApiKey.API_VERSIONS: "odradek.broker.apis.api_versions"}
         self.modules: list[str] = []
         self.tasks: list[asyncio.Future[None]] = []
-        self.dispatcher = Dispatcher(object(), self.in_background, self.handlers)  # type: ignore[arg-type]
         owner = FakeOwner()
+        self.first_metadata = FirstMetadata(SystemTimer(owner.clock), owner.call_soon, is_awaited=False)
+        self.dispatcher = Dispatcher(object(), self.in_background, self.first_metadata, self.handlers)  # type: ignore[arg-type]
         owner.handle = self.dispatcher.dispatch
         self.owner = owner
         self.link = Link(owner)
@@ -102,6 +106,37 @@ def test_handler_gets_the_decoded_request_and_its_answer_goes_back(broker: Broke
     assert request == HeartbeatRequest(group_id="g")
     assert (ctx.header.client_id, ctx.header.api_version, ctx.header.correlation_id) == ("me", 4, 5)
     assert ctx.received_ms == broker.owner.clock.monotonic_ms()
+
+
+def test_what_the_cache_answers_waits_until_the_broker_was_told_and_other_requests_do_not(broker: Broker) -> None:
+    broker.first_metadata.is_awaited = True
+    broker.serve(ApiKey.METADATA, lambda services, ctx, request: ctx.reply(MetadataResponse(cluster_id="told")))
+    broker.serve(ApiKey.HEARTBEAT, lambda services, ctx, request: ctx.reply(HeartbeatResponse()))
+    assert broker.call(HeartbeatRequest(), 0) == HeartbeatResponse()
+    assert isinstance(broker.call(ApiVersionsRequest(), 3), ApiVersionsResponse)
+    broker.send(encode_request(RequestHeader(ApiKey.METADATA, 9, 5, "me"), MetadataRequest()))
+    assert not broker.link.wire.data
+    broker.first_metadata.arrived()
+    assert broker.answer(ApiKey.METADATA, 9) == MetadataResponse(cluster_id="told")
+
+
+def test_nothing_that_brokers_ask_of_each_other_waits_for_the_first_metadata() -> None:
+    """The controller would wait for a broker that waits for the controller."""
+    between_brokers = {
+        ApiKey.FETCH,
+        ApiKey.LIST_OFFSETS,
+        ApiKey.OFFSET_FOR_LEADER_EPOCH,
+        ApiKey.LEADER_AND_ISR,
+        ApiKey.STOP_REPLICA,
+        ApiKey.UPDATE_METADATA,
+        ApiKey.CONTROLLED_SHUTDOWN,
+        ApiKey.WRITE_TXN_MARKERS,
+        ApiKey.ADD_PARTITIONS_TO_TXN,
+        ApiKey.ALTER_PARTITION,
+        ApiKey.ALLOCATE_PRODUCER_IDS,
+        ApiKey.API_VERSIONS,
+    }
+    assert not between_brokers & ANSWERED_FROM_THE_CACHE
 
 
 def test_refusal_becomes_the_error_response(broker: Broker) -> None:
