@@ -133,6 +133,7 @@ class LogStartup:
         self._slice_ms = _UNBOUNDED_MS
         self._started_ms = 0
         self._is_working = False
+        self._is_between_slices = False
 
     def begin(self, log_dirs: Sequence[LogDir], *, slice_ms: int = SLICE_MS) -> None:
         """Look at the directories and load what is in them."""
@@ -186,16 +187,20 @@ class LogStartup:
     # -- doing -------------------------------------------------------------------------------------------------
 
     def _work(self) -> None:
-        """Open logs and hand out recoveries for a while, then let the loop go on."""
-        if self._is_working:
-            return  # a worker of the tests, which is done at once
+        """Open logs and hand out recoveries for a while, then let the loop go on.
+
+        One slice follows another, however many recoveries end meanwhile: they add to what the next one does.
+        """
+        if self._is_between_slices or self._is_working:  # at work: a worker of the tests, which is done at once
+            return
         self._is_working = True
         clock = self._environment.clock
         deadline_ms = clock.monotonic_ms() + self._slice_ms
         try:
             while self._done is not None and self._do_one():
                 if clock.monotonic_ms() >= deadline_ms:
-                    self._environment.timer.schedule(1, self._work)
+                    self._is_between_slices = True
+                    self._environment.timer.schedule(1, self._next_slice)
                     return
         except LogDirError as error:
             self._finish(error)
@@ -206,6 +211,10 @@ class LogStartup:
             self._is_working = False
         if not self._to_open and not any(directory.running for directory in self._directories):
             self._finish(None)
+
+    def _next_slice(self) -> None:
+        self._is_between_slices = False
+        self._work()
 
     def _do_one(self) -> bool:
         """Open one log or begin one recovery; False when there is nothing to be done now."""

@@ -109,6 +109,24 @@ def test_loop_goes_on_between_slices(tmp_path: Path) -> None:
     broker.manager.shutdown()
 
 
+def test_recoveries_that_end_meanwhile_make_no_further_slices(tmp_path: Path) -> None:
+    make_logs(tmp_path, *LOGS)
+    workers = DeferredWorkers()
+    broker = Broker(tmp_path, workers=workers, recovery_threads_per_data_dir=len(LOGS))
+    outcome: list[BaseException | None] = []
+    broker.manager.begin_startup({}, outcome.append, slice_ms=0)
+    while len(workers.jobs) < len(LOGS):
+        broker.disk.advance(1)
+    for job in workers.jobs:
+        job.run()
+    loaded = []
+    while not outcome:
+        loaded.append(len(broker.manager.all_logs()))
+        broker.disk.advance(1)
+    assert loaded == [0, 1, 2, 3, 4], "one log a slice, and one slice a turn"
+    broker.manager.shutdown()
+
+
 @pytest.mark.parametrize(
     ("result", "reason"),
     [(WorkerError("the worker has died"), "the worker has died"), (Unloadable("two leaders"), "two leaders")],
