@@ -36,6 +36,7 @@ class LogFlusher:
         "_generation",
         "_in_flight",
         "_is_dir_new",
+        "_is_held",
         "_on_failure",
         "_requested",
         "_segments",
@@ -63,6 +64,7 @@ class LogFlusher:
         self._on_failure = on_failure
         self._requested = recovery_point
         self._in_flight = False
+        self._is_held = False
         self._generation = 0
         self._failure: OSError | None = None
         self._finished: list[LogSegment] = []
@@ -107,6 +109,14 @@ class LogFlusher:
         self._failure = self._failure or error
         self._release(self.recovery_point, self._failure, include_beyond=True)
 
+    def hold(self) -> None:
+        """Begin no fsync until `resume`: who waits for one goes on waiting, and can be handed over."""
+        self._is_held = True
+
+    def resume(self) -> None:
+        self._is_held = False
+        self._pump()
+
     def hand_over(self, successor: LogFlusher) -> None:
         """Another log with the same records takes this one's place: who waits for a flush waits for its."""
         waiting, self._waiting = self._waiting, []
@@ -140,7 +150,7 @@ class LogFlusher:
         self.recovery_point = self._requested = offset
 
     def _pump(self) -> None:
-        if self._in_flight or self._failure is not None:
+        if self._in_flight or self._is_held or self._failure is not None:
             return
         if self._requested <= self.recovery_point and not self._finished:
             return

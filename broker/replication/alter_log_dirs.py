@@ -10,6 +10,10 @@ A chunk is read in the I/O pool, unless it is in memory, and appended in slices,
 appended to the current log in the meantime is in memory: so the last step reads, appends, compares and swaps in one
 call, in which nothing can be appended to the current log, and a partition under load catches up all the same.
 
+What is on the disk in the current log has to be there in the future one as well before they are swapped. With
+`flush.messages` that point moves on with each append, on a fast disk further than a slow one can follow. So while the
+slower disk is waited for nothing is flushed in the current log: who waits for that is answered by the future log.
+
 Invariants: at most one step of a move is under way; a step whose move has been taken away, or begun anew, does
 nothing; what was flushed in the current log is flushed in the future one before they are swapped.
 
@@ -39,11 +43,15 @@ if TYPE_CHECKING:
     from odradek.broker.partition import Partition
     from odradek.broker.replication.replication_quota import ReplicationQuota
     from odradek.protocol.topic_partition import TopicPartition
+    from odradek.storage.flusher import LogFlusher
     from odradek.storage.log_manager import LogManager
     from odradek.storage.unified_log import UnifiedLog
     from odradek.timer.task import TimerTask
 
 SLICE_INTERVAL_MS: Final = 1
+
+HOLD_MAX_MS: Final = 5_000
+"""For so long at most the answers of producers wait, when a log is about to move, for the disk it moves to."""
 
 # The future log may still be moved there; anything else that goes wrong with a chunk ends the move.
 _PASSING_ERRORS: Final = frozenset({ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD})
@@ -73,6 +81,9 @@ class LogMove:
     """Where the future log is cut to if epochs cannot tell."""
     is_truncating: bool = True
     ready_at_ms: int = 0
+    held: LogFlusher | None = None
+    """That of the current log, while it waits for the future one to be flushed."""
+    hold_end: TimerTask | None = None
 
     @property
     def topic_partition(self) -> TopicPartition:
@@ -116,6 +127,7 @@ class AlterLogDirsManager:
         """Stop filling the partition's future log, which stays as it is."""
         move = self._moves.pop(topic_partition, None)
         if move is not None:
+            self._let_flush(move)
             self._running.discard(move)
             self._fill()
 
@@ -129,6 +141,8 @@ class AlterLogDirsManager:
             self._fill()
 
     def shutdown(self) -> None:
+        for move in self._moves.values():
+            self._let_flush(move)
         self._moves.clear()
         self._running.clear()
 
@@ -157,6 +171,7 @@ class AlterLogDirsManager:
 
     def _delay(self, move: LogMove) -> None:
         """Give others the turn for a while."""
+        self._let_flush(move)
         move.ready_at_ms = self._environment.clock.monotonic_ms() + self._settings.fetch_backoff_ms
         self._running.discard(move)
         self._fill()
@@ -176,7 +191,7 @@ class AlterLogDirsManager:
             if move.is_truncating:
                 self._truncate(move, future)
                 self._continue(move, 0)
-            elif self._quota.is_exceeded:
+            elif self._quota.is_exceeded and move.held is None:  # what is left is little, and producers wait for it
                 self._delay(move)
             else:
                 self._read(move, current, future)
@@ -301,17 +316,35 @@ class AlterLogDirsManager:
     # -- the end -----------------------------------------------------------------------------------------------
 
     def _promote(self, move: LogMove, current: UnifiedLog, future: UnifiedLog) -> None:
-        flushed = current.recovery_point
-        if future.recovery_point < flushed:
-            future.when_flushed(flushed, lambda failure: None if failure else self._continue(move, 0))
+        if future.recovery_point < current.recovery_point:
+            self._hold_flushes(move, current)
+            # To the very end: a flush of the current log may be under way.
+            end_offset = future.log_end_offset
+            future.when_flushed(end_offset, lambda failure: None if failure else self._continue(move, 0))
             return
         try:
             move.partition.replace_current_with_future()
         except KafkaError as error:
             self._give_up(move, error)
             return
+        move.held = None  # who waited for it waits for the new log
         self.remove(move.topic_partition)
         self._on_moved(move.topic_partition)
+
+    def _hold_flushes(self, move: LogMove, current: UnifiedLog) -> None:
+        self._let_flush(move)
+        move.held = current.flusher
+        move.held.hold()
+        move.hold_end = self._environment.timer.schedule(HOLD_MAX_MS, lambda: self._let_flush(move))
+
+    def _let_flush(self, move: LogMove) -> None:
+        """The current log is flushed again, if it was not for the sake of this move."""
+        if move.hold_end is not None:
+            move.hold_end.cancel()
+            move.hold_end = None
+        held, move.held = move.held, None
+        if held is not None:
+            held.resume()
 
 
 def _parts(chunk: bytes, future: UnifiedLog) -> deque[memoryview]:
