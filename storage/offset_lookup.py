@@ -6,6 +6,8 @@
     -5 latest tiered   offset -1: there is no tiered storage
     >= 0               the first record as young as that
 
+A batch may have a max timestamp that is a little off (`max_timestamp`): what is answered is a record's all the same.
+
 Answers to UnifiedLog.fetchOffsetByTimestamp.
 """
 
@@ -52,14 +54,16 @@ def _record_of_max_timestamp(log: UnifiedLog) -> TimestampAndOffset | None:
         if segment.records.header_at(where).max_timestamp != timestamp:
             continue
         batch = segment.records.batch_at(where)
-        for record in batch.records():
-            if record.timestamp == timestamp:
-                return TimestampAndOffset(timestamp, record.offset, batch.partition_leader_epoch)
+        latest = max(batch.records(), key=lambda record: record.timestamp)  # the first of them
+        return TimestampAndOffset(latest.timestamp, latest.offset, batch.partition_leader_epoch)
     return None
 
 
 def _first_record_since(log: UnifiedLog, timestamp: int) -> TimestampAndOffset | None:
     for segment in log.segments:
-        if segment.largest_timestamp >= timestamp:
-            return segment.find_by_timestamp(timestamp, log.log_start_offset)
+        if segment.largest_timestamp < timestamp:
+            continue
+        # A batch whose header promised more than its records hold must not hide the segments behind it.
+        if (found := segment.find_by_timestamp(timestamp, log.log_start_offset)) is not None:
+            return found
     return None

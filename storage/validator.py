@@ -9,8 +9,8 @@
 
 The header of a batch is always checked. Its records are walked only where something depends on them: compacted topics
 need keys, timestamp limits need timestamps, a rebuild needs everything; or always, with
-`odradek.validate.records=always`. Without a walk the batch's own max timestamp is believed. This is a named difference
-to Apache Kafka, which always walks.
+`odradek.validate.records=always`. Without a walk the batch's own max timestamp holds if it is near the present, and is
+worked out if it is not (`max_timestamp`). This is a named difference to Apache Kafka, which always walks.
 
 Invariants: nothing here touches a log or the given bytes; the result's parts, joined, are one batch of magic 2 whose
 CRC is right; a refused append has raised.
@@ -40,6 +40,7 @@ from odradek.protocol.records.layout import (
 )
 from odradek.storage.append_info import AppendOrigin, RecordValidationError, UnexpectedAppendOffsetError
 from odradek.storage.config import LONG_MAX
+from odradek.storage.max_timestamp import is_believable, max_timestamp_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -187,7 +188,15 @@ def validate_and_assign(
             _raise_record_errors([first], rules, source_codec, now_ms)
         if source_codec != CompressionType.NONE and not summary.has_sequential_offsets:
             return _rebuild(found, rules, source_codec, target_codec, next_offset, leader_epoch, now_ms)
-        max_timestamp = summary.max_timestamp if first.timestamp_type == CREATE_TIME else first.max_timestamp
+        max_timestamp = first.max_timestamp
+        if first.timestamp_type == CREATE_TIME:
+            max_timestamp = max(NO_TIMESTAMP, summary.max_timestamp)
+    elif (
+        origin is AppendOrigin.CLIENT
+        and rules.timestamp_type == first.timestamp_type == CREATE_TIME
+        and not is_believable(first, now_ms)
+    ):
+        max_timestamp = max_timestamp_of(first)
     else:
         max_timestamp = first.max_timestamp
     return _assign_in_place(first, rules, next_offset, leader_epoch, max_timestamp, now_ms)

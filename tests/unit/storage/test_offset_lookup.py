@@ -8,7 +8,11 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.logs import NOW, Disk, append, read_all
+from odradek.protocol.records.batch import RecordBatch
+from odradek.protocol.records.builder import assemble_batch
+from odradek.storage.fetch_data import FetchIsolation
+from odradek.storage.unified_log import UnifiedLog
+from tests.support.logs import NOW, Disk, append, batch, read_all
 
 timestamps = st.lists(st.lists(st.integers(0, 40), min_size=1, max_size=3), min_size=1, max_size=20)
 
@@ -16,8 +20,6 @@ timestamps = st.lists(st.lists(st.integers(0, 40), min_size=1, max_size=3), min_
 @settings(max_examples=60, deadline=None)
 @given(timestamps, st.integers(-2, 45), st.integers(0, 25))
 def test_lookups_agree_with_a_scan(batches: list[list[int]], target: int, high_watermark: int) -> None:
-    from odradek.storage.fetch_data import FetchIsolation
-
     with tempfile.TemporaryDirectory() as directory:
         log = Disk(Path(directory)).log({"segment.bytes": "400", "index.interval.bytes": "0"})
         for offsets in batches:
@@ -35,3 +37,35 @@ def test_lookups_agree_with_a_scan(batches: list[list[int]], target: int, high_w
         visible = first is not None and first.offset < log.high_watermark
         assert (bounded is not None) == visible
         log.discard()
+
+
+def append_dated(log: UnifiedLog, timestamp: int, max_timestamp: int) -> None:
+    """One record, in a batch whose header says something else."""
+    payload = RecordBatch(batch(b"v", timestamp=timestamp)).payload
+    fields = {"record_count": 1, "base_offset": 0, "last_offset_delta": 0, "attributes": 0}
+    records = assemble_batch(payload, base_timestamp=timestamp, max_timestamp=max_timestamp, **fields)
+    log.append_as_leader(memoryview(records), 0)
+
+
+def test_a_batch_that_promises_more_than_it_holds_hides_no_later_segment(tmp_path: Path) -> None:
+    log = Disk(tmp_path).log()
+    append_dated(log, NOW, NOW + 50_000)
+    log.roll()
+    append(log, b"later", timestamp=NOW + 10)
+    assert log.fetch_offset_by_timestamp(NOW + 5) == (NOW + 10, 1, 0)
+    log.discard()
+
+
+def test_the_latest_record_is_found_if_the_header_of_its_batch_promises_more(tmp_path: Path) -> None:
+    log = Disk(tmp_path).log()
+    append_dated(log, NOW, NOW + 50_000)
+    assert log.fetch_offset_by_timestamp(-3) == (NOW, 0, 0)
+    log.discard()
+
+
+def test_records_are_found_whose_batch_says_they_have_no_time(tmp_path: Path) -> None:
+    log = Disk(tmp_path).log()
+    for claimed in (-1, 0, NOW - 1):
+        append_dated(log, NOW, claimed)
+    assert log.fetch_offset_by_timestamp(NOW) == (NOW, 0, 0)
+    log.discard()

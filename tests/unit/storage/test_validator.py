@@ -267,8 +267,19 @@ def test_true_max_timestamp_is_found_by_a_walk() -> None:
         max_timestamp=NOW + 77,
         attributes=0,
     )
-    assert stored(validate(wrong)).max_timestamp == NOW + 77, "believed: the default does not walk"
+    assert stored(validate(wrong)).max_timestamp == NOW + 77, "believed: it is near the present"
     assert stored(validate(wrong, rules(always=True))).max_timestamp == NOW
+
+
+def test_max_timestamp_that_is_not_believed_is_replaced() -> None:
+    honest = RecordBatch(batch(b"v", b"w"))
+    wrong = honest.header(max_timestamp=0) + bytes(honest.payload)
+    result = stored(validate(wrong))
+    assert result.buffer[21:] == honest.buffer[21:]
+    coordinators = stored(validate(wrong, origin=COORDINATOR))
+    assert coordinators.max_timestamp == 0, "its own batches are left as they are"
+    append_time = stored(validate(wrong, rules(message_timestamp_type="LogAppendTime")))
+    assert append_time.max_timestamp == NOW
 
 
 def test_malformed_records_are_found_by_a_walk() -> None:
