@@ -7,7 +7,8 @@ what was found, and every `LOOK_EVERY_MS`, because others write to the disk as w
 
 If a write fails for lack of space all the same (somebody else filled the disk; a quota, which `statvfs` does not show),
 whoever wrote undoes what it had begun, raises `DiskFullError` and reports it to `ran_out`. A full directory is online:
-it is read, and its small files and deletions go on.
+it is read, and its small files and deletions go on. A file that cannot be opened because there are too many is the same
+to whoever writes, and is over as soon.
 
 Kafka has no such state: there, the first write that finds no space takes the directory offline.
 """
@@ -19,6 +20,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.storage.descriptors import is_out_of_descriptors
 
 if TYPE_CHECKING:
     from odradek.storage.file_system import FileSystem
@@ -57,7 +59,8 @@ class LogDirFullError(KafkaError):
 
 
 def is_no_space(error: OSError) -> bool:
-    return error.errno in _NO_SPACE
+    """Whether there was no block for what was to be written, or no descriptor for its file: nothing is broken."""
+    return error.errno in _NO_SPACE or is_out_of_descriptors(error)
 
 
 class DiskSpace:
@@ -101,7 +104,7 @@ class DiskSpace:
 
     def ran_out(self, error: OSError) -> None:
         """Note that a write has found no space, whatever the file system says about it."""
-        self._become_full(str(error))
+        self._become_full(str(error), "has no descriptor for a file" if is_out_of_descriptors(error) else "is full")
 
     def _take_after_a_look(self, size: int) -> bool:
         if self.is_full or self.look() < size:
@@ -110,7 +113,7 @@ class DiskSpace:
         self._budget = max(0, self._budget - size)
         return True
 
-    def _become_full(self, reason: str) -> None:
+    def _become_full(self, reason: str, what: str = "is full") -> None:
         self.is_full = True
         self._budget = 0
         now_ms = self._clock.monotonic_ms()
@@ -118,9 +121,10 @@ class DiskSpace:
             self._reported_ms = now_ms
             self._is_reported = True
             logger.error(
-                "Log directory %s is full: %s. Records are refused with KAFKA_STORAGE_ERROR until there is room "
+                "Log directory %s %s: %s. Records are refused with KAFKA_STORAGE_ERROR until there is room "
                 "(%d appends so far); reading goes on.",
                 self._path,
+                what,
                 reason,
                 self._refused,
             )

@@ -9,6 +9,7 @@ import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from odradek.storage.descriptors import DescriptorLimits
 from odradek.storage.file_system import FileSystem, OsFileSystem
 from odradek.storage.open_files import OpenFiles
 from odradek.storage.ports import InlineIoPool, InlineWorkerPool, IoPool, WorkerPool
@@ -36,7 +37,7 @@ class Environment:
     fs: FileSystem = field(default_factory=OsFileSystem)
     io_pool: IoPool = field(default_factory=InlineIoPool)
     workers: WorkerPool = field(default_factory=InlineWorkerPool)
-    open_files: OpenFiles = field(default_factory=OpenFiles)
+    open_files: OpenFiles = field(default_factory=lambda: OpenFiles(descriptors=DescriptorLimits.of_process()))
     random_below: Callable[[int], int] = no_jitter
     """A random number in [0, limit); `random.randrange` in the broker."""
     new_uuid_hex: Callable[[], str]

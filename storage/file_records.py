@@ -244,6 +244,12 @@ class FileRecords:
         self._pins += 1
         return fd
 
+    def pin_for_client(self) -> int:
+        """As `pin`, but the file is not opened with one of the last descriptors, for it may stay open for long."""
+        if self._fd < 0:
+            self._fd = self._open_files.opening_for_client(self, lambda: self._fs.open(self.path))
+        return self.pin()
+
     def unpin(self) -> None:
         self._pins -= 1
         if self._closed and not self._pins:
@@ -290,8 +296,8 @@ class FileRegion:
         return self.records.read(self.position, self.size_in_bytes)
 
     def retain(self) -> None:
-        """Keep the descriptor open and its number ours until `release`."""
-        self.records.pin()
+        """Keep the descriptor open and its number ours until `release`. Raises: OSError EMFILE."""
+        self.records.pin_for_client()
         self._pinned += 1
 
     def release(self) -> None:

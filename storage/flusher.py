@@ -12,8 +12,11 @@ Answers to UnifiedLog.flush and LocalLog.flush.
 
 from __future__ import annotations
 
+import logging
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from odradek.storage.descriptors import is_out_of_descriptors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +26,11 @@ if TYPE_CHECKING:
     from odradek.storage.segments import LogSegments
 
     Flushed = Callable[[OSError | None], None]
+
+RETRY_MS: Final = 1_000
+"""After running out of descriptors."""
+
+logger = logging.getLogger(__name__)
 
 
 class LogFlusher:
@@ -69,7 +77,7 @@ class LogFlusher:
         self._failure: OSError | None = None
         self._finished: list[LogSegment] = []
         self._syncing: list[LogSegment] = []
-        """What the flush under way covers."""
+        """What the flush under way covers, or the one that is to be tried again."""
         self._waiting: list[tuple[int, Flushed]] = []
         self._dir_changed = True
         self._is_dir_new = recovery_point == 0
@@ -127,12 +135,15 @@ class LogFlusher:
         """Flush and wait: for start-up and shutdown, when there is no loop to stall."""
         if self._failure is not None:
             raise self._failure
-        has_unsynced = self._finished or self._in_flight or self._segments.active.has_unsynced_indexes
+        under_way = self._in_flight or self._syncing
+        has_unsynced = self._finished or under_way or self._segments.active.has_unsynced_indexes
         if offset <= self.recovery_point and not has_unsynced:
             return
         descriptors = self._descriptors(max(offset, self._segments.active.base_offset + 1))
         self._dir_changed = True
         _sync_all(self._environment, descriptors, self._dirs())
+        if not self._in_flight:
+            self._syncing = []
         self._advance(offset)
 
     def truncated_to(self, offset: int) -> None:
@@ -152,14 +163,14 @@ class LogFlusher:
     def _pump(self) -> None:
         if self._in_flight or self._is_held or self._failure is not None:
             return
-        if self._requested <= self.recovery_point and not self._finished:
+        if self._requested <= self.recovery_point and not self._finished and not self._syncing:
             return
         self._in_flight = True
         target, generation, environment = self._requested, self._generation, self._environment
         try:
             descriptors = self._descriptors(target)
         except OSError as error:
-            self._failed(error)
+            self._failed_to_open_or_sync(error)
             return
         dirs = self._dirs()
 
@@ -167,11 +178,11 @@ class LogFlusher:
             _sync_all(environment, descriptors, dirs)
 
         def done(result: OSError | None) -> None:
+            if isinstance(result, OSError):
+                self._failed_to_open_or_sync(result)
+                return
             self._in_flight = False
             self._syncing = []
-            if isinstance(result, OSError):
-                self._failed(result)
-                return
             if generation == self._generation:
                 self._advance(target)
             self._pump()
@@ -207,6 +218,16 @@ class LogFlusher:
         self.recovery_point = max(self.recovery_point, offset)
         self.last_flushed_ms = self._environment.clock.time_ms()
         self._release(self.recovery_point, None)
+
+    def _failed_to_open_or_sync(self, error: OSError) -> None:
+        if not is_out_of_descriptors(error):
+            self._failed(error)
+            return
+        # No fsync has failed: what was to be synced still is, and is opened anew.
+        logger.warning("%s is flushed later: %s", self.log_dir, error)
+        self._in_flight = False
+        self._dir_changed = True
+        self._environment.timer.schedule(RETRY_MS, self._pump)
 
     def _failed(self, error: OSError) -> None:
         self._in_flight = False

@@ -217,7 +217,7 @@ class MappedIndex:
         self._entries = size // self._entry.size
 
     def _open_map(self) -> mmap.mmap:
-        fd = self._fs.open(self.path)
+        fd = self._open()
         try:
             return self._fs.map(fd, self._allocated)
         finally:

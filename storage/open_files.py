@@ -6,6 +6,8 @@ Whoever opens something registers here as an `Evictable`; above the limit, or wh
 ones that nobody uses are closed. A file being drained into a socket is in use and declines.
 
 EMFILE also lowers the limit: whoever shares the process's descriptors needs some too, and a worker thread cannot evict.
+Before it comes to that, whoever gets a number of the reserve (`descriptors.py`) has others closed; what cannot be had
+without the reserve all the same is refused to clients (`opening_for_client`), and given to the broker.
 
 Kafka keeps all of them open and leaves the limit to ulimit.
 """
@@ -13,17 +15,23 @@ Kafka keeps all of them open and leaves the limit to ulimit.
 from __future__ import annotations
 
 import errno
+import fcntl
+import os
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+
+from odradek.storage.descriptors import DescriptorLimits, is_out_of_descriptors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 OPEN_FILES_MAX: Final = 8192
-"""The default limit; the broker lowers it when RLIMIT_NOFILE is small."""
+"""The default limit; lower when RLIMIT_NOFILE is small."""
 
 HEADROOM: Final = 32
 """Left for descriptors that are held for moments only: fsyncs, small files, directories."""
+
+NO_LIMITS: Final = DescriptorLimits()
 
 _LIMIT_MIN: Final = 16
 _EVICT_AT_ONCE: Final = 64
@@ -40,10 +48,11 @@ class Evictable(Protocol):
 class OpenFiles:
     """Least-recently-used bookkeeping over everything that holds a descriptor."""
 
-    __slots__ = ("_entries", "limit")
+    __slots__ = ("_entries", "_first_reserved", "limit")
 
-    def __init__(self, limit: int = OPEN_FILES_MAX) -> None:
-        self.limit = limit
+    def __init__(self, limit: int = OPEN_FILES_MAX, descriptors: DescriptorLimits = NO_LIMITS) -> None:
+        self.limit = min(limit, descriptors.open_files)
+        self._first_reserved = descriptors.log_files
         self._entries: OrderedDict[Evictable, None] = OrderedDict()
 
     def __len__(self) -> int:
@@ -57,11 +66,14 @@ class OpenFiles:
     def retry(self, open_it: Callable[[], T]) -> T:
         """Open something that its holder closes itself, making room and trying once more if the kernel refuses."""
         try:
-            return open_it()
+            opened = open_it()
         except OSError as error:
-            if error.errno not in (errno.EMFILE, errno.ENFILE) or not self._learn_limit():
+            if not is_out_of_descriptors(error) or not self._learn_limit():
                 raise
             return open_it()
+        if isinstance(opened, int) and opened >= self._first_reserved:
+            self._evict(min(_EVICT_AT_ONCE, 1 + len(self._entries) // 2))
+        return opened
 
     def opening(self, entry: Evictable, open_it: Callable[[], T]) -> T:
         """Open something and register its holder, making room first and once more if the kernel refuses."""
@@ -70,6 +82,22 @@ class OpenFiles:
         opened = self.retry(open_it)
         self._entries[entry] = None
         return opened
+
+    def opening_for_client(self, entry: Evictable, open_it: Callable[[], int]) -> int:
+        """As `opening`, for what a client may keep in use. Raises: OSError EMFILE where only the reserve is left."""
+        fd = self.opening(entry, open_it)
+        if fd < self._first_reserved:
+            return fd
+        try:  # others may have been closed in its favour
+            lower = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 0)
+        finally:
+            os.close(fd)
+            self.closed(entry)
+        if lower >= self._first_reserved:
+            os.close(lower)
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        self._entries[entry] = None
+        return lower
 
     def closed(self, entry: Evictable) -> None:
         """Note that the entry holds nothing any more."""

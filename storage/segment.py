@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage import log_files
+from odradek.storage.descriptors import is_out_of_descriptors
 from odradek.storage.disk_space import DiskFullError, is_no_space
 from odradek.storage.fetch_data import EMPTY_RECORDS, FetchDataInfo
 from odradek.storage.file_records import FileRecords
@@ -200,7 +201,8 @@ class LogSegment:
     def _undo_write(self, position: int, error: OSError) -> NoReturn:
         if not is_no_space(error):
             raise error
-        self.records.cut_back(position)
+        if not is_out_of_descriptors(error) or self.records.size > position:
+            self.records.cut_back(position)  # which would have to open the file that cannot be opened
         raise DiskFullError(*error.args) from error
 
     def _entries_due(self, batches: Sequence[AppendedBatch]) -> int:

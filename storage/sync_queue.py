@@ -7,8 +7,9 @@ truncation) asks `when_durable`; appends do not ask. A file queued twice is writ
 Invariants: at most one batch is under way; callbacks run in the order of their registration, each exactly once, after
 everything queued before it has been stored or with the error that kept it from being; a failed batch is not retried,
 because after a failed fsync the kernel calls the lost pages clean ("Can applications recover from fsync failures?",
-ATC '20): the directory goes offline. Only a file for whose temporary there was no space is kept, since nothing has
-happened to it yet: whoever waits for it is told, and it is written with the next change or `retry`.
+ATC '20): the directory goes offline. Only what nothing has happened to yet is kept: a file for whose temporary there
+was no space, and what could not be opened because too many files are. Whoever waits for it is told, and it is written
+with the next change or `retry`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from odradek.storage.descriptors import is_out_of_descriptors
 from odradek.storage.disk_space import is_no_space
 
 if TYPE_CHECKING:
@@ -39,7 +41,9 @@ class Batch:
     fds: list[int] = field(default_factory=list)
     is_stored: bool = False
     kept: dict[str, Content] = field(default_factory=dict)
-    """Files for which there was no space."""
+    """Files for which there was no space, or no descriptor."""
+    kept_dirs: dict[str, None] = field(default_factory=dict)
+    """Directories for which there was no descriptor."""
     forgotten: set[str] = field(default_factory=set)
     """Directories that have lost their names to others, perhaps, since the batch was made."""
     no_space: OSError | None = None
@@ -184,6 +188,7 @@ class SyncQueue:
             elif batch.no_space is not None:
                 # What was queued meanwhile is younger.
                 self._gathering.files = batch.kept | self._gathering.files
+                self._gathering.dirs = batch.kept_dirs | self._gathering.dirs
                 self._on_full(batch.no_space)
             for callback in waiting:
                 callback(self._failure or batch.no_space)
@@ -217,7 +222,6 @@ def _store(fs: FileSystem, batch: Batch) -> None:
                 if no_space is not None:
                     batch.no_space, batch.kept[path] = no_space, content
                     continue
-                fs.sync_path(path + ".tmp")
                 if directory in batch.forgotten:
                     continue
                 fs.rename(path + ".tmp", path)
@@ -229,18 +233,30 @@ def _store(fs: FileSystem, batch: Batch) -> None:
         for fd in batch.fds:
             fs.sync(fd)
         for directory in changed_dirs:
-            fs.sync_dir(directory)
+            try:
+                fs.sync_dir(directory)
+            except OSError as error:
+                if not is_out_of_descriptors(error):
+                    raise
+                batch.no_space, batch.kept_dirs[directory] = error, None
     finally:
         for fd in batch.fds:
             os.close(fd)
 
 
 def _write(fs: FileSystem, path: str, content: bytes) -> OSError | None:
-    """Write a temporary file, leaving none if there is no space: then that is the answer. Not synced."""
+    """Write and fsync a temporary file, leaving none if there is no space or descriptor: then that is the answer."""
     try:
         fs.write_file(path, content)
     except OSError as error:
         if not is_no_space(error):
+            raise
+        fs.unlink(path)
+        return error
+    try:
+        fs.sync_path(path)
+    except OSError as error:
+        if not is_out_of_descriptors(error):
             raise
         fs.unlink(path)
         return error

@@ -8,8 +8,10 @@ and then close the descriptor: a poller that still knows a closed number would w
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
+import sys
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -36,10 +38,16 @@ class DuplicatedSocket:
 
     __slots__ = ("_callback", "_fd", "_is_watched", "_loop", "_socket")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, transport: asyncio.BaseTransport) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, transport: asyncio.BaseTransport, fd_limit: int = sys.maxsize
+    ) -> None:
+        """Raises: OSError EMFILE where the descriptor would have to be `fd_limit` or above."""
         original = transport.get_extra_info("socket")
         self._loop = loop
         self._fd = os.dup(original.fileno())
+        if self._fd >= fd_limit:
+            os.close(self._fd)
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
         self._socket = socket.socket(original.family, original.type, original.proto, fileno=self._fd)
         self._callback: Callable[[], None] | None = None
         self._is_watched = False

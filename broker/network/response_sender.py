@@ -165,10 +165,9 @@ class ResponseSender:
                 batch = self._next_batch()
                 if batch:
                     budget -= self._write(batch)
-                elif self._open_direct is None:
-                    budget -= self._copy_window(cast("FileRegion", queue[0]))
                 else:
-                    budget -= self._send_window(cast("FileRegion", queue[0]))
+                    direct, region = self._direct_socket(), cast("FileRegion", queue[0])
+                    budget -= self._copy_window(region) if direct is None else self._send_window(direct, region)
         except OSError as error:
             self._fail(CloseReason.CONNECTION_FAILED, str(error))
 
@@ -229,8 +228,10 @@ class ResponseSender:
     def _write(self, batch: list[bytes | memoryview]) -> int:
         data = batch[0] if len(batch) == 1 else b"".join(batch)
         size = len(data)
-        if self._queue and self._open_direct is not None and not isinstance(self._queue[0], bytes | memoryview):
-            sent = self._send_direct(data)
+        records_follow = bool(self._queue) and not isinstance(self._queue[0], bytes | memoryview)
+        direct = self._direct_socket() if records_follow else None
+        if direct is not None:
+            sent = self._send_direct(direct, data)
             if sent < size:
                 self._queue.appendleft(memoryview(data)[sent:])
                 self.queued_bytes += size - sent
@@ -238,8 +239,7 @@ class ResponseSender:
             self._output.write(data)
         return size
 
-    def _send_direct(self, data: bytes | memoryview) -> int:
-        direct = self._direct_socket()
+    def _send_direct(self, direct: DirectSocket, data: bytes | memoryview) -> int:
         try:
             sent = direct.send(data, more=True)
         except BlockingIOError:
@@ -248,7 +248,7 @@ class ResponseSender:
             self._wait_for_socket(direct)
         return sent
 
-    def _send_window(self, region: FileRegion) -> int:
+    def _send_window(self, direct: DirectSocket, region: FileRegion) -> int:
         """Pass on a window of the region at the head of the queue; answers the bytes that went."""
         fd = region.fileno()
         start = region.position + self._sent_of_first
@@ -260,7 +260,6 @@ class ResponseSender:
         else:
             self._read_ahead(region, start, count)
             return 0
-        direct = self._direct_socket()
         try:
             sent = direct.sendfile(fd, start, count)
         except BlockingIOError:
@@ -295,10 +294,13 @@ class ResponseSender:
             self._sent_of_first = self._read_ahead_to = 0
             region.release()
 
-    def _direct_socket(self) -> DirectSocket:
-        if self._direct is None:
-            assert self._open_direct is not None
-            self._direct = self._open_direct()
+    def _direct_socket(self) -> DirectSocket | None:
+        """None where the transport must not be bypassed, or there is no second descriptor to be had."""
+        if self._direct is None and self._open_direct is not None:
+            try:
+                self._direct = self._open_direct()
+            except OSError:  # EMFILE
+                self._open_direct = None
         return self._direct
 
     def _wait_for_socket(self, direct: DirectSocket) -> None:

@@ -27,6 +27,7 @@ from odradek.broker.network.direct_socket import DirectSocket, DuplicatedSocket
 from odradek.broker.network.frame_buffers import FrameBuffers
 from odradek.broker.network.listening_socket import USE_OS_DEFAULT, bound_port, open_listening_socket
 from odradek.broker.network.rate_limited_log import RateLimitedLog
+from odradek.storage.descriptors import DescriptorLimits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,6 +61,8 @@ class SocketServer:
         io_pool: IoPool,
         dispatch: Callable[[Connection, memoryview, int], None],
     ) -> None:
+        self.fd_limit = DescriptorLimits.of_process().connections
+        """Descriptors from this one on are not for clients."""
         self.clock = clock
         self.io_pool = io_pool
         self.frame_buffers = FrameBuffers()
@@ -155,7 +158,7 @@ class SocketServer:
         return asyncio.get_running_loop().call_soon(callback)
 
     def open_direct(self, transport: asyncio.Transport) -> DirectSocket:
-        return DuplicatedSocket(asyncio.get_running_loop(), transport)
+        return DuplicatedSocket(asyncio.get_running_loop(), transport, self.fd_limit)
 
     def watch_idle(self, connection: Connection) -> TimerTask | None:
         """Close the connection when it has been idle for `connections.max.idle.ms`; negative means never."""
@@ -257,6 +260,11 @@ class _Acceptor:
                     self._server.exhausted(self, error)
                     return
                 continue  # the client gave up while it waited
+            if accepted.fileno() >= self._server.fd_limit:
+                accepted.close()
+                self._pause()
+                self._server.exhausted(self, OSError(errno.EMFILE, "the last descriptors are kept for the broker"))
+                return
             accepted.setblocking(False)
             self._server.accepted(accepted, self._listener_name, str(address[0]).removeprefix("::ffff:"))
 

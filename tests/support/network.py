@@ -269,7 +269,7 @@ class Link:
 class Sent:
     """A response sender with its fakes around it, reporting to itself."""
 
-    def __init__(self, *, bypass: bool = True, io_pool: object = None) -> None:
+    def __init__(self, *, bypass: bool = True, io_pool: object = None, direct_error: OSError | None = None) -> None:
         self.wire = Wire()
         self.transport = FakeTransport(self.wire)
         self.transport.protocol = self
@@ -278,13 +278,19 @@ class Sent:
         self.moved = 0
         self.broken: list[tuple[CloseReason, str]] = []
         self.soon: list[Callable[[], None]] = []
+        self._direct_error = direct_error
         self.sender = ResponseSender(
             self.transport,
             self,
-            (lambda: self.direct) if bypass else None,
+            self._open_direct if bypass else None,
             io_pool or InlineIoPool(),  # type: ignore[arg-type]
             self.soon.append,
         )
+
+    def _open_direct(self) -> FakeDirectSocket:
+        if self._direct_error is not None:
+            raise self._direct_error
+        return self.direct
 
     def pause_writing(self) -> None:
         self.sender.pause()

@@ -8,6 +8,8 @@ import pytest
 
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.file_system import OsFileSystem
+from odradek.storage.flusher import RETRY_MS
+from tests.support.faulty_disk import OPENS, SYNCS, FaultyFileSystem, too_many_files
 from tests.support.logs import DeferredIoPool, Disk, append
 
 
@@ -286,3 +288,23 @@ def test_close_does_not_rely_on_a_flush_that_has_not_begun(tmp_path: Path) -> No
     log.close()
     assert fs.syncs >= 3, "the log and both indexes, which the worker was to sync"
     pool.run_all()
+
+
+@pytest.mark.parametrize("kinds", [OPENS, SYNCS], ids=["the files", "the directory"])
+def test_a_flush_that_cannot_open_its_files_is_tried_again(tmp_path: Path, kinds: frozenset[str]) -> None:
+    pool, fs = DeferredIoPool(), FaultyFileSystem(kinds=kinds)
+    disk = Disk(tmp_path, fs=fs, io_pool=pool)  # type: ignore[arg-type]
+    log = disk.log()
+    pool.run_all()
+    append(log, b"a")
+    fs.fail_at, fs.failure = fs.count + 1, too_many_files
+    answers: list[OSError | None] = []
+    log.when_flushed(1, answers.append)
+    pool.run_all()
+    assert (answers, log.recovery_point) == ([], 0)
+    fs.mend()
+    disk.advance(RETRY_MS)
+    pool.run_all()
+    assert (answers, log.recovery_point) == ([None], 1)
+    assert log.log_dir.is_online
+    log.close()

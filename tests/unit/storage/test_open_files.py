@@ -5,11 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import resource
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from odradek.protocol.topic_partition import TopicPartition
+from odradek.storage.descriptors import DescriptorLimits
 from odradek.storage.open_files import HEADROOM, OpenFiles
 from tests.support.logs import Disk, append, read_all
 
@@ -126,3 +128,73 @@ def test_a_log_works_with_as_few_descriptors_as_the_kernel_leaves(tmp_path: Path
     assert disk.log_dir.is_online
     for log in logs:
         log.close()
+
+
+class Reserve:
+    """Open files of which those from the number `first` on are kept for the broker."""
+
+    def __init__(self) -> None:
+        free = [os.dup(0) for _ in range(3)]
+        for fd in free:
+            os.close(fd)
+        self.first = free[-1]
+        """Two lower numbers are free."""
+        self.files = OpenFiles(descriptors=DescriptorLimits(log_files=self.first))
+        self.held: list[int] = []
+
+    def open(self) -> int:
+        return os.open(os.devnull, os.O_RDONLY)
+
+    def hold(self) -> None:
+        self.held.append(self.open())
+
+    def close(self) -> None:
+        for fd in self.held:
+            os.close(fd)
+
+
+@pytest.fixture
+def reserve() -> Iterator[Reserve]:
+    reserve = Reserve()
+    yield reserve
+    reserve.close()
+
+
+def test_a_descriptor_of_the_reserve_has_others_closed(reserve: Reserve) -> None:
+    (idle,) = opened(reserve.files, "idle")
+    reserve.hold()
+    reserve.held.append(reserve.files.retry(reserve.open))
+    assert idle.open, "there were lower numbers"
+    reserve.held.append(reserve.files.retry(reserve.open))
+    assert not idle.open
+    assert reserve.held[-1] >= reserve.first, "the broker itself gets it all the same"
+
+
+def test_a_client_gets_no_descriptor_of_the_reserve(reserve: Reserve) -> None:
+    client = Holder("client")
+    reserve.hold()
+    reserve.held.append(reserve.files.opening_for_client(client, reserve.open))
+    reserve.files.closed(client)
+    with pytest.raises(OSError, match="Too many open files"):
+        reserve.files.opening_for_client(client, reserve.open)
+    assert len(reserve.files) == 0
+    probe = reserve.open()
+    assert probe == reserve.first, "nothing was left open"
+    os.close(probe)
+
+
+def test_a_client_gets_what_another_file_gives_up(reserve: Reserve) -> None:
+    client = Holder("client")
+    reserve.hold()
+    given_up = reserve.open()
+
+    class Idle:
+        def evict(self) -> bool:
+            os.close(given_up)
+            return True
+
+    reserve.files.opening(Idle(), lambda: given_up)
+    fd = reserve.files.opening_for_client(client, reserve.open)
+    reserve.held.append(fd)
+    assert fd == given_up
+    assert len(reserve.files) == 1

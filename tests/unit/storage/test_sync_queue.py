@@ -9,7 +9,7 @@ import pytest
 
 from odradek.storage.file_system import OsFileSystem
 from odradek.storage.sync_queue import SyncQueue
-from tests.support.faulty_disk import NEEDS_ROOM, SYNCS, FaultyFileSystem, disk_full
+from tests.support.faulty_disk import NEEDS_ROOM, SYNCS, FaultyFileSystem, disk_full, too_many_files
 from tests.support.logs import DeferredIoPool
 
 
@@ -268,3 +268,26 @@ def test_file_under_way_is_not_for_the_next_directory_of_that_name(setup: Setup)
     assert (setup.path / "log" / "partition.metadata").read_bytes() == b"new"
     assert not list((setup.path / "log").glob("*.tmp"))
     assert not setup.failures
+
+
+@pytest.mark.parametrize("kinds", [NEEDS_ROOM, SYNCS], ids=["open", "sync"])
+def test_too_many_open_files_are_no_failure_and_everything_is_stored_later(
+    tmp_path: Path, kinds: frozenset[str]
+) -> None:
+    fs = FaultyFileSystem(1, too_many_files, kinds=kinds)
+    setup = Setup(tmp_path, fs)  # type: ignore[arg-type]
+    setup.queue.write(setup.file("a"), b"content")
+    setup.queue.sync_dir(setup.file("."))
+    setup.when_durable("first")
+    setup.pool.run_all()
+    ((_, error),) = setup.events
+    assert isinstance(error, OSError)
+    assert setup.failures == []
+    assert not list(tmp_path.iterdir())
+    fs.mend()
+    setup.queue.retry()
+    setup.when_durable("second")
+    setup.pool.run_all()
+    assert setup.events[1:] == [("second", None)]
+    assert (tmp_path / "a").read_bytes() == b"content"
+    assert setup.queue.is_idle

@@ -70,6 +70,15 @@ def file() -> Iterator[int]:
     os.close(fd)
 
 
+def test_descriptor_that_is_kept_for_the_broker_is_given_back(pair: _Pair) -> None:
+    transport = SimpleNamespace(get_extra_info={"socket": pair.original}.get)
+    free = os.dup(pair.original.fileno())
+    os.close(free)
+    with pytest.raises(OSError, match="Too many open files"):
+        DuplicatedSocket(pair.poller, transport, fd_limit=free)  # type: ignore[arg-type]
+    DuplicatedSocket(pair.poller, transport, fd_limit=free + 1).close()  # type: ignore[arg-type]
+
+
 def test_both_ways_of_sending_reach_the_peer_of_the_transport(pair: _Pair, file: int) -> None:
     assert pair.direct.send(memoryview(b"head "), more=True) == 5
     assert pair.direct.sendfile(file, 2, 5) == 5

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 
 import pytest
@@ -51,6 +52,17 @@ def test_large_region_goes_by_sendfile_behind_its_header(regions: list[MemoryReg
     assert sent.wire.writers == ["send", "sendfile", "transport"]
     assert sent.direct.sent_with_more == [True]
     assert region.pins == 0
+
+
+def test_records_are_copied_where_there_is_no_second_descriptor(regions: list[MemoryRegion]) -> None:
+    region, content = make(regions, 200_000, position=37)
+    sent = Sent(direct_error=OSError(errno.EMFILE, "Too many open files"))
+    sent.sender.push([b"header", region, b"trailer"])
+    sent.sender.flush()
+    assert sent.wire.data == b"header" + content + b"trailer"
+    assert set(sent.wire.writers) == {"transport"}
+    assert region.pins == 0
+    assert sent.broken == []
 
 
 def test_small_regions_are_copied_with_what_surrounds_them(regions: list[MemoryRegion]) -> None:

@@ -20,16 +20,21 @@ from tests.support.async_test import async_test
 from tests.support.network import FakeTransport, Wire
 
 HOST = "192.0.2.1"
+FIRST_FD = 20
 
 
 class _AcceptedSocket:
     """A client that got through."""
 
-    def __init__(self, *, fails: bool = False) -> None:
+    def __init__(self, number: int = FIRST_FD, *, fails: bool = False) -> None:
+        self.number = number
         self.options: dict[tuple[int, int], int] = {}
         self.is_blocking = True
         self.is_closed = False
         self._fails = fails
+
+    def fileno(self) -> int:
+        return self.number
 
     def setblocking(self, is_blocking: bool) -> None:
         self.is_blocking = is_blocking
@@ -84,6 +89,7 @@ class _Network:
         self.clock = ManualClock(1_000_000)
         self.timer = SystemTimer(self.clock)
         self.server = SocketServer(config, self.clock, self.timer, InlineIoPool(), lambda *request: None)
+        self.server.fd_limit = 1000
         self.listening: list[_ListeningSocket] = []
         self.refuse_from: int | None = None
         self.readers: dict[int, Callable[[], None]] = {}
@@ -119,8 +125,10 @@ class _Network:
 
     # What clients do
 
-    def knock(self, host: str = HOST, *, listener: int = 0, fails: bool = False) -> _AcceptedSocket:
-        accepted = _AcceptedSocket(fails=fails)
+    def knock(
+        self, host: str = HOST, *, listener: int = 0, number: int = FIRST_FD, fails: bool = False
+    ) -> _AcceptedSocket:
+        accepted = _AcceptedSocket(number, fails=fails)
         self.listening[listener].queue.append((accepted, host))
         return accepted
 
@@ -241,6 +249,21 @@ async def test_exhausted_broker_pauses_instead_of_spinning(
     await network.advance(1)
     await network.turn()
     assert len(network.server.connections) == 1
+
+
+@async_test
+async def test_client_gets_none_of_the_descriptors_that_are_kept_for_the_broker(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    network = started(monkeypatch)
+    last, beyond, later = (network.knock(number=number) for number in (999, 1000, 999))
+    await network.turn()
+    assert (last.is_closed, beyond.is_closed) == (False, True)
+    assert "Cannot accept connections: the last descriptors are kept for the broker" in caplog.text
+    assert network.readers == {}
+    await network.advance(RETRY_ACCEPT_MS)
+    assert not later.is_closed
+    assert len(network.server.connections) == 2
 
 
 @async_test
