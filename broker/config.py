@@ -32,7 +32,7 @@ from odradek.broker.endpoint import (
 )
 from odradek.controller.broker_info import SecurityProtocol
 from odradek.protocol.metadata_version import MetadataVersion
-from odradek.storage.config_def import ConfigError, ConfigType, ConfigValue, NoDefault
+from odradek.storage.config_def import ConfigError, ConfigType, ConfigValue, NoDefault, to_text
 
 __all__ = ["BROKER_CONFIGS", "BrokerConfig", "ConfigSource", "SynonymValue"]
 
@@ -124,7 +124,7 @@ class BrokerConfig(BrokerConfigValues):
     @property
     def unknown_keys(self) -> list[str]:
         """Settings that no key of the table claims; `listener.name.` prefixes are looked through."""
-        return sorted(name for name in self._explicit if self._type_of(name) is None)
+        return sorted(name for name in self._explicit if type_of(name) is None or name in BROKER_QUOTAS)
 
     @property
     def ineffective_keys(self) -> list[str]:
@@ -147,11 +147,11 @@ class BrokerConfig(BrokerConfigValues):
         """The value as a text, defaults included; None for null and for a secret."""
         if self.is_sensitive(name):
             return None
-        return self._settings[name] if name in self._settings else _default_text(name)
+        return to_text(self._values[name]) if name in self._values else self._settings.get(name)
 
     def is_sensitive(self, name: str) -> bool:
         """Secrets, and everything of unknown type, are never shown."""
-        return self._type_of(name) in (None, ConfigType.PASSWORD)
+        return type_of(name) in (None, ConfigType.PASSWORD)
 
     def dynamic_quota(self, name: str) -> int:
         """A quota of `BROKER_QUOTAS`: this broker's own, else that of all brokers, else Kafka's default."""
@@ -245,8 +245,14 @@ class BrokerConfig(BrokerConfigValues):
         self.log_dirs = tuple(parse_csv(_text(values, "log.dir") if log_dirs is None else log_dirs))
         self.metadata_dir = _text(values, "metadata.dir") or (self.log_dirs[0] if self.log_dirs else "")
 
-    def _type_of(self, name: str) -> ConfigType | None:
-        return next((BROKER_CONFIG_KEYS[key].type for key in config_synonyms(name) if key in BROKER_CONFIG_KEYS), None)
+
+def type_of(name: str) -> ConfigType | None:
+    """The type of a config of a broker, static or dynamic, for a listener or not; None for one that nobody knows."""
+    for key in config_synonyms(name):
+        row = BROKER_CONFIG_KEYS.get(key) or BROKER_QUOTAS.get(key)
+        if row is not None:
+            return row.type
+    return None
 
 
 def _with_node_id(settings: Mapping[str, str]) -> dict[str, str]:

@@ -147,6 +147,7 @@ def _check_unserved(config: BrokerConfig) -> None:
         "authorizer.class.name is set, but authorizers are not supported yet: without one every client "
         "may do anything.",
     )
+    _check_password_encoder(config)
     selector = config.replica_selector_class
     _require(
         selector is None or selector in REPLICA_SELECTORS,
@@ -155,6 +156,17 @@ def _check_unserved(config: BrokerConfig) -> None:
     protocols = cast("list[str]", config.value("group.coordinator.rebalance.protocols"))
     _require("classic" in protocols, "Disabling the 'CLASSIC' protocol is not supported.")
     _require("consumer" not in protocols, "The new 'CONSUMER' rebalance protocol is only supported in KRaft cluster.")
+
+
+def _check_password_encoder(config: BrokerConfig) -> None:
+    if config.value("password.encoder.secret") is not None:
+        from odradek.broker.password_encoder import check_algorithms
+
+        check_algorithms(
+            cast("str | None", config.value("password.encoder.keyfactory.algorithm")),
+            cast("str", config.value("password.encoder.cipher.algorithm")),
+            cast("int", config.value("password.encoder.key.length")),
+        )
 
 
 def _check_broker_id(config: BrokerConfig) -> None:

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from odradek.broker.config import type_of
 from odradek.broker.config_keys import BROKER_CONFIG_KEYS, UpdateMode
+from odradek.broker.config_keys.odradek import ODRADEK_KEYS
 from odradek.protocol.messages.describe_configs import DescribeConfigsResourceResult, DescribeConfigsSynonym
 
 if TYPE_CHECKING:
@@ -21,12 +23,10 @@ UNKNOWN_TYPE = 0
 
 
 def broker_configs(config: BrokerConfig) -> list[DescribeConfigsResourceResult]:
-    """Every config of this broker."""
-    return [
-        _entry(config, name, config.text(name), config.synonyms(name))
-        for name, key in BROKER_CONFIG_KEYS.items()
-        if not key.internal
-    ]
+    """Every config of this broker: Kafka's keys but the internal ones, and whatever else is set."""
+    names = [name for name, key in BROKER_CONFIG_KEYS.items() if not key.internal and key not in ODRADEK_KEYS]
+    names += [name for name in config.settings if name not in set(names)]
+    return [_entry(config, name, config.text(name), config.synonyms(name)) for name in names]
 
 
 def cluster_default_configs(config: BrokerConfig, defaults: Mapping[str, str]) -> list[DescribeConfigsResourceResult]:
@@ -58,6 +58,6 @@ def _entry(
             DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=int(synonym.source))
             for synonym in synonyms
         ],
-        config_type=UNKNOWN_TYPE if key is None else int(key.type),
+        config_type=int(type_of(name) or UNKNOWN_TYPE),
         documentation=None if key is None else key.doc,
     )

@@ -54,7 +54,7 @@ class Settings:
 def gather_settings(*, file: str | None, overrides: Sequence[str], environment: Mapping[str, str]) -> Settings:
     """All static settings by precedence. Raises StartupError for what cannot be read."""
     settings = Settings()
-    for name, text in _last_wins(map(_parse_override, overrides)).items():
+    for name, text in dict(map(_parse_override, overrides)).items():
         settings.add(name, text, "--override")
     _add_environment(settings, environment)
     if file is not None:
@@ -63,14 +63,11 @@ def gather_settings(*, file: str | None, overrides: Sequence[str], environment: 
     return settings
 
 
-def _last_wins(pairs: map[tuple[str, str]]) -> dict[str, str]:
-    return dict(pairs)
-
-
 def _parse_override(override: str) -> tuple[str, str]:
     name, equals, text = override.partition("=")
     if not equals or not name.strip():
-        raise StartupError(f"--override {override}: expected key=value")
+        key = name.strip().split(":")[0]  # what follows may be a secret
+        raise StartupError(f"--override {key}: expected key=value")
     return name.strip(), text
 
 

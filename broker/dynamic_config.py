@@ -16,6 +16,7 @@ from odradek.broker.reconfiguration import (
     check_change,
     check_reconfiguration,
     dynamic_key,
+    is_password,
     names_of_one_broker,
     read_only_names,
 )
@@ -25,6 +26,7 @@ from odradek.storage.config_def import ConfigDef, ConfigError, ConfigValue
 
 if TYPE_CHECKING:
     from odradek.broker.config import BrokerConfig
+    from odradek.broker.dynamic_passwords import Passwords
     from odradek.controller.controller import Controller
     from odradek.storage.log_manager import LogManager
 
@@ -52,9 +54,10 @@ def cleaner_config(value: Callable[[str], ConfigValue]) -> CleanerConfig:
 class DynamicBrokerConfig:
     """Implements the port `controller.configs.BrokerConfigs`."""
 
-    def __init__(self, config: BrokerConfig, log_manager: LogManager) -> None:
+    def __init__(self, config: BrokerConfig, log_manager: LogManager, passwords: Passwords) -> None:
         self._config = config
         self._log_manager = log_manager
+        self._passwords = passwords
 
     @property
     def definition(self) -> ConfigDef:
@@ -80,6 +83,25 @@ class DynamicBrokerConfig:
             usable, [name for name in usable if not _is_parsed(name, usable[name])], "Invalid values are ignored"
         )
         return usable
+
+    async def from_persistent(self, stored: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
+        """What is in the tree, without what cannot be used, and with its passwords in plain text."""
+        return self.usable(await self._passwords.decoded(stored), per_broker=per_broker)
+
+    async def to_persistent(self, configs: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
+        """What is to be in the tree: passwords are encoded. Raises: ConfigError if they cannot be."""
+        if not per_broker and any(map(is_password, configs)):
+            raise ConfigError("Password config can be defined only at broker level")
+        return await self._passwords.encoded(configs)
+
+    async def entity_changed(
+        self, entity_name: str, stored: Mapping[str, str], controller: Controller | None = None
+    ) -> set[str]:
+        """The tree has other configs of broker `entity_name`, or of all brokers; the keys whose value changed."""
+        if entity_name not in (DEFAULT_ENTITY, str(self._config.broker_id)):
+            return set()
+        configs = await self.from_persistent(stored, per_broker=entity_name != DEFAULT_ENTITY)
+        return self.apply(entity_name, configs, controller)
 
     def _candidate(self, configs: Mapping[str, str], *, per_broker: bool) -> BrokerConfig:
         """What would be in force. Raises: ConfigError if a start would refuse it, or a running part of the broker."""
@@ -108,16 +130,11 @@ class DynamicBrokerConfig:
             return possible
         return dict(configs)
 
-    def apply(self, entity_name: str, stored: Mapping[str, str], controller: Controller | None = None) -> set[str]:
-        """The configs of broker `entity_name`, or of all brokers, have changed; the keys whose value did.
-
-        What cannot be applied is left out.
-        """
+    def apply(self, entity_name: str, configs: Mapping[str, str], controller: Controller | None = None) -> set[str]:
+        """Put the configs of this broker or of all in force, but for those that cannot be; the keys that changed."""
         config = self._config
         per_broker = entity_name != DEFAULT_ENTITY
-        if per_broker and entity_name != str(config.broker_id):
-            return set()
-        configs = self._possible(self.usable(stored, per_broker=per_broker), per_broker=per_broker)
+        configs = self._possible(configs, per_broker=per_broker)
         if per_broker:
             changed = config.apply_dynamic(broker=configs, default=config.dynamic_defaults)
         else:

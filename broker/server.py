@@ -20,6 +20,7 @@ from odradek.broker.coordinator_setup import make_group_coordinator, make_transa
 from odradek.broker.dispatch import Dispatcher
 from odradek.broker.down_conversion import DownConverter
 from odradek.broker.dynamic_config import DynamicBrokerConfig, cleaner_config
+from odradek.broker.dynamic_passwords import Passwords
 from odradek.broker.fetch_session_cache import FetchSessionCache
 from odradek.broker.first_metadata import FirstMetadata
 from odradek.broker.internal_topics import TopicCreator
@@ -34,16 +35,19 @@ from odradek.broker.startup_error import StartupError
 from odradek.broker.ticker import Ticker
 from odradek.broker.topic_waits import TopicWaits
 from odradek.broker.transaction_verification import TransactionVerification
+from odradek.controller import znodes
 from odradek.controller.channels import ControllerChannels
 from odradek.controller.config_changes import ConfigChangeListener
 from odradek.controller.configs import ConfigAdmin
 from odradek.controller.controller import Controller
 from odradek.controller.controllership import ControllerConfig
 from odradek.controller.metadata_client import MetadataClient
-from odradek.controller.metadata_tree import MetadataTree, TreeError
+from odradek.controller.metadata_tree import MetadataTree, SetData, TreeError
 from odradek.controller.registration import RegistrationRefused, check_end_points_are_free
 from odradek.controller.topic_names import GROUP_METADATA_TOPIC
 from odradek.controller.topics import AdminManager
+from odradek.controller.znode_json import BadZnode
+from odradek.storage.config_def import ConfigError
 from odradek.storage.environment import Environment
 from odradek.storage.log_dir import LogDir, LogDirError
 from odradek.storage.log_manager import LogManager, LogManagerSettings
@@ -118,6 +122,7 @@ class KafkaServer:
         self._ticker = Ticker(self._loop, self.clock, self.timer)
         self._machine = Machine.of_process(self._loop) if machine is None else machine
         self._loop_monitor: LoopMonitor | None = None
+        self._passwords = Passwords(config, self._machine.io_pool)
         self._log_manager = self._make_log_manager()
         self._open_tree = open_tree
         self._make_link: MakeLink = SocketLinks(config, self.timer) if make_link is None else make_link
@@ -167,7 +172,8 @@ class KafkaServer:
         dispatcher = Dispatcher(services, self._in_background, services.first_metadata)
         services.links.serve(services, dispatcher)
         services.spawn = dispatcher.spawn
-        dynamic = DynamicBrokerConfig(self.config, self._log_manager)
+        dynamic = DynamicBrokerConfig(self.config, self._log_manager, self._passwords)
+        await self._encode_passwords_anew(client)
         self._config_changes = ConfigChangeListener(
             client, self.clock, lambda kind, name, values: self._apply_config(dynamic, kind, name, values)
         )
@@ -182,6 +188,16 @@ class KafkaServer:
         sockets.start_accepting()
         self._has_started = True
         log.info("[KafkaServer id=%d] started", self.broker_id)
+
+    async def _encode_passwords_anew(self, client: MetadataClient) -> None:
+        entity_path = f"brokers/{self.broker_id}"
+        try:
+            configs = await self._passwords.encoded_anew(await client.entity_config(entity_path))
+        except (BadZnode, ConfigError) as error:
+            raise StartupError(f"The passwords of {entity_path} cannot be encoded anew: {error}") from error
+        if configs is not None:
+            path = znodes.entity_config_path(entity_path)  # nobody else reads it, and there may be no controller yet
+            await client.tree.run(SetData(path, znodes.encode_entity_config(configs)))
 
     async def _load_logs(self, overrides: dict[str, dict[str, str]]) -> None:
         """Returns when all logs are loaded; the loop goes on meanwhile."""
@@ -303,7 +319,7 @@ class KafkaServer:
             config_admin=ConfigAdmin(
                 client=client,
                 broker_id=self.broker_id,
-                broker_configs=DynamicBrokerConfig(config, self._log_manager),
+                broker_configs=DynamicBrokerConfig(config, self._log_manager, self._passwords),
                 broker_settings=lambda: config.settings,
             ),
             topic_creator=TopicCreator(config, admin, self._in_background),
@@ -349,7 +365,7 @@ class KafkaServer:
                 if values.get("unclean.leader.election.enable", "").lower() == "true":
                     services.controller.enable_topic_unclean_leader_election(name)
         elif kind == "brokers":
-            changed = dynamic.apply(name, values, None if services is None else services.controller)
+            changed = await dynamic.entity_changed(name, values, None if services is None else services.controller)
             if services is not None:
                 services.replica_manager.fetchers.resize()
                 if "min.insync.replicas" in changed:

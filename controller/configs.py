@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -20,7 +20,13 @@ from odradek.controller import topic_names, znodes
 from odradek.controller.config_nodes import change_entity_config
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_configs import DescribeConfigsResourceResult, DescribeConfigsSynonym
-from odradek.storage.config import TOPIC_CONFIG_SYNONYMS, TOPIC_CONFIGS, effective_texts, validate_topic_configs
+from odradek.storage.config import (
+    TOPIC_CONFIG_SYNONYMS,
+    TOPIC_CONFIGS,
+    effective_texts,
+    usable_overrides,
+    validate_topic_configs,
+)
 from odradek.storage.config_def import ConfigDef, ConfigError, ConfigType, to_text
 
 if TYPE_CHECKING:
@@ -52,10 +58,10 @@ class AlterOperation(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConfigChange:
-    """One entry of a request; the operation is not checked yet. AlterConfigs only sets."""
+    """One entry of a request; the operation is not checked yet. AlterConfigs only sets. The value may be a secret."""
 
     name: str
-    value: str | None
+    value: str | None = field(repr=False)
     operation: int = AlterOperation.SET
 
 
@@ -89,6 +95,12 @@ class BrokerConfigs(Protocol):
 
     def validate_change(self, configs: Mapping[str, str], *, per_broker: bool) -> None:
         """Raise ConfigError unless these could be the dynamic configs of this broker, or the default of all brokers."""
+
+    async def from_persistent(self, stored: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
+        """What is kept in the tree, without what cannot be used, and with its secrets in plain text."""
+
+    async def to_persistent(self, configs: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
+        """What is to be kept in the tree: secrets encrypted. Raises: ConfigError if they cannot be."""
 
 
 class ConfigAdmin:
@@ -138,7 +150,11 @@ class ConfigAdmin:
                 _check_entries(resource.changes)
                 await self._alter(resource, validate_only=validate_only, is_incremental=is_incremental)
             except KafkaError as error:
-                logger.info("Error processing alter configs request for %s: %s", resource, error.message)
+                logger.info(
+                    "Error processing alter configs request for %s %s with keys %s: %s",
+                    *(resource.resource_type, resource.resource_name, [change.name for change in resource.changes]),
+                    error.message,
+                )
                 results.append(error)
             else:
                 results.append(None)
@@ -183,7 +199,8 @@ class ConfigAdmin:
         if name:
             self._check_is_own_id(name)
         entity_path = f"brokers/{name or znodes.DEFAULT_ENTITY}"
-        base = await self._client.entity_config(entity_path) if is_incremental else {}
+        stored = await self._client.entity_config(entity_path) if is_incremental else {}
+        base = await self._broker_configs.from_persistent(stored, per_broker=bool(name))
         configs = apply_changes(base, resource.changes, self._broker_configs.definition)
         try:
             self._broker_configs.validate_change(configs, per_broker=bool(name))
@@ -191,7 +208,12 @@ class ConfigAdmin:
             raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
         if not validate_only:
             logger.info("Updating %s with new configuration for %s", entity_path, sorted(configs))
-            await change_entity_config(self._client, entity_path, configs)
+            try:
+                persistent = await self._broker_configs.to_persistent(configs, per_broker=bool(name))
+            except ConfigError as error:
+                message = f"Invalid config value for resource ConfigResource(type=BROKER, name='{name}'): {error}"
+                raise KafkaError(ErrorCode.INVALID_CONFIG, message) from error
+            await change_entity_config(self._client, entity_path, persistent)
 
     def _check_is_own_id(self, name: str) -> None:
         try:
@@ -248,6 +270,7 @@ def _current_list(name: str, configs: Mapping[str, str], definition: ConfigDef, 
 
 
 def describe_topic_configs(
+    topic: str,
     overrides: Mapping[str, str],
     broker_settings: Mapping[str, str],
     broker_synonyms: Callable[[str], Sequence[SynonymValue]],
@@ -257,7 +280,7 @@ def describe_topic_configs(
 
     Synonyms and documentation are always filled in; a handler drops what was not asked for.
     """
-    texts = effective_texts(broker_settings, overrides)
+    texts = effective_texts(broker_settings, usable_overrides(topic, overrides))
     wanted = None if not names else set(names)
     results: list[DescribeConfigsResourceResult] = []
     for key in TOPIC_CONFIGS:
@@ -284,4 +307,17 @@ def describe_topic_configs(
                 documentation=key.doc,
             )
         )
-    return results
+    unknown = [name for name in overrides if name not in TOPIC_CONFIGS and (wanted is None or name in wanted)]
+    return results + [_unknown_config(name) for name in unknown]
+
+
+def _unknown_config(name: str) -> DescribeConfigsResourceResult:
+    """What is set on a topic and has no meaning: it may be a secret."""
+    return DescribeConfigsResourceResult(
+        name=name,
+        value=None,
+        config_source=TOPIC_CONFIG,
+        is_sensitive=True,
+        synonyms=[DescribeConfigsSynonym(name=name, value=None, source=TOPIC_CONFIG)],
+        documentation=None,
+    )

@@ -87,7 +87,9 @@ def _result(broker: Services, ctx: RequestContext, result: TopicResult) -> Creat
                 config_source=entry.config_source,
                 is_sensitive=entry.is_sensitive,
             )
-            for entry in describe_topic_configs(result.overrides, broker.config.settings, broker.config.synonyms)
+            for entry in describe_topic_configs(
+                result.name, result.overrides, broker.config.settings, broker.config.synonyms
+            )
         ]
     return answer
 

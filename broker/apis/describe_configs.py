@@ -57,7 +57,7 @@ async def _describe(broker: Services, resource: DescribeConfigsResource) -> list
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Config type client-metrics is only supported on KRaft clusters")
     if resource.resource_type == ResourceType.TOPIC:
         overrides = await broker.config_admin.topic_overrides(name)
-        return describe_topic_configs(overrides, config.settings, config.synonyms)
+        return describe_topic_configs(name, overrides, config.settings, config.synonyms)
     if resource.resource_type == ResourceType.BROKER:
         if not name:
             return cluster_default_configs(config, config.dynamic_defaults)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from odradek.protocol.api import ApiKey
+from odradek.protocol.messages.describe_configs import DescribeConfigsResourceResult
 from odradek.protocol.schema import Request
 from tests.support.requests import build
-from tests.support.transcript import Transcript
+from tests.support.transcript import Plain, Transcript
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.oracle
 
@@ -76,9 +78,48 @@ def test_describe_a_broker(transcript: Transcript) -> None:
     for config in sorted(result.configs, key=lambda config: config.name):
         if not config.name.startswith(local):
             t.note(config.name, t.plain(config, 4))
+    t.note("every key", [_row(config) for config in sorted(result.configs, key=lambda config: config.name)])
     t.call("another broker", describe(BROKER, "7"), 4)
     t.call("not a number", describe(BROKER, "x"), 4)
     t.call("the cluster default", describe(BROKER, ""), 4)
+
+
+def _row(config: DescribeConfigsResourceResult) -> list[Plain]:
+    return [config.name, config.config_type, config.read_only, config.is_sensitive]
+
+
+def test_describe_what_was_set(transcript: Transcript) -> None:
+    """Dynamic configs that are in no table of `server.properties`, or not shown unless they are set."""
+    t = transcript
+    for name, values in {
+        "0": {
+            "leader.replication.throttled.rate": "1000",
+            "follower.replication.throttled.rate": "1001",
+            "replica.alter.log.dirs.io.max.bytes.per.second": "1002",
+            "listener.name.plaintext.max.connections": " 77 ",
+            "log.cleanup.policy": "compact, delete",
+            "no.such.key": "x",
+        },
+        "": {"leader.replication.throttled.rate": "2000", "log.roll.ms": " 5000 ", "another.key": "y"},
+    }.items():
+        changes = [(key, SET, value) for key, value in values.items()]
+        [response] = t.quietly(incremental(BROKER, name, *changes), 1).responses
+        assert response.error_code == 0, response
+        try:
+            [result] = eventually(
+                lambda name=name, values=values: (
+                    t.quietly(  # type: ignore[misc]
+                        describe(BROKER, name, list(values), include_synonyms=True, include_documentation=True), 4
+                    ).results
+                ),
+                accept=lambda results, values=values: len(results[0].configs) == len(values),  # type: ignore[misc]
+            )
+            for config in sorted(result.configs, key=lambda config: config.name):
+                t.note(f"{config.name} of {name or 'all'}", t.plain(config, 4))
+            answer = t.quietly(describe(BROKER, "0"), 4)
+            t.note(f"keys of {name or 'all'}", sorted(config.name for config in answer.results[0].configs))
+        finally:
+            t.quietly(incremental(BROKER, name, *((key, DELETE, None) for key in values)), 1)
 
 
 def test_alter_configs(transcript: Transcript) -> None:

@@ -44,3 +44,32 @@ def test_defaults_of_all_brokers_are_shown_without_those_of_this_one() -> None:
     (entry,) = cluster_default_configs(config, config.dynamic_defaults)
     assert (entry.name, entry.value) == ("log.retention.ms", "3")
     assert {synonym.source for synonym in entry.synonyms} == {DYNAMIC_DEFAULT}
+
+
+def test_shown_are_kafkas_keys_and_what_is_set_besides() -> None:
+    """314 keys of Apache Kafka 3.9 are not internal."""
+    kafkas = set(entries(BrokerConfig({})))
+    assert len(kafkas) == 314
+    own = {"odradek.validate.records": "always", "log.initial.task.delay.ms": "1", "no.such.key": "x"}
+    config = BrokerConfig(own)
+    config.apply_dynamic(broker={"leader.replication.throttled.rate": "5"}, default={"another.key": "y"})
+    found = entries(config)
+    assert set(found) - kafkas == {*own, "leader.replication.throttled.rate", "another.key"}
+    rate = found["leader.replication.throttled.rate"]
+    assert (rate.value, rate.config_source, rate.is_sensitive, rate.config_type) == ("5", DYNAMIC, False, 5)
+    assert rate.read_only, "as Apache has it: it is none of the keys that a broker reconfigures"
+    assert [(found[name].value, found[name].is_sensitive) for name in ("no.such.key", "another.key")] == [
+        (None, True),
+        (None, True),
+    ]
+
+
+def test_values_are_shown_as_they_were_understood() -> None:
+    found = entries(
+        BrokerConfig(
+            {"log.roll.ms": " 5 ", "log.cleanup.policy": "compact, delete", "auto.include.jmx.reporter": "TRUE"}
+        )
+    )
+    assert found["log.roll.ms"].value == "5"
+    assert found["log.cleanup.policy"].value == "compact,delete"
+    assert found["auto.include.jmx.reporter"].value == "true"

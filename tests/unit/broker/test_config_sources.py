@@ -70,3 +70,11 @@ def test_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     broken.write_bytes(b"a=\xff\xfe")
     with pytest.raises(StartupError, match="Cannot read"):
         gather_settings(file=str(broken), overrides=[], environment={})
+
+
+def test_an_override_that_is_none_is_not_quoted() -> None:
+    """It may hold a secret."""
+    with pytest.raises(StartupError) as refused:
+        gather_settings(file=None, overrides=["ssl.key.password:secret"], environment={})
+    assert "ssl.key.password" in str(refused.value)
+    assert "secret" not in str(refused.value)

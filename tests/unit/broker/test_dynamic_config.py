@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import cast
@@ -10,12 +11,14 @@ import pytest
 
 from odradek.broker.config import BrokerConfig
 from odradek.broker.dynamic_config import DynamicBrokerConfig
+from odradek.broker.dynamic_passwords import Passwords
 from odradek.controller.controller import Controller
 from odradek.controller.znodes import DEFAULT_ENTITY
 from odradek.storage.cleaner import LogCleaner
 from odradek.storage.cleaner_config import CleanerConfig
 from odradek.storage.config_def import ConfigError
 from odradek.storage.log_manager import LogManager
+from odradek.storage.ports import InlineIoPool
 from odradek.storage.producer_state import ProducerStateManagerConfig
 
 
@@ -28,7 +31,9 @@ class Broker:
         self.elections = 0
         self.environment = SimpleNamespace(producers=ProducerStateManagerConfig())
         self.config = BrokerConfig({"broker.id": "3"})
-        self.dynamic = DynamicBrokerConfig(self.config, cast("LogManager", self))
+        self.dynamic = DynamicBrokerConfig(
+            self.config, cast("LogManager", self), Passwords(self.config, InlineIoPool())
+        )
 
     def update_broker_settings(self, settings: Mapping[str, str]) -> None:
         self.told.append(dict(settings))
@@ -38,7 +43,7 @@ class Broker:
 
     def apply(self, entity: str, **configs: str) -> None:
         named = {name.replace("_", "."): value for name, value in configs.items()}
-        self.dynamic.apply(entity, named, cast("Controller", self))
+        asyncio.run(self.dynamic.entity_changed(entity, named, cast("Controller", self)))
 
 
 @pytest.fixture
@@ -110,11 +115,11 @@ THROTTLE = "replica.alter.log.dirs.io.max.bytes.per.second"
 
 def test_quotas_are_dynamic_only(broker: Broker) -> None:
     assert broker.config.dynamic_quota(THROTTLE) == 2**63 - 1
-    broker.dynamic.apply(DEFAULT_ENTITY, {THROTTLE: "7"})
+    broker.apply(DEFAULT_ENTITY, **{THROTTLE: "7"})
     assert broker.config.dynamic_quota(THROTTLE) == 7
-    broker.dynamic.apply("3", {THROTTLE: "5"})
+    broker.apply("3", **{THROTTLE: "5"})
     assert broker.config.dynamic_quota(THROTTLE) == 5
-    broker.dynamic.apply("3", {})
+    broker.apply("3")
     assert broker.config.dynamic_quota(THROTTLE) == 7
     assert BrokerConfig({"broker.id": "3", THROTTLE: "9"}).dynamic_quota(THROTTLE) == 2**63 - 1
 
@@ -192,3 +197,11 @@ def test_what_cannot_be_in_the_metadata_is_left_out_by_name(broker: Broker, capl
     for name in ("num.partitions", "ssl.keystore.password", "ssl.client.auth", "advertised.listeners"):
         assert name in caplog.text
     assert "secret" not in caplog.text
+
+
+def test_passwords_are_of_one_broker(broker: Broker) -> None:
+    with pytest.raises(ConfigError, match="Password config can be defined only at broker level"):
+        asyncio.run(broker.dynamic.to_persistent({"custom.ssl.key.password": "x"}, per_broker=False))
+    with pytest.raises(ConfigError, match="Password encoder secret not configured"):
+        asyncio.run(broker.dynamic.to_persistent({"listener.name.x.ssl.key.password": "x"}, per_broker=True))
+    assert asyncio.run(broker.dynamic.to_persistent({"log.roll.ms": "1"}, per_broker=False)) == {"log.roll.ms": "1"}

@@ -42,6 +42,14 @@ class _BrokerConfigs:
         if "bad" in configs:
             raise ConfigError("Cannot update these configs dynamically: Set(bad)")
 
+    async def from_persistent(self, stored: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
+        return {name: text.removeprefix("sealed ") for name, text in stored.items()}
+
+    async def to_persistent(self, configs: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
+        if configs.get("password") == "unspeakable":
+            raise ConfigError("Password encoder secret not configured")
+        return {name: f"sealed {text}" if name == "password" else text for name, text in configs.items()}
+
 
 @asynccontextmanager
 async def with_admin() -> AsyncIterator[tuple[ControllerCluster, ConfigAdmin]]:
@@ -219,7 +227,10 @@ def test_described_topic_configs() -> None:
     described = {
         config.name: config
         for config in describe_topic_configs(
-            {"retention.ms": "5", "cleanup.policy": "compact, delete"}, {"log.segment.bytes": "1000"}, broker_synonyms
+            "t",
+            {"retention.ms": "5", "cleanup.policy": "compact, delete"},
+            {"log.segment.bytes": "1000"},
+            broker_synonyms,
         )
     }
     retention = described["retention.ms"]
@@ -234,7 +245,7 @@ def test_described_topic_configs() -> None:
     assert (described["min.insync.replicas"].value, described["min.insync.replicas"].config_source) == ("1", 5)
     assert described["min.insync.replicas"].is_default
     assert all(config.documentation for config in described.values())
-    (only,) = describe_topic_configs({}, {}, broker_synonyms, ["retention.ms", "unknown"])
+    (only,) = describe_topic_configs("t", {}, {}, broker_synonyms, ["retention.ms", "unknown"])
     assert (only.name, only.value) == ("retention.ms", "604800000")
 
 
@@ -245,3 +256,34 @@ async def test_overrides_of_what_is_no_topic() -> None:
             with pytest.raises(KafkaError) as refusal:
                 await admin.topic_overrides(name)
             assert refusal.value.code is code
+
+
+@async_test
+async def test_secrets_are_sealed_in_the_tree() -> None:
+    async with with_admin() as (cluster, admin):
+        [error] = await admin.alter_configs(
+            changes(BROKER, "0", ConfigChange("password", "x"), ConfigChange("plain", "y")), validate_only=False
+        )
+        assert error is None
+        assert await cluster.client.entity_config("brokers/0") == {"password": "sealed x", "plain": "y"}
+        [error] = await admin.incremental_alter_configs(
+            changes(BROKER, "0", ConfigChange("plain", "z")), validate_only=False
+        )
+        assert error is None
+        assert await cluster.client.entity_config("brokers/0") == {"password": "sealed x", "plain": "z"}
+        [error] = await admin.alter_configs(
+            changes(BROKER, "0", ConfigChange("password", "unspeakable")), validate_only=False
+        )
+        assert error is not None
+        assert error.code is ErrorCode.INVALID_CONFIG
+        assert "unspeakable" not in repr(changes(BROKER, "0", ConfigChange("password", "unspeakable")))
+
+
+def test_configs_without_a_meaning_are_shown_as_secrets() -> None:
+    described = {
+        config.name: config
+        for config in describe_topic_configs("t", {"flush.ms": "-1", "password": "x"}, {}, broker_synonyms)
+    }
+    assert described["flush.ms"].value == str(2**63 - 1), "what holds, for the value cannot be"
+    assert (described["password"].value, described["password"].is_sensitive) == (None, True)
+    assert described["password"].config_source == 1

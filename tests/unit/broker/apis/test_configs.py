@@ -326,3 +326,35 @@ def test_loggers_are_those_of_this_broker(broker: InProcessBroker, name: str, er
     (result,) = describe(broker, (BROKER_LOGGER, name))
     assert result.error_code == error
     assert ("root" in {config.name for config in result.configs}) == (error == NONE)
+
+
+SECRET = "do-not-tell"
+
+
+@pytest.mark.parametrize("name", ["ssl.key.password", "listener.name.plaintext.ssl.key.password", "no.such.password"])
+@pytest.mark.parametrize("resource", [(BROKER, "0"), (BROKER, ""), (BROKER, "7"), (TOPIC, "t")])
+def test_no_value_that_may_be_a_secret_is_logged(
+    broker: InProcessBroker, resource: Resource, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whether it is accepted or refused, whatever the level."""
+    with caplog.at_level(1):
+        change(broker, resource, (name, SET, SECRET))
+        change(broker, resource, (name, SET, SECRET), ("log.roll.ms", SET, "x"))
+        change(broker, resource, (name, APPEND, SECRET))
+        change(broker, resource, (name, 9, SECRET))
+        alter(broker, resource, **{name: SECRET})
+        described = describe(broker, resource, include_synonyms=True)
+        change(broker, resource, (name, DELETE, None))
+    assert SECRET not in caplog.text
+    assert SECRET not in repr(described)
+
+
+def test_a_password_needs_the_secret_to_be_kept(broker: InProcessBroker) -> None:
+    name = "listener.name.plaintext.ssl.key.password"
+    assert change(broker, (BROKER, "0"), (name, SET, SECRET), dry=True).error_code == NONE
+    refused = change(broker, (BROKER, "0"), (name, SET, SECRET))
+    assert refused.error_code == ErrorCode.INVALID_CONFIG
+    assert refused.error_message == (
+        "Invalid config value for resource ConfigResource(type=BROKER, name='0'): "
+        "Password encoder secret not configured"
+    )
