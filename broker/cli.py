@@ -213,8 +213,8 @@ def _warn(settings: Settings, config: BrokerConfig) -> None:
         logger.warning(warning)
     for name in config.unknown_keys:
         logger.warning("The configuration '%s' (from %s) is not known; ignored.", name, settings.origins[name])
-    for name in config.ineffective_keys:
-        logger.warning("The configuration '%s' (from %s) is not enforced yet.", name, settings.origins[name])
+    for name, reason in config.keys_without_effect.items():
+        logger.warning("The configuration '%s' (from %s) has no effect: %s.", name, settings.origins[name], reason)
 
 
 def refuse(error: BaseException) -> int:

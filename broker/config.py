@@ -19,7 +19,8 @@ from enum import IntEnum
 from typing import Final, NamedTuple, cast
 
 from odradek.broker.config_checks import check_dynamic, check_static, check_values
-from odradek.broker.config_keys import BROKER_CONFIG_KEYS, BROKER_CONFIGS, config_synonyms
+from odradek.broker.config_keys import BROKER_CONFIG_KEYS, BROKER_CONFIGS, LISTENER_PREFIX, config_synonyms
+from odradek.broker.config_keys.effects import WITHOUT_EFFECT
 from odradek.broker.config_keys.quotas import BROKER_QUOTAS
 from odradek.broker.config_values import BrokerConfigValues
 from odradek.broker.endpoint import (
@@ -46,8 +47,6 @@ EMBEDDED_METADATA_DEFAULTS: Final[Mapping[str, str]] = {
     "transaction.state.log.min.isr": "1",
 }
 """What a broker without ZooKeeper takes for keys that are not set."""
-
-NOT_ENFORCED: Final = ("max.connection.creation.rate", "queued.max.request.bytes")
 
 _TYPED_ATTRIBUTES: Final = {name.replace("_", "."): name for name in BrokerConfigValues.__annotations__}
 
@@ -127,9 +126,16 @@ class BrokerConfig(BrokerConfigValues):
         return sorted(name for name in self._explicit if type_of(name) is None or name in BROKER_QUOTAS)
 
     @property
-    def ineffective_keys(self) -> list[str]:
-        """Limits that somebody has set and that are not enforced yet: to be told, because they are meant to protect."""
-        return [name for name in NOT_ENFORCED if name in self._explicit]
+    def keys_without_effect(self) -> dict[str, str]:
+        """What somebody has set, to something that is not the default, and that does nothing; with the reason."""
+        return {name: reason for name in sorted(self._explicit) if (reason := self._why_without_effect(name))}
+
+    def _why_without_effect(self, name: str) -> str | None:
+        if name.startswith(LISTENER_PREFIX):
+            return None if type_of(name) is None else "no listener has settings of its own yet"
+        if name not in WITHOUT_EFFECT or self._values[name] == BROKER_CONFIG_KEYS[name].default_value():
+            return None
+        return WITHOUT_EFFECT[name]
 
     def assign_broker_id(self, broker_id: int) -> None:
         """The id that the broker goes by from now on: the configured one, else a stored or generated one."""
@@ -248,7 +254,7 @@ class BrokerConfig(BrokerConfigValues):
 
 def type_of(name: str) -> ConfigType | None:
     """The type of a config of a broker, static or dynamic, for a listener or not; None for one that nobody knows."""
-    for key in config_synonyms(name):
+    for key in (name, *config_synonyms(name)):
         row = BROKER_CONFIG_KEYS.get(key) or BROKER_QUOTAS.get(key)
         if row is not None:
             return row.type

@@ -10,6 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, cast
 
+from odradek.broker.config_keys import BROKER_CONFIG_KEYS
+from odradek.broker.config_keys.effects import refusal
 from odradek.broker.replica_selector import REPLICA_SELECTORS
 from odradek.controller.broker_info import SecurityProtocol
 from odradek.protocol.metadata_version import OLDEST_BETWEEN_BROKERS, MetadataVersion
@@ -136,17 +138,14 @@ def _check_unserved(config: BrokerConfig) -> None:
         "process.roles is set, but this broker has no KRaft mode: it joins a ZooKeeper cluster (zookeeper.connect) or "
         "keeps the metadata itself.",
     )
-    _require(not config.value("zookeeper.metadata.migration.enable"), "The migration to KRaft is not supported.")
     _require(
         not config.value("controller.listener.names"),
         "controller.listener.names must be empty when not running in KRaft mode: "
         f"{config.value('controller.listener.names')}",
     )
-    _require(
-        not config.value("authorizer.class.name"),
-        "authorizer.class.name is set, but authorizers are not supported yet: without one every client "
-        "may do anything.",
-    )
+    for key in BROKER_CONFIG_KEYS.values():
+        reason = refusal(key, is_default=config.value(key.name) == key.default_value())
+        _require(reason is None, reason or "")
     _check_password_encoder(config)
     selector = config.replica_selector_class
     _require(

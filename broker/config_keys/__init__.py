@@ -31,7 +31,14 @@ from odradek.broker.config_keys.transactions import TRANSACTION_KEYS
 from odradek.broker.config_keys.zookeeper import ZOOKEEPER_KEYS
 from odradek.storage.config_def import ConfigDef
 
-__all__ = ["BROKER_CONFIGS", "BROKER_CONFIG_KEYS", "BrokerConfigKey", "UpdateMode", "config_synonyms"]
+__all__ = [
+    "BROKER_CONFIGS",
+    "BROKER_CONFIG_KEYS",
+    "LISTENER_PREFIX",
+    "BrokerConfigKey",
+    "UpdateMode",
+    "config_synonyms",
+]
 
 BROKER_CONFIG_KEYS: Final[Mapping[str, BrokerConfigKey]] = {
     key.name: key

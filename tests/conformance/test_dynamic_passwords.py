@@ -15,6 +15,7 @@ from tests.support.jvm import QUICK_START, java_executable, libs_dir
 from tests.support.odradek_process import OdradekBroker
 from tests.support.raw_client import RawClient
 from tests.support.requests import build
+from tests.support.waiting import eventually
 
 PROGRAM = Path(__file__).parents[1] / "support" / "jvm" / "PasswordOracle.java"
 
@@ -109,7 +110,9 @@ def described(broker: OdradekBroker) -> None:
     """The password is there, and hidden."""
     resource = {"resource_type": 4, "resource_name": "0", "configuration_keys": [NAME]}
     client = RawClient(broker.host, broker.port)
-    [result] = client.call(build(ApiKey.DESCRIBE_CONFIGS, resources=[resource]), 4).results  # type: ignore[attr-defined]
+    [config] = eventually(
+        lambda: client.call(build(ApiKey.DESCRIBE_CONFIGS, resources=[resource]), 4).results[0].configs,  # type: ignore[attr-defined]
+        accept=bool,
+    )
     client.close()
-    [config] = result.configs
     assert (config.value, config.is_sensitive, config.config_source) == (None, True, 2)

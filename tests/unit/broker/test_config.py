@@ -129,8 +129,19 @@ def test_unknown_keys_are_told_and_listener_prefixes_are_known() -> None:
 
 
 def test_limits_that_are_not_enforced_are_told_if_somebody_set_them() -> None:
-    assert BrokerConfig({}).ineffective_keys == []
-    assert BrokerConfig({"max.connection.creation.rate": "5"}).ineffective_keys == ["max.connection.creation.rate"]
+    assert BrokerConfig({"num.network.threads": "3"}).keys_without_effect == {}, (
+        "the server.properties of Apache sets it"
+    )
+    told = BrokerConfig(
+        {
+            "max.connection.creation.rate": "5",
+            "metric.reporters": "a.B",
+            "listener.name.plaintext.max.connections": "9",
+            "log.roll.ms": "5",
+        }
+    ).keys_without_effect
+    assert list(told) == ["listener.name.plaintext.max.connections", "max.connection.creation.rate", "metric.reporters"]
+    assert all(told.values())
 
 
 # -- refusals

@@ -176,7 +176,10 @@ def test_exempt_addresses_look_like_addresses() -> None:
     ("settings", "message"),
     [
         ({"process.roles": "broker"}, "no KRaft mode"),
-        ({"zookeeper.metadata.migration.enable": "true"}, "The migration to KRaft is not supported."),
+        (
+            {"zookeeper.metadata.migration.enable": "true"},
+            "zookeeper.metadata.migration.enable is set, but there is no KRaft mode to migrate to.",
+        ),
         (
             {"controller.listener.names": "CONTROLLER"},
             "controller.listener.names must be empty when not running in KRaft mode: CONTROLLER",

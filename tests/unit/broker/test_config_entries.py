@@ -73,3 +73,11 @@ def test_values_are_shown_as_they_were_understood() -> None:
     assert found["log.roll.ms"].value == "5"
     assert found["log.cleanup.policy"].value == "compact,delete"
     assert found["auto.include.jmx.reporter"].value == "true"
+
+
+def test_types_are_those_of_the_key_itself() -> None:
+    found = entries(BrokerConfig({"listener.name.plaintext.max.connections": "5"}))
+    types = {name: found[name].config_type for name in ("log.retention.ms", "log.retention.hours")}
+    assert types == {"log.retention.ms": 5, "log.retention.hours": 3}
+    listener = found["listener.name.plaintext.max.connections"]
+    assert (listener.value, listener.config_type, listener.read_only) == ("5", 3, True)
