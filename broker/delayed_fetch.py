@@ -55,6 +55,10 @@ class DelayedFetch(DelayedOperation):
             session.begin_wait(self)
 
     @property
+    def is_from_follower(self) -> bool:
+        return self._params.is_from_follower
+
+    @property
     def keys(self) -> Sequence[Hashable]:
         """Of a session it is one key more: all of its partitions may be resting."""
         return (*self._first, *(() if self._session is None else (self._session,)))

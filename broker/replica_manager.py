@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from odradek.broker.controller_requests import ControllerRequests
 from odradek.broker.delayed_delete_records import DelayedDeleteRecords
 from odradek.broker.delayed_produce import DelayedProduce
+from odradek.broker.fetch_wakeups import FetchWakeups
 from odradek.broker.flush_waits import when_flushed
 from odradek.broker.high_watermark_checkpoints import HighWatermarkCheckpoints
 from odradek.broker.high_watermark_reviews import HighWatermarkReviews
@@ -99,6 +100,7 @@ class ReplicaManager:
         self._partitions: dict[TopicPartition, Partition | Hosted] = {}
         self.produce_purgatory: DelayedOperationPurgatory[DelayedProduce] = DelayedOperationPurgatory("Produce", timer)
         self.fetch_purgatory: DelayedOperationPurgatory[DelayedFetch] = DelayedOperationPurgatory("Fetch", timer)
+        self._fetch_wakeups = FetchWakeups(self.fetch_purgatory, timer)
         self.delete_records_purgatory: DelayedOperationPurgatory[DelayedDeleteRecords] = DelayedOperationPurgatory(
             "DeleteRecords", timer
         )
@@ -188,10 +190,6 @@ class ReplicaManager:
             result = self._append_one(topic_partition, batch, required_acks, internal_topics_allowed, origin, guard)
             results[topic_partition] = result
             pending = pending or result.error == ErrorCode.NONE
-        # Before anybody waits on them: what else the appended records complete.
-        for topic_partition, result in results.items():
-            if result.error == ErrorCode.NONE:
-                self.complete_delayed(topic_partition)
 
         def answer() -> None:
             if required_acks == -1 and pending and not self._all_reached(results):
@@ -204,6 +202,10 @@ class ReplicaManager:
             when_flushed(results, self.hosted, answer)
         else:
             answer()
+        # What else the appended records complete: the producer's answer is on its way.
+        for topic_partition, result in results.items():
+            if result.error == ErrorCode.NONE:
+                self.complete_delayed(topic_partition)
 
     def _all_reached(self, results: Mapping[TopicPartition, AppendResult]) -> bool:
         """Whether acks=-1 can be answered at once, as it can be on every partition without followers."""
@@ -253,7 +255,7 @@ class ReplicaManager:
     def complete_delayed(self, topic_partition: TopicPartition) -> None:
         """Offsets of `topic_partition` moved: complete whatever waited for that."""
         self.produce_purgatory.check_and_complete(topic_partition)
-        self.fetch_purgatory.check_and_complete(topic_partition)
+        self._fetch_wakeups.wake(topic_partition)
         self.delete_records_purgatory.check_and_complete(topic_partition)
 
     # DeleteRecords

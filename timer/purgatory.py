@@ -65,13 +65,19 @@ class DelayedOperationPurgatory(Generic[OperationT]):
 
     def check_and_complete(self, key: Hashable) -> int:
         """Let the operations watched under `key` try to complete; how many did."""
+        return self.check(key, self.waiting_under(key))
+
+    def waiting_under(self, key: Hashable) -> list[OperationT]:
+        """The operations watched under `key`, in the order in which they came."""
         watchers = self._watchers.get(key)
-        if watchers is None:
-            return 0
+        return [] if watchers is None else list(watchers.values())
+
+    def check(self, key: Hashable, operations: Iterable[OperationT]) -> int:
+        """Let those of `operations` try to complete that are still watched under `key`; how many did."""
         completed = 0
         failed = False
-        for operation in list(watchers.values()):
-            if operation not in watchers:
+        for operation in operations:
+            if operation not in self._watchers.get(key, ()):
                 continue  # completed or cancelled by one that came before it
             try:
                 if operation.try_complete_for(key):

@@ -247,9 +247,10 @@ class Replicas:
         acks: int = 1,
         timeout_ms: int = 1_000,
         internal: bool = False,
+        answers: list[AppendResult] | None = None,
     ) -> list[AppendResult]:
         """The answer, as a list that stays empty while there is none."""
-        answers: list[AppendResult] = []
+        answers = [] if answers is None else answers
         self.manager.append(
             timeout_ms=timeout_ms,
             required_acks=acks,
