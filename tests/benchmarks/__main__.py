@@ -26,6 +26,7 @@ BESIDE_APACHE = (
     "transactions",
     "create_topics",
     "failover",
+    "idle_partitions",
     "long_polling",
     "pauses",
     "compaction",

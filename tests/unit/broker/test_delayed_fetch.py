@@ -305,6 +305,19 @@ def test_follower_out_of_sync_is_looked_at_with_every_fetch(tmp_path: Path, monk
         replicas.proposals[-1].respond(ErrorCode.INELIGIBLE_REPLICA)
 
 
+def test_follower_that_the_controller_has_left_out_of_the_isr_is_looked_at_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = Reader(tmp_path, monkeypatch)
+    replicas, tp = reader.replicas, reader.tps[0]
+    replicas.manager.partition(tp).in_sync.state = IsrState.committed([0, 1])
+    session = reader.session()
+    replicas.fetch(0, tp, replica_id=2)
+    (proposal,) = replicas.proposals
+    proposal.accept(isr=(0, 2))
+    assert [fetch.partition for fetch in session.to_read()] == [0]
+
+
 def test_follower_that_rests_in_one_session_and_asks_in_another_is_read_in_both(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
