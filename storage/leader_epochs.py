@@ -4,7 +4,9 @@
     end_offset_for(0) = (0, 40)   (1) = (0, 40)   (2) = (2, 70)   (5) = (5, 90)   (6) = undefined   (-1) = undefined
 
 Invariants: epochs and start offsets both strictly increase; an entry that would break this drops those in its way,
-because what the new leader says is right. Every change is reported to `on_change` before the method returns.
+because what the new leader says is right. Every change is reported to `on_change` before the method returns. A log
+whose records are written in an old format, which has no place for epochs, keeps none: it finds where it agrees with
+others by its high watermark.
 
 Answers to LeaderEpochFileCache.
 """
@@ -31,13 +33,14 @@ UNDEFINED = EpochEndOffset(NO_EPOCH, UNKNOWN_OFFSET)
 class LeaderEpochs:
     """The ordered entries of one log."""
 
-    __slots__ = ("_entries", "_latest", "on_change")
+    __slots__ = ("_entries", "_is_kept", "_latest", "on_change")
 
     def __init__(
         self, entries: Sequence[EpochEntry] = (), on_change: Callable[[Sequence[EpochEntry]], None] | None = None
     ) -> None:
         self._entries: list[EpochEntry] = []
         self._latest = NO_EPOCH
+        self._is_kept = True
         self.on_change: Callable[[Sequence[EpochEntry]], None] | None = None
         for entry in entries:
             self._assign(entry)
@@ -64,8 +67,16 @@ class LeaderEpochs:
     def latest_entry(self) -> EpochEntry | None:
         return self._entries[-1] if self._entries else None
 
+    def keep(self, is_kept: bool) -> None:
+        """Whether to keep any from now on; what is not kept is forgotten."""
+        self._is_kept = is_kept
+        if not is_kept:
+            self.clear()
+
     def assign(self, epoch: int, start_offset: int) -> bool:
         """Note that the epoch begins at the offset. Answers whether anything changed."""
+        if not self._is_kept:
+            return False
         if epoch == self._latest and self._entries and start_offset >= self._entries[-1].start_offset:
             return False
         if epoch < 0 or start_offset < 0:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from odradek.storage.producer_state import BatchMetadata
     from odradek.storage.transaction_index import AbortedTxn
     from odradek.storage.unified_log import UnifiedLog
-    from odradek.storage.validator import ValidatedBatch
+    from odradek.storage.validation_rules import ValidatedBatch
 
 
 def append_validated(
@@ -39,9 +39,9 @@ def append_validated(
     verification_guard: object | None,
     now_ms: int,
 ) -> LogAppendInfo:
-    """Write one batch that has been given its offsets, unless it was written before."""
+    """Write one batch, or messages of an old format, with the offsets they were given, unless it was written before."""
     local = log.local_log
-    batch, parts, size, first_offset, last_offset, max_timestamp, log_append_time = validated
+    batch, parts, size, first_offset, last_offset, max_timestamp, log_append_time, messages = validated
     _check_segment_size(log, size)
     segment = log.maybe_roll(size, first_offset, last_offset, max_timestamp, now_ms)
     info = completed = None
@@ -59,7 +59,10 @@ def append_validated(
         )
         if completed is not None and completed.is_aborted:
             aborted = log.producers.aborted_by([info], [completed])
-    segment.append(parts, last_offset, max_timestamp, last_offset, aborted)
+    if messages:
+        segment.append_batches(parts, messages)
+    else:
+        segment.append(parts, last_offset, max_timestamp, last_offset, aborted)
     if leader_epoch != log.leader_epochs.latest_epoch:
         log.leader_epochs.assign(leader_epoch, first_offset)
     local.log_end_offset = last_offset + 1
@@ -79,7 +82,7 @@ def append_validated(
         log_append_time=log_append_time,
         log_start_offset=log.log_start_offset,
         num_messages=last_offset - first_offset + 1,
-        num_batches=1,
+        num_batches=len(messages) or 1,
         size_in_bytes=size,
         last_leader_epoch=leader_epoch,
         flush_required=flush_required,

@@ -16,6 +16,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.metadata_version import MetadataVersion
+from odradek.protocol.records.layout import MAGIC_V0, MAGIC_V1
 from odradek.storage.offsets import NO_EPOCH, NO_TIMESTAMP, SpecialTimestamp, TimestampAndOffset
 
 if TYPE_CHECKING:
@@ -24,7 +26,18 @@ if TYPE_CHECKING:
 
 
 def lookup_by_timestamp(log: UnifiedLog, timestamp: int, limit: int) -> TimestampAndOffset | None:
-    """The answer for a reader who may see the offsets below `limit`."""
+    """The answer for a reader who may see the offsets below `limit`.
+
+    Raises: KafkaError UNSUPPORTED_FOR_MESSAGE_FORMAT where records have no time and it is asked for one.
+    """
+    version = log.config.message_format_version
+    if version.record_version == MAGIC_V0 and timestamp not in (SpecialTimestamp.LATEST, SpecialTimestamp.EARLIEST):
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+            "Cannot search offsets based on timestamp because message format version for partition "
+            f"{log.topic_partition} is {version} which is earlier than the minimum required version "
+            f"{MetadataVersion.first_of_record_version(MAGIC_V1)}",
+        )
     match timestamp:
         case SpecialTimestamp.LATEST:
             return TimestampAndOffset(NO_TIMESTAMP, limit, log.latest_epoch)

@@ -21,6 +21,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from odradek.protocol.records.layout import MAGIC_V2
 from odradek.storage import checkpoints, log_files
 from odradek.storage.interrupted_swaps import file_names, finish_interrupted_swaps
 from odradek.storage.leader_epochs import LeaderEpochs
@@ -142,6 +143,7 @@ class LogLoader:
         """Segments found unusable and condemned. Their files are deleted by the log that is made of this."""
         self.epochs_changed = False
         self.leader_epochs = LeaderEpochs(self._read_epochs(), self._note_epoch_change)
+        self.leader_epochs.keep(config.record_version >= MAGIC_V2)
         self.producers = self._new_producer_state()
         if recovered is not None:
             self.producers.take_over(recovered)

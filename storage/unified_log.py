@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.records.errors import CorruptRecordError
+from odradek.protocol.records.layout import MAGIC_V2
 from odradek.storage import checkpoints, log_files
 from odradek.storage.append_info import AppendOrigin, LogAppendInfo
 from odradek.storage.disk_space import DiskFullError, LogDirFullError
@@ -32,11 +33,8 @@ from odradek.storage.offsets import LogOffsetMetadata, TimestampAndOffset
 from odradek.storage.producer_checks import ProducerChecks
 from odradek.storage.segment_deletion import delete_old_segments
 from odradek.storage.truncation import truncate_fully_and_start_at, truncate_to
-from odradek.storage.validator import (
-    ValidationRules,
-    analyze,
-    validate_and_assign,
-)
+from odradek.storage.validation_rules import ValidationRules
+from odradek.storage.validator import analyze, validate_and_assign
 from odradek.storage.watermarks import Watermarks
 
 if TYPE_CHECKING:
@@ -395,6 +393,7 @@ class UnifiedLog:
 
     def update_config(self, config: LogConfig) -> None:
         self.local_log.config = config
+        self.leader_epochs.keep(config.record_version >= MAGIC_V2)
         self._rules = self._rules_of(config)
         for segment in self.segments:
             segment.index_interval_bytes = config.index_interval_bytes

@@ -6,27 +6,27 @@
                                              timestamp type and max timestamp too if they change, with a new CRC
     control batch, uncompressed              in place, whatever the target
     another codec, gaps in offsets, magic<2  opened and rebuilt with the target codec
+    any, to be written in an old format      see `old_formats`
 
 The header of a batch is always checked. Its records are walked only where something depends on them: compacted topics
 need keys, timestamp limits need timestamps, a rebuild needs everything; or always, with
 `odradek.validate.records=always`. Without a walk the batch's own max timestamp holds if it is near the present, and is
 worked out if it is not (`max_timestamp`). This is a named difference to Apache Kafka, which always walks.
 
-Invariants: nothing here touches a log or the given bytes; the result's parts, joined, are one batch of magic 2 whose
-CRC is right; a refused append has raised.
+Invariants: nothing here touches a log or the given bytes; the result's parts, joined, are one batch of magic 2, or
+messages of an old format, with a right CRC; a refused append has raised.
 
 Answers to LogValidator and UnifiedLog.analyzeAndValidateRecords.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.records.batch import RecordBatch, batches
 from odradek.protocol.records.compression import CompressionType
-from odradek.protocol.records.convert import deep_records, rebuild
+from odradek.protocol.records.convert import rebuild
 from odradek.protocol.records.layout import (
     BATCH_OVERHEAD,
     CREATE_TIME,
@@ -34,93 +34,20 @@ from odradek.protocol.records.layout import (
     LOG_OVERHEAD,
     MAGIC_POSITION,
     MAGIC_V2,
-    MAX_DECOMPRESSED_BYTES,
     NO_TIMESTAMP,
     PREFIX_SIZE,
 )
-from odradek.storage.append_info import AppendOrigin, RecordValidationError, UnexpectedAppendOffsetError
-from odradek.storage.config import LONG_MAX
+from odradek.storage.append_info import AppendOrigin, UnexpectedAppendOffsetError
 from odradek.storage.max_timestamp import is_believable, max_timestamp_of
+from odradek.storage.old_formats import assign_in_old_format
+from odradek.storage.record_checks import has_bad_records, raise_record_errors, records_of
+from odradek.storage.validation_rules import ValidatedBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from odradek.protocol.records.batch import AnyBatch
-    from odradek.protocol.records.record import Record, RecordsSummary
-    from odradek.storage.config import LogConfig
+    from odradek.storage.validation_rules import ValidationRules
 
     Bytes = bytes | bytearray | memoryview
-
-_TARGET_CODECS: Final = {
-    "uncompressed": CompressionType.NONE,
-    "gzip": CompressionType.GZIP,
-    "snappy": CompressionType.SNAPPY,
-    "lz4": CompressionType.LZ4,
-    "zstd": CompressionType.ZSTD,
-}
-_SHOWN_RECORD_ERRORS: Final = 3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ValidationRules:
-    """What a topic's config asks of an append, worked out once per change of the config."""
-
-    partition: object
-    max_message_bytes: int
-    compact: bool
-    timestamp_type: int
-    timestamp_before_max_ms: int
-    timestamp_after_max_ms: int
-    target_codec: int | None
-    """None keeps the producer's."""
-    level: int | None
-    walk_records: bool
-    max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES
-
-    @classmethod
-    def of_config(
-        cls,
-        config: LogConfig,
-        partition: object,
-        *,
-        validate_all: bool = False,
-        max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
-    ) -> ValidationRules:
-        codec = _TARGET_CODECS.get(config.compression_type)
-        levels = {
-            CompressionType.GZIP: config.compression_gzip_level,
-            CompressionType.LZ4: config.compression_lz4_level,
-            CompressionType.ZSTD: config.compression_zstd_level,
-        }
-        has_limits = (
-            config.message_timestamp_before_max_ms != LONG_MAX or config.message_timestamp_after_max_ms != LONG_MAX
-        )
-        return cls(
-            partition=partition,
-            max_message_bytes=config.max_message_bytes,
-            compact=config.compact,
-            timestamp_type=config.message_timestamp_type,
-            timestamp_before_max_ms=config.message_timestamp_before_max_ms,
-            timestamp_after_max_ms=config.message_timestamp_after_max_ms,
-            target_codec=codec,
-            level=None if codec is None else levels.get(codec),
-            walk_records=validate_all
-            or config.compact
-            or (has_limits and config.message_timestamp_type == CREATE_TIME),
-            max_decompressed_bytes=max_decompressed_bytes,
-        )
-
-
-class ValidatedBatch(NamedTuple):
-    """A batch ready to be written: `parts`, with offsets assigned. `batch` is a view that may still lack them."""
-
-    batch: RecordBatch
-    parts: list[Bytes]
-    size: int
-    first_offset: int
-    last_offset: int
-    max_timestamp: int
-    log_append_time: int
 
 
 def analyze(records: memoryview, rules: ValidationRules, origin: AppendOrigin) -> list[AnyBatch]:
@@ -169,14 +96,28 @@ def validate_and_assign(
     """Check what a leader must check and assign offsets from `next_offset` on. `found` comes from `analyze`."""
     first = found[0]
     source_codec = _source_codec(found)
+    target_codec = source_codec if rules.target_codec is None else rules.target_codec
+    if target_codec == CompressionType.ZSTD and not rules.allows_zstd:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+            "Produce requests to inter.broker.protocol.version < 2.1 broker are not allowed to use ZStandard "
+            "compression",
+        )
     if len(found) > 1 and (first.magic >= MAGIC_V2 or source_codec != CompressionType.NONE):
         raise KafkaError(ErrorCode.INVALID_RECORD, "Compressed outer record has more than one batch")
+    in_place = source_codec == target_codec or (first.is_control and source_codec == CompressionType.NONE)
+    if rules.record_version < MAGIC_V2 and first.is_transactional and in_place and source_codec == CompressionType.NONE:
+        # Before anything else is looked at, as it is in Apache Kafka by the builder of what is to be written.
+        raise KafkaError(
+            ErrorCode.UNKNOWN_SERVER_ERROR,
+            f"Transactional records are not supported for magic {rules.record_version}",
+        )
     for batch in found:
         _check_batch(first, batch, origin, rules)
-    target_codec = source_codec if rules.target_codec is None else rules.target_codec
+    if rules.record_version < MAGIC_V2:
+        return assign_in_old_format(found, rules, source_codec, target_codec, next_offset, now_ms)
     if not isinstance(first, RecordBatch):
         return _rebuild(found, rules, source_codec, target_codec, next_offset, leader_epoch, now_ms)
-    in_place = source_codec == target_codec or (first.is_control and source_codec == CompressionType.NONE)
     has_wrong_time = first.timestamp_type == LOG_APPEND_TIME and (
         rules.timestamp_type == LOG_APPEND_TIME or first.max_timestamp == NO_TIMESTAMP
     )
@@ -184,8 +125,8 @@ def validate_and_assign(
         return _rebuild(found, rules, source_codec, target_codec, next_offset, leader_epoch, now_ms)
     if has_wrong_time or (rules.walk_records and origin is AppendOrigin.CLIENT):
         summary = first.summary(rules.max_decompressed_bytes)
-        if has_wrong_time or _has_bad_records(first, summary, rules, source_codec, now_ms):
-            _raise_record_errors([first], rules, source_codec, now_ms)
+        if has_wrong_time or has_bad_records(first, summary, rules, source_codec, now_ms):
+            raise_record_errors([first], rules, source_codec, now_ms)
         if source_codec != CompressionType.NONE and not summary.has_sequential_offsets:
             return _rebuild(found, rules, source_codec, target_codec, next_offset, leader_epoch, now_ms)
         max_timestamp = first.max_timestamp
@@ -244,8 +185,19 @@ def _check_batch(first: AnyBatch, batch: AnyBatch, origin: AppendOrigin, rules: 
             f"Batch magic {batch.magic} is not the same as the first batch's magic byte {first.magic} in topic "
             f"partition {rules.partition}",
         )
-    if origin is not AppendOrigin.CLIENT or not isinstance(batch, RecordBatch):
+    if not isinstance(batch, RecordBatch):
         return
+    if origin is AppendOrigin.CLIENT:
+        _check_batch_of_client(batch, rules)
+    if rules.record_version < MAGIC_V2 and (batch.is_transactional or batch.has_producer_id):
+        kind = "Transactional" if batch.is_transactional else "Idempotent"
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+            f"{kind} records cannot be used with magic version {rules.record_version}",
+        )
+
+
+def _check_batch_of_client(batch: RecordBatch, rules: ValidationRules) -> None:
     delta, count = batch.last_offset_delta, batch.record_count
     problem = None
     if delta < 0:
@@ -301,10 +253,10 @@ def _rebuild(
     now_ms: int,
 ) -> ValidatedBatch:
     """Open everything and write it anew as one batch with the target codec."""
-    _raise_record_errors(found, rules, source_codec, now_ms)
+    raise_record_errors(found, rules, source_codec, now_ms)
     is_append_time = rules.timestamp_type == LOG_APPEND_TIME
     built = rebuild(
-        [record for batch in found for record in _deep_records(batch, rules)],
+        [record for batch in found for record in records_of(batch, rules)],
         base_offset=next_offset,
         compression_type=target_codec,
         level=rules.level,
@@ -328,94 +280,4 @@ def _rebuild(
         batch.last_offset,
         batch.max_timestamp,
         now_ms if is_append_time else NO_TIMESTAMP,
-    )
-
-
-def _deep_records(batch: AnyBatch, rules: ValidationRules) -> Iterable[Record]:
-    return deep_records(batch, max_decompressed_bytes=rules.max_decompressed_bytes)
-
-
-def _has_bad_records(
-    batch: RecordBatch, summary: RecordsSummary, rules: ValidationRules, source_codec: int, now_ms: int
-) -> bool:
-    """Whether any record would be refused, told from the sums alone."""
-    if rules.compact and summary.keyless:
-        return True
-    if source_codec != CompressionType.NONE and summary.compressed_attribute:
-        return True
-    if rules.timestamp_type != CREATE_TIME:
-        return False
-    youngest, oldest = summary.max_timestamp, summary.min_timestamp
-    if batch.timestamp_type == LOG_APPEND_TIME:
-        youngest = oldest = batch.max_timestamp
-    return (oldest != NO_TIMESTAMP and now_ms - oldest > rules.timestamp_before_max_ms) or (
-        youngest != NO_TIMESTAMP and youngest - now_ms > rules.timestamp_after_max_ms
-    )
-
-
-def _raise_record_errors(found: list[AnyBatch], rules: ValidationRules, source_codec: int, now_ms: int) -> None:
-    """Look at every record and raise with the list of those that are refused, if there are any."""
-    for batch in found:
-        errors: list[tuple[int, str]] = []
-        has_time_error = False
-        is_compressed_inside = (
-            source_codec != CompressionType.NONE
-            and isinstance(batch, RecordBatch)
-            and batch.summary(rules.max_decompressed_bytes).compressed_attribute
-        )
-        for index, record in enumerate(_deep_records(batch, rules)):
-            message = _key_error(record, rules)
-            if is_compressed_inside:
-                message = (
-                    "Compressed outer record should not have an inner record with a compression attribute set: "
-                    f"{_shown(record)}"
-                )
-            if message is None and (message := _timestamp_error(batch, record, rules, now_ms)) is not None:
-                has_time_error = True
-            if message is not None:
-                errors.append((index, message))
-        if not errors:
-            continue
-        if has_time_error:
-            raise RecordValidationError(
-                ErrorCode.INVALID_TIMESTAMP, "One or more records have been rejected due to invalid timestamp", errors
-            )
-        shown = ", ".join(
-            f"RecordError(batchIndex={index}, message='{message}')" for index, message in errors[:_SHOWN_RECORD_ERRORS]
-        )
-        raise RecordValidationError(
-            ErrorCode.INVALID_RECORD,
-            f"One or more records have been rejected due to {len(errors)} record errors in total, and only showing "
-            f"the first three errors at most: [{shown}]",
-            errors,
-        )
-
-
-def _key_error(record: Record, rules: ValidationRules) -> str | None:
-    if rules.compact and record.key is None:
-        return f"Compacted topic cannot accept message without key in topic partition {rules.partition}"
-    return None
-
-
-def _timestamp_error(batch: AnyBatch, record: Record, rules: ValidationRules, now_ms: int) -> str | None:
-    timestamp = record.timestamp
-    if rules.timestamp_type == CREATE_TIME and timestamp != NO_TIMESTAMP:
-        age = now_ms - timestamp
-        if age > rules.timestamp_before_max_ms or -age > rules.timestamp_after_max_ms:
-            return (
-                f"Timestamp {timestamp} of message with offset {record.offset} is out of range. The timestamp should "
-                f"be within [{now_ms - rules.timestamp_before_max_ms}, {now_ms + rules.timestamp_after_max_ms}]"
-            )
-    elif batch.timestamp_type == LOG_APPEND_TIME:
-        return (
-            f"Invalid timestamp type in message {_shown(record)}. Producer should not set timestamp type to "
-            "LogAppendTime."
-        )
-    return None
-
-
-def _shown(record: Record) -> str:
-    return (
-        f"DefaultRecord(offset={record.offset}, timestamp={record.timestamp}, "
-        f"key={len(record.key or b'')} bytes, value={len(record.value or b'')} bytes)"
     )

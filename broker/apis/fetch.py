@@ -31,6 +31,7 @@ from odradek.protocol.messages.fetch import (
     NodeEndpoint,
     PartitionData,
 )
+from odradek.protocol.records.layout import MAGIC_V0, MAGIC_V1
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.fetch_data import FetchIsolation
 from odradek.storage.file_records import FileRegion
@@ -211,7 +212,8 @@ def _for_old_reader(
     config = hosted.log.config
     if config.compression_type == "zstd":
         return _error(fetch, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
-    if version >= FIRST_V2_BATCH_VERSION:
+    magic = _down_conversion_magic(config.record_version, version)
+    if magic is None:
         return data
     if not (is_follower or config.message_downconversion_enable):
         return _error(fetch, ErrorCode.UNSUPPORTED_VERSION)
@@ -220,9 +222,19 @@ def _for_old_reader(
     found = data.records
     assert isinstance(found, FileRegion | memoryview)
     records = found.read() if isinstance(found, FileRegion) else bytes(found)
-    magic = 0 if version <= LAST_MAGIC_0_VERSION else 1
     to_convert.append((data, piece_of(records, magic, fetch.fetch_offset)))
     return data
+
+
+def _down_conversion_magic(record_version: int, version: int) -> int | None:
+    """The format to convert to; None where the records can go as they are, told by the format the topic is written in.
+
+    As in Apache Kafka that format may be set back by an `inter.broker.protocol.version` below 3.0, and what was written
+    before is not converted then.
+    """
+    if record_version > MAGIC_V0 and version <= LAST_MAGIC_0_VERSION:
+        return MAGIC_V0
+    return MAGIC_V1 if record_version > MAGIC_V1 and version < FIRST_V2_BATCH_VERSION else None
 
 
 def _name_leader(

@@ -18,7 +18,8 @@ from odradek.protocol.records.legacy import build_messages
 from odradek.protocol.records.record import Record, SimpleRecord
 from odradek.storage.append_info import AppendOrigin, RecordValidationError
 from odradek.storage.config import LogConfig
-from odradek.storage.validator import ValidatedBatch, ValidationRules, analyze, validate_and_assign
+from odradek.storage.validation_rules import ValidatedBatch, ValidationRules
+from odradek.storage.validator import analyze, validate_and_assign
 from tests.support.logs import NOW, batch, marker
 
 CLIENT, COORDINATOR, REPLICATION = AppendOrigin.CLIENT, AppendOrigin.COORDINATOR, AppendOrigin.REPLICATION
