@@ -24,6 +24,7 @@ from odradek.protocol.messages.alter_partition import (
     RequestPartitionData,
     RequestTopicData,
 )
+from odradek.protocol.metadata_version import LATEST_PRODUCTION, MetadataVersion
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.topic_partition import TopicPartition
 
@@ -38,6 +39,9 @@ log = logging.getLogger(__name__)
 
 RETRY_MS: Final = 50
 """Wait after an error of the whole request."""
+
+LAST_VERSION_WITH_TOPIC_NAMES: Final = 1
+FIRST_VERSION_WITH_EPOCHS: Final = 3
 
 _RECOVERY_STATES: Final = frozenset(LeaderRecoveryState)
 
@@ -71,12 +75,14 @@ class AlterPartitionManager:
         *,
         broker_id: int,
         broker_epoch: Callable[[], int],
+        metadata_version: MetadataVersion = LATEST_PRODUCTION,
     ) -> None:
         self._to_controller = to_controller
         self._timer = timer
         self._spawn = spawn
         self._broker_id = broker_id
         self._broker_epoch = broker_epoch
+        self._version = metadata_version.alter_partition_request_version
         self._unsettled: dict[TopicPartition, AlterPartitionItem] = {}
         """By name, not by id: of a topic that was deleted and made again one change can be here, too."""
         self._requests: BatchedRequests[None, list[AlterPartitionItem], AlterPartitionResponse] = BatchedRequests(self)
@@ -116,8 +122,10 @@ class AlterPartitionManager:
     ) -> None:
         response: AlterPartitionResponse | None = None
         try:
-            request = make_request(items, self._broker_id, self._broker_epoch())
-            response = await self._to_controller.ask(request, AlterPartitionResponse, timeout_ms=None)
+            has_ids = all(item.topic_id is not None for item in items)
+            version = self._version if has_ids else min(self._version, LAST_VERSION_WITH_TOPIC_NAMES)
+            request = make_request(items, self._broker_id, self._broker_epoch(), version)
+            response = await self._to_controller.ask(request, AlterPartitionResponse, timeout_ms=None, version=version)
         finally:
             respond(response)
 
@@ -142,8 +150,11 @@ class AlterPartitionManager:
             item.respond(answer)
 
 
-def make_request(items: Iterable[AlterPartitionItem], broker_id: int, broker_epoch: int) -> AlterPartitionRequest:
+def make_request(
+    items: Iterable[AlterPartitionItem], broker_id: int, broker_epoch: int, version: int
+) -> AlterPartitionRequest:
     """Epochs of replicas are for controllers of KRaft: here they are -1."""
+    has_epochs = version >= FIRST_VERSION_WITH_EPOCHS
     topics: dict[str, RequestTopicData] = {}
     for item in items:
         name = item.topic_partition.topic
@@ -153,8 +164,9 @@ def make_request(items: Iterable[AlterPartitionItem], broker_id: int, broker_epo
             RequestPartitionData(
                 partition_index=item.topic_partition.partition,
                 leader_epoch=proposed.leader_epoch,
-                new_isr_with_epochs=[BrokerState(broker_id=member) for member in proposed.isr],
-                leader_recovery_state=proposed.leader_recovery_state,
+                new_isr=[] if has_epochs else list(proposed.isr),
+                new_isr_with_epochs=[BrokerState(broker_id=member) for member in proposed.isr] if has_epochs else [],
+                leader_recovery_state=proposed.leader_recovery_state if version >= 1 else LeaderRecoveryState.RECOVERED,
                 partition_epoch=proposed.partition_epoch,
             )
         )

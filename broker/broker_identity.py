@@ -75,7 +75,10 @@ def registered_info(config: BrokerConfig, broker_id: int, bound: Iterable[Listen
         host = advertised.host or (socket.getfqdn() if config.uses_zookeeper else "localhost")
         port = advertised.port or ports[advertised.listener_name]
         end_points.append(EndPoint(host, port, advertised.listener_name, advertised.security_protocol))
-    return BrokerInfo(broker=Broker(broker_id, tuple(end_points), config.broker_rack))
+    return BrokerInfo(
+        broker=Broker(broker_id, tuple(end_points), config.broker_rack),
+        version=config.metadata_version.broker_registration_version,
+    )
 
 
 def _cluster_id(found: dict[str, str]) -> str:

@@ -60,6 +60,7 @@ class ClusterLinks:
             self._inter_broker_links(f"AddPartitionsManager-client-{broker_id}"),
             spawn,
             config.request_timeout_ms,
+            config.metadata_version.write_txn_markers_request_version,
         )
 
     def serve(self, broker: Services, dispatcher: Dispatcher) -> None:
@@ -72,13 +73,14 @@ class ClusterLinks:
         config = self._config
         timeout_ms = config.request_timeout_ms
         if broker.id == self._broker_id:
-            return LinkTransport(self.own_link, timeout_ms)
+            return LinkTransport(self.own_link, timeout_ms, config.metadata_version)
         end_point = broker.end_point(config.control_listener_name)
         if end_point is None:
             return NoListener(broker.id, config.control_listener_name)
         # As this broker is configured, whatever the other one has registered.
         end_point = replace(end_point, security_protocol=config.control_security_protocol)
-        return LinkTransport(self._make_link(end_point, client_id=str(self._broker_id)), timeout_ms)
+        link = self._make_link(end_point, client_id=str(self._broker_id))
+        return LinkTransport(link, timeout_ms, config.metadata_version)
 
     def to_controller(self) -> ToController:
         """A way to the controller with a queue of its own."""
@@ -99,7 +101,12 @@ class ClusterLinks:
     def alter_partition(self, broker_epoch: Callable[[], int]) -> AlterPartitionManager:
         """Where the leaders here propose their ISRs."""
         return AlterPartitionManager(
-            self.to_controller(), self._timer, self._spawn, broker_id=self._broker_id, broker_epoch=broker_epoch
+            self.to_controller(),
+            self._timer,
+            self._spawn,
+            broker_id=self._broker_id,
+            broker_epoch=broker_epoch,
+            metadata_version=self._config.metadata_version,
         )
 
     def producer_ids(self, broker_epoch: Callable[[], int]) -> ProducerIdManager:

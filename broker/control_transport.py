@@ -1,10 +1,9 @@
-"""From the controller to one broker: control requests over a link, in the versions that 3.9 lays down, unannounced."""
+"""From the controller to one broker: requests over a link, in the versions of `metadata_version`, unannounced."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.controller.request_batch import LEADER_AND_ISR_VERSION, STOP_REPLICA_VERSION, UPDATE_METADATA_VERSION
 from odradek.protocol.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from odradek.protocol.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 from odradek.protocol.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
@@ -12,28 +11,29 @@ from odradek.protocol.messages.update_metadata import UpdateMetadataRequest, Upd
 if TYPE_CHECKING:
     from odradek.broker.links import BrokerLink
     from odradek.controller.request_batch import ControlRequest, ControlResponse
+    from odradek.protocol.metadata_version import MetadataVersion
 
 
 class LinkTransport:
     """Implements `controller.channels.ControlTransport`."""
 
-    def __init__(self, link: BrokerLink, timeout_ms: int) -> None:
+    def __init__(self, link: BrokerLink, timeout_ms: int, metadata_version: MetadataVersion) -> None:
         self._link = link
+        self._metadata_version = metadata_version
         self._timeout_ms = timeout_ms
 
     async def exchange(self, request: ControlRequest) -> ControlResponse:
         exchange, timeout_ms = self._link.exchange, self._timeout_ms
         match request:
             case LeaderAndIsrRequest():
-                return await exchange(
-                    request, LeaderAndIsrResponse, version=LEADER_AND_ISR_VERSION, timeout_ms=timeout_ms
-                )
+                version = self._metadata_version.leader_and_isr_request_version
+                return await exchange(request, LeaderAndIsrResponse, version=version, timeout_ms=timeout_ms)
             case UpdateMetadataRequest():
-                return await exchange(
-                    request, UpdateMetadataResponse, version=UPDATE_METADATA_VERSION, timeout_ms=timeout_ms
-                )
+                version = self._metadata_version.update_metadata_request_version
+                return await exchange(request, UpdateMetadataResponse, version=version, timeout_ms=timeout_ms)
             case StopReplicaRequest():
-                return await exchange(request, StopReplicaResponse, version=STOP_REPLICA_VERSION, timeout_ms=timeout_ms)
+                version = self._metadata_version.stop_replica_request_version
+                return await exchange(request, StopReplicaResponse, version=version, timeout_ms=timeout_ms)
 
     def close(self) -> None:
         self._link.close()

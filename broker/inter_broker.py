@@ -33,8 +33,6 @@ log = logging.getLogger(__name__)
 ADD_PARTITIONS_TO_TXN_VERSION: Final = 5
 """Between brokers since 4, which is not told that an error can be answered with an abort alone."""
 
-WRITE_TXN_MARKERS_VERSION: Final = 1
-
 ResponseT = TypeVar("ResponseT", bound=Response)
 
 
@@ -47,8 +45,10 @@ class InterBrokerChannel:
         verification: BrokerLinks,
         spawn: Callable[[Coroutine[object, object, None]], None],
         timeout_ms: int,
+        markers_version: int,
     ) -> None:
         self._markers = markers
+        self._markers_version = markers_version
         self._verification = verification
         self._spawn = spawn
         self._timeout_ms = timeout_ms
@@ -94,7 +94,7 @@ class InterBrokerChannel:
 
             write_txn_markers.apply(self._services, request, respond)
         else:
-            version = WRITE_TXN_MARKERS_VERSION
+            version = self._markers_version
             self._spawn(self._ask(self._markers, broker_id, request, WriteTxnMarkersResponse, version, respond))
 
     def send_verification(

@@ -45,9 +45,12 @@ class MakeLink(Protocol):
 class ToController(Protocol):
     """The way to the controller of the moment."""
 
-    async def ask(self, request: Request, response_type: type[ResponseT], *, timeout_ms: int | None) -> ResponseT:
+    async def ask(
+        self, request: Request, response_type: type[ResponseT], *, timeout_ms: int | None, version: int | None = None
+    ) -> ResponseT:
         """The controller's answer. One request at a time; after a failure, or if the one who was asked is not the
         controller, it is sent again, to the controller of then, for as long as `timeout_ms` says (None: forever).
+        `version` is as in `BrokerLink.exchange`.
 
         Raises: TimeoutError.
         """

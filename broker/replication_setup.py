@@ -111,6 +111,7 @@ def _fetchers_settings(
         max_bytes=config.replica_fetch_max_bytes,
         response_max_bytes=config.replica_fetch_response_max_bytes,
         socket_timeout_ms=config.replica_socket_timeout_ms,
+        metadata_version=config.metadata_version,
     )
     return FetchersSettings(
         make_link=make_link,

@@ -351,6 +351,7 @@ class KafkaServer:
             leader_imbalance_check_interval_seconds=config.leader_imbalance_check_interval_seconds,
             num_partitions=config.num_partitions,
             default_replication_factor=config.default_replication_factor,
+            metadata_version=config.metadata_version,
             broker_settings=lambda: config.settings,
         )
 

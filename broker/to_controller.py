@@ -44,12 +44,14 @@ class ControllerChannel:
         self._request_timeout_ms = request_timeout_ms
         self._turn = asyncio.Lock()  # first come, first served
 
-    async def ask(self, request: Request, response_type: type[ResponseT], *, timeout_ms: int | None) -> ResponseT:
+    async def ask(
+        self, request: Request, response_type: type[ResponseT], *, timeout_ms: int | None, version: int | None = None
+    ) -> ResponseT:
         asked_ms = self._clock.monotonic_ms()
         attempt_ms = self._request_timeout_ms if timeout_ms is None else min(timeout_ms, self._request_timeout_ms)
         async with self._turn:
             while timeout_ms is None or self._clock.monotonic_ms() - asked_ms < timeout_ms:
-                response = await self._try(request, response_type, attempt_ms)
+                response = await self._try(request, response_type, attempt_ms, version)
                 if response is not None:
                     return response
                 await pause(self._timer, RETRY_BACKOFF_MS)
@@ -58,13 +60,15 @@ class ControllerChannel:
     def close(self) -> None:
         self._links.close()
 
-    async def _try(self, request: Request, response_type: type[ResponseT], timeout_ms: int) -> ResponseT | None:
+    async def _try(
+        self, request: Request, response_type: type[ResponseT], timeout_ms: int, version: int | None
+    ) -> ResponseT | None:
         controller_id = self._cache.snapshot.controller_id
         if controller_id is None:
             return None
         try:
             link = self._links.link(controller_id)
-            response = await link.exchange(request, response_type, version=None, timeout_ms=timeout_ms)
+            response = await link.exchange(request, response_type, version=version, timeout_ms=timeout_ms)
         except OSError as error:
             logger.info("%s did not reach controller %d: %s", type(request).__name__, controller_id, error)
             return None

@@ -53,3 +53,5 @@ class BrokerInfo:
 
     broker: Broker
     jmx_port: int = -1
+    version: int = 5
+    """Of the registration's layout, as the inter-broker protocol lays it down."""

@@ -318,7 +318,7 @@ class Controller:
                 assignments = {partition: c.context.full_assignment(partition) for partition in wanted}
                 listed.set_result({p: a for p, a in assignments.items() if a.is_being_reassigned})
             case ev.UpdateFeatures(updates, updated):
-                updated.set_result(await update_features(c.client, updates))
+                updated.set_result(await update_features(c.client, updates, c.config.metadata_version))
             case _:
                 assert_never(event)
 

@@ -29,6 +29,7 @@ from odradek.controller.topic_deletion import TopicDeletionManager
 from odradek.protocol.messages.leader_and_isr import LeaderAndIsrResponse
 from odradek.protocol.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 from odradek.protocol.messages.update_metadata import UpdateMetadataResponse
+from odradek.protocol.metadata_version import LATEST_PRODUCTION, MetadataVersion
 from odradek.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class ControllerConfig:
     leader_imbalance_check_interval_seconds: int = 300
     num_partitions: int = 1
     default_replication_factor: int = 1
+    metadata_version: MetadataVersion = LATEST_PRODUCTION
     broker_settings: Callable[[], Mapping[str, str]] = dict
 
 
@@ -88,9 +90,16 @@ class Controllership:
         self.context.epoch = elected.epoch
         self.context.epoch_zk_version = elected.epoch_zk_version
         self.state_nodes = PartitionStateNodes(client, self.context, config.broker_settings)
-        self.batch = RequestBatch(self.context, config.broker_id, config.inter_broker_listener_name)
+        self.batch = RequestBatch(
+            self.context, config.broker_id, config.inter_broker_listener_name, config.metadata_version
+        )
         self.partition_states = PartitionStateMachine(
-            self.context, self.state_nodes, self.batch, self.send, config.broker_id
+            self.context,
+            self.state_nodes,
+            self.batch,
+            self.send,
+            config.broker_id,
+            has_leader_recovery=config.metadata_version.has_leader_recovery,
         )
         self.replica_states = ReplicaStateMachine(
             self.context, self.state_nodes, self.batch, self.send, config.broker_id

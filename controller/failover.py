@@ -36,7 +36,7 @@ logger = logging.getLogger("odradek.controller")
 
 async def on_controller_failover(c: Controllership, new_topic_id: Callable[[], bytes]) -> None:
     client = c.client
-    await set_up_features(client)
+    await set_up_features(client, c.config.metadata_version)
     await client.children(znodes.BROKER_IDS, c.watch(BrokerChange(), CHILDREN))
     await client.topics(c.watch(TopicChange(), CHILDREN))
     await client.topic_deletions(c.watch(TopicDeletion(), CHILDREN))

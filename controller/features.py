@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.controller import znodes
 from odradek.controller.metadata_tree import BadVersion, SessionExpired, SetData, TreeError
+from odradek.controller.znode_json import json_object
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from odradek.controller.metadata_client import MetadataClient
+    from odradek.protocol.metadata_version import MetadataVersion
 
 logger = logging.getLogger("odradek.controller")
 
@@ -34,22 +36,37 @@ class FeatureUpdate(NamedTuple):
     upgrade_type: int = UPGRADE
 
 
-async def set_up_features(client: MetadataClient) -> None:
-    """Make `/feature` say that versioning is enabled and that nothing is finalised, unless something is."""
+async def set_up_features(client: MetadataClient, metadata_version: MetadataVersion) -> None:
+    """Make `/feature` say whether features are versioned, keeping what is finalised where they are.
+
+    An inter-broker protocol from before that (2.7) takes away what was finalised.
+    """
     node = await client.get(znodes.FEATURE)
+    status, levels = (znodes.FEATURE_DISABLED, {}) if node is None else znodes.decode_feature(node.data)
+    has_features = metadata_version.has_features
+    data = znodes.encode_feature(
+        levels if has_features and status == znodes.FEATURE_ENABLED else {},
+        version=metadata_version.feature_node_version,
+        status=znodes.FEATURE_ENABLED if has_features else znodes.FEATURE_DISABLED,
+    )
     if node is None:
-        await client.create_recursive(znodes.FEATURE, znodes.encode_feature())
-        return
-    status, _ = znodes.decode_feature(node.data)
-    if status != znodes.FEATURE_ENABLED:
+        await client.create_recursive(znodes.FEATURE, data)
+    elif json_object(node.data, znodes.FEATURE) != json_object(data, znodes.FEATURE):
         try:
-            await client.tree.run(SetData(znodes.FEATURE, znodes.encode_feature(), node.stat.version))
+            await client.tree.run(SetData(znodes.FEATURE, data, node.stat.version))
         except BadVersion:
             logger.warning("%s was changed by another controller", znodes.FEATURE)
 
 
-async def update_features(client: MetadataClient, updates: Sequence[FeatureUpdate]) -> dict[str, KafkaError | None]:
-    """Carry updates out; None or the error of each feature."""
+async def update_features(
+    client: MetadataClient, updates: Sequence[FeatureUpdate], metadata_version: MetadataVersion
+) -> dict[str, KafkaError | None]:
+    """Carry updates out; None or the error of each feature.
+
+    Raises: KafkaError INVALID_REQUEST if the inter-broker protocol has none.
+    """
+    if not metadata_version.has_features:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Feature versioning system is disabled.")
     node = await client.get(znodes.FEATURE)
     existing = {} if node is None else znodes.decode_feature(node.data)[1]
     results: dict[str, KafkaError | None] = {}
@@ -60,7 +77,8 @@ async def update_features(client: MetadataClient, updates: Sequence[FeatureUpdat
     if taken_away:
         kept = {name: level for name, level in existing.items() if name not in taken_away}
         try:
-            await client.tree.run(SetData(znodes.FEATURE, znodes.encode_feature(kept)))
+            data = znodes.encode_feature(kept, version=metadata_version.feature_node_version)
+            await client.tree.run(SetData(znodes.FEATURE, data))
         except SessionExpired:
             raise
         except TreeError as error:

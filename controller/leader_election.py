@@ -74,13 +74,16 @@ def elect(
     strategy: ElectionStrategy,
     *,
     unclean_allowed: bool = False,
+    has_leader_recovery: bool = True,
 ) -> ElectionResult:
-    """Run a strategy for one partition. `unclean_allowed` is the topic's config and matters to OFFLINE only."""
+    """Run a strategy for one partition. `unclean_allowed` is the topic's config and matters to OFFLINE only;
+    without `has_leader_recovery` an unclean election leaves no mark (KIP-704).
+    """
     match strategy:
         case ElectionStrategy.OFFLINE:
-            return _elect_offline(context, partition, current, unclean=unclean_allowed)
+            return _elect_offline(context, partition, current, unclean_allowed, has_leader_recovery)
         case ElectionStrategy.OFFLINE_UNCLEAN:
-            return _elect_offline(context, partition, current, unclean=True)
+            return _elect_offline(context, partition, current, True, has_leader_recovery)
         case ElectionStrategy.REASSIGN:
             target = context.full_assignment(partition).target_replicas
             live = {replica for replica in target if context.is_replica_online(replica, partition)}
@@ -96,7 +99,11 @@ def elect(
 
 
 def _elect_offline(
-    context: ControllerContext, partition: TopicPartition, current: LeaderAndIsr, *, unclean: bool
+    context: ControllerContext,
+    partition: TopicPartition,
+    current: LeaderAndIsr,
+    unclean: bool,
+    has_leader_recovery: bool,
 ) -> ElectionResult:
     live = context.online_replicas(partition)
     leader = offline_leader(context.replicas(partition), current.isr, set(live), unclean=unclean)
@@ -107,7 +114,9 @@ def _elect_offline(
         return ElectionResult(current.with_new_leader_and_isr(leader, isr), live)
     # The leader's log is now the truth, so nobody else is in sync with it.
     elected = current.with_new_leader_and_isr(leader, (leader,))
-    return ElectionResult(replace(elected, leader_recovery_state=LeaderRecoveryState.RECOVERING), live)
+    if has_leader_recovery:
+        elected = replace(elected, leader_recovery_state=LeaderRecoveryState.RECOVERING)
+    return ElectionResult(elected, live)
 
 
 def _elect_for_controlled_shutdown(

@@ -112,12 +112,15 @@ class PartitionStateMachine:
         batch: RequestBatch,
         send: Send,
         controller_id: int,
+        *,
+        has_leader_recovery: bool = True,
     ) -> None:
         self._context = context
         self._store = store
         self._batch = batch
         self._send = send
         self._controller_id = controller_id
+        self._has_leader_recovery = has_leader_recovery
         self.states: dict[TopicPartition, PartitionState] = {}
 
     def state(self, partition: TopicPartition) -> PartitionState:
@@ -284,7 +287,12 @@ class PartitionStateMachine:
             unclean_topics = await self._store.unclean_leader_election_topics(topics) if topics else set()
         return {
             partition: elect(
-                context, partition, leadership, strategy, unclean_allowed=partition.topic in unclean_topics
+                context,
+                partition,
+                leadership,
+                strategy,
+                unclean_allowed=partition.topic in unclean_topics,
+                has_leader_recovery=self._has_leader_recovery,
             )
             for partition, leadership in current.items()
         }

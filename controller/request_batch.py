@@ -11,7 +11,7 @@ broker therefore leads or follows a partition before it tells clients about it, 
 * Entries for one partition merge: the latest state wins, `is_new` and `delete_partition` stay set once they were.
 * Requests go to live brokers (shutting down ones included) only; each carries the epoch of the broker it is for.
 
-The versions are those of inter.broker.protocol.version 3.9: LeaderAndIsr v7, UpdateMetadata v8, StopReplica v4.
+The requests are sent in the versions of the inter-broker protocol; those without a place for topic ids carry none.
 Answers to AbstractControllerBrokerRequestBatch.
 """
 
@@ -45,6 +45,7 @@ from odradek.protocol.messages.update_metadata import (
     UpdateMetadataResponse,
     UpdateMetadataTopicState,
 )
+from odradek.protocol.metadata_version import LATEST_PRODUCTION, MetadataVersion
 from odradek.protocol.primitives import ZERO_UUID
 
 if TYPE_CHECKING:
@@ -52,9 +53,8 @@ if TYPE_CHECKING:
     from odradek.controller.reassignment import ReplicaAssignment
     from odradek.protocol.topic_partition import TopicPartition
 
-LEADER_AND_ISR_VERSION: Final = 7
-UPDATE_METADATA_VERSION: Final = 8
-STOP_REPLICA_VERSION: Final = 4
+FIRST_VERSION_WITH_TOPIC_IDS: Final = 5
+"""Of LeaderAndIsr."""
 
 _PARTITION_EPOCH_DURING_DELETE: Final = 0
 _LEADER_EPOCH_DURING_DELETE: Final = 0
@@ -66,10 +66,18 @@ ControlResponse: TypeAlias = LeaderAndIsrResponse | UpdateMetadataResponse | Sto
 class RequestBatch:
     """Entries not yet sent. Empty between two events of the controller."""
 
-    def __init__(self, context: ControllerContext, controller_id: int, inter_broker_listener_name: str) -> None:
+    def __init__(
+        self,
+        context: ControllerContext,
+        controller_id: int,
+        inter_broker_listener_name: str,
+        metadata_version: MetadataVersion = LATEST_PRODUCTION,
+    ) -> None:
         self._context = context
         self._controller_id = controller_id
         self._listener_name = inter_broker_listener_name
+        # The ids came with one version into both requests.
+        self._sends_topic_ids = metadata_version.leader_and_isr_request_version >= FIRST_VERSION_WITH_TOPIC_IDS
         self._leader_and_isr: dict[int, dict[TopicPartition, LeaderAndIsrPartitionState]] = {}
         self._stop_replica: dict[int, dict[TopicPartition, StopReplicaPartitionState]] = {}
         self._update_metadata_brokers: set[int] = set()
@@ -177,7 +185,7 @@ class RequestBatch:
                     topic_states=[
                         LeaderAndIsrTopicState(
                             topic_name=topic,
-                            topic_id=context.topic_ids.get(topic, ZERO_UUID),
+                            topic_id=self._topic_id(topic),
                             partition_states=partition_states,
                         )
                         for topic, partition_states in topics.items()
@@ -185,6 +193,9 @@ class RequestBatch:
                     live_leaders=self._live_leaders({state.leader for state in states.values()}),
                 ),
             )
+
+    def _topic_id(self, topic: str) -> bytes:
+        return self._context.topic_ids.get(topic, ZERO_UUID) if self._sends_topic_ids else ZERO_UUID
 
     def _live_leaders(self, leaders: set[int]) -> list[LeaderAndIsrLiveLeader]:
         live: list[LeaderAndIsrLiveLeader] = []
@@ -204,7 +215,7 @@ class RequestBatch:
             topics.setdefault(partition.topic, []).append(state)
         topic_states = [
             UpdateMetadataTopicState(
-                topic_name=topic, topic_id=context.topic_ids.get(topic, ZERO_UUID), partition_states=partition_states
+                topic_name=topic, topic_id=self._topic_id(topic), partition_states=partition_states
             )
             for topic, partition_states in topics.items()
         ]

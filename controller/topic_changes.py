@@ -59,11 +59,14 @@ async def process_topic_change(c: Controllership, new_topic_id: Callable[[], byt
 async def load_topics(
     c: Controllership, assignments: Sequence[TopicIdReplicaAssignment], new_topic_id: Callable[[], bytes]
 ) -> list[TopicPartition]:
-    """Take topics into the context, giving an id to those that have none. Answers their partitions."""
+    """Take topics into the context, giving an id to those that have none. Answers their partitions.
+
+    An inter-broker protocol without topic ids leaves topics as they are; an id that is there stays in what is written.
+    """
     partitions: list[TopicPartition] = []
     for loaded in assignments:
         topic = loaded
-        if topic.topic_id is None:
+        if topic.topic_id is None and c.config.metadata_version.has_topic_ids:
             topic = replace(topic, topic_id=new_topic_id())
             await c.client.set_topic_assignment(topic.topic, topic.topic_id, topic.assignment, c.fence)
         if topic.topic_id is not None:

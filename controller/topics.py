@@ -155,7 +155,8 @@ class AdminManager:
         )
         if not validate_only:
             record_mutations(len(assignment))
-            result.topic_id = await self.create_topic_with_assignment(topic.name, assignment, overrides)
+            topic_id = await self.create_topic_with_assignment(topic.name, assignment, overrides)
+            result.topic_id = topic_id or ZERO_UUID
         return result
 
     def _assignment(
@@ -197,16 +198,20 @@ class AdminManager:
 
     async def create_topic_with_assignment(
         self, topic: str, assignment: Mapping[int, Sequence[int]], overrides: Mapping[str, str]
-    ) -> bytes:
-        """Write a validated topic; its id. The config comes first, for the controller may act on the topic at once."""
+    ) -> bytes | None:
+        """Write a validated topic; its id, where topics have one.
+
+        The config comes first, for the controller may act on the topic at once.
+        """
         await write_entity_config(self._client, f"topics/{topic}", overrides)
-        topic_id = self._new_topic_id()
+        topic_id = self._new_topic_id() if self._config.metadata_version.has_topic_ids else None
         full = {partition: ReplicaAssignment(tuple(replicas)) for partition, replicas in assignment.items()}
         try:
             await self._client.tree.run(Create(znodes.topic_path(topic), znodes.encode_topic(topic_id, full)))
         except NodeExists:
             found = await self._client.topic_assignments([topic])
-            if not found or found[0].topic_id != topic_id:  # else the answer was lost, and the node created again
+            # By its id it is known again if only the answer was lost, and the node created again.
+            if topic_id is None or not found or found[0].topic_id != topic_id:
                 raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic}' already exists.") from None
         return topic_id
 

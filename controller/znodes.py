@@ -44,7 +44,12 @@ CONTROLLER: Final = "/controller"
 CONTROLLER_EPOCH: Final = "/controller_epoch"
 DELETE_TOPICS: Final = "/admin/delete_topics"
 FEATURE: Final = "/feature"
+FEATURE_DISABLED: Final = 0
 FEATURE_ENABLED: Final = 1
+
+FIRST_REGISTRATION_WITH_RACK: Final = 3
+FIRST_REGISTRATION_WITH_LISTENERS: Final = 4
+FIRST_REGISTRATION_WITH_FEATURES: Final = 5
 ISR_CHANGE_NOTIFICATION: Final = "/isr_change_notification"
 LATEST_PRODUCER_ID_BLOCK: Final = "/latest_producer_id_block"
 LOG_DIR_EVENT_NOTIFICATION: Final = "/log_dir_event_notification"
@@ -187,22 +192,28 @@ def decode_cluster_id(data: bytes | None) -> str:
 
 
 def encode_broker(info: BrokerInfo, timestamp_ms: int) -> bytes:
-    """A registration, version 5. `host` and `port` are those of the first plaintext endpoint, for very old readers."""
+    """A registration. `host` and `port` are those of the first plaintext endpoint, for very old readers.
+
+    Version 2 has no place for a rack and for the protocols of listeners, 4 none for features.
+    """
     broker = info.broker
     plaintext = next((p for p in broker.end_points if p.security_protocol is SecurityProtocol.PLAINTEXT), None)
     protocols: dict[str, Json] = {p.listener_name: p.security_protocol.name for p in broker.end_points}
-    node: dict[str, Json] = {
-        "features": {},
-        "listener_security_protocol_map": protocols,
-        "endpoints": [point.connection_string for point in broker.end_points],
+    node: dict[str, Json] = {}
+    if info.version >= FIRST_REGISTRATION_WITH_FEATURES:
+        node["features"] = {}
+    if info.version >= FIRST_REGISTRATION_WITH_LISTENERS:
+        node["listener_security_protocol_map"] = protocols
+    node["endpoints"] = [point.connection_string for point in broker.end_points]
+    if broker.rack is not None and info.version >= FIRST_REGISTRATION_WITH_RACK:
+        node["rack"] = broker.rack
+    node |= {
         "jmx_port": info.jmx_port,
         "port": -1 if plaintext is None else plaintext.port,
         "host": None if plaintext is None else plaintext.host,
-        "version": 5,
+        "version": info.version,
         "timestamp": str(timestamp_ms),
     }
-    if broker.rack is not None:
-        node = {**dict(list(node.items())[:3]), "rack": broker.rack, **dict(list(node.items())[3:])}
     return encode(node)
 
 
@@ -226,6 +237,7 @@ def decode_broker(broker_id: int, data: bytes | None) -> BrokerInfo:
     return BrokerInfo(
         broker=Broker(broker_id, end_points, rack if isinstance(rack, str) else None),
         jmx_port=int_in(node, "jmx_port", -1),
+        version=version,
     )
 
 
@@ -354,10 +366,11 @@ def decode_config_change(data: bytes | None) -> str:
             raise BadZnode(f"unknown version {version} of a config change: {data!r}")
 
 
-def encode_feature(levels: Mapping[str, int] = {}) -> bytes:
-    """Enabled, with the finalised versions by feature."""
-    features: dict[str, Json] = {name: {"max_version_level": level} for name, level in levels.items()}
-    return encode({"features": features, "version": 2, "status": FEATURE_ENABLED})
+def encode_feature(levels: Mapping[str, int] = {}, *, version: int = 2, status: int = FEATURE_ENABLED) -> bytes:
+    """The finalised versions by feature; in version 1 each is a range that holds no other."""
+    names = ("max_version_level", "min_version_level")[: 2 if version == 1 else 1]
+    features: dict[str, Json] = {feature: dict.fromkeys(names, level) for feature, level in levels.items()}
+    return encode({"features": features, "version": version, "status": status})
 
 
 def decode_feature(data: bytes | None) -> tuple[int, dict[str, int]]:

@@ -202,6 +202,15 @@ class MetadataVersion(IntEnum):
         return 4 if self >= MetadataVersion.IBP_3_4_IV0 else 3
 
     @property
+    def alter_partition_request_version(self) -> int:
+        """Of a request that names topics by id, from 2 on. Apache Kafka asks the controller what it knows instead."""
+        if self >= MetadataVersion.IBP_3_5_IV1:
+            return 3
+        if self >= MetadataVersion.IBP_3_3_IV0:
+            return 2
+        return 1 if self.has_leader_recovery else 0
+
+    @property
     def write_txn_markers_request_version(self) -> int:
         return 1 if self >= MetadataVersion.IBP_2_8_IV0 else 0
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from odradek.protocol.metadata_version import LATEST_PRODUCTION, MetadataVersion
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -24,6 +26,7 @@ class RemoteLeaderSettings:
     max_bytes: int = 1024 * 1024
     response_max_bytes: int = 10 * 1024 * 1024
     socket_timeout_ms: int = 30_000
+    metadata_version: MetadataVersion = LATEST_PRODUCTION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,8 @@
 """What a follower asks a leader, over a link: Fetch in sessions, and ListOffsets where its own log does not fit.
 
-The versions are those of the inter-broker protocol 3.9, sent unannounced: Fetch v17, v12 while a topic has no id, and
-ListOffsets v9. OffsetForLeaderEpoch, which Apache Kafka's followers know as well, is never sent at that version of the
-protocol: a fetch tells where the logs diverge, and a log without epochs has nothing to ask about.
+The versions are those of the inter-broker protocol, sent unannounced: at 3.9 Fetch v17, v12 while a topic has no id,
+and ListOffsets v9. OffsetForLeaderEpoch, which Apache Kafka's followers know as well, is never sent: from 2.7 on a
+fetch tells where the logs diverge, and a log without epochs has nothing to ask about.
 
 Answers to RemoteLeaderEndPoint and BrokerBlockingSender.
 """
@@ -38,9 +38,8 @@ if TYPE_CHECKING:
     from odradek.protocol.topic_partition import TopicPartition
     from odradek.storage.offsets import SpecialTimestamp
 
-FETCH_VERSION: Final = 17
 FETCH_VERSION_WITHOUT_TOPIC_IDS: Final = 12
-LIST_OFFSETS_VERSION: Final = 9
+FIRST_FETCH_VERSION_WITH_REPLICA_STATE: Final = 15
 
 _SESSION_IS_OVER: Final = (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH)
 
@@ -61,7 +60,9 @@ class RemoteLeader:
 
         Raises: OSError; KafkaError for any other error of the answer as a whole, where Apache Kafka asks again at once.
         """
-        version = FETCH_VERSION if request.can_use_topic_ids else FETCH_VERSION_WITHOUT_TOPIC_IDS
+        version = self._settings.metadata_version.fetch_request_version
+        if not request.can_use_topic_ids:
+            version = FETCH_VERSION_WITHOUT_TOPIC_IDS
         try:
             response = await self._link.exchange(
                 _fetch_request(request, self._settings, version),
@@ -88,7 +89,10 @@ class RemoteLeader:
             replica_id=self._settings.broker_id, topics=[ListOffsetsTopic(name=topic, partitions=[partition])]
         )
         response = await self._link.exchange(
-            request, ListOffsetsResponse, version=LIST_OFFSETS_VERSION, timeout_ms=self._settings.socket_timeout_ms
+            request,
+            ListOffsetsResponse,
+            version=self._settings.metadata_version.list_offsets_request_version,
+            timeout_ms=self._settings.socket_timeout_ms,
         )
         for answered in response.topics:
             for answer in answered.partitions:
@@ -111,7 +115,7 @@ def _fetch_request(request: SessionRequest, settings: RemoteLeaderSettings, vers
         topics=_topics(request.partitions.items(), settings.max_bytes),
         forgotten_topics_data=_forgotten(forgotten),
     )
-    if version == FETCH_VERSION:
+    if version >= FIRST_FETCH_VERSION_WITH_REPLICA_STATE:
         fetch.replica_state = ReplicaState(replica_id=settings.broker_id, replica_epoch=settings.broker_epoch())
     else:
         fetch.replica_id = settings.broker_id

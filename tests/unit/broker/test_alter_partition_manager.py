@@ -16,6 +16,7 @@ from odradek.protocol.messages.alter_partition import (
     ResponsePartitionData,
     ResponseTopicData,
 )
+from odradek.protocol.metadata_version import MetadataVersion
 from odradek.protocol.schema import Request, Response
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.clock import ManualClock
@@ -47,15 +48,20 @@ class Controller:
         self.timer = SystemTimer(self.clock)
         self.epoch = 100
         self.requests: list[AlterPartitionRequest] = []
+        self.versions: list[int] = []
         self.waiting: list[Answer] = []
         self.running: list[Coroutine[object, object, None]] = []
         self.answers: list[tuple[TopicPartition, LeaderAndIsr | ErrorCode]] = []
         self.manager = AlterPartitionManager(self, self.timer, self.spawn, broker_id=1, broker_epoch=lambda: self.epoch)
 
-    async def ask(self, request: Request, response_type: type[Response], *, timeout_ms: int | None) -> Response:  # type: ignore[override]
+    async def ask(  # type: ignore[override]
+        self, request: Request, response_type: type[Response], *, timeout_ms: int | None, version: int | None = None
+    ) -> Response:
         assert isinstance(request, AlterPartitionRequest)
         assert timeout_ms is None, "it is never given up"
-        self.requests.append(decode(AlterPartitionRequest, encode(request, 3), 3))
+        assert version is not None
+        self.versions.append(version)
+        self.requests.append(decode(AlterPartitionRequest, encode(request, version), version))
         self.waiting.append(Answer())
         return await self.waiting[-1]
 
@@ -224,10 +230,41 @@ def test_recovery_state(controller: Controller, recovery: int, expected: LeaderR
     assert found is expected
 
 
+@pytest.mark.parametrize(
+    ("metadata_version", "by_id", "by_name"),
+    [
+        (MetadataVersion.IBP_2_7_IV0, 0, 0),
+        (MetadataVersion.IBP_3_2_IV0, 1, 1),
+        (MetadataVersion.IBP_3_3_IV0, 2, 1),
+        (MetadataVersion.IBP_3_5_IV1, 3, 1),
+    ],
+)
+def test_topics_are_named_where_one_has_no_id(metadata_version: MetadataVersion, by_id: int, by_name: int) -> None:
+    controller = Controller()
+    controller.manager = AlterPartitionManager(
+        controller,
+        controller.timer,
+        controller.spawn,
+        broker_id=1,
+        broker_epoch=lambda: 100,
+        metadata_version=metadata_version,
+    )
+    controller.submit(A0)
+    controller.answer(success(A0))
+    change = AlterPartitionItem(A0, None, CHANGE, lambda answer: controller.answers.append((A0, answer)))
+    controller.manager.submit(change)
+    part = ResponsePartitionData(leader_id=1, leader_epoch=5, isr=[1], partition_epoch=9)
+    controller.answer(AlterPartitionResponse(topics=[ResponseTopicData(topic_name=A0.topic, partitions=[part])]))
+    assert controller.versions == [by_id, by_name]
+    assert controller.requests[1].topics[0].topic_name == A0.topic
+    assert controller.requests[1].topics[0].partitions[0].new_isr == list(CHANGE.isr)
+    assert len(controller.answers) == 2
+
+
 def test_a_bug_on_the_way_does_not_stop_all_changes_after_it(
     controller: Controller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(request: object, response_type: object, *, timeout_ms: object) -> None:
+    def fail(request: object, response_type: object, *, timeout_ms: object, version: object) -> None:
         raise ZeroDivisionError
 
     with monkeypatch.context() as patch:

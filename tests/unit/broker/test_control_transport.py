@@ -8,6 +8,7 @@ from odradek.controller.request_batch import ControlRequest
 from odradek.protocol.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from odradek.protocol.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 from odradek.protocol.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+from odradek.protocol.metadata_version import LATEST_PRODUCTION
 from odradek.protocol.schema import Response
 from tests.support.async_test import async_test
 from tests.support.links import FakeLinks
@@ -29,7 +30,7 @@ async def test_control_requests_go_out_unannounced_in_the_versions_of_3_9(
 ) -> None:
     links = FakeLinks()
     links.answer = lambda end_point, request: response
-    transport = LinkTransport(links(END_POINT, client_id="1"), 5_000)
+    transport = LinkTransport(links(END_POINT, client_id="1"), 5_000, LATEST_PRODUCTION)
     assert await transport.exchange(request_) is response
     assert links.made[0].asked == [(request_, version, 5_000)]
     transport.close()

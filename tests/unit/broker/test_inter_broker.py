@@ -40,7 +40,7 @@ class _OtherBrokers:
         self.links = FakeLinks()
         self._tasks: set[asyncio.Task[None]] = set()
         self.channel = InterBrokerChannel(
-            self.links.broker_links("markers"), self.links.broker_links("verification"), self._spawn, 700
+            self.links.broker_links("markers"), self.links.broker_links("verification"), self._spawn, 700, 1
         )
         self.channel.serve(cast("Services", self))
 

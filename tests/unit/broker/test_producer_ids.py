@@ -29,7 +29,10 @@ class Allocator:
         )
         self.answers: list[int | ErrorCode] = []
 
-    async def ask(self, request: Request, response_type: type[ResponseT], *, timeout_ms: int | None) -> ResponseT:
+    async def ask(
+        self, request: Request, response_type: type[ResponseT], *, timeout_ms: int | None, version: int | None = None
+    ) -> ResponseT:
+        assert version is None
         self.asked.append((cast("AllocateProducerIdsRequest", request), timeout_ms))
         if isinstance(self.failure, Exception):
             raise self.failure

@@ -18,7 +18,8 @@ from odradek.controller.features import (
 )
 from odradek.controller.metadata_client import MetadataClient
 from odradek.controller.metadata_tree import Delete, Operation, SessionExpired, SetData, StorageFull, TreeError
-from odradek.protocol.errors import ErrorCode
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.metadata_version import LATEST_PRODUCTION, MetadataVersion
 from odradek.timer.clock import ManualClock
 from tests.support.async_test import async_test
 
@@ -72,7 +73,7 @@ async def opened(*features: str) -> AsyncIterator[MetadataClient]:
     database = await TreeDatabase.open(":memory:", ManualClock())
     try:
         client = MetadataClient(await database.connect())
-        await set_up_features(client)
+        await set_up_features(client, LATEST_PRODUCTION)
         await client.tree.run(SetData(znodes.FEATURE, znodes.encode_feature(dict.fromkeys(features, 2))))
         yield client
     finally:
@@ -89,14 +90,46 @@ async def finalised(client: MetadataClient) -> tuple[int, dict[str, int]]:
 async def test_what_others_finalised_can_be_taken_away() -> None:
     async with opened("a", "b", "c") as client:
         updates = [FeatureUpdate("a", 0, SAFE_DOWNGRADE), FeatureUpdate("b", 3), FeatureUpdate("a", 3)]
-        results = await update_features(client, updates)
+        results = await update_features(client, updates, LATEST_PRODUCTION)
         assert results["a"] is None
         assert results["b"] is not None
         assert (results["b"].code, results["b"].message) == (ErrorCode.INVALID_REQUEST, UNSUPPORTED)
         assert await finalised(client) == (znodes.FEATURE_ENABLED, {"b": 2, "c": 2})
-        assert await update_features(client, []) == {}
+        assert await update_features(client, [], LATEST_PRODUCTION) == {}
         await client.tree.run(Delete(znodes.FEATURE))
-        assert (await update_features(client, [FeatureUpdate("c", 0, SAFE_DOWNGRADE)]))["c"] is not None
+        assert (await update_features(client, [FeatureUpdate("c", 0, SAFE_DOWNGRADE)], LATEST_PRODUCTION))[
+            "c"
+        ] is not None
+
+
+@async_test
+async def test_a_protocol_from_before_features_disables_them_and_a_later_one_begins_anew() -> None:
+    async with opened("a") as client:
+        await set_up_features(client, MetadataVersion.IBP_2_6_IV0)
+        node = await client.get(znodes.FEATURE)
+        assert node is not None
+        assert node.data == b'{"features":{},"version":1,"status":0}'
+        with pytest.raises(KafkaError, match=r"Feature versioning system is disabled\.") as refused:
+            await update_features(client, [FeatureUpdate("a", 1)], MetadataVersion.IBP_2_6_IV0)
+        assert refused.value.code == ErrorCode.INVALID_REQUEST
+        await set_up_features(client, LATEST_PRODUCTION)
+        assert await finalised(client) == (znodes.FEATURE_ENABLED, {})
+
+
+@async_test
+async def test_features_stay_finalised_in_the_layout_of_the_version() -> None:
+    async with opened("a") as client:
+        await set_up_features(client, MetadataVersion.IBP_3_2_IV0)
+        node = await client.get(znodes.FEATURE)
+        assert node is not None
+        assert node.data == b'{"features":{"a":{"max_version_level":2,"min_version_level":2}},"version":1,"status":1}'
+        version = node.stat.version
+        await set_up_features(client, MetadataVersion.IBP_3_2_IV0)
+        unchanged = await client.get(znodes.FEATURE)
+        assert unchanged is not None
+        assert unchanged.stat.version == version
+        await set_up_features(client, MetadataVersion.IBP_3_3_IV0)
+        assert await finalised(client) == (znodes.FEATURE_ENABLED, {"a": 2})
 
 
 @pytest.mark.parametrize("failure", [StorageFull(znodes.FEATURE), SessionExpired(znodes.FEATURE)])
@@ -115,7 +148,10 @@ async def test_what_cannot_be_written_failed(failure: TreeError) -> None:
         updates = [FeatureUpdate("a", 0, SAFE_DOWNGRADE), FeatureUpdate("b", 1)]
         if isinstance(failure, SessionExpired):
             with pytest.raises(SessionExpired):
-                await update_features(client, updates)
+                await update_features(client, updates, LATEST_PRODUCTION)
             return
-        codes = {name: error and error.code for name, error in (await update_features(client, updates)).items()}
+        codes = {
+            name: error and error.code
+            for name, error in (await update_features(client, updates, LATEST_PRODUCTION)).items()
+        }
         assert codes == {"a": ErrorCode.FEATURE_UPDATE_FAILED, "b": ErrorCode.INVALID_REQUEST}

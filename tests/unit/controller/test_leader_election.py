@@ -54,6 +54,17 @@ def test_nobody_in_sync_is_alive() -> None:
         )
 
 
+def test_an_older_protocol_does_not_mark_an_unclean_election() -> None:
+    unclean = elect(
+        context_of((1, 0, 2), {0, 1}),
+        T0,
+        LeaderAndIsr(leader=2, isr=(2,)),
+        ElectionStrategy.OFFLINE_UNCLEAN,
+        has_leader_recovery=False,
+    ).leader_and_isr
+    assert unclean == LeaderAndIsr(leader=1, isr=(1,), leader_epoch=1)
+
+
 def test_a_clean_election_keeps_the_recovery_state() -> None:
     current = LeaderAndIsr(leader=1, isr=(1,), leader_recovery_state=LeaderRecoveryState.RECOVERING)
     elected = elect(context_of((1,), {1}), T0, current, ElectionStrategy.OFFLINE).leader_and_isr

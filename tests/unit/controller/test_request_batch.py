@@ -1,16 +1,15 @@
 from __future__ import annotations
 
+import pytest
+
 from odradek.controller.leader_and_isr import LeaderAndIsr, LeaderIsrAndControllerEpoch
 from odradek.controller.reassignment import ReplicaAssignment
-from odradek.controller.request_batch import (
-    LEADER_AND_ISR_VERSION,
-    STOP_REPLICA_VERSION,
-    UPDATE_METADATA_VERSION,
-)
+from odradek.controller.request_batch import RequestBatch
 from odradek.protocol.codec import decode, encode
 from odradek.protocol.messages.leader_and_isr import LeaderAndIsrRequest
 from odradek.protocol.messages.stop_replica import StopReplicaRequest
 from odradek.protocol.messages.update_metadata import UpdateMetadataRequest
+from odradek.protocol.metadata_version import LATEST_PRODUCTION, OLDEST_BETWEEN_BROKERS, MetadataVersion
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.controller_states import CONTROLLER_EPOCH, StateMachines, shown
@@ -131,15 +130,35 @@ def test_a_topic_without_an_id() -> None:
         assert request.topic_states[0].topic_id == ZERO_UUID
 
 
-def test_every_request_survives_the_wire_at_its_version() -> None:
+@pytest.mark.parametrize(
+    "metadata_version", [version for version in MetadataVersion if version >= OLDEST_BETWEEN_BROKERS]
+)
+def test_every_request_survives_the_wire_at_its_version(metadata_version: MetadataVersion) -> None:
     prepared = machines()
-    prepared.batch.add_leader_and_isr((1,), T0, LEADERSHIP, ASSIGNMENT, is_new=True)
-    prepared.batch.add_stop_replica((1,), T1, delete=True)
+    batch = RequestBatch(prepared.context, 0, "PLAINTEXT", metadata_version)
+    batch.add_leader_and_isr((1,), T0, LEADERSHIP, ASSIGNMENT, is_new=True)
+    batch.add_stop_replica((1,), T1, delete=True)
     versions = {
-        LeaderAndIsrRequest: LEADER_AND_ISR_VERSION,
-        UpdateMetadataRequest: UPDATE_METADATA_VERSION,
-        StopReplicaRequest: STOP_REPLICA_VERSION,
+        LeaderAndIsrRequest: metadata_version.leader_and_isr_request_version,
+        UpdateMetadataRequest: metadata_version.update_metadata_request_version,
+        StopReplicaRequest: metadata_version.stop_replica_request_version,
     }
-    for _, request in prepared.batch.take_requests():
+    for _, request in batch.take_requests():
         version = versions[type(request)]
         assert decode(type(request), memoryview(encode(request, version)), version) == request
+
+
+@pytest.mark.parametrize(
+    ("metadata_version", "has_ids"),
+    [(MetadataVersion.IBP_2_8_IV0, False), (MetadataVersion.IBP_2_8_IV1, True), (LATEST_PRODUCTION, True)],
+)
+def test_topic_ids_are_sent_since_the_version_that_has_a_place_for_them(
+    metadata_version: MetadataVersion, has_ids: bool
+) -> None:
+    prepared = machines()
+    batch = RequestBatch(prepared.context, 0, "PLAINTEXT", metadata_version)
+    batch.add_leader_and_isr((1,), T0, LEADERSHIP, ASSIGNMENT, is_new=True)
+    topic_id = prepared.context.topic_ids["t"]
+    for _, request in batch.take_requests():
+        assert not isinstance(request, StopReplicaRequest)
+        assert request.topic_states[0].topic_id == (topic_id if has_ids else ZERO_UUID)

@@ -51,6 +51,20 @@ def test_registration() -> None:
     assert znodes.decode_broker(3, data) == info
 
 
+def test_registrations_that_older_brokers_understand() -> None:
+    for version, absent in (
+        (5, set()),
+        (4, {"features"}),
+        (2, {"features", "listener_security_protocol_map", "rack"}),
+    ):
+        broker = Broker(3, (PLAINTEXT,), None if version == 2 else "r1")
+        info = BrokerInfo(broker=Broker(3, (PLAINTEXT,), "r1"), version=version)
+        data = znodes.encode_broker(info, 1)
+        keys = {"version", "host", "port", "jmx_port", "timestamp", "endpoints", "listener_security_protocol_map"}
+        assert json.loads(data).keys() == (keys | {"rack", "features"}) - absent
+        assert znodes.decode_broker(3, data) == BrokerInfo(broker=broker, version=version)
+
+
 def test_registration_without_rack_and_plaintext() -> None:
     info = BrokerInfo(broker=Broker(3, (SSL,)))
     data = znodes.encode_broker(info, 1)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TypeVar
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from odradek.broker.replication.fetch_session_handler import PartitionRequest, SessionRequest
 from odradek.broker.replication.fetcher_settings import RemoteLeaderSettings
 from odradek.broker.replication.remote_leader import RemoteLeader
+from odradek.protocol.codec import encode
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 from odradek.protocol.messages.list_offsets import (
@@ -15,6 +17,7 @@ from odradek.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from odradek.protocol.metadata_version import MetadataVersion
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.schema import Request, Response
 from odradek.protocol.topic_partition import TopicPartition
@@ -103,6 +106,31 @@ async def test_without_a_topic_id_topics_are_named_by_version_12() -> None:
     ((request, version, _),) = link.sent
     assert isinstance(request, FetchRequest)
     assert (version, request.replica_id, request.replica_state.replica_id) == (12, 3, -1)
+
+
+@pytest.mark.parametrize(
+    ("metadata_version", "fetch_version", "list_offsets_version"),
+    [
+        (MetadataVersion.IBP_2_7_IV0, 12, 5),
+        (MetadataVersion.IBP_3_1_IV0, 13, 7),
+        (MetadataVersion.IBP_3_5_IV1, 15, 8),
+        (MetadataVersion.IBP_3_9_IV0, 17, 9),
+    ],
+)
+@async_test
+async def test_requests_are_of_the_inter_broker_protocol(
+    metadata_version: MetadataVersion, fetch_version: int, list_offsets_version: int
+) -> None:
+    part = ListOffsetsPartitionResponse(partition_index=0, offset=7)
+    link = Link(answer(), ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name="a", partitions=[part])]))
+    leader = RemoteLeader(1, link, replace(SETTINGS, metadata_version=metadata_version))
+    await leader.fetch(leader.session.build({A: asked()}))
+    await leader.offset(A, 7, SpecialTimestamp.EARLIEST)
+    (fetch, version, _), (_, second, _) = link.sent
+    assert (version, second) == (fetch_version, list_offsets_version)
+    assert isinstance(fetch, FetchRequest)
+    encode(fetch, version)
+    assert (fetch.replica_id, fetch.replica_state.replica_id) == ((3, -1) if fetch_version < 15 else (-1, 3))
 
 
 @async_test
