@@ -208,9 +208,14 @@ def _shortcuts(parsed: argparse.Namespace) -> list[str]:
 def _warn(settings: Settings, config: BrokerConfig) -> None:
     import logging
 
+    from odradek.storage.message_format import why_broker_setting_is_ignored
+
     logger = logging.getLogger("odradek.broker")
     for warning in settings.warnings:
         logger.warning(warning)
+    ignored = why_broker_setting_is_ignored(config.settings)
+    if ignored is not None:
+        logger.warning(ignored)
     for name in config.unknown_keys:
         logger.warning("The configuration '%s' (from %s) is not known; ignored.", name, settings.origins[name])
     for name, reason in config.keys_without_effect.items():

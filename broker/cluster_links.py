@@ -15,11 +15,11 @@ from odradek.broker.broker_links import BrokerLinks
 from odradek.broker.control_transport import LinkTransport, NoListener
 from odradek.broker.inter_broker import InterBrokerChannel
 from odradek.broker.own_link import OwnLink
-from odradek.broker.producer_ids import ProducerIdManager
+from odradek.broker.producer_ids import OwnBlocks, ProducerIdManager
 from odradek.broker.to_controller import ControllerChannel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine
 
     from odradek.broker.config import BrokerConfig
     from odradek.broker.dispatch import Dispatcher
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from odradek.broker.services import Services
     from odradek.controller.broker_info import Broker
     from odradek.controller.channels import ControlTransport
+    from odradek.controller.znodes import ProducerIdsBlock
     from odradek.timer.clock import Clock
     from odradek.timer.system_timer import SystemTimer
 
@@ -109,10 +110,13 @@ class ClusterLinks:
             metadata_version=self._config.metadata_version,
         )
 
-    def producer_ids(self, broker_epoch: Callable[[], int]) -> ProducerIdManager:
-        """Where idempotent producers get their ids."""
+    def producer_ids(
+        self, broker_epoch: Callable[[], int], next_block: Callable[[int, int], Awaitable[ProducerIdsBlock]]
+    ) -> ProducerIdManager:
+        """Where idempotent producers get their ids; `next_block` takes a block of them from the metadata."""
+        asks_controller = self._config.metadata_version.has_producer_id_allocation
         return ProducerIdManager(
-            self.to_controller(),
+            self.to_controller() if asks_controller else OwnBlocks(next_block),
             self._spawn,
             broker_id=self._broker_id,
             broker_epoch=broker_epoch,

@@ -46,6 +46,7 @@ def make_group_coordinator(
             offset_metadata_max_bytes=config.offset_metadata_max_bytes,
             offsets_retention_ms=config.offsets_retention_minutes * 60_000,
             offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
+            metadata_version=config.metadata_version,
         ),
         log=InternalTopicLog(
             GROUP_METADATA_TOPIC,

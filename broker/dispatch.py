@@ -21,6 +21,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from odradek.broker import version_gates
 from odradek.broker.apis import HANDLERS
 from odradek.broker.error_responses import error_response
 from odradek.broker.first_metadata import ANSWERED_FROM_THE_CACHE
@@ -32,6 +33,7 @@ from odradek.protocol.codec import decode
 from odradek.protocol.decode_error import DecodeError
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.headers import RequestHeader, UnsupportedVersionError, decode_request_header
+from odradek.protocol.metadata_version import LATEST_PRODUCTION, MetadataVersion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
@@ -77,7 +79,7 @@ class Route:
 class Dispatcher:
     """Gives each request to the handler of its API. `in_background` runs a coroutine until the broker stops."""
 
-    __slots__ = ("_first_metadata", "_handlers", "_in_background", "_routes", "_services")
+    __slots__ = ("_first_metadata", "_gates", "_handlers", "_in_background", "_routes", "_services")
 
     def __init__(
         self,
@@ -85,12 +87,14 @@ class Dispatcher:
         in_background: Callable[[Coroutine[object, object, None]], None],
         first_metadata: FirstMetadata,
         handlers: Mapping[ApiKey, str] = HANDLERS,
+        metadata_version: MetadataVersion = LATEST_PRODUCTION,
     ) -> None:
         self._services = services
         self._first_metadata = first_metadata
         self._in_background = in_background
         self._handlers = handlers
         self._routes: dict[int, Route] = {}
+        self._gates = None if metadata_version.has_static_membership else metadata_version
 
     def dispatch(self, connection: Connection, frame: memoryview, received_ms: int) -> None:
         """Have one request handled. Never raises; refusals close the connection."""
@@ -124,6 +128,8 @@ class Dispatcher:
 
     def _handle(self, route: Route, ctx: RequestContext, request: Request) -> None:
         try:
+            if self._gates is not None:
+                version_gates.check(ctx.header.api_key, request, self._gates)
             route.handle(self._services, ctx, request)
         except Exception as error:  # noqa: BLE001 - told apart, and logged if it is a bug
             self._refuse(route, ctx, request, error)

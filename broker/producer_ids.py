@@ -8,14 +8,20 @@ COORDINATOR_LOAD_IN_PROGRESS and comes again, except for the very first, who wai
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, TypeVar, cast
 
-from odradek.protocol.errors import ErrorCode
+from odradek.controller.metadata_tree import TreeError
+from odradek.controller.znodes import PRODUCER_IDS_BLOCK_SIZE
+from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from odradek.protocol.schema import Request, Response
 
 if TYPE_CHECKING:
     from odradek.broker.links import ToController
+    from odradek.controller.znodes import ProducerIdsBlock
+
+ResponseT = TypeVar("ResponseT", bound=Response)
 
 log = logging.getLogger(__name__)
 
@@ -100,3 +106,25 @@ class ProducerIdManager:
                 respond(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
             else:
                 self.next(respond)
+
+
+class OwnBlocks:
+    """Takes the blocks from the metadata itself, for an inter-broker protocol older than 3.0, in which no controller
+    gives them. Implements `ToController` for AllocateProducerIds. Answers to ZkProducerIdManager.
+    """
+
+    def __init__(self, next_block: Callable[[int, int], Awaitable[ProducerIdsBlock]]) -> None:
+        self._next_block = next_block
+
+    async def ask(
+        self, request: Request, response_type: type[ResponseT], *, timeout_ms: int | None, version: int | None = None
+    ) -> ResponseT:
+        assert isinstance(request, AllocateProducerIdsRequest)
+        try:
+            block = await self._next_block(request.broker_id, PRODUCER_IDS_BLOCK_SIZE)
+        except (KafkaError, TreeError) as error:
+            log.warning("No block of producer ids: %r", error)
+            return cast("ResponseT", AllocateProducerIdsResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR))
+        return cast(
+            "ResponseT", AllocateProducerIdsResponse(producer_id_start=block.block_start, producer_id_len=block.size)
+        )

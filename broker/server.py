@@ -169,7 +169,12 @@ class KafkaServer:
         self.addresses = sockets.open()
         broker_info = registered_info(self.config, self.broker_id, self.addresses)
         self._services = services = self._make_services(client, broker_info)
-        dispatcher = Dispatcher(services, self._in_background, services.first_metadata)
+        dispatcher = Dispatcher(
+            services,
+            self._in_background,
+            services.first_metadata,
+            metadata_version=self.config.metadata_version,
+        )
         services.links.serve(services, dispatcher)
         services.spawn = dispatcher.spawn
         dynamic = DynamicBrokerConfig(self.config, self._log_manager, self._passwords)
@@ -310,7 +315,7 @@ class KafkaServer:
                 self.clock,
                 self.timer,
                 self._machine.io_pool,
-                producer_ids=links.producer_ids(lambda: controller.broker_epoch).next,
+                producer_ids=links.producer_ids(lambda: controller.broker_epoch, client.next_producer_ids_block).next,
                 channel=links.inter_broker,
             ),
             transaction_verification=verification,
@@ -380,7 +385,7 @@ class KafkaServer:
     def _on_log_dir_failure(self, log_dir: LogDir, partitions: list[TopicPartition]) -> None:
         if self._services is not None:
             self._services.replica_manager.handle_log_dir_failure(partitions)
-        if not self._log_manager.live_log_dirs:
+        if not (self._log_manager.live_log_dirs and self.config.metadata_version.survives_log_dir_failure):
             self._fail(log_dir.failure or OSError(f"log directory {log_dir.path} failed"))
         elif self._services is not None:
             # The controller asks for every replica here how it is, and elects leaders elsewhere.

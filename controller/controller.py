@@ -37,6 +37,7 @@ from odradek.controller.metadata_tree import (
 from odradek.controller.partition_states import ControllerMoved
 from odradek.controller.registration import register_broker, update_broker
 from odradek.controller.znode_json import BadZnode
+from odradek.controller.znodes import PRODUCER_IDS_BLOCK_SIZE
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("odradek.controller")
 
 NO_CONTROLLER: Final = -1
-PRODUCER_IDS_BLOCK_SIZE: Final = 1000
 FIRST_LEADER_BALANCE_MS: Final = 5000
 FAILOVER_RETRY_MS: Final = 1000
 """What keeps one broker from taking office may keep them all from it: they take turns then, and not without pauses."""

@@ -113,6 +113,11 @@ class MetadataVersion(IntEnum):
         return self >= MetadataVersion.IBP_2_8_IV0
 
     @property
+    def has_producer_id_allocation(self) -> bool:
+        """Whether brokers ask the controller for producer ids (KIP-730); before, each took them by itself."""
+        return self >= MetadataVersion.IBP_3_0_IV0
+
+    @property
     def has_leader_recovery(self) -> bool:
         """Whether an unclean election is marked in the partition's state (KIP-704)."""
         return self >= MetadataVersion.IBP_3_2_IV0

@@ -34,6 +34,18 @@ def message_format_of_broker(broker_settings: Mapping[str, str]) -> str | None:
     return str(MetadataVersion.of_text(text))
 
 
+def why_broker_setting_is_ignored(broker_settings: Mapping[str, str]) -> str | None:
+    """A line for the log if the broker asks for an old format that no topic gets."""
+    text, spoken = broker_settings.get("log.message.format.version"), protocol_version(broker_settings)
+    if text is None or not spoken.ignores_message_format or MetadataVersion.of_text(text).record_version == MAGIC_V2:
+        return None
+    return (
+        f"Broker configuration log.message.format.version with value {text} is ignored because the inter-broker "
+        f"protocol version `{spoken}` is greater or equal than 3.0. This configuration is deprecated and it will be "
+        "removed in Apache Kafka 4.0."
+    )
+
+
 def message_format(overrides: Mapping[str, str], broker_settings: Mapping[str, str]) -> MetadataVersion:
     """The version that holds for a topic."""
     spoken = protocol_version(broker_settings)

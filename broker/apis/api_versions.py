@@ -3,7 +3,8 @@
 v1: throttle time. v3: the client says its software's name and version, which must look like one; flexible encoding,
 but never in the response header (KIP-511). v4: supported features with a minimum of 0 may be named.
 
-What is advertised is what has a handler. The same list is answered before and after authentication.
+What is advertised is what has a handler and is not refused for the inter-broker protocol. The same list is answered
+before and after authentication.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.apis import HANDLERS
+from odradek.broker.version_gates import TRANSACTIONAL
 from odradek.protocol.api import API, ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
@@ -19,11 +21,14 @@ from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsReques
 if TYPE_CHECKING:
     from odradek.broker.request import RequestContext
     from odradek.broker.services import Services
+    from odradek.protocol.metadata_version import MetadataVersion
 
 FIRST_SOFTWARE_VERSION: Final = 3
 
 FINALIZED_FEATURES_EPOCH: Final = 0
 """In ZooKeeper mode 3.9 supports no features and finalizes none; the epoch is that of the untouched /feature znode."""
+
+NO_FEATURES_EPOCH: Final = -1
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.ASCII)
 
@@ -36,7 +41,9 @@ def handle(broker: Services, ctx: RequestContext, request: ApiVersionsRequest) -
             return
         ctx.connection.client_software_name = name
         ctx.connection.client_software_version = version
-    ctx.reply(ApiVersionsResponse(api_keys=_served(), finalized_features_epoch=FINALIZED_FEATURES_EPOCH))
+    spoken = broker.config.metadata_version
+    epoch = FINALIZED_FEATURES_EPOCH if spoken.has_features else NO_FEATURES_EPOCH
+    ctx.reply(ApiVersionsResponse(api_keys=_served(spoken), finalized_features_epoch=epoch))
 
 
 def unsupported_version_response() -> ApiVersionsResponse:
@@ -54,9 +61,10 @@ def error_response(
     return ApiVersionsResponse(error_code=code)
 
 
-def _served() -> list[ApiVersion]:
+def _served(metadata_version: MetadataVersion) -> list[ApiVersion]:
+    hidden = frozenset() if metadata_version.has_transactions else TRANSACTIONAL
     return [
         ApiVersion(api_key=spec.key, min_version=spec.min_version, max_version=spec.max_version)
         for spec in API.values()
-        if spec.key in HANDLERS
+        if spec.key in HANDLERS and spec.key not in hidden
     ]

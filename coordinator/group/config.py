@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from odradek.protocol.metadata_version import LATEST_PRODUCTION, MetadataVersion
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupConfig:
@@ -16,6 +18,8 @@ class GroupConfig:
     offset_metadata_max_bytes: int = 4096
     offsets_retention_ms: int = 7 * 24 * 60 * 60 * 1000
     offsets_retention_check_interval_ms: int = 600_000
+    metadata_version: MetadataVersion = LATEST_PRODUCTION
+    """Which versions of records are written."""
 
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000

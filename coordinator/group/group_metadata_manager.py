@@ -166,6 +166,7 @@ class GroupMetadataManager:
             since_ms=group.lifecycle.since_ms,
             members=group.members,
             assignment=assignment,
+            metadata_version=self._config.metadata_version,
         )
         record = SimpleRecord(self._clock.time_ms(), group_metadata_key(group.group_id), value)
 
@@ -206,9 +207,11 @@ class GroupMetadataManager:
             # Kafka reports this for every partition of the request, too long metadata or not.
             done(dict.fromkeys(offsets, _E.NOT_COORDINATOR))
             return
-        now_ms = self._clock.time_ms()
+        now_ms, written_as = self._clock.time_ms(), self._config.metadata_version
         records = [
-            SimpleRecord(now_ms, offset_commit_key(group.group_id, topic_partition), offset_commit_value(offset))
+            SimpleRecord(
+                now_ms, offset_commit_key(group.group_id, topic_partition), offset_commit_value(offset, written_as)
+            )
             for topic_partition, offset in accepted.items()
         ]
         self._prepare(group, accepted, producer)

@@ -4,8 +4,8 @@ Every record is a key and a value, each a 16-bit version and a message in that v
 what kind of record it is: 0 and 1 an offset of (group, topic, partition), 2 the metadata of a group; later ones
 belong to group types this coordinator does not serve, and are passed over. A null value is a tombstone.
 
-Written versions are the last that every Kafka since 2.3 can read (storage-format §13): offset values 3, but 1 if the
-client set a retention, since only version 1 has room for it; group values 3. Versions up to 4 are read.
+Values are written in the version that the inter-broker protocol lays down: since 2.3 in version 3, both kinds. An
+offset whose client set a retention is written in version 1, which alone has room for it. Versions up to 4 are read.
 
 Kafka: the codec functions of the GroupMetadataManager object.
 """
@@ -27,15 +27,14 @@ from odradek.protocol.messages.coordinator_records import (
     OffsetCommitValue,
 )
 from odradek.protocol.messages.coordinator_records import MemberMetadata as MemberMetadataRecord
+from odradek.protocol.metadata_version import LATEST_PRODUCTION, MetadataVersion
 from odradek.protocol.topic_partition import TopicPartition
 
 CONSUMER_PROTOCOL_TYPE: Final = "consumer"
 
 OFFSET_KEY_VERSION: Final = 1
 GROUP_KEY_VERSION: Final = 2
-OFFSET_VALUE_VERSION: Final = 3
 OFFSET_VALUE_VERSION_WITH_EXPIRY: Final = 1
-GROUP_VALUE_VERSION: Final = 3
 
 _NO_TIMESTAMP: Final = -1
 _OFFSET_KEY_PREFIX: Final = OFFSET_KEY_VERSION.to_bytes(2, "big")
@@ -53,16 +52,17 @@ def group_metadata_key(group_id: str) -> bytes:
     return _GROUP_KEY_PREFIX + encode(GroupMetadataKey(group=group_id), GROUP_KEY_VERSION)
 
 
-def offset_commit_value(offset: OffsetAndMetadata) -> bytes:
-    version = OFFSET_VALUE_VERSION if offset.expire_timestamp_ms is None else OFFSET_VALUE_VERSION_WITH_EXPIRY
+def offset_commit_value(offset: OffsetAndMetadata, metadata_version: MetadataVersion = LATEST_PRODUCTION) -> bytes:
+    version = OFFSET_VALUE_VERSION_WITH_EXPIRY
+    if offset.expire_timestamp_ms is None:
+        version = metadata_version.offset_commit_value_version
     value = OffsetCommitValue(
         offset=offset.offset,
         metadata=offset.metadata,
         commit_timestamp=offset.commit_timestamp_ms,
+        leader_epoch=offset.leader_epoch,
     )
-    if offset.expire_timestamp_ms is None:
-        value.leader_epoch = offset.leader_epoch
-    else:
+    if offset.expire_timestamp_ms is not None:
         value.expire_timestamp = offset.expire_timestamp_ms
     return version.to_bytes(2, "big") + encode(value, version)
 
@@ -76,6 +76,7 @@ def group_metadata_value(
     since_ms: int | None,
     members: Iterable[MemberMetadata],
     assignment: dict[str, bytes],
+    metadata_version: MetadataVersion = LATEST_PRODUCTION,
 ) -> bytes:
     """The group as of a generation; every member must have a share in the assignment."""
     value = GroupMetadataValue(
@@ -98,7 +99,8 @@ def group_metadata_value(
             for member in members
         ],
     )
-    return GROUP_VALUE_VERSION.to_bytes(2, "big") + encode(value, GROUP_VALUE_VERSION)
+    version = metadata_version.group_metadata_value_version
+    return version.to_bytes(2, "big") + encode(value, version)
 
 
 def normalized_key(key: bytes) -> bytes:

@@ -6,9 +6,11 @@ import struct
 import sys
 import types
 from collections.abc import Callable, Coroutine, Iterator
+from types import SimpleNamespace
 
 import pytest
 
+from odradek.broker.config import BrokerConfig
 from odradek.broker.dispatch import Dispatcher
 from odradek.broker.first_metadata import ANSWERED_FROM_THE_CACHE, FirstMetadata
 from odradek.broker.network.close_reason import CloseReason
@@ -38,7 +40,8 @@ class Broker:
         self.tasks: list[asyncio.Future[None]] = []
         owner = FakeOwner()
         self.first_metadata = FirstMetadata(SystemTimer(owner.clock), owner.call_soon, is_awaited=False)
-        self.dispatcher = Dispatcher(object(), self.in_background, self.first_metadata, self.handlers)  # type: ignore[arg-type]
+        services = SimpleNamespace(config=BrokerConfig({}))
+        self.dispatcher = Dispatcher(services, self.in_background, self.first_metadata, self.handlers)  # type: ignore[arg-type]
         owner.handle = self.dispatcher.dispatch
         self.owner = owner
         self.link = Link(owner)

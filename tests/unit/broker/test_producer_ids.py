@@ -7,10 +7,13 @@ from typing import TypeVar, cast
 
 import pytest
 
-from odradek.broker.producer_ids import ProducerIdManager
+from odradek.broker.producer_ids import OwnBlocks, ProducerIdManager
+from odradek.controller.metadata_tree import NoNode
+from odradek.controller.znodes import ProducerIdsBlock
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from odradek.protocol.schema import Request, Response
+from tests.support.async_test import async_test
 
 ResponseT = TypeVar("ResponseT", bound=Response)
 
@@ -135,3 +138,22 @@ def test_whoever_waits_is_answered_even_when_the_allocation_breaks() -> None:
     with pytest.raises(ValueError, match="a bug"):
         ids.run()
     assert ids.answers == [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
+
+
+@async_test
+async def test_blocks_are_taken_from_the_metadata_by_the_broker_itself() -> None:
+    taken: list[tuple[int, int]] = []
+
+    async def next_block(broker_id: int, size: int) -> ProducerIdsBlock:
+        taken.append((broker_id, size))
+        if len(taken) > 1:
+            raise NoNode("/latest_producer_id_block")
+        return ProducerIdsBlock(broker_id, 5000, 5999)
+
+    blocks = OwnBlocks(next_block)
+    request = AllocateProducerIdsRequest(broker_id=3, broker_epoch=1)
+    first = await blocks.ask(request, AllocateProducerIdsResponse, timeout_ms=1)
+    assert (first.error_code, first.producer_id_start, first.producer_id_len) == (ErrorCode.NONE, 5000, 1000)
+    assert taken == [(3, 1000)]
+    second = await blocks.ask(request, AllocateProducerIdsResponse, timeout_ms=1)
+    assert second.error_code == ErrorCode.UNKNOWN_SERVER_ERROR

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from odradek.storage.config import LogConfig, broker_default_text
-from odradek.storage.message_format import why_ignored
+from odradek.storage.message_format import why_broker_setting_is_ignored, why_ignored
 from odradek.storage.topic_configs import TopicConfigs
 
 OLD = {"message.format.version": "0.10.2"}
@@ -57,6 +57,16 @@ def test_who_asks_for_a_format_in_vain_is_told_why() -> None:
     newer = why_ignored("t", {"message.format.version": "2.8"}, {"inter.broker.protocol.version": "2.7"})
     assert newer is not None
     assert newer.endswith("is higher than what is allowed by the inter-broker protocol version `2.7-IV2`.")
+
+
+def test_a_broker_that_asks_for_an_old_format_in_vain_is_told_why() -> None:
+    settings = {"log.message.format.version": "0.10.2"}
+    why = why_broker_setting_is_ignored(settings)
+    assert why is not None
+    assert why.startswith("Broker configuration log.message.format.version with value 0.10.2 is ignored because")
+    assert why_broker_setting_is_ignored({**settings, "inter.broker.protocol.version": "2.8"}) is None
+    assert why_broker_setting_is_ignored({"log.message.format.version": "2.8"}) is None
+    assert why_broker_setting_is_ignored({}) is None
 
 
 def test_the_reason_is_logged_when_the_config_comes(caplog: pytest.LogCaptureFixture) -> None:

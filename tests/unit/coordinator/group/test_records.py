@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,6 +28,7 @@ from odradek.protocol.codec import encode
 from odradek.protocol.messages.consumer_protocol import ConsumerProtocolSubscription
 from odradek.protocol.messages.coordinator_records import GroupMetadataValue, OffsetCommitValue
 from odradek.protocol.messages.coordinator_records import MemberMetadata as MemberMetadataRecord
+from odradek.protocol.metadata_version import MetadataVersion
 from odradek.protocol.topic_partition import TopicPartition
 
 T = 1_700_000_000_000
@@ -77,6 +80,38 @@ def test_offset_value_with_a_retention_of_its_own_is_version_1_and_has_no_leader
     assert read_offset_value(value) == OffsetAndMetadata(
         offset=42, leader_epoch=-1, metadata="x", commit_timestamp_ms=T, expire_timestamp_ms=T + 1
     )
+
+
+@pytest.mark.parametrize(
+    ("metadata_version", "offset_version", "group_version"),
+    [
+        (MetadataVersion.IBP_0_10_0_IV1, 1, 0),
+        (MetadataVersion.IBP_2_0_IV1, 1, 1),
+        (MetadataVersion.IBP_2_1_IV0, 2, 2),
+        (MetadataVersion.IBP_2_2_IV1, 3, 2),
+        (MetadataVersion.IBP_2_3_IV0, 3, 3),
+    ],
+)
+def test_values_are_of_the_version_that_the_inter_broker_protocol_lays_down(
+    metadata_version: MetadataVersion, offset_version: int, group_version: int
+) -> None:
+    offset = OffsetAndMetadata(offset=42, leader_epoch=7, commit_timestamp_ms=T)
+    value = offset_commit_value(offset, metadata_version)
+    assert int.from_bytes(value[:2], "big") == offset_version
+    assert read_offset_value(value) == replace(offset, leader_epoch=7 if offset_version >= 3 else -1)
+    stored = group_metadata_value(
+        protocol_type="consumer",
+        generation_id=7,
+        protocol_name="range",
+        leader_id="m",
+        since_ms=T,
+        members=[member()],
+        assignment={member().member_id: b"ass"},
+        metadata_version=metadata_version,
+    )
+    assert int.from_bytes(stored[:2], "big") == group_version
+    read = read_group_value(stored)
+    assert (read.generation, read.members[0].group_instance_id is None) == (7, group_version < 3)
 
 
 def test_group_value_is_kafkas() -> None:
