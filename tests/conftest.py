@@ -8,7 +8,7 @@ import hypothesis
 import pytest
 
 from tests.support.areas import AreaTimes
-from tests.support.not_yet import NOT_SERVED
+from tests.support.not_yet import REFUSALS
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -52,10 +52,10 @@ class _AreaReport:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out, for Odradek, what stands on an API that is not served yet (tests/support/not_yet.py)."""
+    """Leave out, for Odradek, what stands on an API that is refused yet (tests/support/not_yet.py)."""
     if config.getoption("--target") != "odradek":
         return
-    early = [item for item in items if any(NOT_SERVED & {*mark.args} for mark in item.iter_markers("needs"))]
+    early = [item for item in items if any(REFUSALS.keys() & {*mark.args} for mark in item.iter_markers("needs"))]
     if early:
         config.hook.pytest_deselected(items=early)
         items[:] = [item for item in items if item not in early]

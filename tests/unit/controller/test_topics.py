@@ -13,11 +13,9 @@ from odradek.protocol.messages.create_partitions import CreatePartitionsAssignme
 from odradek.protocol.messages.create_topics import CreatableReplicaAssignment, CreatableTopic, CreatableTopicConfig
 from odradek.protocol.messages.leader_and_isr import LeaderAndIsrRequest
 from odradek.protocol.messages.update_metadata import UpdateMetadataRequest
-from odradek.protocol.metadata_version import MetadataVersion
-from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.async_test import async_test
-from tests.support.controller_cluster import ControllerCluster, controller_cluster
+from tests.support.controller_cluster import controller_cluster
 
 
 def wanted(
@@ -72,35 +70,6 @@ async def test_a_topic_that_is_created_again_because_the_answer_was_lost_is_crea
         with pytest.raises(KafkaError) as refusal:
             await admin.create_topic_with_assignment("t", {0: [0]}, {})
         assert refusal.value.code is ErrorCode.TOPIC_ALREADY_EXISTS
-
-
-@async_test
-async def test_topics_get_no_id_from_a_protocol_without_them_and_one_later() -> None:
-    async with controller_cluster() as cluster:
-        await cluster.start(0, metadata_version=MetadataVersion.IBP_2_7_IV2)
-        admin = cluster.admin(metadata_version=MetadataVersion.IBP_2_7_IV2)
-        created = await admin.create_topics([wanted("t", 1, 1)], timeout_ms=1000)
-        await cluster.settle()
-        assert created["t"].topic_id == ZERO_UUID
-        assert await stored_id(cluster, "t") is None
-        with pytest.raises(KafkaError) as refusal:
-            await admin.create_topic_with_assignment("t", {0: [0]}, {})
-        assert refusal.value.code is ErrorCode.TOPIC_ALREADY_EXISTS
-        await cluster.kill(0)
-        await cluster.start(0)
-        given = await stored_id(cluster, "t")
-        assert given is not None
-        await cluster.kill(0)
-        await cluster.start(0, metadata_version=MetadataVersion.IBP_2_7_IV2)
-        await cluster.admin().create_partitions(
-            [CreatePartitionsTopic(name="t", count=2, assignments=None)], timeout_ms=1000
-        )
-        assert await stored_id(cluster, "t") == given, "what was there stays there"
-
-
-async def stored_id(cluster: ControllerCluster, topic: str) -> bytes | None:
-    (found,) = await cluster.client.topic_assignments([topic])
-    return found.topic_id
 
 
 @async_test
