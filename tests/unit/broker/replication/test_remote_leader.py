@@ -124,7 +124,7 @@ async def test_requests_are_of_the_inter_broker_protocol(
     part = ListOffsetsPartitionResponse(partition_index=0, offset=7)
     link = Link(answer(), ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name="a", partitions=[part])]))
     leader = RemoteLeader(1, link, replace(SETTINGS, metadata_version=metadata_version))
-    await leader.fetch(leader.session.build({A: asked()}))
+    await leader.fetch(build(leader, {A: asked()}))
     await leader.offset(A, 7, SpecialTimestamp.EARLIEST)
     (fetch, version, _), (_, second, _) = link.sent
     assert (version, second) == (fetch_version, list_offsets_version)
