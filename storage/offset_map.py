@@ -42,14 +42,14 @@ class OffsetMap:
     __slots__ = ("_digests", "_next_offsets", "_table_slots", "latest_offset", "max_entries", "size", "slots")
 
     def __init__(self, memory_bytes: int, load_factor: float) -> None:
-        """A map that takes `memory_bytes`, full when `load_factor` of its slots are taken."""
+        """A map that takes `memory_bytes`, full when `load_factor` of its slots are taken, all of them at most."""
         self.slots = memory_bytes // BYTES_PER_ENTRY
-        self.max_entries = int(self.slots * load_factor)
-        if self.slots * load_factor <= 1:
+        if not self.slots * load_factor > 1:  # not a number, either
             raise ValueError(
                 "offset map is too small to fit in even a single message, so log cleaning will never make progress. "
                 "You can increase log.cleaner.dedupe.buffer.size or decrease log.cleaner.threads"
             )
+        self.max_entries = int(min(self.slots * load_factor, self.slots))
         self._table_slots = _prime_at_or_above(self.slots + 1)
         self._digests = bytearray(self._table_slots << _DIGEST_SHIFT)
         self._next_offsets = memoryview(bytearray(8 * self._table_slots)).cast("q")  # offset + 1; 0 is an empty slot

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -11,6 +12,9 @@ if TYPE_CHECKING:
 
 CHECK_INTERVAL_MS: Final = 300
 """The rate is looked at when so much time has passed."""
+
+LONGEST_SLEEP_MS: Final = 86_400_000
+"""With a rate of next to nothing; Kafka's sleeps for ever then."""
 
 
 class Throttle:
@@ -31,8 +35,10 @@ class Throttle:
         elapsed_ms = self._clock.monotonic_ms() - self._period_start_ms
         if elapsed_ms <= CHECK_INTERVAL_MS or not self._observed:
             return
-        due_ms = self._observed / (self._rate_per_second / 1000)
-        if (sleep_ms := round(due_ms - elapsed_ms)) > 0:
-            self._sleep_ms(sleep_ms)
+        # The config takes every number there is; of those below 0, and of what is no number, nothing is held down.
+        if self._rate_per_second >= 0:
+            due_ms = self._observed * 1000 / self._rate_per_second if self._rate_per_second else math.inf
+            if (sleep_ms := round(min(due_ms - elapsed_ms, LONGEST_SLEEP_MS))) > 0:
+                self._sleep_ms(sleep_ms)
         self._period_start_ms = self._clock.monotonic_ms()
         self._observed = 0

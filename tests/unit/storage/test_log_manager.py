@@ -132,6 +132,34 @@ def test_config_changes_reach_the_logs(tmp_path: Path) -> None:
     manager.shutdown()
 
 
+def test_a_change_of_one_topic_looks_at_its_logs_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With 10,000 topics, each of them would look at 10,000 logs."""
+    manager = Broker(tmp_path).start({"a": {"retention.ms": "5"}})
+    create(manager, A0, B0)
+    monkeypatch.setattr(manager, "all_logs", lambda: pytest.fail("all logs are looked at"))
+    log, before = manager.get_log(A0), manager.config_of("a")
+    assert log is not None
+    manager.update_topic_config("a", {"retention.ms": "5"})
+    assert log.config is before, "what is in force is not applied again"
+    manager.update_topic_config("a", {"retention.ms": "6"})
+    assert log.config.retention_ms == 6
+    monkeypatch.undo()
+    manager.shutdown()
+
+
+def test_new_defaults_reach_many_logs_some_at_a_time(tmp_path: Path) -> None:
+    broker = Broker(tmp_path)
+    manager = broker.start()
+    create(manager, A0, B0)
+    manager.sweeps.visits.walks.at_once = 1
+    manager.update_broker_settings({"log.retention.ms": "9"})
+    times = sorted(log.config.retention_ms for log in manager.all_logs())
+    assert times == [9, 604_800_000]
+    broker.disk.advance(1)
+    assert [log.config.retention_ms for log in manager.all_logs()] == [9, 9]
+    manager.shutdown()
+
+
 def test_failed_directory_takes_its_logs_along_and_no_others(tmp_path: Path) -> None:
     manager = Broker(tmp_path / "1", tmp_path / "2").start()
     create(manager, A0, A1)

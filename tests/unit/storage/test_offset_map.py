@@ -73,3 +73,14 @@ def test_memory_is_what_was_allowed_but_for_the_way_to_a_prime() -> None:
     offset_map = OffsetMap(24_000_000, 0.9)
     assert offset_map.slots == 1_000_000
     assert 24 * 1_000_000 < len(offset_map._digests) + offset_map._next_offsets.nbytes < 24 * 1_000_200
+
+
+@pytest.mark.parametrize("load_factor", [float("nan"), 0.0, -1.0, float("-inf")])
+def test_a_map_of_no_entries_is_refused(load_factor: float) -> None:
+    with pytest.raises(ValueError, match="too small"):
+        map_of(10, load_factor)
+
+
+@pytest.mark.parametrize("load_factor", [1.0, 2.0, float("inf")])
+def test_a_map_is_full_when_all_its_slots_are_taken(load_factor: float) -> None:
+    assert map_of(10, load_factor).max_entries == 10

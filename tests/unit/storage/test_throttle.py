@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.storage.throttle import CHECK_INTERVAL_MS, Throttle
+from odradek.storage.throttle import CHECK_INTERVAL_MS, LONGEST_SLEEP_MS, Throttle
 from odradek.timer.clock import ManualClock
 
 
@@ -38,3 +38,22 @@ def test_each_period_counts_for_itself() -> None:
     clock.advance(400)
     throttle.maybe_throttle(800)
     assert slept == [400]
+
+
+@pytest.mark.parametrize(
+    ("rate", "slept_ms"),
+    [
+        (float("nan"), []),
+        (-1.0, []),
+        (float("-inf"), []),
+        (float("inf"), []),
+        (0.0, [LONGEST_SLEEP_MS]),
+        (5e-324, [LONGEST_SLEEP_MS]),
+    ],
+)
+def test_every_number_that_the_config_takes_is_a_rate(rate: float, slept_ms: list[int]) -> None:
+    clock, slept = ManualClock(), list[int]()
+    throttle = Throttle(rate, clock, slept.append)
+    clock.advance(CHECK_INTERVAL_MS + 1)
+    throttle.maybe_throttle(1)
+    assert slept == slept_ms
