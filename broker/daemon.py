@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 EXIT_FAILED: Final = 1
 
-STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 GC_THRESHOLDS: Final = (50_000, 20, 50)
 """Few cycles are made; looking for them every 700 objects costs more than it finds, and a tenth of the start."""
@@ -93,6 +93,8 @@ def _stop_signal() -> asyncio.Future[None]:
         stop.set_result(None)
 
     for number in STOP_SIGNALS:
+        if number is signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
+            continue  # as in a JVM: whoever started the broker with `nohup` wants it to outlive the terminal
         loop.add_signal_handler(number, received, number)
     return stop
 

@@ -26,7 +26,7 @@ from odradek.broker.first_metadata import FirstMetadata
 from odradek.broker.internal_topics import TopicCreator
 from odradek.broker.machine import Machine
 from odradek.broker.metadata_cache import MetadataCache
-from odradek.broker.metadata_tree_setup import close_tree, open_metadata_tree
+from odradek.broker.metadata_tree_setup import Patience, close_tree, open_metadata_tree
 from odradek.broker.network.socket_server import SocketServer
 from odradek.broker.replication_setup import make_replica_manager
 from odradek.broker.services import Services
@@ -412,8 +412,9 @@ class KafkaServer:
     async def stop(self) -> None:
         """Stop serving, write what a clean stop leaves on the disk, and let go of every directory and port."""
         services, sockets = self._services, self._sockets
-        if services is not None and self._has_started and not self.failed.done():
-            await services.links.controlled_shutdown(lambda: services.controller.broker_epoch)
+        patience = None if self._tree is None else Patience(self._tree)
+        if services is not None and patience is not None and self._has_started and not self.failed.done():
+            await self._hand_over(services, patience)
         if sockets is not None:
             sockets.stop_accepting()
         if self._config_changes is not None:
@@ -434,9 +435,21 @@ class KafkaServer:
         # Before the locks fall: nobody writes to a directory that another broker may take.
         self._machine.workers.close()
         self._log_manager.shutdown()
-        if self._tree is not None:
-            await close_tree(self._tree, None if services is None else services.controller.shutdown())
+        if self._tree is not None and patience is not None:
+            await close_tree(self._tree, patience, None if services is None else services.controller.shutdown())
         self._machine.io_pool.close()
+
+    async def _hand_over(self, services: Services, patience: Patience) -> None:
+        """Controlled shutdown, unless ZooKeeper is away: then no controller can move anything."""
+        handing_over = asyncio.ensure_future(
+            services.links.controlled_shutdown(lambda: services.controller.broker_epoch)
+        )
+        if not await patience.wait(handing_over):
+            log.warning("Proceeding without a controlled shutdown: the metadata tree is away")
+            handing_over.cancel()
+            await asyncio.wait({handing_over})
+        if not handing_over.cancelled():
+            handing_over.result()
 
 
 def _log_timer_error(task: TimerTask, error: Exception) -> None:

@@ -257,6 +257,11 @@ class MetadataTree(Nodes, Protocol):
     def session_id(self) -> int:
         """The id of the current session, as it appears in `Stat.ephemeral_owner`."""
 
+    @property
+    def is_away(self) -> bool:
+        """Whether there is nobody now who would answer: what is asked waits."""
+        return False
+
     async def run(self, operation: Operation[ResultT]) -> ResultT:
         """Carry out one operation, raising its error."""
         (result,) = await self.submit((operation,))

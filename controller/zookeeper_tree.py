@@ -180,6 +180,10 @@ class ZooKeeperTree(MetadataTree):
         return self._session_id
 
     @property
+    def is_away(self) -> bool:
+        return not self._is_connected
+
+    @property
     def is_closed(self) -> bool:
         return self._state is _State.CLOSED
 

@@ -79,6 +79,10 @@ class ZooKeeper:
     def address(self) -> str:
         return f"{self.host}:{self.port}"
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def start(self) -> None:
         self._process.start()
         self._process.wait_for_line(

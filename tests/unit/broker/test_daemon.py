@@ -61,6 +61,7 @@ class _Process:
         self.killed: list[tuple[str, int]] = []
         self.descriptor_limits: list[tuple[int, int]] = []
         monkeypatch.setattr(signal, "signal", self._set_handler)
+        monkeypatch.setattr(signal, "getsignal", lambda number: signal.SIG_DFL)
         monkeypatch.setattr(daemon.os, "kill", lambda pid, number: self.killed.append(("kill", number)))
         monkeypatch.setattr(gc, "freeze", lambda: None)
         monkeypatch.setattr(gc, "set_threshold", lambda *thresholds: None)
@@ -115,11 +116,19 @@ def serve_until(script: Callable[[], object], broker: type[_Server], process: _P
         return daemon.run(BrokerConfig({"log.dirs": "data"}), "auto")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_signal_stops_the_broker_in_order(number: signal.Signals, broker: type[_Server], process: _Process) -> None:
     assert serve_until(lambda: process.handlers[number](), broker, process) == 0
     assert broker.events == ["start", "stop"]
     assert process.killed == []
+
+
+def test_terminal_that_goes_away_is_ignored_by_a_broker_that_was_started_so(
+    broker: type[_Server], process: _Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(signal, "getsignal", lambda number: signal.SIG_IGN)  # as a job in the background of a script
+    assert serve_until(lambda: process.handlers[signal.SIGTERM](), broker, process) == 0
+    assert set(process.handlers) == {signal.SIGTERM, signal.SIGINT}
 
 
 def test_second_signal_ends_the_process(broker: type[_Server], process: _Process) -> None:

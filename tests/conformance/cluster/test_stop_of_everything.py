@@ -1,0 +1,77 @@
+"""A cluster that is stopped together with its ZooKeeper: nobody waits for what will not come back."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from odradek.protocol.api import ApiKey
+from tests.support.apache import ZooKeeper
+from tests.support.broker import FAST_SETTINGS
+from tests.support.odradek_process import OdradekBroker
+from tests.support.raw_client import RawClient
+from tests.support.requests import build
+
+PROMISED_S = 3.0
+BROKERS = (1, 2, 3)
+PARTITIONS = 12
+
+
+@pytest.fixture
+def zookeeper(tmp_path: Path) -> Iterator[ZooKeeper]:
+    server = ZooKeeper(tmp_path / "zookeeper")
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def brokers(zookeeper: ZooKeeper, tmp_path: Path) -> Iterator[list[OdradekBroker]]:
+    connect = zookeeper.new_chroot()
+    made = []
+    for broker_id in BROKERS:
+        settings = {**FAST_SETTINGS, "zookeeper.connect": connect, "broker.id": str(broker_id)}
+        made.append(OdradekBroker(tmp_path / str(broker_id), settings))
+    for broker in made:
+        broker.start()
+    assignment = [
+        {"partition_index": index, "broker_ids": [BROKERS[(index + step) % 3] for step in range(3)]}
+        for index in range(PARTITIONS)
+    ]
+    topic = {"name": "t", "num_partitions": -1, "replication_factor": -1, "assignments": assignment}
+    with RawClient(made[0].host, made[0].port) as client:
+        (created,) = client.call(build(ApiKey.CREATE_TOPICS, topics=[topic], timeout_ms=10_000), 5).topics  # type: ignore[attr-defined]
+    assert created.error_code == 0
+    yield made
+    for broker in made:
+        broker.close()
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "zookeeper",
+        pytest.param("brokers", marks=pytest.mark.soak),
+        pytest.param("zookeeper with a bang", marks=pytest.mark.soak),
+    ],
+)
+def test_brokers_that_are_stopped_with_their_zookeeper_end_in_the_promised_time(
+    first: str, zookeeper: ZooKeeper, brokers: list[OdradekBroker]
+) -> None:
+    if first != "brokers":
+        os.kill(zookeeper.pid, signal.SIGTERM if first == "zookeeper" else signal.SIGKILL)
+    began = time.monotonic()
+    for broker, number in zip(brokers, (signal.SIGTERM, signal.SIGHUP, signal.SIGINT), strict=True):
+        os.kill(broker.pid, number)
+    if first == "brokers":
+        os.kill(zookeeper.pid, signal.SIGTERM)  # in the midst of the controlled shutdown
+    assert [broker.wait_for_end() for broker in brokers] == [0, 0, 0]
+    assert time.monotonic() - began < PROMISED_S
+    for broker in brokers:
+        assert (broker.log_dir / ".kafka_cleanshutdown").exists()
+        assert "Traceback" not in broker.log_text()
