@@ -127,19 +127,38 @@ def rebuild_producer_state(
 
 
 def replay_beside(
-    producers: ProducerStateManager, segments: LogSegments, *, log_start_offset: int, last_offset: int, now_ms: int
+    producers: ProducerStateManager,
+    segments: LogSegments,
+    *,
+    log_start_offset: int,
+    last_offset: int,
+    now_ms: int,
+    replayed_from: int | None = None,
 ) -> Generator[None, None, ProducerMemory]:
     """What the state was when the log ended at `last_offset`, worked out beside the state of now, some batches at a
     time. Nothing is changed, and nothing below `last_offset` may change meanwhile.
 
+    `replayed_from`: batches are replayed at least from there, though there be a younger snapshot: it has only the last
+    batch of each producer.
     Raises: OSError; KafkaError.
     """
-    beside = producers.at_snapshot(log_start_offset, last_offset, now_ms)
+    snapshot_limit = last_offset if replayed_from is None else replayed_from
+    beside = producers.at_snapshot(log_start_offset, snapshot_limit, now_ms)
     for segment in segments.range(beside.map_end_offset, last_offset):
         start = max(segment.base_offset, beside.map_end_offset, log_start_offset)
         yield from _replay_segment(beside, segment, start, last_offset)
     beside.map_end_offset = last_offset
     return beside.memory()
+
+
+def run_to_end(replay: Generator[None, None, ProducerMemory]) -> ProducerMemory:
+    """All of `replay_beside` at once, for who is not on an event loop, or has little to replay."""
+    while True:
+        try:
+            next(replay)
+        except StopIteration as end:
+            memory: ProducerMemory = end.value
+            return memory
 
 
 def _replay_segment(producers: ProducerStateManager, segment: LogSegment, start: int, end: int) -> Iterator[None]:

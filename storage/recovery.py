@@ -19,7 +19,7 @@ import errno
 import logging
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from odradek.protocol.records.layout import MAGIC_V2
 from odradek.storage import checkpoints, log_files
@@ -28,7 +28,7 @@ from odradek.storage.leader_epochs import LeaderEpochs
 from odradek.storage.local_log import LocalLog
 from odradek.storage.mapped_index import InvalidOffsetError
 from odradek.storage.offsets import NO_TIMESTAMP, TimestampOffset
-from odradek.storage.producer_recovery import rebuild_producer_state
+from odradek.storage.producer_recovery import rebuild_producer_state, replay_beside, run_to_end
 from odradek.storage.producer_state_manager import ProducerStateManager
 from odradek.storage.segment import LogSegment, SegmentOffsetOverflowError
 from odradek.storage.segment_recovery import SegmentScan
@@ -47,6 +47,9 @@ if TYPE_CHECKING:
     from odradek.storage.producer_state_manager import ProducerMemory
 
 logger = logging.getLogger(__name__)
+
+SEGMENTS_REPLAYED: Final = 32
+"""At most so many segments before the first unflushed one are read for the last batches of producers."""
 
 Progress = Callable[[int, int], None]
 """Told of a recovery: how many segments remain, and how many bytes were scanned since it was last told."""
@@ -307,16 +310,35 @@ class LogLoader:
         """The producers at a segment's base, with their last batches and not only the last one of each.
 
         A snapshot has only that. A producer whose acknowledgements were lost with the broker repeats up to five
-        batches, the first of which lie in the segment before if this one has just been begun. Apache goes by the
+        batches, the first of which lie in segments before if this one has just been begun. Apache goes by the
         snapshot, and answers such a producer that its sequence numbers are out of order.
         """
         producers = self._new_producer_state()
         self._rebuild_producers(producers, segment.base_offset)
-        previous = self.segments.lower(segment.base_offset)
-        if previous is not None and not producers.is_empty:
-            self._rebuild_producers(producers, previous.base_offset)
-            self._rebuild_producers(producers, segment.base_offset)
+        first = self._first_of_last_batches(segment)
+        if first is not segment and not producers.is_empty:
+            replay = replay_beside(
+                producers,
+                self.segments,
+                log_start_offset=self.log_start_offset,
+                last_offset=segment.base_offset,
+                now_ms=self.environment.clock.time_ms(),
+                replayed_from=first.base_offset,
+            )
+            producers.take_over(run_to_end(replay))
         return producers
+
+    def _first_of_last_batches(self, segment: LogSegment) -> LogSegment:
+        """Where to begin to replay for the last batches before `segment`: one segment before it, or several if they are
+        so small that it takes no longer.
+        """
+        first, replayed_bytes = segment, 0
+        for _ in range(SEGMENTS_REPLAYED):
+            previous = self.segments.lower(first.base_offset)
+            if previous is None or 2 * replayed_bytes > self.config.segment_bytes:
+                break
+            first, replayed_bytes = previous, replayed_bytes + previous.size
+        return first
 
     def _rebuild_producers(self, producers: ProducerStateManager, last_offset: int) -> None:
         rebuild_producer_state(

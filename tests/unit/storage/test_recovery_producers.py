@@ -72,6 +72,18 @@ def test_what_an_idempotent_producer_repeats_after_kills_is_known(killed: Path, 
     assert log.log_end_offset == 8
 
 
+@pytest.mark.parametrize("recovery_point", [4, 8])
+def test_its_last_batches_may_lie_in_many_small_segments(tmp_path: Path, recovery_point: int) -> None:
+    log = Disk(tmp_path).log()
+    for sequence in range(8):
+        append(log, b"value", base_sequence=sequence, **PRODUCER)
+        log.roll()
+    log.discard()
+    log = Disk(tmp_path).log(recovery_point=recovery_point)
+    assert repeated(log, range(3, 8)) == [3, 4, 5, 6, 7]
+    assert log.log_end_offset == 8
+
+
 def test_what_it_repeats_is_known_as_well_when_a_worker_has_recovered_the_log(killed: Path) -> None:
     disk = Disk(killed)
     job = RecoveryJob(
