@@ -29,17 +29,23 @@ THREADS: Final = 4
 class ThreadIoPool:
     """Threads are started when there is work for them, so that a start-up without cold reads starts none."""
 
-    __slots__ = ("_loop", "_queue", "_threads", "pending")
+    __slots__ = ("_is_closed", "_loop", "_queue", "_threads", "pending")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._queue: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
+        self._is_closed = False
         self.pending = 0
         """Submitted and not done."""
 
     def submit(self, work: Callable[[], T], done: Callable[[T | OSError], None]) -> None:
-        """Run `work` in a thread, then `done` with its result, or the OSError it raised, on the loop."""
+        """Run `work` in a thread, then `done` with its result, or the OSError it raised, on the loop.
+
+        After the end nothing is run: the last results may ask for more, and nobody would end its thread.
+        """
+        if self._is_closed:
+            return
 
         def run() -> None:
             result: T | OSError
@@ -65,6 +71,7 @@ class ThreadIoPool:
 
     def close(self) -> None:
         """Let the threads finish what was submitted and wait for them. Results that come after this are dropped."""
+        self._is_closed = True
         for _ in self._threads:
             self._queue.put(None)
         for thread in self._threads:

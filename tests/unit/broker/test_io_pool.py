@@ -91,3 +91,20 @@ def test_close_finishes_what_was_submitted() -> None:
 
     run(scenario)
     assert sorted(finished) == list(range(10))
+
+
+def test_what_is_submitted_after_the_end_starts_no_thread() -> None:
+    """As the next read of a load does, whose last one came back during the stop."""
+    ran: list[int] = []
+
+    async def scenario(pool: ThreadIoPool) -> None:
+        pool.submit(lambda: ran.append(1), lambda _: pool.submit(lambda: ran.append(2), lambda _: None))
+        pool.close()
+        await asyncio.sleep(0)
+        before = threading.active_count()
+        pool.submit(lambda: ran.append(3), lambda _: None)
+        assert threading.active_count() == before
+        assert pool.pending == 0
+
+    run(scenario)
+    assert ran == [1]
