@@ -5,16 +5,17 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN    := .venv/bin
 MVN    ?= mvn -q -B
 JVM    := .cache/jvm/libs
+APACHE_TESTS := .cache/apache-tests
 ARGS   ?=
 # An editable install compiles nothing, and where PYTHONDONTWRITEBYTECODE is set every start would compile everything.
 COMPILE = $(BIN)/python -m compileall -q broker controller coordinator protocol storage timer
 
-.PHONY: run test test-unit test-oracle lint bench soak clean
+.PHONY: run test test-unit test-oracle apache-tests lint bench soak clean
 
 run: .venv/.installed
 	$(BIN)/odradek serve $(ARGS)
 
-test: .venv/.installed-for-tests $(JVM)/kafka.jsa .cache/spark/.complete
+test: .venv/.installed-for-tests $(JVM)/kafka.jsa .cache/spark/.complete $(APACHE_TESTS)/harness.jar
 	$(BIN)/python -m pytest -m "not soak" tests
 
 test-unit: .venv/.installed-for-tests
@@ -23,7 +24,10 @@ test-unit: .venv/.installed-for-tests
 test-oracle: .venv/.installed-for-tests $(JVM)/kafka.jsa .cache/spark/.complete
 	$(BIN)/python -m pytest -m "oracle and not soak" tests/conformance --target apache
 
-soak: .venv/.installed-for-tests $(JVM)/.complete .cache/spark/.complete
+apache-tests: .venv/.installed-for-tests $(APACHE_TESTS)/harness.jar
+	$(BIN)/python -m tests.support.apache_tests $(ARGS)
+
+soak: .venv/.installed-for-tests $(JVM)/.complete .cache/spark/.complete $(APACHE_TESTS)/harness.jar
 	$(BIN)/python -m pytest -m soak --timeout 0 tests
 
 lint: .venv/.installed-for-tests
@@ -64,3 +68,11 @@ $(JVM)/kafka.jsa: $(JVM)/.complete | .venv/.installed-for-tests
 .cache/spark/.complete: spark_jobs/pom.xml .venv/.installed-for-tests
 	$(BIN)/python -m spark_jobs.connector
 	mkdir -p $(@D) && touch $@
+
+# Apache Kafka's own integration tests, and what lets them run against Odradek.
+$(APACHE_TESTS)/.complete: tests/support/apache_tests/jvm/pom.xml
+	$(MVN) -f $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$(APACHE_TESTS)/libs -Dmaven.repo.local=$(CURDIR)/.cache/m2
+	touch $@
+
+$(APACHE_TESTS)/harness.jar: $(APACHE_TESTS)/.complete $(wildcard tests/support/apache_tests/jvm/odradek/harness/*.java) | .venv/.installed-for-tests
+	$(BIN)/python -m tests.support.apache_tests.build

@@ -1,0 +1,38 @@
+package odradek.harness;
+
+import static net.bytebuddy.matcher.ElementMatchers.isDeclaredBy;
+import static net.bytebuddy.matcher.ElementMatchers.named;
+import static net.bytebuddy.matcher.ElementMatchers.namedOneOf;
+
+import java.lang.instrument.Instrumentation;
+import net.bytebuddy.agent.builder.AgentBuilder;
+import net.bytebuddy.implementation.MethodDelegation;
+
+/** Rewrites kafka.server.KafkaServer as it is loaded: its public face speaks of a process of Odradek. */
+public final class Agent {
+    private Agent() {}
+
+    /** What of KafkaServer is answered by {@link Face}; all that tests can get hold of has to be here. */
+    static final String[] FACE = {
+        "startup", "shutdown", "awaitShutdown", "boundPort", "brokerState", "clusterId",
+        "adminManager", "alterPartitionManager", "authorizer", "autoTopicCreationManager", "brokerEpochManager",
+        "brokerEpochSupplier", "brokerFeatures", "brokerTopicStats", "clientToControllerChannelManager", "createBrokerInfo",
+        "credentialProvider", "dataPlaneRequestHandlerPool", "dataPlaneRequestProcessor", "dynamicConfigHandlers",
+        "featureChangeListener", "forwardingManager", "getLogManager", "groupCoordinator", "kafkaController",
+        "kafkaScheduler", "kafkaYammerMetrics", "lifecycleManager", "logDirFailureChannel", "logManager", "metadataCache",
+        "metrics", "quotaManagers", "remoteLogManagerOpt", "replicaManager", "socketServer", "tokenCache", "tokenManager",
+        "transactionCoordinator", "zkClient",
+    };
+
+    public static void premain(String argument, Instrumentation instrumentation) {
+        ProcessHandle.current().parent().ifPresent(runner -> runner.onExit().thenRun(() -> System.exit(1)));
+        new AgentBuilder.Default()
+            .with(AgentBuilder.TypeStrategy.Default.REDEFINE)
+            .with(AgentBuilder.Listener.StreamWriting.toSystemError().withErrorsOnly())
+            .type(named("kafka.server.KafkaServer"))
+            .transform((builder, type, loader, module, domain) -> builder
+                .method(isDeclaredBy(type).and(namedOneOf(FACE)))
+                .intercept(MethodDelegation.to(Face.class)))
+            .installOn(instrumentation);
+    }
+}

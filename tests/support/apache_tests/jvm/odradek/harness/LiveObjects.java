@@ -1,0 +1,142 @@
+package odradek.harness;
+
+import java.io.File;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Properties;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.Map;
+import kafka.controller.ControllerContext;
+import kafka.controller.KafkaController;
+import kafka.log.LogManager;
+import kafka.network.SocketServer;
+import kafka.server.KafkaApis;
+import kafka.server.KafkaConfig;
+import kafka.server.ReplicaManager;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.network.ListenerName;
+import org.apache.kafka.coordinator.group.GroupCoordinator;
+import scala.Option;
+import scala.jdk.javaapi.CollectionConverters;
+
+/** A broker's objects as tests reach for them, as far as the running broker can answer for them. */
+final class LiveObjects {
+    private final LiveBroker broker;
+    private final Wire wire;
+    private final LiveLogs logs;
+    private final Map<String, Object> made = new ConcurrentHashMap<>();
+
+    LiveObjects(LiveBroker broker) {
+        this.broker = broker;
+        this.wire = new Wire(broker);
+        this.logs = new LiveLogs(broker, wire);
+    }
+
+    /** The value of KafkaServer's method of that name. */
+    Object named(String name) {
+        switch (name) {
+            case "getLogManager": return named("logManager");
+            case "authorizer": return Option.empty();
+            case "remoteLogManagerOpt": return Option.empty();
+            case "metadataCache": return made.computeIfAbsent(name, key -> LiveMetadataCache.of(broker, wire));
+            case "dataPlaneRequestProcessor": return made.computeIfAbsent(name, key -> requestProcessor());
+            case "replicaManager": return made.computeIfAbsent(name, key -> replicaManager());
+            case "logManager": return made.computeIfAbsent(name, key -> logManager());
+            case "socketServer": return made.computeIfAbsent(name, key -> socketServer());
+            case "kafkaController": return made.computeIfAbsent(name, key -> controller());
+            case "groupCoordinator": return made.computeIfAbsent(name, key -> groupCoordinator());
+            default: throw new BeyondTheWire("KafkaServer." + name);
+        }
+    }
+
+    private KafkaApis requestProcessor() {
+        return Stand.in(KafkaApis.class)
+            .with("clusterId", arguments -> broker.clusterId())
+            .with("brokerId", arguments -> broker.id())
+            .with("metadataCache", arguments -> named("metadataCache"))
+            .make();
+    }
+
+    private SocketServer socketServer() {
+        return Stand.in(SocketServer.class)
+            .with("boundPort", arguments -> broker.port((ListenerName) arguments[0]))
+            .with("config", arguments -> broker.server().config())
+            .with("connectionCount", arguments -> Wire.connections(broker.ports().values()))
+            .make();
+    }
+
+    private ReplicaManager replicaManager() {
+        return Stand.in(ReplicaManager.class)
+            .with("onlinePartition", arguments -> logs.partition((TopicPartition) arguments[0]))
+            .with("getPartition", arguments -> logs.hosted((TopicPartition) arguments[0]))
+            .with("localLog", arguments -> logs.log((TopicPartition) arguments[0], false))
+            .with("getLog", arguments -> logs.log((TopicPartition) arguments[0], false))
+            .with("localLogOrException", arguments -> logs.log((TopicPartition) arguments[0], false).get())
+            .with("getLogEndOffsetLag", arguments -> wire.replicas((boolean) arguments[2]).get(arguments[0]).offsetLag())
+            .with("checkpointHighWatermarks", arguments -> checkpointed())
+            .with("logManager", arguments -> named("logManager"))
+            .make();
+    }
+
+    /** The broker writes its high watermarks by the clock; after two of its intervals it has. */
+    private Object checkpointed() throws InterruptedException {
+        Thread.sleep(2 * broker.server().config().replicaHighWatermarkCheckpointIntervalMs());
+        return null;
+    }
+
+    private LogManager logManager() {
+        return Stand.in(LogManager.class)
+            .with("getLog", arguments -> logs.log((TopicPartition) arguments[0], (boolean) arguments[1]))
+            .with("logsByTopic", arguments -> logs.ofTopic((String) arguments[0]))
+            .with("isLogDirOnline", arguments -> wire.directories().containsKey(arguments[0]))
+            .with("liveLogDirs", arguments -> {
+                List<File> directories = new ArrayList<>();
+                wire.directories().keySet().forEach(name -> directories.add(new File(name)));
+                return CollectionConverters.asScala(directories).toSeq();
+            })
+            .make();
+    }
+
+    private KafkaController controller() {
+        return Stand.in(KafkaController.class)
+            .with("isActive", arguments -> activeController() == broker.id())
+            .with("activeControllerId", arguments -> activeController())
+            .with("brokerEpoch", arguments -> broker.zkClient().getAllBrokerAndEpochsInCluster().find(
+                entry -> entry._1().id() == broker.id()).get()._2())
+            .with("controllerContext", arguments -> controllerContext())
+            .make();
+    }
+
+    private int activeController() {
+        Option<Object> id = broker.zkClient().getControllerId();
+        return id.isDefined() ? (Integer) id.get() : -1;
+    }
+
+    private ControllerContext controllerContext() {
+        return Stand.in(ControllerContext.class)
+            .with("topicIds", arguments -> topicIds())
+            .with("topicNames", arguments -> {
+                scala.collection.mutable.Map<Uuid, String> names = new scala.collection.mutable.HashMap<>();
+                topicIds().foreachEntry((name, id) -> names.put(id, name));
+                return names;
+            })
+            .make();
+    }
+
+    private scala.collection.mutable.Map<String, Uuid> topicIds() {
+        scala.collection.mutable.Map<String, Uuid> ids = new scala.collection.mutable.HashMap<>();
+        scala.collection.immutable.Set<String> topics = broker.zkClient().getAllTopicsInCluster(false);
+        broker.zkClient().getTopicIdsForTopics(topics).foreachEntry((name, id) -> ids.put(name, id));
+        return ids;
+    }
+
+    private GroupCoordinator groupCoordinator() {
+        KafkaConfig config = broker.server().config();
+        Properties properties = new Properties();
+        properties.setProperty("cleanup.policy", "compact");
+        properties.setProperty("compression.type", "producer");
+        properties.setProperty("segment.bytes", Integer.toString(config.groupCoordinatorConfig().offsetsTopicSegmentBytes()));
+        return Stand.in(GroupCoordinator.class).with("groupMetadataTopicConfigs", arguments -> properties).make();
+    }
+}
