@@ -19,7 +19,7 @@ Answers to Kafka's generated `read` and `addSize`/`write` methods.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from struct import error as StructError
 from typing import Any, NamedTuple, TypeVar
 
@@ -37,11 +37,16 @@ __all__ = [
     "Part",
     "decode",
     "decode_from",
+    "decode_in_steps",
     "encode",
     "encode_parts",
+    "encode_parts_in_steps",
     "generated_source",
     "size_of",
 ]
+
+IN_STEPS = 1 << 16
+"""Added to the version, under which the generators are kept beside the functions."""
 
 M = TypeVar("M", bound=Message)
 Part = bytes | bytearray | memoryview | RecordsRegion
@@ -80,11 +85,26 @@ def decode_from(
     values, tagged_fields = budget or (message_type.MAX_VALUES, MAX_TAGGED_FIELDS)
     try:
         return decoder(buffer, position, values, tagged_fields)  # type: ignore[no-any-return]
-    except (StructError, IndexError):
-        reason = "the bytes end before the message does"
-    except ValueError as error:  # invalid UTF-8, a varint without end
-        reason = str(error)
-    raise DecodeError(f"{message_type.__name__} version {version}: {reason}")
+    except (StructError, IndexError, ValueError) as error:
+        raise _undecodable(message_type, version, error) from None
+
+
+def decode_in_steps(
+    message_type: type[M], buffer: memoryview | bytes, version: int, position: int = 0
+) -> Generator[None, None, M]:
+    """The same as `decode` for a message of unknown size, which is left for a while wherever it yields."""
+    decoder: Any = message_type.DECODERS.get(version + IN_STEPS) or _compile_decoder(message_type, version, IN_STEPS)
+    try:
+        message, _ = yield from decoder(buffer, position, message_type.MAX_VALUES, MAX_TAGGED_FIELDS)
+    except (StructError, IndexError, ValueError) as error:
+        raise _undecodable(message_type, version, error) from None
+    return message  # type: ignore[no-any-return]
+
+
+def _undecodable(message_type: type[Message], version: int, error: Exception) -> DecodeError:
+    # A ValueError is invalid UTF-8, or a varint without end.
+    reason = str(error) if isinstance(error, ValueError) else "the bytes end before the message does"
+    return DecodeError(f"{message_type.__name__} version {version}: {reason}")
 
 
 def encode(message: Message, version: int) -> bytes:
@@ -100,7 +120,24 @@ def encode(message: Message, version: int) -> bytes:
 def encode_parts(message: Message, version: int, prefix: bytes = b"") -> list[Part]:
     """`prefix` and the message, as few parts as possible: records stay parts of their own, all between is joined."""
     out: list[Any] = [prefix]
-    marks = _encode_into(message, version, out)
+    return _parts(out, _encode_into(message, version, out))
+
+
+def encode_parts_in_steps(message: Message, version: int, prefix: bytes = b"") -> Generator[None, None, list[Part]]:
+    """The same as `encode_parts`, left for a while wherever it yields. The message must not change meanwhile."""
+    encoder: Any = message.ENCODERS.get(version + IN_STEPS) or _compile_encoder(type(message), version, IN_STEPS)
+    out: list[Any] = [prefix]
+    marks: list[int] = []
+    try:
+        yield from encoder(message, out, marks)
+    except RetainedTags:
+        return encode_parts(message, version, prefix)
+    except (StructError, AttributeError, TypeError, ValueError) as error:
+        raise _unencodable(message, version, error) from error
+    return _parts(out, marks)
+
+
+def _parts(out: list[Any], marks: list[int]) -> list[Part]:
     if not marks:
         return [b"".join(out)]
     parts: list[Part] = []
@@ -137,26 +174,30 @@ def _encode_into(message: Message, version: int, out: list[Any]) -> list[int]:
             marks.clear()
             _retaining_encoder(type(message), version)(message, out, marks)
     except (StructError, AttributeError, TypeError, ValueError) as error:
-        # null where null is not allowed, a number out of its range, text that is not Unicode, a wrong type
-        raise EncodeError(f"{type(message).__name__} version {version}: {error}") from error
+        raise _unencodable(message, version, error) from error
     return marks
 
 
-def _compile_decoder(message_type: type[Message], version: int) -> Callable[..., Any]:
+def _unencodable(message: Message, version: int, error: Exception) -> EncodeError:
+    """null where null is not allowed, a number out of its range, text that is not Unicode, a wrong type"""
+    return EncodeError(f"{type(message).__name__} version {version}: {error}")
+
+
+def _compile_decoder(message_type: type[Message], version: int, kind: int = 0) -> Callable[..., Any]:
     if not message_type.VERSIONS.covers(version):
         raise DecodeError(f"{message_type.__name__} has no version {version}")
-    source = DecoderSource(message_type, version)
+    source = DecoderSource(message_type, version, in_steps=kind == IN_STEPS)
     decoder = _compile(source, "decode", message_type, version)
-    message_type.DECODERS[version] = decoder
+    message_type.DECODERS[version + kind] = decoder
     return decoder
 
 
-def _compile_encoder(message_type: type[Message], version: int) -> Callable[..., Any]:
+def _compile_encoder(message_type: type[Message], version: int, kind: int = 0) -> Callable[..., Any]:
     if not message_type.VERSIONS.covers(version):
         raise EncodeError(f"{message_type.__name__} has no version {version}")
-    source = EncoderSource(message_type, version)
+    source = EncoderSource(message_type, version, in_steps=kind == IN_STEPS)
     encoder = _compile(source, "encode", message_type, version)
-    message_type.ENCODERS[version] = encoder
+    message_type.ENCODERS[version + kind] = encoder
     return encoder
 
 

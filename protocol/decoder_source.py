@@ -11,6 +11,9 @@ It works on bytes, which are faster to slice than a memoryview, unless the messa
 into the memoryview. (Small messages are copied once; large ones are the ones with records.) Invariants: every length
 and count is compared with `end - pos` before it is used; `values` pays for array elements and tagged fields; what runs
 over the end is a DecodeError, or an IndexError / struct.error that `codec.decode` turns into one.
+
+A decoder `in_steps` is the same function as a generator: it yields after each element of an array, except of numbers,
+which are read with one call.
 """
 
 from __future__ import annotations
@@ -55,10 +58,11 @@ _GLOBALS: dict[str, object] = {
 class DecoderSource(SourceWriter):
     """Source text and globals of `decode` for one message version."""
 
-    def __init__(self, message: type[Message], version: int) -> None:
+    def __init__(self, message: type[Message], version: int, *, in_steps: bool = False) -> None:
         super().__init__()
         self.names.update(_GLOBALS)
         self._version = version
+        self._in_steps = in_steps
         self._flexible = message.FLEXIBLE_VERSIONS.covers(version)
         self._views = holds_records(message, version)
         self._run: list[tuple[str, str]] = []  # (format, target) of the struct call being collected
@@ -70,6 +74,8 @@ class DecoderSource(SourceWriter):
             self.line("end = len(data)")
             target = self._struct(message)
             self._flush()
+            if in_steps:
+                self.line("yield")  # also a message without arrays is decoded by a generator
             self.line(f"return {target}, pos")
 
     def _struct(self, struct: type[Struct]) -> str:
@@ -209,6 +215,7 @@ class DecoderSource(SourceWriter):
             with self.block(f"for _ in range({count}):"):
                 self._primitive(element.kind, False, self._flexible, "item", label)
                 self.line(f"{items}.append(item)")
+                self._end_step()
             self.line(f"{target} = {items}")
 
     def _struct_elements(self, struct: type[Struct], count: str, target: str) -> None:
@@ -222,6 +229,7 @@ class DecoderSource(SourceWriter):
                 item = self._struct(struct)
                 self._flush()
                 self.line(f"{items}.append({item})")
+                self._end_step()
         self.line(f"{target} = {items}")
 
     def _fixed_elements(self, struct: type[Struct], in_place: list[Field], count: str, items: str) -> None:
@@ -240,7 +248,13 @@ class DecoderSource(SourceWriter):
                 else:
                     self._default(item, field)
             self.line(f"{items}.append({item})")
+            self._end_step()
         self.line("pos = stop")
+
+    def _end_step(self) -> None:
+        """Here a decoder in steps may be left for a while: another element is in its array."""
+        if self._in_steps:
+            self.line("yield")
 
     def _tagged_section(self, struct: type[Struct], target: str, tagged: list[Field]) -> None:
         count = self.local("t")

@@ -7,7 +7,8 @@ fields are one `struct` call, together with the length prefix that follows when 
 the positions in `out` of record batches, which may be regions of files and stay pieces of their own.
 
 Two encoders exist per version. The plain one leaves no room for tagged fields that this schema does not know; when it
-meets one, it raises `RetainedTags`, and `codec.encode` takes the second, `retaining` one.
+meets one, it raises `RetainedTags`, and `codec.encode` takes the second, `retaining` one. An encoder `in_steps` is the
+plain one as a generator, which yields after each element of an array.
 """
 
 from __future__ import annotations
@@ -76,8 +77,11 @@ _GLOBALS: dict[str, object] = {
 class EncoderSource(SourceWriter):
     """Source text and globals of `encode` for one message version."""
 
-    def __init__(self, message: type[Message], version: int, *, retaining: bool = False) -> None:
+    def __init__(
+        self, message: type[Message], version: int, *, retaining: bool = False, in_steps: bool = False
+    ) -> None:
         super().__init__()
+        self._in_steps = in_steps
         self.names.update(_GLOBALS)
         self._version = version
         self._flexible = message.FLEXIBLE_VERSIONS.covers(version)
@@ -87,6 +91,8 @@ class EncoderSource(SourceWriter):
         with self.block("def encode(o, out, marks):"):
             self._struct(message, "o")
             self._flush()
+            if in_steps:
+                self.line("yield")  # also a message without arrays is encoded by a generator
 
     def _struct(self, struct: type[Struct], value: str) -> None:
         in_place, tagged, absent = fields_at(struct, self._version)
@@ -213,6 +219,8 @@ class EncoderSource(SourceWriter):
             else:
                 self._struct(element, item)
             self._flush()
+            if self._in_steps:
+                self.line("yield")
 
     def _numbers(self, code: str, value: str, size: str) -> None:
         small = self.bind("small", code, tuple(Layout(f">{n}{code}").pack for n in range(SMALL_ARRAY + 1)))

@@ -13,11 +13,20 @@ Answers to Kafka's `RequestHeader`, `ResponseHeader` and `RequestUtils`.
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from struct import Struct as Layout
 from struct import error as StructError
 
 from odradek.protocol.api import API, ApiKey
-from odradek.protocol.codec import DecodeBudget, DecodeError, Part, decode, encode, encode_parts
+from odradek.protocol.codec import (
+    DecodeBudget,
+    DecodeError,
+    Part,
+    decode,
+    encode,
+    encode_parts,
+    encode_parts_in_steps,
+)
 from odradek.protocol.decode_error import read_unknown_tagged_fields
 from odradek.protocol.limits import MAX_DECODED_VALUES, MAX_TAGGED_FIELDS
 from odradek.protocol.schema import Request, Response
@@ -135,10 +144,19 @@ def encode_request(header: RequestHeader, message: Request) -> bytes:
 
 def encode_response_parts(api_key: int, version: int, correlation_id: int, response: Response) -> list[Part]:
     """A whole response, without the length that frames it; records stay parts of their own."""
-    prefix = _INT32.pack(correlation_id)
-    if API[api_key].response_header_version(version):
-        prefix += b"\0"
-    return encode_parts(response, version, prefix)
+    return encode_parts(response, version, _response_header(api_key, version, correlation_id))
+
+
+def encode_response_in_steps(
+    api_key: int, version: int, correlation_id: int, response: Response
+) -> Generator[None, None, list[Part]]:
+    """The same, left for a while wherever it yields."""
+    return encode_parts_in_steps(response, version, _response_header(api_key, version, correlation_id))
+
+
+def _response_header(api_key: int, version: int, correlation_id: int) -> bytes:
+    header = _INT32.pack(correlation_id)
+    return header + b"\0" if API[api_key].response_header_version(version) else header
 
 
 def decode_response_header(api_key: int, version: int, buffer: memoryview | bytes) -> tuple[int, int]:

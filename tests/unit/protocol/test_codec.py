@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Generator
+from typing import TypeVar
 
 import pytest
 from hypothesis import given, settings
@@ -14,18 +16,26 @@ from odradek.protocol.codec import (
     EncodeError,
     decode,
     decode_from,
+    decode_in_steps,
     encode,
     encode_parts,
+    encode_parts_in_steps,
     generated_source,
     size_of,
 )
 from odradek.protocol.messages.coordinator_records import OffsetCommitKey, OffsetCommitValue
 from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from odradek.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from odradek.protocol.schema import Message
 from tests.support.messages import every_message, every_version, random_struct
 
+T = TypeVar("T")
 MESSAGES = every_message()
 VERSIONS = list(every_version())
 
@@ -77,6 +87,69 @@ def test_parts_joined_are_the_encoded_message(message: type[Message]) -> None:
         parts = encode_parts(value, version, b"prefix")
         assert b"".join(parts) == b"prefix" + encode(value, version)  # type: ignore[arg-type]
         assert size_of(parts) == 6 + len(encode(value, version))
+
+
+def finish(steps: Generator[None, None, T]) -> tuple[T, int]:
+    """What a generator returns, and how often it could have been left."""
+    count = 0
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value, count
+        count += 1
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.__name__)
+def test_in_steps_it_is_the_same(message: type[Message]) -> None:
+    rng = random.Random(message.__name__)
+    version = rng.choice(versions_of(message))
+    for value in (message(), *(random_struct(message, version, rng) for _ in range(5))):
+        encoded = encode(value, version)
+        parts, _ = finish(encode_parts_in_steps(value, version, b"prefix"))
+        assert parts == encode_parts(value, version, b"prefix")
+        assert finish(decode_in_steps(message, memoryview(b"xx" + encoded), version, 2))[0] == value
+
+
+def test_every_element_of_an_array_is_a_step() -> None:
+    request = MetadataRequest(topics=[MetadataRequestTopic(name=str(number)) for number in range(100)])
+    for version in (1, 9):
+        _, steps = finish(encode_parts_in_steps(request, version))
+        assert steps >= 100
+        _, steps = finish(decode_in_steps(MetadataRequest, encode(request, version), version))
+        assert steps >= 100
+    deletion = OffsetDeleteRequest(
+        topics=[OffsetDeleteRequestTopic(partitions=[OffsetDeleteRequestPartition() for _ in range(100)])]
+    )
+    assert finish(decode_in_steps(OffsetDeleteRequest, encode(deletion, 0), 0))[1] >= 100, "of fixed width, too"
+
+
+@settings(deadline=None)
+@given(st.sampled_from(VERSIONS), st.integers(0, 1 << 64), st.data())
+def test_in_steps_the_same_bytes_are_refused(
+    message_and_version: tuple[type[Message], int], seed: int, data: st.DataObject
+) -> None:
+    message, version = message_and_version
+    encoded = encode(random_struct(message, version, random.Random(seed)), version)
+    cut = data.draw(st.integers(0, len(encoded)))
+    damaged = encoded[:cut] + data.draw(st.binary(max_size=4))
+    try:
+        expected: Message | str = decode(message, damaged, version)
+    except DecodeError as error:
+        expected = str(error)
+    try:
+        found: Message | str = finish(decode_in_steps(message, damaged, version))[0]
+    except DecodeError as error:
+        found = str(error)
+    assert found == expected
+
+
+def test_in_steps_the_same_values_are_refused() -> None:
+    with pytest.raises(EncodeError):
+        finish(encode_parts_in_steps(MetadataRequest(topics=[MetadataRequestTopic(name=None)]), 1))
+    for refused in (decode_in_steps(MetadataRequest, b"", 99), encode_parts_in_steps(MetadataRequest(), 99)):
+        with pytest.raises((DecodeError, EncodeError), match="has no version 99"):
+            finish(refused)
 
 
 def test_bytes_after_the_message_are_ignored() -> None:
