@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from odradek.broker.broker_links import BrokerLinks
     from odradek.broker.services import Services
     from odradek.protocol.schema import Request
+    from odradek.timer.sliced_work import Steps
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +93,8 @@ class InterBrokerChannel:
         if broker_id == self._services.broker_id:
             from odradek.broker.apis import write_txn_markers
 
-            write_txn_markers.apply(self._services, request, respond)
+            work = write_txn_markers.apply(self._services, request, respond)
+            self._services.slices.submit(_answered_anyway(work, respond))
         else:
             version = self._markers_version
             self._spawn(self._ask(self._markers, broker_id, request, WriteTxnMarkersResponse, version, respond))
@@ -106,7 +108,8 @@ class InterBrokerChannel:
         if broker_id == self._services.broker_id:
             from odradek.broker.apis import add_partitions_to_txn
 
-            add_partitions_to_txn.apply(self._services, request, ADD_PARTITIONS_TO_TXN_VERSION, respond)
+            work = add_partitions_to_txn.apply(self._services, request, ADD_PARTITIONS_TO_TXN_VERSION, respond)
+            self._services.slices.submit(_answered_anyway(work, respond))
         else:
             too_old = AddPartitionsToTxnResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
             self._spawn(
@@ -135,3 +138,12 @@ class InterBrokerChannel:
             response = too_old if isinstance(error, VersionMismatch) else None
         finally:
             respond(response)  # also after a bug, and when the broker stops: who asked waits for nothing else
+
+
+def _answered_anyway(work: Steps, respond: Callable[[None], None]) -> Steps:
+    """The work, and if it fails, that no answer will come."""
+    try:
+        yield from work
+    except BaseException:
+        respond(None)
+        raise

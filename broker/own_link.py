@@ -71,6 +71,9 @@ class _Caller:
     def flush_answers(self) -> None:
         """Answers do not wait here."""
 
+    def proceed(self) -> None:
+        """There is no next one."""
+
     def close(self, reason: str) -> None:
         if not self.answer.done():
             self.answer.set_exception(ConnectionAbortedError(reason))

@@ -33,6 +33,7 @@ from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.append_info import AppendOrigin, RecordValidationError
 from odradek.timer.purgatory import DelayedOperationPurgatory
+from odradek.timer.sliced_work import run_through
 
 if TYPE_CHECKING:
     from odradek.broker.alter_partition_manager import AlterPartition
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from odradek.broker.replication.replica_fetchers import Fetchers
     from odradek.storage.log_manager import LogManager
     from odradek.timer.clock import Clock
+    from odradek.timer.sliced_work import Steps
     from odradek.timer.system_timer import SystemTimer
 
 log = logging.getLogger(__name__)
@@ -179,7 +181,33 @@ class ReplicaManager:
         verification_guards: Mapping[TopicPartition, object | None] = NO_GUARDS,
         respond: Callable[[Mapping[TopicPartition, AppendResult]], None],
     ) -> None:
-        """Append to the leaders' logs; `respond` is called now, or with acks=-1 once replicas have it or time is up."""
+        """Append to the leaders' logs, all of it at once: see `append_in_steps`."""
+        run_through(
+            self.append_in_steps(
+                timeout_ms=timeout_ms,
+                required_acks=required_acks,
+                internal_topics_allowed=internal_topics_allowed,
+                origin=origin,
+                records=records,
+                verification_guards=verification_guards,
+                respond=respond,
+            )
+        )
+
+    def append_in_steps(
+        self,
+        *,
+        timeout_ms: int,
+        required_acks: int,
+        internal_topics_allowed: bool,
+        origin: AppendOrigin,
+        records: Mapping[TopicPartition, memoryview],
+        verification_guards: Mapping[TopicPartition, object | None] = NO_GUARDS,
+        respond: Callable[[Mapping[TopicPartition, AppendResult]], None],
+    ) -> Steps:
+        """Append to the leaders' logs, a partition a step. Then `respond` is called, with acks=-1 once replicas have it
+        or time is up.
+        """
         if required_acks not in VALID_ACKS:
             respond({tp: AppendResult(error=ErrorCode.INVALID_REQUIRED_ACKS) for tp in records})
             return
@@ -190,6 +218,7 @@ class ReplicaManager:
             result = self._append_one(topic_partition, batch, required_acks, internal_topics_allowed, origin, guard)
             results[topic_partition] = result
             pending = pending or result.error == ErrorCode.NONE
+            yield None
 
         def answer() -> None:
             if required_acks == -1 and pending and not self._all_reached(results):
@@ -206,6 +235,7 @@ class ReplicaManager:
         for topic_partition, result in results.items():
             if result.error == ErrorCode.NONE:
                 self.complete_delayed(topic_partition)
+                yield None
 
     def _all_reached(self, results: Mapping[TopicPartition, AppendResult]) -> bool:
         """Whether acks=-1 can be answered at once, as it can be on every partition without followers."""
@@ -265,9 +295,12 @@ class ReplicaManager:
         timeout_ms: int,
         offsets: Mapping[TopicPartition, int],
         respond: Callable[[Mapping[TopicPartition, DeleteRecordsResult]], None],
-    ) -> None:
-        """Move the log starts; answered once every live replica has followed or time is up."""
-        results = {tp: self._delete_records_one(tp, offset) for tp, offset in offsets.items()}
+    ) -> Steps:
+        """Move the log starts, a partition a step; answered once every live replica has followed or time is up."""
+        results: dict[TopicPartition, DeleteRecordsResult] = {}
+        for topic_partition, offset in offsets.items():
+            results[topic_partition] = self._delete_records_one(topic_partition, offset)
+            yield None
         waiting = any(
             result.error == ErrorCode.NONE and result.low_watermark < result.requested_offset
             for result in results.values()

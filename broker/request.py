@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from odradek.protocol.codec import Part
     from odradek.protocol.headers import RequestHeader
     from odradek.protocol.schema import Response
+    from odradek.timer.sliced_work import SlicedWork
 
 
 class ClientConnection(Protocol):
@@ -53,6 +54,9 @@ class ClientConnection(Protocol):
     def flush_answers(self) -> None:
         """Send what has been answered now, and not when the handler returns."""
 
+    def proceed(self) -> None:
+        """Take up the next request, if it need not wait for those that are not answered."""
+
     def close(self, reason: str) -> None:
         """Drop the connection. Requests in flight stay in flight, their answers go nowhere."""
 
@@ -60,7 +64,17 @@ class ClientConnection(Protocol):
 class RequestContext:
     """A request as its handler gets it, next to the decoded body."""
 
-    __slots__ = ("answer", "connection", "header", "is_answered", "may_pipeline", "received_ms", "size")
+    __slots__ = (
+        "answer",
+        "connection",
+        "header",
+        "is_answered",
+        "is_ready",
+        "may_pipeline",
+        "received_ms",
+        "size",
+        "slices",
+    )
 
     def __init__(self, header: RequestHeader, connection: ClientConnection, received_ms: int, size: int) -> None:
         self.header = header
@@ -72,8 +86,12 @@ class RequestContext:
         self.may_pipeline = False
         """What is left of this request is waiting: the next one of its kind may be applied meanwhile."""
         self.is_answered = False
+        self.is_ready = False
+        """The answer, if there is one, is encoded."""
         self.answer: list[Part] | None = None
         """The encoded answer, while the connection waits for earlier ones."""
+        self.slices: SlicedWork | None = None
+        """Where work on this request is done, and its answer encoded, if it can be much."""
 
     def reply(self, response: Response | None) -> None:
         """Answer the request; None where the protocol has no answer (Produce with acks=0)."""

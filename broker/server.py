@@ -53,6 +53,7 @@ from odradek.storage.log_dir import LogDir, LogDirError
 from odradek.storage.log_manager import LogManager, LogManagerSettings
 from odradek.storage.producer_state import ProducerStateManagerConfig
 from odradek.timer.clock import SystemClock
+from odradek.timer.sliced_work import SlicedWork
 from odradek.timer.system_timer import SystemTimer
 
 if TYPE_CHECKING:
@@ -120,6 +121,7 @@ class KafkaServer:
         self._loop = asyncio.get_running_loop()
         self.failed: asyncio.Future[None] = self._loop.create_future()
         self._ticker = Ticker(self._loop, self.clock, self.timer)
+        self._slices = SlicedWork(self.timer, self.clock, in_turns=True)
         self._machine = Machine.of_process(self._loop) if machine is None else machine
         self._loop_monitor: LoopMonitor | None = None
         self._passwords = Passwords(config, self._machine.io_pool)
@@ -173,10 +175,11 @@ class KafkaServer:
             services,
             self._in_background,
             services.first_metadata,
+            self._slices,
             metadata_version=self.config.metadata_version,
         )
         services.links.serve(services, dispatcher)
-        services.spawn = dispatcher.spawn
+        services.spawn, services.in_slices = dispatcher.spawn, dispatcher.in_slices
         dynamic = DynamicBrokerConfig(self.config, self._log_manager, self._passwords)
         await self._encode_passwords_anew(client)
         self._config_changes = ConfigChangeListener(
@@ -330,6 +333,7 @@ class KafkaServer:
             topic_creator=TopicCreator(config, admin, self._in_background),
             topic_waits=topic_waits,
             topic_overrides=lambda topics: client.entity_configs("topics", topics),
+            slices=self._slices,
         )
 
     def _make_controller(
@@ -423,6 +427,7 @@ class KafkaServer:
             await sockets.close()
         for task in list(self._background):
             task.cancel()
+        self._slices.close()
         if services is not None:
             services.first_metadata.close()
             services.group_coordinator.shutdown()

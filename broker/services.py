@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from functools import wraps
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from odradek.protocol.schema import Request
 
 if TYPE_CHECKING:
     from odradek.broker.cluster_links import ClusterLinks
@@ -23,17 +26,27 @@ if TYPE_CHECKING:
     from odradek.controller.topics import AdminManager
     from odradek.coordinator.group.coordinator import GroupCoordinator
     from odradek.coordinator.transaction.coordinator import TransactionCoordinator
-    from odradek.protocol.schema import Request
     from odradek.storage.log_manager import LogManager
     from odradek.storage.ports import IoPool
     from odradek.timer.clock import Clock
+    from odradek.timer.sliced_work import SlicedWork, Steps
     from odradek.timer.system_timer import SystemTimer
+
+
+RequestT = TypeVar("RequestT", bound=Request)
 
 
 class Spawn(Protocol):
     """Runs a coroutine in the server's task group, for handlers that wait for the controller."""
 
     def __call__(self, ctx: RequestContext, request: Request, work: Coroutine[object, object, None], /) -> None:
+        """Run `work`; what it raises is answered as if the handler of `request` had raised it."""
+
+
+class InSlices(Protocol):
+    """Runs a generator a few milliseconds at a time, for handlers whose work grows with what a client names."""
+
+    def __call__(self, ctx: RequestContext, request: Request, work: Steps, /) -> None:
         """Run `work`; what it raises is answered as if the handler of `request` had raised it."""
 
 
@@ -65,4 +78,23 @@ class Services:
     topic_overrides: Callable[[Sequence[str]], Awaitable[Mapping[str, Mapping[str, str]]]]
     """The configs set on topics, as they stand in the metadata tree."""
     spawn: Spawn = field(init=False)
-    """Set by the dispatcher, which knows how each API is refused."""
+    in_slices: InSlices = field(init=False)
+    """Both set by the dispatcher, which knows how each API is refused."""
+    slices: SlicedWork
+    """Where all that is much work is done, a little of each in turn."""
+
+
+def in_slices(
+    handle: Callable[[Services, RequestContext, RequestT], Steps],
+) -> Callable[[Services, RequestContext, RequestT], None]:
+    """Makes a handler of a generator: it may be left for a while wherever it yields, and little is done at once.
+
+    A connection takes up no other request meanwhile, so that the order of its requests stays. Other connections do:
+    between a check and the write that depends on it there must be no `yield`.
+    """
+
+    @wraps(handle)
+    def started(broker: Services, ctx: RequestContext, request: RequestT) -> None:
+        broker.in_slices(ctx, request, handle(broker, ctx, request))
+
+    return started

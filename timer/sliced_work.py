@@ -43,6 +43,12 @@ Steps: TypeAlias = Generator[Wait | None, None, None]
 """Work cut in steps; each `yield` is a place where it may be put off."""
 
 
+def run_through(work: Steps) -> None:
+    """Do all of it now: for who has little of it, and needs it done. It must not wait."""
+    for wait in work:
+        assert wait is None, "there is nobody to go on with it"
+
+
 class SlicedWork:
     """Runs generators to their end.
 

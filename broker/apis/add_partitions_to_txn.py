@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.fenced_producer import error_for_version
+from odradek.broker.services import in_slices
 from odradek.controller.topic_names import is_internal
 from odradek.coordinator.transaction.coordinator import ProducerIdAndEpoch
 from odradek.protocol.errors import ErrorCode
@@ -28,13 +29,15 @@ if TYPE_CHECKING:
 
     from odradek.broker.request import RequestContext
     from odradek.broker.services import Services
+    from odradek.timer.sliced_work import Steps
 
 FIRST_BATCHED_VERSION = 4
 FIRST_FENCED_VERSION = 2
 
 
-def handle(broker: Services, ctx: RequestContext, request: AddPartitionsToTxnRequest) -> None:
-    apply(broker, request, ctx.header.api_version, ctx.reply)
+@in_slices
+def handle(broker: Services, ctx: RequestContext, request: AddPartitionsToTxnRequest) -> Steps:
+    return apply(broker, request, ctx.header.api_version, ctx.reply)
 
 
 def apply(
@@ -42,8 +45,8 @@ def apply(
     request: AddPartitionsToTxnRequest,
     version: int,
     respond: Callable[[AddPartitionsToTxnResponse], None],
-) -> None:
-    """Add or verify; `respond` is called when all transactions of the request are answered."""
+) -> Steps:
+    """Add or verify, a partition a step; `respond` is called when all transactions of the request are answered."""
     transactions = request.transactions if version >= FIRST_BATCHED_VERSION else [_only_transaction(request)]
     results: list[AddPartitionsToTxnResult] = []
 
@@ -55,7 +58,7 @@ def apply(
     if not transactions:
         respond(_response(results, version))
     for transaction in transactions:
-        _apply_one(broker, transaction, version, finish)
+        yield from _apply_one(broker, transaction, version, finish)
 
 
 def _apply_one(
@@ -63,18 +66,24 @@ def _apply_one(
     transaction: AddPartitionsToTxnTransaction,
     version: int,
     finish: Callable[[AddPartitionsToTxnResult], None],
-) -> None:
-    partitions = list(
-        dict.fromkeys(TopicPartition(topic.name, index) for topic in transaction.topics for index in topic.partitions)
-    )
-    refused = {tp: error for tp in partitions if (error := _refusal(broker, tp, version)) != ErrorCode.NONE}
+) -> Steps:
+    partitions: dict[TopicPartition, None] = {}
+    refused: dict[TopicPartition, ErrorCode] = {}
+    for topic in transaction.topics:
+        for index in topic.partitions:
+            topic_partition = TopicPartition(topic.name, index)
+            partitions[topic_partition] = None
+            error = _refusal(broker, topic_partition, version)
+            if error != ErrorCode.NONE:
+                refused[topic_partition] = error
+            yield None
     if refused:
         finish(_result(transaction, {**dict.fromkeys(partitions, ErrorCode.OPERATION_NOT_ATTEMPTED), **refused}))
         return
     producer = ProducerIdAndEpoch(transaction.producer_id, transaction.producer_epoch)
     coordinator = broker.transaction_coordinator
     if transaction.verify_only:
-        verified = coordinator.verify_partitions(transaction.transactional_id, producer, partitions)
+        verified = coordinator.verify_partitions(transaction.transactional_id, producer, list(partitions))
         finish(_result(transaction, verified))
         return
 
@@ -82,7 +91,7 @@ def _apply_one(
         code = error_for_version(error, version, FIRST_FENCED_VERSION)
         finish(_result(transaction, dict.fromkeys(partitions, code)))
 
-    coordinator.add_partitions(transaction.transactional_id, producer, partitions, added)
+    coordinator.add_partitions(transaction.transactional_id, producer, list(partitions), added)
 
 
 def _refusal(broker: Services, topic_partition: TopicPartition, version: int) -> ErrorCode:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.apis.group_requests import group_context
+from odradek.broker.services import in_slices
 from odradek.protocol.messages.delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
@@ -15,11 +15,17 @@ if TYPE_CHECKING:
     from odradek.broker.request import RequestContext
     from odradek.broker.services import Services
     from odradek.protocol.errors import ErrorCode
+    from odradek.timer.sliced_work import Steps
 
 
-def handle(broker: Services, ctx: RequestContext, request: DeleteGroupsRequest) -> None:
-    request.groups_names = list(dict.fromkeys(request.groups_names))
-    broker.group_coordinator.delete_groups(group_context(ctx), request, ctx.reply)
+@in_slices
+def handle(broker: Services, ctx: RequestContext, request: DeleteGroupsRequest) -> Steps:
+    results = []
+    for group_id in dict.fromkeys(request.groups_names):
+        error = broker.group_coordinator.delete_group(group_id)
+        results.append(DeletableGroupResult(group_id=group_id, error_code=error))
+        yield None
+    ctx.reply(DeleteGroupsResponse(results=results))
 
 
 def error_response(

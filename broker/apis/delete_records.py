@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from odradek.broker.replica_results import DeleteRecordsResult
+from odradek.broker.services import in_slices
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.delete_records import (
     DeleteRecordsPartitionResult,
@@ -18,9 +19,11 @@ from odradek.protocol.topic_partition import TopicPartition
 if TYPE_CHECKING:
     from odradek.broker.request import RequestContext
     from odradek.broker.services import Services
+    from odradek.timer.sliced_work import Steps
 
 
-def handle(broker: Services, ctx: RequestContext, request: DeleteRecordsRequest) -> None:
+@in_slices
+def handle(broker: Services, ctx: RequestContext, request: DeleteRecordsRequest) -> Steps:
     offsets: dict[TopicPartition, int] = {}
     results: dict[TopicPartition, DeleteRecordsResult] = {}
     for topic in request.topics:
@@ -30,13 +33,14 @@ def handle(broker: Services, ctx: RequestContext, request: DeleteRecordsRequest)
                 offsets[topic_partition] = part.offset
             else:
                 results[topic_partition] = DeleteRecordsResult(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            yield None
 
     def respond(deleted: Mapping[TopicPartition, DeleteRecordsResult]) -> None:
         results.update(deleted)
         ctx.reply(_response(results))
 
     if offsets:
-        broker.replica_manager.delete_records(request.timeout_ms, offsets, respond)
+        yield from broker.replica_manager.delete_records(request.timeout_ms, offsets, respond)
     else:
         respond({})
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.authorized_operations import GROUP_OPERATIONS
-from odradek.broker.apis.group_requests import group_context
+from odradek.broker.services import in_slices
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_groups import (
     DescribedGroup,
@@ -19,19 +19,24 @@ from odradek.protocol.messages.describe_groups import (
 if TYPE_CHECKING:
     from odradek.broker.request import RequestContext
     from odradek.broker.services import Services
+    from odradek.timer.sliced_work import Steps
 
 FIRST_AUTHORIZED_OPERATIONS_VERSION = 3
 
 
-def handle(broker: Services, ctx: RequestContext, request: DescribeGroupsRequest) -> None:
-    def respond(response: DescribeGroupsResponse) -> None:
-        if request.include_authorized_operations and ctx.header.api_version >= FIRST_AUTHORIZED_OPERATIONS_VERSION:
-            for group in response.groups:
-                if group.error_code == ErrorCode.NONE:
-                    group.authorized_operations = GROUP_OPERATIONS
-        ctx.reply(response)
-
-    broker.group_coordinator.describe_groups(group_context(ctx), request, respond)
+@in_slices
+def handle(broker: Services, ctx: RequestContext, request: DescribeGroupsRequest) -> Steps:
+    tells_operations = (
+        request.include_authorized_operations and ctx.header.api_version >= FIRST_AUTHORIZED_OPERATIONS_VERSION
+    )
+    groups = []
+    for group_id in request.groups:
+        group = broker.group_coordinator.describe_group(group_id)
+        if tells_operations and group.error_code == ErrorCode.NONE:
+            group.authorized_operations = GROUP_OPERATIONS
+        groups.append(group)
+        yield None
+    ctx.reply(DescribeGroupsResponse(groups=groups))
 
 
 def error_response(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from odradek.broker.services import in_slices
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
@@ -19,29 +20,41 @@ from odradek.protocol.messages.describe_log_dirs import (
 from odradek.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from odradek.broker.request import RequestContext
     from odradek.broker.services import Services
     from odradek.storage.log_dir import LogDir
     from odradek.storage.unified_log import UnifiedLog
+    from odradek.timer.sliced_work import Steps
 
 UNKNOWN_BYTES = -1
 UNKNOWN_LAG = -1
 
 
-def handle(broker: Services, ctx: RequestContext, request: DescribeLogDirsRequest) -> None:
+@in_slices
+def handle(broker: Services, ctx: RequestContext, request: DescribeLogDirsRequest) -> Steps:
     wanted: set[TopicPartition] | None = None
     if request.topics is not None:
-        wanted = {TopicPartition(topic.topic, index) for topic in request.topics for index in topic.partitions}
-    ctx.reply(
-        DescribeLogDirsResponse(results=[_describe(broker, log_dir, wanted) for log_dir in broker.log_manager.log_dirs])
-    )
+        wanted = set()
+        for topic in request.topics:
+            wanted.update(TopicPartition(topic.topic, index) for index in topic.partitions)
+            yield None
+    results = []
+    for log_dir in broker.log_manager.log_dirs:
+        result = yield from _describe(broker, log_dir, wanted)
+        results.append(result)
+    ctx.reply(DescribeLogDirsResponse(results=results))
 
 
-def _describe(broker: Services, log_dir: LogDir, wanted: set[TopicPartition] | None) -> DescribeLogDirsResult:
+def _describe(
+    broker: Services, log_dir: LogDir, wanted: set[TopicPartition] | None
+) -> Generator[None, None, DescribeLogDirsResult]:
     if not log_dir.is_online:
         return DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=log_dir.path)
     topics: dict[str, list[DescribeLogDirsPartition]] = {}
-    for log in broker.log_manager.logs_in(log_dir):
+    for log in list(broker.log_manager.logs_in(log_dir)):
+        yield
         if wanted is not None and log.topic_partition not in wanted:
             continue
         topics.setdefault(log.topic_partition.topic, []).append(

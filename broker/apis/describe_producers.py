@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.services import in_slices
 from odradek.controller.topic_names import validate_topic_name
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_producers import (
@@ -21,18 +22,23 @@ from odradek.protocol.topic_partition import TopicPartition
 if TYPE_CHECKING:
     from odradek.broker.request import RequestContext
     from odradek.broker.services import Services
+    from odradek.timer.sliced_work import Steps
 
 
-def handle(broker: Services, ctx: RequestContext, request: DescribeProducersRequest) -> None:
+@in_slices
+def handle(broker: Services, ctx: RequestContext, request: DescribeProducersRequest) -> Steps:
     topics = []
     for topic in request.topics:
         error = _topic_error(broker, topic.name)
-        partitions = [
-            _partition(broker, TopicPartition(topic.name, index))
-            if error is None
-            else PartitionResponse(partition_index=index, error_code=error.code, error_message=error.message)
-            for index in topic.partition_indexes
-        ]
+        partitions = []
+        for index in topic.partition_indexes:
+            if error is None:
+                partitions.append(_partition(broker, TopicPartition(topic.name, index)))
+            else:
+                partitions.append(
+                    PartitionResponse(partition_index=index, error_code=error.code, error_message=error.message)
+                )
+            yield None
         topics.append(TopicResponse(name=topic.name, partitions=partitions))
     ctx.reply(DescribeProducersResponse(topics=topics))
 

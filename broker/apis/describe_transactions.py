@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.services import in_slices
 from odradek.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
@@ -12,8 +13,13 @@ from odradek.protocol.messages.describe_transactions import (
 if TYPE_CHECKING:
     from odradek.broker.request import RequestContext
     from odradek.broker.services import Services
+    from odradek.timer.sliced_work import Steps
 
 
-def handle(broker: Services, ctx: RequestContext, request: DescribeTransactionsRequest) -> None:
-    describe = broker.transaction_coordinator.describe
-    ctx.reply(DescribeTransactionsResponse(transaction_states=[describe(name) for name in request.transactional_ids]))
+@in_slices
+def handle(broker: Services, ctx: RequestContext, request: DescribeTransactionsRequest) -> Steps:
+    states = []
+    for transactional_id in request.transactional_ids:
+        states.append(broker.transaction_coordinator.describe(transactional_id))
+        yield None
+    ctx.reply(DescribeTransactionsResponse(transaction_states=states))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ class NamedPartition(Protocol):
 
 
 PartitionT_co = TypeVar("PartitionT_co", bound=NamedPartition, covariant=True)
+RefusalT = TypeVar("RefusalT")
 
 
 class NamedTopic(Protocol[PartitionT_co]):
@@ -26,17 +27,22 @@ class NamedTopic(Protocol[PartitionT_co]):
 
 
 def split_by_existence(
-    broker: Services, topics: Iterable[NamedTopic[PartitionT_co]]
-) -> tuple[list[tuple[str, list[PartitionT_co]]], dict[str, list[int]]]:
-    """(topic, its partitions that exist) in the order of the request, and the indexes of the others by topic."""
+    broker: Services, topics: Iterable[NamedTopic[PartitionT_co]], refusal: Callable[[int], RefusalT]
+) -> Generator[None, None, tuple[list[tuple[str, list[PartitionT_co]]], dict[str, list[RefusalT]]]]:
+    """(topic, its partitions that exist) in the order of the request, and the refusals of the others by topic; in
+    steps.
+    """
     existing: list[tuple[str, list[PartitionT_co]]] = []
-    missing: dict[str, list[int]] = {}
+    missing: dict[str, list[RefusalT]] = {}
     for topic in topics:
         states = broker.metadata_cache.snapshot.partitions.get(topic.name, {})
-        found = [part for part in topic.partitions if part.partition_index in states]
-        lost = [part.partition_index for part in topic.partitions if part.partition_index not in states]
+        found = []
+        for part in topic.partitions:
+            if part.partition_index in states:
+                found.append(part)
+            else:
+                missing.setdefault(topic.name, []).append(refusal(part.partition_index))
+            yield
         if found:
             existing.append((topic.name, found))
-        if lost:
-            missing.setdefault(topic.name, []).extend(lost)
     return existing, missing

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.leaders import reachable_node
+from odradek.broker.services import in_slices
 from odradek.controller.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from odradek.protocol.errors import DEFAULT_MESSAGES, ErrorCode, KafkaError
 from odradek.protocol.messages.find_coordinator import (
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from odradek.broker.metadata_cache import Node
     from odradek.broker.request import RequestContext
     from odradek.broker.services import Services
+    from odradek.timer.sliced_work import Steps
 
 GROUP = 0
 TRANSACTION = 1
@@ -30,7 +32,8 @@ FIRST_BATCHED_VERSION = 4
 FIRST_SHARE_VERSION = 6
 
 
-def handle(broker: Services, ctx: RequestContext, request: FindCoordinatorRequest) -> None:
+@in_slices
+def handle(broker: Services, ctx: RequestContext, request: FindCoordinatorRequest) -> Steps:
     if ctx.header.api_version < FIRST_BATCHED_VERSION:
         error, node = _coordinator(broker, ctx, request.key_type, request.key)
         ctx.reply(
@@ -55,6 +58,7 @@ def handle(broker: Services, ctx: RequestContext, request: FindCoordinatorReques
                 port=-1 if node is None else node.port,
             )
         )
+        yield None
     ctx.reply(FindCoordinatorResponse(coordinators=coordinators))
 
 

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.apis.group_requests import group_context
+from odradek.broker.services import in_slices
 
 if TYPE_CHECKING:
     from odradek.broker.request import RequestContext
     from odradek.broker.services import Services
     from odradek.protocol.messages.list_groups import ListGroupsRequest
+    from odradek.timer.sliced_work import Steps
 
 
-def handle(broker: Services, ctx: RequestContext, request: ListGroupsRequest) -> None:
-    broker.group_coordinator.list_groups(group_context(ctx), request, ctx.reply)
+@in_slices
+def handle(broker: Services, ctx: RequestContext, request: ListGroupsRequest) -> Steps:
+    yield from broker.group_coordinator.list_groups(request, ctx.reply)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from odradek.broker.apis.isolation import require_isolation_level
 from odradek.broker.offset_lookups import fetch_offset_for_timestamp, legacy_offsets_before
+from odradek.broker.services import in_slices
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -26,6 +27,7 @@ from odradek.storage.offsets import SpecialTimestamp
 if TYPE_CHECKING:
     from odradek.broker.request import RequestContext
     from odradek.broker.services import Services
+    from odradek.timer.sliced_work import Steps
 
 CONSUMER_REPLICA_ID = -1
 DEBUGGING_REPLICA_ID = -2
@@ -39,27 +41,24 @@ FIRST_VERSION_OF_TIMESTAMP: Final[Mapping[int, int]] = {
 }
 
 
-def handle(broker: Services, ctx: RequestContext, request: ListOffsetsRequest) -> None:
+@in_slices
+def handle(broker: Services, ctx: RequestContext, request: ListOffsetsRequest) -> Steps:
     version = ctx.header.api_version
     require_isolation_level(request.isolation_level)
     answer = _offsets_v0 if version == 0 else _offset
     duplicates = _duplicates(request) if version > 0 else frozenset()
-    ctx.reply(
-        ListOffsetsResponse(
-            topics=[
-                ListOffsetsTopicResponse(
-                    name=topic.name,
-                    partitions=[
-                        _error(part, ErrorCode.INVALID_REQUEST)
-                        if (topic.name, part.partition_index) in duplicates
-                        else answer(broker, request, TopicPartition(topic.name, part.partition_index), part, version)
-                        for part in topic.partitions
-                    ],
-                )
-                for topic in request.topics
-            ]
-        )
-    )
+    topics = []
+    for topic in request.topics:
+        found = []
+        for part in topic.partitions:
+            topic_partition = TopicPartition(topic.name, part.partition_index)
+            if topic_partition in duplicates:
+                found.append(_error(part, ErrorCode.INVALID_REQUEST))
+            else:
+                found.append(answer(broker, request, topic_partition, part, version))
+            yield None
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=found))
+    ctx.reply(ListOffsetsResponse(topics=topics))
 
 
 def _duplicates(request: ListOffsetsRequest) -> frozenset[tuple[str, int]]:

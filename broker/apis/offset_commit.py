@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.apis.existing_partitions import split_by_existence
 from odradek.broker.apis.group_requests import group_context
+from odradek.broker.services import in_slices
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -25,10 +26,12 @@ from odradek.protocol.messages.offset_commit import (
 if TYPE_CHECKING:
     from odradek.broker.request import RequestContext
     from odradek.broker.services import Services
+    from odradek.timer.sliced_work import Steps
 
 
-def handle(broker: Services, ctx: RequestContext, request: OffsetCommitRequest) -> None:
-    existing, unknown = split_by_existence(broker, request.topics)
+@in_slices
+def handle(broker: Services, ctx: RequestContext, request: OffsetCommitRequest) -> Steps:
+    existing, unknown = yield from split_by_existence(broker, request.topics, _unknown)
 
     def respond(response: OffsetCommitResponse) -> None:
         _add_unknown(response, unknown)
@@ -38,20 +41,21 @@ def handle(broker: Services, ctx: RequestContext, request: OffsetCommitRequest) 
         respond(OffsetCommitResponse())
         return
     request.topics = [OffsetCommitRequestTopic(name=name, partitions=found) for name, found in existing]
-    broker.group_coordinator.commit_offsets(group_context(ctx), request, respond)
+    yield from broker.group_coordinator.commit_offsets(group_context(ctx), request, respond)
 
 
-def _add_unknown(response: OffsetCommitResponse, unknown: dict[str, list[int]]) -> None:
+def _unknown(index: int) -> OffsetCommitResponsePartition:
+    return OffsetCommitResponsePartition(partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+def _add_unknown(response: OffsetCommitResponse, unknown: dict[str, list[OffsetCommitResponsePartition]]) -> None:
     by_name = {topic.name: topic for topic in response.topics}
-    for name, indexes in unknown.items():
+    for name, refused in unknown.items():
         topic = by_name.get(name)
         if topic is None:
             topic = OffsetCommitResponseTopic(name=name)
             response.topics.append(topic)
-        topic.partitions += [
-            OffsetCommitResponsePartition(partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            for index in indexes
-        ]
+        topic.partitions += refused
 
 
 def error_response(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.apis.existing_partitions import split_by_existence
 from odradek.broker.apis.group_requests import group_context
+from odradek.broker.services import in_slices
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -18,10 +19,12 @@ from odradek.protocol.messages.offset_delete import (
 if TYPE_CHECKING:
     from odradek.broker.request import RequestContext
     from odradek.broker.services import Services
+    from odradek.timer.sliced_work import Steps
 
 
-def handle(broker: Services, ctx: RequestContext, request: OffsetDeleteRequest) -> None:
-    existing, unknown = split_by_existence(broker, request.topics)
+@in_slices
+def handle(broker: Services, ctx: RequestContext, request: OffsetDeleteRequest) -> Steps:
+    existing, unknown = yield from split_by_existence(broker, request.topics, _unknown)
 
     def respond(response: OffsetDeleteResponse) -> None:
         if response.error_code == ErrorCode.NONE:  # an error on top stands alone
@@ -32,14 +35,15 @@ def handle(broker: Services, ctx: RequestContext, request: OffsetDeleteRequest) 
     broker.group_coordinator.delete_offsets(group_context(ctx), request, respond)
 
 
-def _add_unknown(response: OffsetDeleteResponse, unknown: dict[str, list[int]]) -> None:
+def _unknown(index: int) -> OffsetDeleteResponsePartition:
+    return OffsetDeleteResponsePartition(partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+def _add_unknown(response: OffsetDeleteResponse, unknown: dict[str, list[OffsetDeleteResponsePartition]]) -> None:
     by_name = {topic.name: topic for topic in response.topics}
-    for name, indexes in unknown.items():
+    for name, refused in unknown.items():
         topic = by_name.get(name)
         if topic is None:
             topic = OffsetDeleteResponseTopic(name=name)
             response.topics.append(topic)
-        topic.partitions += [
-            OffsetDeleteResponsePartition(partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            for index in indexes
-        ]
+        topic.partitions += refused

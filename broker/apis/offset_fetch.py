@@ -10,19 +10,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.group_requests import group_context
+from odradek.broker.services import in_slices
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from odradek.broker.request import RequestContext
     from odradek.broker.services import Services
     from odradek.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+    from odradek.timer.sliced_work import Steps
 
 INVALID_OFFSET = -1
 
 
-def handle(broker: Services, ctx: RequestContext, request: OffsetFetchRequest) -> None:
+@in_slices
+def handle(broker: Services, ctx: RequestContext, request: OffsetFetchRequest) -> Steps:
     if ctx.header.api_version > 0:
-        broker.group_coordinator.fetch_offsets(group_context(ctx), request, ctx.reply)
+        yield from broker.group_coordinator.fetch_offsets(group_context(ctx), request, ctx.reply)
         return
     unknown = {
         (topic.name, index)
@@ -39,4 +42,4 @@ def handle(broker: Services, ctx: RequestContext, request: OffsetFetchRequest) -
                     part.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         ctx.reply(response)
 
-    broker.group_coordinator.fetch_offsets(group_context(ctx), request, respond)
+    yield from broker.group_coordinator.fetch_offsets(group_context(ctx), request, respond)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.services import in_slices
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
@@ -21,23 +22,19 @@ if TYPE_CHECKING:
     from odradek.broker.request import RequestContext
     from odradek.broker.services import Services
     from odradek.protocol.messages.offset_for_leader_epoch import OffsetForLeaderPartition
+    from odradek.timer.sliced_work import Steps
 
 
-def handle(broker: Services, ctx: RequestContext, request: OffsetForLeaderEpochRequest) -> None:
-    ctx.reply(
-        OffsetForLeaderEpochResponse(
-            topics=[
-                OffsetForLeaderTopicResult(
-                    topic=topic.topic,
-                    partitions=[
-                        _end_offset(broker, TopicPartition(topic.topic, part.partition), part)
-                        for part in topic.partitions
-                    ],
-                )
-                for topic in request.topics
-            ]
-        )
-    )
+@in_slices
+def handle(broker: Services, ctx: RequestContext, request: OffsetForLeaderEpochRequest) -> Steps:
+    topics = []
+    for topic in request.topics:
+        found = []
+        for part in topic.partitions:
+            found.append(_end_offset(broker, TopicPartition(topic.topic, part.partition), part))
+            yield None
+        topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=found))
+    ctx.reply(OffsetForLeaderEpochResponse(topics=topics))
 
 
 def _end_offset(broker: Services, topic_partition: TopicPartition, part: OffsetForLeaderPartition) -> EpochEndOffset:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.leaders import current_leader
+from odradek.broker.services import in_slices
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from odradek.broker.request import RequestContext
     from odradek.broker.services import Services
     from odradek.broker.transaction_verification import Guards
+    from odradek.timer.sliced_work import Steps
 
 # The one client that may write internal topics: Kafka's console tools and its admin client use this id.
 ADMIN_CLIENT_ID = "__admin_client"
@@ -45,7 +47,8 @@ FIRST_CURRENT_LEADER_VERSION = 10
 FIRST_ABORTABLE_VERSION = 11
 
 
-def handle(broker: Services, ctx: RequestContext, request: ProduceRequest) -> None:
+@in_slices
+def handle(broker: Services, ctx: RequestContext, request: ProduceRequest) -> Steps:
     version = ctx.header.api_version
     records: dict[TopicPartition, memoryview] = {}
     refused: dict[TopicPartition, ErrorCode] = {}
@@ -62,6 +65,7 @@ def handle(broker: Services, ctx: RequestContext, request: ProduceRequest) -> No
                 refused[topic_partition] = error
             else:
                 records[topic_partition] = batch
+            yield None
     if transactional and request.transactional_id is None:
         # What the batches say decides, not the field of the request: records of a transaction whose id the request
         # hides would otherwise get past its authorisation.
@@ -73,21 +77,23 @@ def handle(broker: Services, ctx: RequestContext, request: ProduceRequest) -> No
         else:
             ctx.reply(_response(broker, ctx, results, refused))
 
-    def append(unverified: Mapping[TopicPartition, AppendResult], guards: Guards) -> None:
+    def append(unverified: Mapping[TopicPartition, AppendResult], guards: Guards) -> Steps:
         if unverified:
             verified = {tp: batch for tp, batch in records.items() if tp not in unverified}
-            _append(broker, ctx, request, verified, guards, lambda results: respond({**unverified, **results}))
-        else:
-            _append(broker, ctx, request, records, guards, respond)
+            return _append(broker, ctx, request, verified, guards, lambda results: respond({**unverified, **results}))
+        return _append(broker, ctx, request, records, guards, respond)
 
     if not records:
         respond({})
     elif transactional and request.transactional_id is not None:
         broker.transaction_verification.verify_records(
-            request.transactional_id, records, append, knows_abortable_error=version >= FIRST_ABORTABLE_VERSION
+            request.transactional_id,
+            records,
+            lambda unverified, guards: broker.in_slices(ctx, request, append(unverified, guards)),
+            knows_abortable_error=version >= FIRST_ABORTABLE_VERSION,
         )
     else:
-        append({}, {})
+        yield from append({}, {})
 
 
 def _append(
@@ -97,8 +103,8 @@ def _append(
     records: Mapping[TopicPartition, memoryview],
     guards: Guards,
     respond: Callable[[Mapping[TopicPartition, AppendResult]], None],
-) -> None:
-    broker.replica_manager.append(
+) -> Steps:
+    yield from broker.replica_manager.append_in_steps(
         timeout_ms=request.timeout_ms,
         required_acks=request.acks,
         internal_topics_allowed=ctx.header.client_id == ADMIN_CLIENT_ID,

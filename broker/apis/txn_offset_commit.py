@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.apis.existing_partitions import split_by_existence
 from odradek.broker.apis.group_requests import group_context
+from odradek.broker.services import in_slices
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -26,12 +27,14 @@ if TYPE_CHECKING:
 
     from odradek.broker.request import RequestContext
     from odradek.broker.services import Services
+    from odradek.timer.sliced_work import Steps
 
 FIRST_LOADING_VERSION = 2
 
 
-def handle(broker: Services, ctx: RequestContext, request: TxnOffsetCommitRequest) -> None:
-    existing, unknown = split_by_existence(broker, request.topics)
+@in_slices
+def handle(broker: Services, ctx: RequestContext, request: TxnOffsetCommitRequest) -> Steps:
+    existing, unknown = yield from split_by_existence(broker, request.topics, _unknown)
 
     def respond(response: TxnOffsetCommitResponse) -> None:
         if ctx.header.api_version < FIRST_LOADING_VERSION:
@@ -42,7 +45,11 @@ def handle(broker: Services, ctx: RequestContext, request: TxnOffsetCommitReques
         respond(TxnOffsetCommitResponse())
         return
     request.topics = [TxnOffsetCommitRequestTopic(name=name, partitions=found) for name, found in existing]
-    broker.group_coordinator.commit_transactional_offsets(group_context(ctx), request, respond)
+    yield from broker.group_coordinator.commit_transactional_offsets(group_context(ctx), request, respond)
+
+
+def _unknown(index: int) -> TxnOffsetCommitResponsePartition:
+    return TxnOffsetCommitResponsePartition(partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 def _hide_loading(response: TxnOffsetCommitResponse) -> None:
@@ -53,17 +60,16 @@ def _hide_loading(response: TxnOffsetCommitResponse) -> None:
                 part.error_code = ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
-def _with_unknown(response: TxnOffsetCommitResponse, unknown: Mapping[str, list[int]]) -> TxnOffsetCommitResponse:
+def _with_unknown(
+    response: TxnOffsetCommitResponse, unknown: Mapping[str, list[TxnOffsetCommitResponsePartition]]
+) -> TxnOffsetCommitResponse:
     """The partitions that do not exist come first."""
     topics = {
         name: TxnOffsetCommitResponseTopic(
             name=name,
-            partitions=[
-                TxnOffsetCommitResponsePartition(partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-                for index in indexes
-            ],
+            partitions=refused,
         )
-        for name, indexes in unknown.items()
+        for name, refused in unknown.items()
     }
     for topic in response.topics:
         topics.setdefault(topic.name, TxnOffsetCommitResponseTopic(name=topic.name)).partitions += topic.partitions

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from odradek.broker.services import in_slices
 from odradek.controller.topic_names import GROUP_METADATA_TOPIC
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.write_txn_markers import (
@@ -28,18 +29,20 @@ if TYPE_CHECKING:
     from odradek.broker.replica_results import AppendResult
     from odradek.broker.request import RequestContext
     from odradek.broker.services import Services
+    from odradek.timer.sliced_work import Steps
 
 Errors = dict[TopicPartition, ErrorCode]
 
 
-def handle(broker: Services, ctx: RequestContext, request: WriteTxnMarkersRequest) -> None:
-    apply(broker, request, ctx.reply)
+@in_slices
+def handle(broker: Services, ctx: RequestContext, request: WriteTxnMarkersRequest) -> Steps:
+    return apply(broker, request, ctx.reply)
 
 
 def apply(
     broker: Services, request: WriteTxnMarkersRequest, respond: Callable[[WriteTxnMarkersResponse], None]
-) -> None:
-    """Write the markers; `respond` is called when all of them have reached the replicas."""
+) -> Steps:
+    """Write the markers, a partition a step; `respond` is called when all of them have reached the replicas."""
     if any(marker.producer_id < 0 or marker.producer_epoch < 0 for marker in request.markers):
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as the exception is told that building such a batch raises
     errors: dict[int, Errors] = {}
@@ -55,15 +58,24 @@ def apply(
     if not left:
         respond(_response(errors))
     for marker in request.markers:
-        _write(broker, marker, finish)
+        yield from _write(broker, marker, finish)
 
 
-def _write(broker: Services, marker: WritableTxnMarker, finish: Callable[[int, Errors], None]) -> None:
+def _write(broker: Services, marker: WritableTxnMarker, finish: Callable[[int, Errors], None]) -> Steps:
     replicas = broker.replica_manager
-    wanted = {TopicPartition(topic.name, index) for topic in marker.topics for index in topic.partition_indexes}
-    hosted = {tp for tp in wanted if (partition := replicas.hosted(tp)) is not None and partition.log is not None}
-    errors = dict.fromkeys(wanted - hosted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    if not hosted:
+    errors: Errors = {}
+    batch = _batch(broker, marker)
+    records: dict[TopicPartition, memoryview] = {}
+    for topic in marker.topics:
+        for index in topic.partition_indexes:
+            topic_partition = TopicPartition(topic.name, index)
+            partition = replicas.hosted(topic_partition)
+            if partition is None or partition.log is None:
+                errors[topic_partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            else:
+                records[topic_partition] = memoryview(bytearray(batch))
+            yield None
+    if not records:
         finish(marker.producer_id, errors)
         return
 
@@ -72,13 +84,12 @@ def _write(broker: Services, marker: WritableTxnMarker, finish: Callable[[int, E
         _complete_offsets(broker, marker, results)
         finish(marker.producer_id, errors)
 
-    batch = _batch(broker, marker)
-    replicas.append(
+    yield from replicas.append_in_steps(
         timeout_ms=broker.config.request_timeout_ms,
         required_acks=-1,
         internal_topics_allowed=True,
         origin=AppendOrigin.COORDINATOR,
-        records={tp: memoryview(bytearray(batch)) for tp in sorted(hosted)},
+        records=records,
         respond=written,
     )
 

@@ -39,7 +39,7 @@ from odradek.broker.network.garbage import describe_garbage
 from odradek.broker.network.response_sender import ResponseSender
 from odradek.protocol.codec import EncodeError
 from odradek.protocol.framing import frame
-from odradek.protocol.headers import encode_response_parts
+from odradek.protocol.headers import encode_response_in_steps, encode_response_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from odradek.protocol.schema import Response
     from odradek.storage.ports import IoPool
     from odradek.timer.clock import Clock
+    from odradek.timer.sliced_work import Steps
     from odradek.timer.task import TimerTask
 
 logger = logging.getLogger(__name__)
@@ -220,21 +221,46 @@ class Connection(asyncio.Protocol):
             if self._reset is not None:
                 self.abort(CloseReason.CONNECTION_FAILED, self._reset)
                 return
+            if ctx.slices is not None:
+                ctx.slices.submit(self._encoding(ctx, response))
+                return
             try:
                 header = ctx.header
                 parts = frame(
                     encode_response_parts(header.api_key, header.api_version, header.correlation_id, response)
                 )
             except EncodeError as error:
-                logger.exception("Cannot encode the response to %s", ctx.header)
-                self.abort(CloseReason.BROKEN_RESPONSE, str(error))
+                self._cannot_encode(ctx, error)
                 return
             ctx.answer = parts
+        self._ready(ctx, sender)
+
+    def _encoding(self, ctx: RequestContext, response: Response) -> Steps:
+        """Encode the answer to a request that may be a large one."""
+        header = ctx.header
+        try:
+            parts = yield from encode_response_in_steps(
+                header.api_key, header.api_version, header.correlation_id, response
+            )
+        except EncodeError as error:
+            self._cannot_encode(ctx, error)
+            return
+        if self._close_reason is None and self._sender is not None:
+            ctx.answer = frame(parts)
+            self._ready(ctx, self._sender)
+
+    def _cannot_encode(self, ctx: RequestContext, error: EncodeError) -> None:
+        logger.error("Cannot encode the response to %s", ctx.header, exc_info=error)
+        self.abort(CloseReason.BROKEN_RESPONSE, str(error))
+
+    def _ready(self, ctx: RequestContext, sender: ResponseSender) -> None:
+        """Send the answers that are ready, from the oldest request on."""
+        ctx.is_ready = True
         in_flight = self._in_flight
         if ctx is not in_flight[0]:
             return
         urgent = False
-        while in_flight and in_flight[0].is_answered:
+        while in_flight and in_flight[0].is_ready:
             answered = in_flight.popleft()
             self._in_flight_bytes -= answered.size
             if answered.answer is not None:
@@ -254,6 +280,9 @@ class Connection(asyncio.Protocol):
         sender = self._sender
         if sender is not None and not sender.is_blocked:
             sender.flush()
+
+    def proceed(self) -> None:
+        self._process()
 
     def close(self, reason: str) -> None:
         self.abort(CloseReason.REQUEST_REFUSED, reason)

@@ -37,8 +37,7 @@ from odradek.coordinator.group.states import GroupRequest
 from odradek.coordinator.group.validation import refusal_for
 from odradek.coordinator.ports import ConsumerOffsetTree, CoordinatorLog, Respond, TransactionVerifier
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
-from odradek.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from odradek.protocol.messages.describe_groups import DescribedGroup
 from odradek.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from odradek.protocol.messages.leave_group import (
@@ -58,6 +57,7 @@ from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResp
 from odradek.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.clock import Clock
+from odradek.timer.sliced_work import Steps
 from odradek.timer.system_timer import SystemTimer
 from odradek.timer.task import TimerTask
 
@@ -242,13 +242,13 @@ class GroupCoordinator:
 
     def commit_offsets(
         self, context: GroupRequestContext, request: OffsetCommitRequest, respond: Respond[OffsetCommitResponse]
-    ) -> None:
-        self._offsets.commit(context, request, respond)
+    ) -> Steps:
+        return self._offsets.commit(context, request, respond)
 
     def commit_transactional_offsets(
         self, context: GroupRequestContext, request: TxnOffsetCommitRequest, respond: Respond[TxnOffsetCommitResponse]
-    ) -> None:
-        self._offsets.commit_transactional(context, request, respond)
+    ) -> Steps:
+        return self._offsets.commit_transactional(context, request, respond)
 
     def on_transaction_completed(self, producer_id: int, partitions: Iterable[int], *, committed: bool) -> None:
         """A marker of the producer was written to these partitions of `__consumer_offsets`."""
@@ -256,8 +256,8 @@ class GroupCoordinator:
 
     def fetch_offsets(
         self, context: GroupRequestContext, request: OffsetFetchRequest, respond: Respond[OffsetFetchResponse]
-    ) -> None:
-        self._offsets.fetch(context, request, respond)
+    ) -> Steps:
+        return self._offsets.fetch(context, request, respond)
 
     def delete_offsets(
         self, context: GroupRequestContext, request: OffsetDeleteRequest, respond: Respond[OffsetDeleteResponse]
@@ -266,21 +266,14 @@ class GroupCoordinator:
 
     # -- administration --------------------------------------------------------------------------------------
 
-    def describe_groups(
-        self, context: GroupRequestContext, request: DescribeGroupsRequest, respond: Respond[DescribeGroupsResponse]
-    ) -> None:
-        described = []
-        for group_id in request.groups:
-            error = refusal_for(self._groups, group_id, empty_id_allowed=True)
-            if error == ErrorCode.NONE:
-                described.append(describe_group(group_id, self._groups.get(group_id)))
-            else:
-                described.append(not_described(group_id, error))
-        respond(DescribeGroupsResponse(groups=described))
+    def describe_group(self, group_id: str) -> DescribedGroup:
+        """One group of a DescribeGroups."""
+        error = refusal_for(self._groups, group_id, empty_id_allowed=True)
+        if error == ErrorCode.NONE:
+            return describe_group(group_id, self._groups.get(group_id))
+        return not_described(group_id, error)
 
-    def list_groups(
-        self, context: GroupRequestContext, request: ListGroupsRequest, respond: Respond[ListGroupsResponse]
-    ) -> None:
+    def list_groups(self, request: ListGroupsRequest, respond: Respond[ListGroupsResponse]) -> Steps:
         """All groups in memory, even while others are still being loaded (which the error says)."""
         response = ListGroupsResponse(error_code=ErrorCode.NONE, groups=[])
         if not self._groups.is_active:
@@ -288,20 +281,14 @@ class GroupCoordinator:
         else:
             if self._groups.ownership.is_anything_loading:
                 response.error_code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-            response.groups = [list_group(group) for group in self._groups.groups if matches_filters(group, request)]
+            for group in list(self._groups.groups):
+                if matches_filters(group, request):
+                    response.groups.append(list_group(group))
+                yield None
         respond(response)
 
-    def delete_groups(
-        self, context: GroupRequestContext, request: DeleteGroupsRequest, respond: Respond[DeleteGroupsResponse]
-    ) -> None:
-        """Remove groups nobody is in, with their offsets (KIP-229)."""
-        results = [
-            DeletableGroupResult(group_id=group_id, error_code=self._delete_group(group_id))
-            for group_id in dict.fromkeys(request.groups_names)
-        ]
-        respond(DeleteGroupsResponse(results=results))
-
-    def _delete_group(self, group_id: str) -> ErrorCode:
+    def delete_group(self, group_id: str) -> ErrorCode:
+        """Remove a group nobody is in, with its offsets: one of a DeleteGroups (KIP-229)."""
         error = refusal_for(self._groups, group_id, empty_id_allowed=True)
         if error != ErrorCode.NONE:
             return error

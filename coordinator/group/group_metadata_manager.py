@@ -13,7 +13,7 @@ Kafka: GroupMetadataManager.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 
 from odradek.coordinator.group.config import GroupConfig
 from odradek.coordinator.group.group_metadata import GroupMetadata
@@ -188,8 +188,12 @@ class GroupMetadataManager:
         offsets: Offsets,
         done: Callable[[dict[TopicPartition, ErrorCode]], None],
         producer: TransactionalProducer | None = None,
+        *,
+        records: Sequence[SimpleRecord],
     ) -> None:
-        """Append offsets and make them the group's; metadata that is too long only refuses its own partition."""
+        """Append offsets, of which `records` are the bytes, and make them the group's. Metadata that is too long only
+        refuses its own partition.
+        """
         outcome = {
             topic_partition: _E.NONE if self.fits(offset.metadata) else _E.OFFSET_METADATA_TOO_LARGE
             for topic_partition, offset in offsets.items()
@@ -207,13 +211,6 @@ class GroupMetadataManager:
             # Kafka reports this for every partition of the request, too long metadata or not.
             done(dict.fromkeys(offsets, _E.NOT_COORDINATOR))
             return
-        now_ms, written_as = self._clock.time_ms(), self._config.metadata_version
-        records = [
-            SimpleRecord(
-                now_ms, offset_commit_key(group.group_id, topic_partition), offset_commit_value(offset, written_as)
-            )
-            for topic_partition, offset in accepted.items()
-        ]
         self._prepare(group, accepted, producer)
 
         def appended(error: ErrorCode, base_offset: int) -> None:
@@ -227,6 +224,17 @@ class GroupMetadataManager:
             finish(OFFSET_APPEND_ERRORS.get(error, error))
 
         self._records.append(partition, records, appended, producer=producer)
+
+    def offset_records(self, group_id: str, offsets: Offsets) -> Generator[None, None, list[SimpleRecord]]:
+        """The records of offsets whose metadata is not too long, in steps."""
+        now_ms, written_as = self._clock.time_ms(), self._config.metadata_version
+        records: list[SimpleRecord] = []
+        for topic_partition, offset in offsets.items():
+            if self.fits(offset.metadata):
+                key = offset_commit_key(group_id, topic_partition)
+                records.append(SimpleRecord(now_ms, key, offset_commit_value(offset, written_as)))
+            yield
+        return records
 
     def _prepare(self, group: GroupMetadata, offsets: Offsets, producer: TransactionalProducer | None) -> None:
         if producer is None:

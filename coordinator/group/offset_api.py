@@ -12,7 +12,7 @@ Kafka: GroupCoordinatorAdapter and OffsetFetchResponse.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 
 from odradek.coordinator.group.group_metadata import GroupMetadata
 from odradek.coordinator.group.group_offsets import OffsetAndMetadata
@@ -55,35 +55,46 @@ NO_RETENTION = -1
 Outcome = Mapping[TopicPartition, ErrorCode]
 
 
-def offsets_to_commit(request: OffsetCommitRequest, now_ms: int) -> dict[TopicPartition, OffsetAndMetadata]:
-    """The request's offsets. A partition named twice counts as it is named last."""
-    expire_ms = None if request.retention_time_ms == NO_RETENTION else now_ms + request.retention_time_ms
-    return {
-        TopicPartition(topic.name, partition.partition_index): OffsetAndMetadata(
-            offset=partition.committed_offset,
-            leader_epoch=partition.committed_leader_epoch,
-            metadata=partition.committed_metadata or NO_METADATA,
-            commit_timestamp_ms=now_ms if partition.commit_timestamp == NO_TIMESTAMP else partition.commit_timestamp,
-            expire_timestamp_ms=expire_ms,
-        )
-        for topic in request.topics
-        for partition in topic.partitions
-    }
+Offsets = dict[TopicPartition, OffsetAndMetadata]
 
 
-def transactional_offsets_to_commit(
-    request: TxnOffsetCommitRequest, now_ms: int
-) -> dict[TopicPartition, OffsetAndMetadata]:
-    return {
-        TopicPartition(topic.name, partition.partition_index): OffsetAndMetadata(
-            offset=partition.committed_offset,
-            leader_epoch=partition.committed_leader_epoch,
-            metadata=partition.committed_metadata or NO_METADATA,
-            commit_timestamp_ms=now_ms,
-        )
-        for topic in request.topics
-        for partition in topic.partitions
-    }
+def offsets_to_commit(request: OffsetCommitRequest, now_ms: int) -> Generator[None, None, Offsets]:
+    """The request's offsets, in steps. A partition named twice counts as it is named last."""
+    expire_ms = None if request.retention_time_ms == NO_RETENTION else _as_long(now_ms + request.retention_time_ms)
+    offsets: Offsets = {}
+    for topic in request.topics:
+        for partition in topic.partitions:
+            offsets[TopicPartition(topic.name, partition.partition_index)] = OffsetAndMetadata(
+                offset=partition.committed_offset,
+                leader_epoch=partition.committed_leader_epoch,
+                metadata=partition.committed_metadata or NO_METADATA,
+                commit_timestamp_ms=now_ms
+                if partition.commit_timestamp == NO_TIMESTAMP
+                else partition.commit_timestamp,
+                expire_timestamp_ms=expire_ms,
+            )
+            yield
+    return offsets
+
+
+def _as_long(value: int) -> int:
+    """Java's sum of two longs: a retention without end has passed at once."""
+    return (value + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
+def transactional_offsets_to_commit(request: TxnOffsetCommitRequest, now_ms: int) -> Generator[None, None, Offsets]:
+    """The same for offsets within a transaction."""
+    offsets: Offsets = {}
+    for topic in request.topics:
+        for partition in topic.partitions:
+            offsets[TopicPartition(topic.name, partition.partition_index)] = OffsetAndMetadata(
+                offset=partition.committed_offset,
+                leader_epoch=partition.committed_leader_epoch,
+                metadata=partition.committed_metadata or NO_METADATA,
+                commit_timestamp_ms=now_ms,
+            )
+            yield
+    return offsets
 
 
 def offset_commit_response(outcome: Outcome) -> OffsetCommitResponse:
@@ -139,8 +150,8 @@ def requested_partitions(topics: Iterable[OffsetFetchRequestTopics]) -> list[Top
 
 def fetched_offsets(
     group: GroupMetadata | None, partitions: list[TopicPartition] | None, *, require_stable: bool
-) -> list[OffsetFetchResponseTopics]:
-    """Offsets of the named partitions, or of all that have one. No offset is -1, and no error."""
+) -> Generator[None, None, list[OffsetFetchResponseTopics]]:
+    """Offsets of the named partitions, or of all that have one, in steps. No offset is -1, and no error."""
     known = group is not None and not group.is_dead
     if partitions is None:
         partitions = list(group.offsets) if group is not None and known else []
@@ -158,6 +169,7 @@ def fetched_offsets(
                 found.committed_leader_epoch = offset.leader_epoch
                 found.metadata = offset.metadata
         topics.setdefault(name, OffsetFetchResponseTopics(name=name, partitions=[])).partitions.append(found)
+        yield
     return list(topics.values())
 
 

@@ -8,6 +8,8 @@ Kafka: the offset half of GroupCoordinator and GroupCoordinatorAdapter.
 
 from __future__ import annotations
 
+from collections.abc import Generator
+
 from odradek.coordinator.group.context import GroupRequestContext
 from odradek.coordinator.group.group_metadata import GroupMetadata
 from odradek.coordinator.group.group_metadata_manager import OFFSET_APPEND_ERRORS, GroupMetadataManager
@@ -41,6 +43,7 @@ from odradek.protocol.messages.offset_fetch import (
 from odradek.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.clock import Clock
+from odradek.timer.sliced_work import Steps
 
 FIRST_ABORTABLE_VERSION = 4
 """Of TxnOffsetCommit: its clients know TRANSACTION_ABORTABLE."""
@@ -67,11 +70,13 @@ class OffsetService:
 
     def commit(
         self, context: GroupRequestContext, request: OffsetCommitRequest, respond: Respond[OffsetCommitResponse]
-    ) -> None:
-        offsets = offsets_to_commit(request, self._clock.time_ms())
+    ) -> Steps:
+        """Records are made first, in steps; from there on it is one step, for the group must not change meanwhile."""
+        offsets = yield from offsets_to_commit(request, self._clock.time_ms())
         if context.api_version == 0:
             self._commit_to_tree(request.group_id, offsets, respond)
             return
+        records = yield from self._groups.offset_records(request.group_id, offsets)
         generation_id = request.generation_id_or_member_epoch
         error = refusal_for(self._groups, request.group_id, empty_id_allowed=True)
         group: GroupMetadata | None = None
@@ -86,7 +91,9 @@ class OffsetService:
             return
         if group.state is not GroupState.EMPTY:
             self._sessions.renew(group, group[request.member_id])
-        self._groups.store_offsets(group, offsets, lambda outcome: respond(offset_commit_response(outcome)))
+        self._groups.store_offsets(
+            group, offsets, lambda outcome: respond(offset_commit_response(outcome)), records=records
+        )
 
     @staticmethod
     def _validate_commit(group: GroupMetadata | None, request: OffsetCommitRequest) -> ErrorCode:
@@ -116,12 +123,13 @@ class OffsetService:
 
     def commit_transactional(
         self, context: GroupRequestContext, request: TxnOffsetCommitRequest, respond: Respond[TxnOffsetCommitResponse]
-    ) -> None:
+    ) -> Steps:
         """Offsets that become the group's when the producer's transaction commits.
 
         First the transaction coordinator is asked whether the group's partition belongs to the transaction.
         """
-        offsets = transactional_offsets_to_commit(request, self._clock.time_ms())
+        offsets = yield from transactional_offsets_to_commit(request, self._clock.time_ms())
+        records = yield from self._groups.offset_records(request.group_id, offsets)
 
         def refuse(error: ErrorCode) -> None:
             respond(txn_offset_commit_response(dict.fromkeys(offsets, error)))
@@ -146,6 +154,7 @@ class OffsetService:
                 offsets,
                 lambda outcome: respond(txn_offset_commit_response(outcome)),
                 TransactionalProducer(request.producer_id, request.producer_epoch, guard),
+                records=records,
             )
 
         self._verify_transaction(
@@ -159,25 +168,29 @@ class OffsetService:
 
     def fetch(
         self, context: GroupRequestContext, request: OffsetFetchRequest, respond: Respond[OffsetFetchResponse]
-    ) -> None:
+    ) -> Steps:
         version = context.api_version
         groups = requested_groups(request, version)
         if version == 0:
             self._fetch_from_tree(groups[0], respond)
             return
         require_stable = version >= 7 and request.require_stable
-        answers = [self.fetch_group(group, version, require_stable=require_stable) for group in groups]
+        answers = []
+        for group in groups:
+            answer = yield from self._fetch_group(group, version, require_stable=require_stable)
+            answers.append(answer)
+            yield None
         respond(offset_fetch_response(answers, version))
 
-    def fetch_group(
+    def _fetch_group(
         self, group: OffsetFetchRequestGroup, version: int, *, require_stable: bool
-    ) -> OffsetFetchResponseGroup:
-        """One group of an OffsetFetch, for a handler that authorises group by group (version 1 and later)."""
+    ) -> Generator[None, None, OffsetFetchResponseGroup]:
+        """One group of an OffsetFetch of version 1 and later."""
         error = refusal_for(self._groups, group.group_id, empty_id_allowed=True)
         if error != ErrorCode.NONE:
             return offset_fetch_error(group, error, version)
         partitions = None if group.topics is None else requested_partitions(group.topics)
-        topics = fetched_offsets(self._groups.get(group.group_id), partitions, require_stable=require_stable)
+        topics = yield from fetched_offsets(self._groups.get(group.group_id), partitions, require_stable=require_stable)
         return OffsetFetchResponseGroup(group_id=group.group_id, topics=topics, error_code=ErrorCode.NONE)
 
     def _fetch_from_tree(self, group: OffsetFetchRequestGroup, respond: Respond[OffsetFetchResponse]) -> None:

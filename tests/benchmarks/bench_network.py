@@ -136,7 +136,9 @@ def serve(loop_name: str) -> None:
     from odradek.broker.io_pool import ThreadIoPool
     from odradek.broker.network import response_sender
     from odradek.broker.network.socket_server import SocketServer
+    from odradek.broker.ticker import Ticker
     from odradek.timer.clock import SystemClock
+    from odradek.timer.sliced_work import SlicedWork
     from odradek.timer.system_timer import SystemTimer
 
     for setting in filter(None, os.environ.get("BENCH_SETTINGS", "").split(",")):
@@ -157,8 +159,10 @@ def serve(loop_name: str) -> None:
             config = BrokerConfig({"listeners": "PLAINTEXT://127.0.0.1:0"})
             services = types.SimpleNamespace(config=config)
             timer = SystemTimer(clock)
+            Ticker(loop, clock, timer).start()
             first_metadata = FirstMetadata(timer, loop.call_soon, is_awaited=False)
-            dispatcher = Dispatcher(services, asyncio.ensure_future, first_metadata, modules)  # type: ignore[arg-type]
+            slices = SlicedWork(timer, clock, in_turns=True)
+            dispatcher = Dispatcher(services, asyncio.ensure_future, first_metadata, slices, modules)  # type: ignore[arg-type]
             server = SocketServer(config, clock, timer, ThreadIoPool(loop), dispatcher.dispatch)
             (end_point,) = server.open()
             server.start_accepting()

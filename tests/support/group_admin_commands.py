@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
-from odradek.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from odradek.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsResponse
+from odradek.protocol.messages.describe_groups import DescribeGroupsResponse
 from odradek.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from odradek.timer.sliced_work import run_through
 from tests.support.group_notation import Line
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ def describe(transcript: Transcript, line: Line) -> None:
                     f"metadata={len(member.member_metadata)} bytes assignment={member.member_assignment.decode()}"
                 )
 
-    request = DescribeGroupsRequest(groups=["" if word == "none" else word for word in line.words])
-    transcript.coordinator.describe_groups(transcript.context(line, "admin", "describe"), request, show)
+    names = ["" if word == "none" else word for word in line.words]
+    show(DescribeGroupsResponse(groups=[transcript.coordinator.describe_group(name) for name in names]))
 
 
 def list_groups(transcript: Transcript, line: Line) -> None:
@@ -43,7 +44,7 @@ def list_groups(transcript: Transcript, line: Line) -> None:
         states_filter=line.options["states"].split(",") if "states" in line.options else [],
         types_filter=line.options["types"].split(",") if "types" in line.options else [],
     )
-    transcript.coordinator.list_groups(transcript.context(line, "admin", "list"), request, show)
+    run_through(transcript.coordinator.list_groups(request, show))
 
 
 def delete(transcript: Transcript, line: Line) -> None:
@@ -53,8 +54,9 @@ def delete(transcript: Transcript, line: Line) -> None:
         results = [f"{result.group_id}:{ErrorCode(result.error_code).name}" for result in response.results]
         transcript.say(" ".join(["DeleteGroups", *results]))
 
-    request = DeleteGroupsRequest(groups_names=line.words)
-    transcript.coordinator.delete_groups(transcript.context(line, "admin", "delete"), request, show)
+    delete_group = transcript.coordinator.delete_group
+    results = [DeletableGroupResult(group_id=name, error_code=delete_group(name)) for name in dict.fromkeys(line.words)]
+    show(DeleteGroupsResponse(results=results))
 
 
 COMMANDS: dict[str, Command] = {

@@ -32,6 +32,7 @@ from odradek.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponse,
 )
 from odradek.protocol.topic_partition import TopicPartition
+from odradek.timer.sliced_work import run_through
 from tests.support.group_notation import Line, duration, expanded, split_partition
 
 if TYPE_CHECKING:
@@ -77,7 +78,8 @@ def commit(transcript: Transcript, line: Line) -> None:
         )
         transcript.say(f"{client.name} <- OffsetCommit {outcome}")
 
-    transcript.coordinator.commit_offsets(context, request, transcript.asked(client, context.api_version, show))
+    respond = transcript.asked(client, context.api_version, show)
+    run_through(transcript.coordinator.commit_offsets(context, request, respond))
 
 
 def txn_commit(transcript: Transcript, line: Line) -> None:
@@ -111,8 +113,10 @@ def txn_commit(transcript: Transcript, line: Line) -> None:
         )
         transcript.say(f"{client.name} <- TxnOffsetCommit {outcome}")
 
-    transcript.coordinator.commit_transactional_offsets(
-        context, request, transcript.asked(client, context.api_version, show)
+    run_through(
+        transcript.coordinator.commit_transactional_offsets(
+            context, request, transcript.asked(client, context.api_version, show)
+        )
     )
 
 
@@ -156,7 +160,8 @@ def fetch(transcript: Transcript, line: Line) -> None:
         for group in response.groups:
             _show_fetched(transcript, f"OffsetFetch {group.group_id} {ErrorCode(group.error_code).name}", group.topics)
 
-    transcript.coordinator.fetch_offsets(context, request, transcript.asked(client, context.api_version, show))
+    respond = transcript.asked(client, context.api_version, show)
+    run_through(transcript.coordinator.fetch_offsets(context, request, respond))
 
 
 def _show_fetched(transcript: Transcript, head: str, topics: list) -> None:  # type: ignore[type-arg]

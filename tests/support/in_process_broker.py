@@ -81,6 +81,8 @@ class FakeConnection:
 
     def flush_answers(self) -> None: ...
 
+    def proceed(self) -> None: ...
+
     def close(self, reason: str) -> None:
         self.close_reason = reason
 

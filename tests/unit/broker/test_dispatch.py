@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from odradek.broker.config import BrokerConfig
-from odradek.broker.dispatch import Dispatcher
+from odradek.broker.dispatch import LARGE_FRAME_BYTES, Dispatcher
 from odradek.broker.first_metadata import ANSWERED_FROM_THE_CACHE, FirstMetadata
 from odradek.broker.network.close_reason import CloseReason
 from odradek.broker.request import RequestContext
@@ -20,11 +20,17 @@ from odradek.protocol.api import API, ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.headers import RequestHeader, decode_response, encode_request
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from odradek.protocol.messages.describe_groups import (
+    DescribedGroup,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
 from odradek.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from odradek.protocol.messages.produce import ProduceRequest
 from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from odradek.protocol.schema import Request, Response
+from odradek.timer.sliced_work import IMMEDIATE_STEPS, SlicedWork, Steps
 from odradek.timer.system_timer import SystemTimer
 from tests.support.network import FakeOwner, Link
 
@@ -39,9 +45,16 @@ class Broker:
         self.modules: list[str] = []
         self.tasks: list[asyncio.Future[None]] = []
         owner = FakeOwner()
+        self.timer = SystemTimer(owner.clock)
+        self.slices = SlicedWork(self.timer, owner.clock, in_turns=True)
         self.first_metadata = FirstMetadata(SystemTimer(owner.clock), owner.call_soon, is_awaited=False)
-        services = SimpleNamespace(config=BrokerConfig({}))
-        self.dispatcher = Dispatcher(services, self.in_background, self.first_metadata, self.handlers)  # type: ignore[arg-type]
+        self.dispatcher = Dispatcher(
+            SimpleNamespace(config=BrokerConfig({})),  # type: ignore[arg-type]
+            self.in_background,
+            self.first_metadata,
+            self.slices,
+            self.handlers,
+        )
         owner.handle = self.dispatcher.dispatch
         self.owner = owner
         self.link = Link(owner)
@@ -270,3 +283,126 @@ def test_every_other_api_is_refused_before_authentication(broker: Broker, key: A
     flexible = API[key].request_header_version(version) == 2
     broker.send(struct.pack(">hhih", key, version, 1, 2) + b"me" + b"\0" * flexible + bytes(50))
     assert broker.closed()[0] is CloseReason.NOT_AUTHENTICATED
+
+
+def many(count: int) -> DescribeGroupsRequest:
+    return DescribeGroupsRequest(groups=[f"group-{number:06d}" for number in range(count)])
+
+
+def described(count: int) -> DescribeGroupsResponse:
+    return DescribeGroupsResponse(groups=[DescribedGroup(group_id=f"group-{number:06d}") for number in range(count)])
+
+
+def test_a_large_request_is_decoded_and_answered_in_slices_and_later_ones_of_its_connection_wait(
+    broker: Broker,
+) -> None:
+    count = LARGE_FRAME_BYTES // 12
+    asked: list[int] = []
+
+    def handle(services: object, ctx: RequestContext, request: Request) -> None:
+        assert isinstance(request, DescribeGroupsRequest)
+        asked.append(len(request.groups))
+        ctx.reply(described(len(request.groups)))
+
+    broker.serve(ApiKey.DESCRIBE_GROUPS, handle)
+    broker.send(encode_request(RequestHeader(ApiKey.DESCRIBE_GROUPS, 5, 5, "me"), many(count)))
+    broker.send(encode_request(RequestHeader(ApiKey.DESCRIBE_GROUPS, 5, 6, "me"), many(1)))
+    assert (asked, bytes(broker.link.wire.data)) == ([], b"")
+    broker.timer.advance()
+    assert asked[0] == count
+    while broker.timer.size:
+        broker.timer.advance()
+    assert asked == [count, 1]
+    data = bytes(broker.link.wire.data)
+    (size,) = struct.unpack_from(">i", data)
+    assert decode_response(ApiKey.DESCRIBE_GROUPS, 5, data[4 : 4 + size]) == (5, described(count))
+    assert decode_response(ApiKey.DESCRIBE_GROUPS, 5, data[8 + size :]) == (6, described(1))
+
+
+def test_a_large_frame_that_is_no_request_closes_the_connection(broker: Broker) -> None:
+    broker.serve(ApiKey.DESCRIBE_GROUPS, lambda services, ctx, request: None)
+    broker.send(encode_request(RequestHeader(ApiKey.DESCRIBE_GROUPS, 5, 5, "me"), many(10_000))[:-1000])
+    while broker.timer.size:
+        broker.timer.advance()
+    reason, _ = broker.closed()
+    assert reason is CloseReason.INVALID_REQUEST
+
+
+def in_steps(broker: Broker, count: int, reply: Callable[[RequestContext], None]) -> Handle:
+    """A handler of so many steps, and an answer."""
+
+    def handle(services: object, ctx: RequestContext, request: Request) -> None:
+        def work() -> Steps:
+            yield from (None for _ in range(count))
+            reply(ctx)
+
+        broker.dispatcher.in_slices(ctx, request, work())
+
+    return handle
+
+
+def test_little_work_in_steps_is_answered_at_once(broker: Broker) -> None:
+    broker.serve(ApiKey.HEARTBEAT, in_steps(broker, IMMEDIATE_STEPS - 1, lambda ctx: ctx.reply(HeartbeatResponse())))
+    assert broker.call(HeartbeatRequest(), 4) == HeartbeatResponse()
+
+
+def test_much_work_in_steps_is_answered_later(broker: Broker) -> None:
+    broker.serve(ApiKey.HEARTBEAT, in_steps(broker, IMMEDIATE_STEPS, lambda ctx: ctx.reply(HeartbeatResponse())))
+    broker.send(encode_request(RequestHeader(ApiKey.HEARTBEAT, 4, 5, "me"), HeartbeatRequest()))
+    assert bytes(broker.link.wire.data) == b""
+    broker.timer.advance()
+    assert broker.answer(ApiKey.HEARTBEAT, 4) == HeartbeatResponse()
+
+
+@pytest.mark.parametrize("count", [0, 2 * IMMEDIATE_STEPS])
+def test_an_error_in_a_step_is_an_answer(broker: Broker, count: int) -> None:
+    def fail(ctx: RequestContext) -> None:
+        raise KafkaError(ErrorCode.NOT_COORDINATOR)
+
+    broker.serve(ApiKey.HEARTBEAT, in_steps(broker, count, fail))
+    broker.send(encode_request(RequestHeader(ApiKey.HEARTBEAT, 4, 5, "me"), HeartbeatRequest()))
+    broker.timer.advance()
+    answer = broker.answer(ApiKey.HEARTBEAT, 4)
+    assert isinstance(answer, HeartbeatResponse)
+    assert answer.error_code == ErrorCode.NOT_COORDINATOR
+
+
+def test_work_goes_on_though_its_client_has_gone(broker: Broker) -> None:
+    done: list[None] = []
+
+    def reply(ctx: RequestContext) -> None:
+        done.append(None)
+        ctx.reply(HeartbeatResponse())
+
+    broker.serve(ApiKey.HEARTBEAT, in_steps(broker, 2 * IMMEDIATE_STEPS, reply))
+    broker.send(encode_request(RequestHeader(ApiKey.HEARTBEAT, 4, 5, "me"), HeartbeatRequest()))
+    broker.link.connection.connection_lost(None)
+    broker.timer.advance()
+    assert done == [None]
+
+
+def test_an_append_in_slices_lets_the_next_one_begin_before_it_is_answered(broker: Broker) -> None:
+    begun: list[int] = []
+
+    def handle(services: object, ctx: RequestContext, request: Request) -> None:
+        def work() -> Steps:
+            begun.append(ctx.header.correlation_id)
+            yield from (None for _ in range(2 * IMMEDIATE_STEPS))
+            ctx.may_pipeline = True
+
+        broker.dispatcher.in_slices(ctx, request, work())
+
+    broker.serve(ApiKey.PRODUCE, handle)
+    for number in (5, 6):
+        broker.send(encode_request(RequestHeader(ApiKey.PRODUCE, 9, number, "me"), ProduceRequest()))
+    assert begun == [5]
+    broker.timer.advance()
+    assert begun == [5, 6]
+
+
+def test_what_is_under_way_when_the_broker_stops_is_given_up(broker: Broker) -> None:
+    broker.serve(ApiKey.HEARTBEAT, in_steps(broker, 2 * IMMEDIATE_STEPS, lambda ctx: ctx.reply(HeartbeatResponse())))
+    broker.send(encode_request(RequestHeader(ApiKey.HEARTBEAT, 4, 5, "me"), HeartbeatRequest()))
+    broker.slices.close()
+    broker.timer.advance()
+    assert bytes(broker.link.wire.data) == b""

@@ -41,6 +41,7 @@ from odradek.protocol.messages.offset_fetch import (
 )
 from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
 from odradek.timer.clock import ManualClock
+from odradek.timer.sliced_work import run_through
 from odradek.timer.system_timer import SystemTimer
 from tests.support.coordinator_log import FakeTransactionVerifier, InMemoryCoordinatorLog
 
@@ -160,7 +161,7 @@ class Consumer:
                 self.world.acknowledged[partition] = max(offset, self.world.acknowledged.get(partition, -1))
 
         context = GroupRequestContext(client_id=self.name, client_host="h", api_version=9)
-        self.world.coordinator.commit_offsets(context, request, self.world.asked(self, committed))
+        run_through(self.world.coordinator.commit_offsets(context, request, self.world.asked(self, committed)))
 
     def leave(self) -> None:
         request = LeaveGroupRequest(
@@ -390,7 +391,7 @@ class World(RuleBasedStateMachine):
 
         request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=GROUP, topics=None)])
         context = GroupRequestContext(client_id="", client_host="h", api_version=9)
-        self.coordinator.fetch_offsets(context, request, fetched)
+        run_through(self.coordinator.fetch_offsets(context, request, fetched))
         for partition, offset in self.acknowledged.items():
             assert found.get(partition, -1) >= offset
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from odradek.coordinator.group.config import GroupConfig
@@ -16,6 +18,7 @@ from odradek.timer.clock import ManualClock
 from odradek.timer.sliced_work import IMMEDIATE_STEPS, Wait
 from odradek.timer.system_timer import SystemTimer
 from tests.support.coordinator_log import InMemoryCoordinatorLog
+from tests.support.steps import value_of
 
 T0 = TopicPartition("t", 0)
 T1 = TopicPartition("t", 1)
@@ -44,8 +47,18 @@ class World:
     def commit(self, group: GroupMetadata, key: TopicPartition = T0, offset: int = 5, metadata: str = "") -> ErrorCode:
         outcome: dict[TopicPartition, ErrorCode] = {}
         value = OffsetAndMetadata(offset=offset, metadata=metadata, commit_timestamp_ms=self.clock.time_ms())
-        self.groups.store_offsets(group, {key: value}, outcome.update)
+        self.store(group, {key: value}, outcome.update)
         return outcome[key]
+
+    def store(
+        self,
+        group: GroupMetadata,
+        offsets: dict[TopicPartition, OffsetAndMetadata],
+        done: Callable[[dict[TopicPartition, ErrorCode]], None],
+        producer: TransactionalProducer | None = None,
+    ) -> None:
+        records = value_of(self.groups.offset_records(group.group_id, offsets))
+        self.groups.store_offsets(group, offsets, done, producer, records=records)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +133,7 @@ def test_the_outcome_of_a_commit_after_the_group_died_does_not_revive_it() -> No
     world.log.hold = True
     outcome: dict[TopicPartition, ErrorCode] = {}
     value = OffsetAndMetadata(offset=5, commit_timestamp_ms=0)
-    world.groups.store_offsets(group, {T0: value}, outcome.update)
+    world.store(group, {T0: value}, outcome.update)
     world.groups.ownership.resign(0, 1)
     assert world.gone == ["g"]
     world.log.release()
@@ -185,7 +198,7 @@ def test_a_marker_reaches_the_groups_of_its_producer_in_its_partition() -> None:
     groups = [world.groups.get_or_create(name) for name in ("g", "h")]
     value = OffsetAndMetadata(offset=5, commit_timestamp_ms=0)
     for group in groups:
-        world.groups.store_offsets(group, {T0: value}, lambda outcome: None, producer)
+        world.store(group, {T0: value}, lambda outcome: None, producer)
     world.groups.complete_transaction(7, [3], committed=True)
     assert [group.offsets.get(T0) for group in groups] == [None, None]
     world.groups.complete_transaction(7, [0], committed=True)
@@ -199,7 +212,7 @@ def test_an_open_transaction_survives_a_move_of_the_partition() -> None:
     producer = TransactionalProducer(7, 0)
     value = OffsetAndMetadata(offset=5, commit_timestamp_ms=0)
     group = world.groups.get_or_create("g")
-    world.groups.store_offsets(group, {T0: value}, lambda outcome: None, producer)
+    world.store(group, {T0: value}, lambda outcome: None, producer)
     world.groups.ownership.resign(0, 1)
     world.groups.ownership.elect(0, 2)
     assert world.loaded == ["g"]
@@ -219,7 +232,7 @@ def test_marker_comes_when_the_log_is_read_and_its_groups_are_not_loaded_yet(com
     producer = TransactionalProducer(7, 0)
     group = world.groups.get_or_create("g")
     value = OffsetAndMetadata(offset=5, commit_timestamp_ms=0)
-    world.groups.store_offsets(group, {T0: value}, lambda outcome: None, producer)
+    world.store(group, {T0: value}, lambda outcome: None, producer)
     for number in range(IMMEDIATE_STEPS // 2):  # a step to read each, and another to make a group of it
         world.commit(world.groups.get_or_create(f"other-{number}"))
     world.groups.ownership.resign(0, 1)
