@@ -18,7 +18,7 @@ from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.disk_space import LogDirFullError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 
     from odradek.broker.metadata_cache import MetadataCache
     from odradek.broker.partition import Partition
@@ -124,14 +124,16 @@ class ControllerRequests:
         controller_epoch: int,
         states: Mapping[TopicPartition, StopReplicaPartitionState],
         on_stopped: Callable[[TopicPartition, bool], None],
-    ) -> dict[TopicPartition, ErrorCode]:
-        """Stop, and where asked delete, the replicas named; `on_stopped(partition, deleted)` for each.
+    ) -> Generator[None, None, dict[TopicPartition, ErrorCode]]:
+        """Stop, and where asked delete, the replicas named, one a step; `on_stopped(partition, deleted)` for each.
 
-        Raises: KafkaError STALE_CONTROLLER_EPOCH.
+        Raises: KafkaError STALE_CONTROLLER_EPOCH, also when a new controller is heard of in the middle.
         """
-        self._check_controller_epoch(controller_epoch, "StopReplica")
         errors: dict[TopicPartition, ErrorCode] = {}
+        self._check_controller_epoch(controller_epoch, "StopReplica")
         for topic_partition, state in states.items():
+            yield
+            self._check_controller_epoch(controller_epoch, "StopReplica")
             if self._replicas.is_offline(topic_partition):
                 errors[topic_partition] = ErrorCode.KAFKA_STORAGE_ERROR
                 continue

@@ -1,7 +1,7 @@
 """Reads for Fetch requests: several partitions within the limits of one answer, now or once there is enough.
 
-Reading is synchronous. What has fewer than `min_bytes` to tell is left in the purgatory of fetches, and what moves a
-partition's offsets completes it.
+Reading a partition is synchronous, and a step of the work. What has fewer than `min_bytes` to tell is left in the
+purgatory of fetches, and what moves a partition's offsets completes it.
 
 Answers to ReplicaManager.fetchMessages and readFromLog.
 """
@@ -17,9 +17,10 @@ from odradek.broker.replica_selector import preferred_read_replica
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.fetch_data import EMPTY_RECORDS, FetchDataInfo
+from odradek.timer.sliced_work import run_through
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Generator, Iterable, Sequence
 
     from odradek.broker.fetch_session import FetchSession, PartitionFetch
     from odradek.broker.metadata_cache import MetadataCache
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from odradek.broker.replication.leader_throttle import LeaderThrottle
     from odradek.storage.unified_log import UnifiedLog
     from odradek.timer.clock import Clock
+    from odradek.timer.sliced_work import Steps
 
 
 class LogReads:
@@ -55,14 +57,15 @@ class LogReads:
         fetches: Sequence[PartitionFetch],
         respond: Callable[[Sequence[ReadResult]], None],
         session: FetchSession | None = None,
-    ) -> None:
-        """Read; `respond` is called now, or once there are `min_bytes` to read or `max_wait_ms` are over.
+    ) -> Steps:
+        """Read, a partition a step; `respond` is called then, or once there are `min_bytes` to read or `max_wait_ms`
+        are over.
 
         With a `session` it is a fetch of those of its partitions, too, that rest.
         """
         if session is not None and params.is_from_follower:
             session.last_fetch.ms = self._clock.monotonic_ms()
-        results = self._read(params, fetches, repeat(None), update_follower_state=True)
+        results = yield from self._read(params, fetches, repeat(None), update_follower_state=True)
         readable = sum(result.size_in_bytes for result in results)
         answer_now = (
             params.max_wait_ms <= 0
@@ -80,7 +83,7 @@ class LogReads:
         self, params: FetchParams, fetches: Sequence[PartitionFetch], known: Iterable[ReadResult | None] = repeat(None)
     ) -> list[ReadResult]:
         """Read at the end of a wait. `known`: results of the first read that still hold, of partitions without data."""
-        return self._read(params, fetches, known, update_follower_state=False)
+        return run_through(self._read(params, fetches, known, update_follower_state=False))
 
     def let_rest(self, params: FetchParams, results: Sequence[ReadResult]) -> None:
         """Look at a partition again when it changes and not before, if its session has been told all there is of it.
@@ -119,7 +122,7 @@ class LogReads:
         known: Iterable[ReadResult | None],
         *,
         update_follower_state: bool,
-    ) -> list[ReadResult]:
+    ) -> Generator[None, None, list[ReadResult]]:
         """Read each partition in order, within `max_bytes` together.
 
         The first partition that has data returns at least one whole batch whatever the limits say.
@@ -137,6 +140,7 @@ class LogReads:
                 min_one_message = False
                 left = max(0, left - size)
             results.append(result)
+            yield
         return results
 
     def _read_one(

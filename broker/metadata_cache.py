@@ -141,29 +141,27 @@ class MetadataCache:
         *,
         error_unavailable_endpoints: bool,
         error_unavailable_listeners: bool,
-    ) -> list[MetadataResponseTopic]:
-        """Metadata of those `topics` that exist, as a client of `listener` is told it.
+    ) -> Iterator[MetadataResponseTopic]:
+        """Metadata of those `topics` that exist, as a client of `listener` is told it: all of one state of the cluster,
+        whatever is changed in between.
 
         `error_unavailable_endpoints` (Metadata v0): dead replicas are left out and reported as REPLICA_NOT_AVAILABLE.
         `error_unavailable_listeners` (v6 on): a live leader without the listener is LISTENER_NOT_FOUND.
         """
         snapshot = self.snapshot
-        found = []
-        for topic in topics:
-            if topic not in snapshot.partitions:
-                continue
-            found.append(
-                MetadataResponseTopic(
-                    error_code=ErrorCode.NONE,
-                    name=topic,
-                    topic_id=snapshot.topic_ids.get(topic, ZERO_UUID),
-                    is_internal=topic in INTERNAL_TOPICS,
-                    partitions=_partition_answers(
-                        snapshot, topic, listener, error_unavailable_endpoints, error_unavailable_listeners
-                    ),
-                )
+        return (
+            MetadataResponseTopic(
+                error_code=ErrorCode.NONE,
+                name=topic,
+                topic_id=snapshot.topic_ids.get(topic, ZERO_UUID),
+                is_internal=topic in INTERNAL_TOPICS,
+                partitions=_partition_answers(
+                    snapshot, topic, listener, error_unavailable_endpoints, error_unavailable_listeners
+                ),
             )
-        return found
+            for topic in topics
+            if topic in snapshot.partitions
+        )
 
 
 def _topic_states(request: UpdateMetadataRequest) -> Iterator[tuple[str, bytes, list[UpdateMetadataPartitionState]]]:

@@ -295,6 +295,15 @@ class ReplicaManager:
         timeout_ms: int,
         offsets: Mapping[TopicPartition, int],
         respond: Callable[[Mapping[TopicPartition, DeleteRecordsResult]], None],
+    ) -> None:
+        """Move the log starts, all at once: see `delete_records_in_steps`."""
+        run_through(self.delete_records_in_steps(timeout_ms, offsets, respond))
+
+    def delete_records_in_steps(
+        self,
+        timeout_ms: int,
+        offsets: Mapping[TopicPartition, int],
+        respond: Callable[[Mapping[TopicPartition, DeleteRecordsResult]], None],
     ) -> Steps:
         """Move the log starts, a partition a step; answered once every live replica has followed or time is up."""
         results: dict[TopicPartition, DeleteRecordsResult] = {}

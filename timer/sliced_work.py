@@ -15,10 +15,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar, cast
 
 from odradek.timer.clock import Clock
 from odradek.timer.system_timer import SystemTimer
+
+T = TypeVar("T")
 
 SLICE_MS: Final = 5
 """How long sliced work may keep the loop at a stretch; a step adds well below a millisecond to it."""
@@ -43,9 +45,13 @@ Steps: TypeAlias = Generator[Wait | None, None, None]
 """Work cut in steps; each `yield` is a place where it may be put off."""
 
 
-def run_through(work: Steps) -> None:
-    """Do all of it now: for who has little of it, and needs it done. It must not wait."""
-    for wait in work:
+def run_through(work: Generator[Wait | None, None, T]) -> T:
+    """Do all of it now, and return what comes out: for who has little of it, and needs it done. It must not wait."""
+    while True:
+        try:
+            wait = next(work)
+        except StopIteration as end:
+            return cast("T", end.value)
         assert wait is None, "there is nobody to go on with it"
 
 

@@ -40,7 +40,7 @@ def handle(broker: Services, ctx: RequestContext, request: DeleteRecordsRequest)
         ctx.reply(_response(results))
 
     if offsets:
-        yield from broker.replica_manager.delete_records(request.timeout_ms, offsets, respond)
+        yield from broker.replica_manager.delete_records_in_steps(request.timeout_ms, offsets, respond)
     else:
         respond({})
 

@@ -20,6 +20,7 @@ from odradek.broker.fetch_context import AskedBy, FetchContext, new_context
 from odradek.broker.fetch_session import PartitionFetch, records_size
 from odradek.broker.replica_results import FetchParams, ReadResult
 from odradek.broker.replica_selector import ClientMetadata
+from odradek.broker.services import in_slices
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import (
     AbortedTransaction,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from odradek.broker.down_conversion import Converted, Piece
     from odradek.broker.request import RequestContext
     from odradek.broker.services import Services
+    from odradek.timer.sliced_work import Steps
 
 FUTURE_REPLICA_ID = -3
 
@@ -48,7 +50,8 @@ FIRST_V2_BATCH_VERSION = 4
 FIRST_ZSTD_VERSION = 10
 
 
-def handle(broker: Services, ctx: RequestContext, request: FetchRequest) -> None:
+@in_slices
+def handle(broker: Services, ctx: RequestContext, request: FetchRequest) -> Steps:
     version = ctx.header.api_version
     asked_by = AskedBy.of(request, version)
     replica_id = asked_by.replica_id
@@ -69,9 +72,10 @@ def handle(broker: Services, ctx: RequestContext, request: FetchRequest) -> None
             erroneous[index] = _error(fetch, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         else:
             interesting.append(fetch)
+        yield None
 
     if not (interesting or context.has_resting):
-        _respond(broker, ctx, context, (), erroneous, is_follower=asked_by.is_follower)
+        yield from _respond(broker, ctx, context, (), erroneous, is_follower=asked_by.is_follower)
         return
     max_bytes = min(request.max_bytes, broker.config.fetch_max_bytes)
     params = FetchParams(
@@ -88,12 +92,15 @@ def handle(broker: Services, ctx: RequestContext, request: FetchRequest) -> None
     )
     reads = broker.replica_manager.reads
 
-    def respond(results: Sequence[ReadResult]) -> None:
-        _respond(broker, ctx, context, results, erroneous, is_follower=asked_by.is_follower)
+    def answer(results: Sequence[ReadResult]) -> Steps:
+        yield from _respond(broker, ctx, context, results, erroneous, is_follower=asked_by.is_follower)
         if version >= FIRST_ZSTD_VERSION:  # before, whether there is an error depends on the topic's config
             reads.let_rest(params, results)
 
-    reads.fetch(params, interesting, respond, context.session)
+    def respond(results: Sequence[ReadResult]) -> None:
+        broker.in_slices(ctx, request, answer(results))
+
+    yield from reads.fetch(params, interesting, respond, context.session)
 
 
 def _isolation(replica_id: int, isolation_level: int) -> FetchIsolation:
@@ -115,12 +122,13 @@ def _respond(
     erroneous: dict[int, PartitionData],
     *,
     is_follower: bool,
-) -> None:
+) -> Steps:
     version = ctx.header.api_version
     endpoints: dict[int, NodeEndpoint] = {}
     answers = []
     to_convert: list[tuple[PartitionData, Piece]] = []
     for result in results:
+        yield None
         if version >= FIRST_ZSTD_VERSION and context.has_told(result):
             continue  # a follower hears of all its partitions once, and then of the few that change
         data = _partition_data(broker, result, version, is_follower, to_convert)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.apis.authorized_operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
 from odradek.broker.apis.leaders import reachable_nodes
+from odradek.broker.services import in_slices
 from odradek.controller.topic_names import INTERNAL_TOPICS, is_valid_topic_name
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.metadata import (
@@ -25,14 +26,18 @@ from odradek.protocol.messages.metadata import (
 from odradek.protocol.primitives import ZERO_UUID
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from odradek.broker.request import RequestContext
     from odradek.broker.services import Services
+    from odradek.timer.sliced_work import Steps
 
 NO_CONTROLLER = -1
 FIRST_TOPIC_ID_VERSION = 12
 
 
-def handle(broker: Services, ctx: RequestContext, request: MetadataRequest) -> None:
+@in_slices
+def handle(broker: Services, ctx: RequestContext, request: MetadataRequest) -> Steps:
     version = ctx.header.api_version
     all_topics = request.topics is None or (version == 0 and not request.topics)
     requested = () if request.topics is None else request.topics
@@ -62,12 +67,7 @@ def handle(broker: Services, ctx: RequestContext, request: MetadataRequest) -> N
                 names.append(name)
     else:
         names = list({topic.name: None for topic in requested if topic.name is not None})
-    found = cache.topic_metadata(
-        names,
-        ctx.connection.listener_name,
-        error_unavailable_endpoints=version == 0,
-        error_unavailable_listeners=version >= 6,
-    )
+    found = yield from _known(broker, ctx, names)
     answers += found
     if len(found) < len(names):
         known = {topic.name for topic in found}
@@ -81,8 +81,25 @@ def handle(broker: Services, ctx: RequestContext, request: MetadataRequest) -> N
 
             broker.spawn(ctx, request, create())
             return
-        answers += [_unknown(name) for name in missing]
+        for name in missing:
+            answers.append(_unknown(name))
+            yield None
     ctx.reply(_response(broker, ctx, request, answers))
+
+
+def _known(
+    broker: Services, ctx: RequestContext, names: list[str]
+) -> Generator[None, None, list[MetadataResponseTopic]]:
+    found = []
+    for topic in broker.metadata_cache.topic_metadata(
+        names,
+        ctx.connection.listener_name,
+        error_unavailable_endpoints=ctx.header.api_version == 0,
+        error_unavailable_listeners=ctx.header.api_version >= 6,
+    ):
+        found.append(topic)
+        yield
+    return found
 
 
 def _unknown(name: str) -> MetadataResponseTopic:

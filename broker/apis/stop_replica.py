@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from odradek.broker.apis.broker_epoch import is_stale
 from odradek.broker.apis.coordinators import coordinator_of
 from odradek.broker.partition import NO_LEADER_EPOCH
+from odradek.broker.services import in_slices
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.stop_replica import (
     StopReplicaPartitionError,
@@ -21,25 +22,16 @@ from odradek.protocol.messages.stop_replica import (
 from odradek.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from odradek.broker.request import RequestContext
     from odradek.broker.services import Services
+    from odradek.timer.sliced_work import Steps
 
 
-def handle(broker: Services, ctx: RequestContext, request: StopReplicaRequest) -> None:
-    apply(broker, request, ctx.header.api_version, ctx.reply)
-
-
-def apply(
-    broker: Services,
-    request: StopReplicaRequest,
-    version: int,
-    respond: Callable[[StopReplicaResponse], None],
-) -> None:
-    """Do what the controller asks; `respond` is called once it is durable."""
+@in_slices
+def handle(broker: Services, ctx: RequestContext, request: StopReplicaRequest) -> Steps:
+    """Do what the controller asks, a partition a step; it is answered once it is durable."""
     if is_stale(broker, request.broker_epoch):
-        respond(StopReplicaResponse(error_code=ErrorCode.STALE_BROKER_EPOCH))
+        ctx.reply(StopReplicaResponse(error_code=ErrorCode.STALE_BROKER_EPOCH))
         return
     states = _states(request)
 
@@ -50,17 +42,21 @@ def apply(
             coordinator.on_resigned(topic_partition.partition, epoch if epoch >= 0 else None)
 
     try:
-        errors = broker.replica_manager.controller_requests.stop_replicas(request.controller_epoch, states, on_stopped)
+        errors = yield from broker.replica_manager.controller_requests.stop_replicas(
+            request.controller_epoch, states, on_stopped
+        )
     except KafkaError as error:
-        respond(StopReplicaResponse(error_code=error.code))
+        ctx.reply(StopReplicaResponse(error_code=error.code))
         return
-    response = StopReplicaResponse(
-        partition_errors=[
-            StopReplicaPartitionError(topic_name=tp.topic, partition_index=tp.partition, error_code=error)
-            for tp, error in errors.items()
-        ]
-    )
-    broker.log_manager.when_durable(lambda failure: respond(response))
+    response = StopReplicaResponse()
+    for topic_partition, error_code in errors.items():
+        response.partition_errors.append(
+            StopReplicaPartitionError(
+                topic_name=topic_partition.topic, partition_index=topic_partition.partition, error_code=error_code
+            )
+        )
+        yield None
+    broker.log_manager.when_durable(lambda failure: ctx.reply(response))
 
 
 def _states(request: StopReplicaRequest) -> dict[TopicPartition, StopReplicaPartitionState]:

@@ -30,6 +30,7 @@ from odradek.protocol.messages.list_offsets import ListOffsetsRequest
 from odradek.protocol.schema import Request, Response
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.unified_log import UnifiedLog
+from odradek.timer.sliced_work import run_through
 from tests.support.in_process_broker import FakeConnection
 from tests.support.logs import DeferredIoPool, batch
 from tests.support.replicas import TP, Replicas
@@ -73,6 +74,7 @@ class LeaderLink:
                 replica_manager=leader.manager,
                 metadata_cache=leader.cache,
                 clock=leader.disk.clock,
+                in_slices=lambda ctx, request, work: run_through(work),
                 config=SimpleNamespace(fetch_max_bytes=55 * 1024 * 1024, advertise_connected_address=False),
                 fetch_sessions=self.sessions,
             ),

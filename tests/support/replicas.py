@@ -43,6 +43,7 @@ from odradek.storage.file_records import FileRegion
 from odradek.storage.file_system import FileSystem
 from odradek.storage.log_manager import LogManager
 from odradek.storage.ports import IoPool
+from odradek.timer.sliced_work import run_through
 from tests.support.logs import Disk
 
 OWN_ID = 0
@@ -203,7 +204,7 @@ class Replicas:
         """One StopReplica for one partition."""
         state = StopReplicaPartitionState(partition_index=tp.partition, leader_epoch=epoch, delete_partition=delete)
         requests = self.manager.controller_requests
-        return requests.stop_replicas(controller_epoch, {tp: state}, lambda tp, deleted: None)[tp]
+        return run_through(requests.stop_replicas(controller_epoch, {tp: state}, lambda tp, deleted: None))[tp]
 
     def know(
         self,
@@ -304,7 +305,7 @@ class Replicas:
             log_start_offset=log_start_offset,
             last_fetched_epoch=last_fetched_epoch,
         )
-        self.manager.reads.fetch(params, [fetch], answers.extend)
+        run_through(self.manager.reads.fetch(params, [fetch], answers.extend))
         return answers
 
 

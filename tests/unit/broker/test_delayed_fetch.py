@@ -17,6 +17,7 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.fetch_data import FetchIsolation
+from odradek.timer.sliced_work import run_through
 from tests.support.logs import append, batch
 from tests.support.replicas import TOPIC_ID, TP, Replicas, offsets_of
 
@@ -172,7 +173,7 @@ class Reader:
                 result.fetch.sent_log_start_offset = result.log_start_offset
             reads.let_rest(self.params, results)
 
-        reads.fetch(replace(self.params, max_wait_ms=0), session.to_read(), respond, session)
+        run_through(reads.fetch(replace(self.params, max_wait_ms=0), session.to_read(), respond, session))
         assert session.to_read() == []
         self.reads.clear()
         return session
@@ -180,11 +181,13 @@ class Reader:
     def fetch_in(self, session: FetchSession) -> list[list[int]]:
         """The partitions of each answer."""
         answers: list[list[int]] = []
-        self.replicas.manager.reads.fetch(
-            self.params,
-            session.to_read(),
-            lambda results: answers.append([result.fetch.partition for result in results]),
-            session,
+        run_through(
+            self.replicas.manager.reads.fetch(
+                self.params,
+                session.to_read(),
+                lambda results: answers.append([result.fetch.partition for result in results]),
+                session,
+            )
         )
         return answers
 
@@ -193,7 +196,7 @@ class Reader:
         fetches = [
             PartitionFetch("t", ZERO_UUID, tp.partition, fetch_offset=offset, max_bytes=1 << 20) for tp in self.tps
         ]
-        self.replicas.manager.reads.fetch(self.params, fetches, answers.extend)
+        run_through(self.replicas.manager.reads.fetch(self.params, fetches, answers.extend))
         assert self.reads[:3] == [0, 1, 2]
         self.reads.clear()
         return answers

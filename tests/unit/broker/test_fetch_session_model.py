@@ -37,6 +37,7 @@ from odradek.protocol.records.batch import batches
 from odradek.protocol.records.control import ControlRecordType
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.append_info import AppendOrigin
+from odradek.timer.sliced_work import run_through
 from tests.support.in_process_broker import FakeConnection
 from tests.support.logs import batch, marker
 from tests.support.replicas import OWN_ID, TOPIC_ID, Replicas
@@ -72,6 +73,7 @@ class World:
                 replica_manager=self.replicas.manager,
                 metadata_cache=self.replicas.cache,
                 clock=self.replicas.disk.clock,
+                in_slices=lambda ctx, request, work: run_through(work),
                 config=SimpleNamespace(fetch_max_bytes=1 << 20, advertise_connected_address=False),
                 fetch_sessions=FetchSessionCache(MAX_SESSIONS, random.Random(1).randint),
             ),

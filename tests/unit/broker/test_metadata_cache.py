@@ -52,8 +52,10 @@ def update(
 
 
 def ask(cache: MetadataCache, *, endpoints: bool = False, listeners: bool = True) -> list[tuple[int, int, int]]:
-    topics = cache.topic_metadata(
-        ["t"], "PLAINTEXT", error_unavailable_endpoints=endpoints, error_unavailable_listeners=listeners
+    topics = list(
+        cache.topic_metadata(
+            ["t"], "PLAINTEXT", error_unavailable_endpoints=endpoints, error_unavailable_listeners=listeners
+        )
     )
     return [(part.partition_index, part.leader_id, part.error_code) for part in topics[0].partitions]
 
@@ -146,8 +148,10 @@ def test_answers_are_made_once_for_each_state_of_the_cluster_and_kind_of_questio
 def test_questions_about_unknown_topics_leave_nothing() -> None:
     cache = MetadataCache(1)
     update(cache, state(0, 1))
-    answered = cache.topic_metadata(
-        ["nobody"], "PLAINTEXT", error_unavailable_endpoints=False, error_unavailable_listeners=True
+    answered = list(
+        cache.topic_metadata(
+            ["nobody"], "PLAINTEXT", error_unavailable_endpoints=False, error_unavailable_listeners=True
+        )
     )
     assert answered == []
     assert cache.snapshot.answers == {}

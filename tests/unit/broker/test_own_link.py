@@ -78,7 +78,7 @@ def test_a_handler_that_fails_answers_for_every_partition(
     def broken(*args: object) -> None:
         raise ValueError("a bug")
 
-    monkeypatch.setattr("odradek.broker.apis.stop_replica.apply", broken)
+    monkeypatch.setattr("odradek.broker.apis.stop_replica.is_stale", broken)
     topic = StopReplicaTopicState(topic_name="t", partition_states=[StopReplicaPartitionState()])
     response = ask(broker, StopReplicaRequest(topic_states=[topic]), StopReplicaResponse)
     assert isinstance(response, StopReplicaResponse)

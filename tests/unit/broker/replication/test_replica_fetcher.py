@@ -18,6 +18,7 @@ from odradek.protocol.schema import Request, Response
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.append_info import AppendOrigin
 from odradek.storage.fetch_data import FetchIsolation
+from odradek.timer.sliced_work import run_through
 from tests.support.async_test import async_test
 from tests.support.following import FOLLOWER_ID, LEADER_ID, Following, bytes_of, error_in, honest
 from tests.support.logs import DeferredIoPool, append, batch, marker
@@ -155,7 +156,7 @@ async def test_a_reader_of_the_follower_is_woken_by_the_high_watermark(following
         leader_only=False,
         hard_max_bytes=False,
     )
-    following.follower.manager.reads.fetch(params, [fetch], answers.extend)
+    run_through(following.follower.manager.reads.fetch(params, [fetch], answers.extend))
     assert answers == []
     following.append(b"b")
     await following.turns()

@@ -15,10 +15,9 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records.batch import AnyBatch
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.clock import ManualClock
-from odradek.timer.sliced_work import IMMEDIATE_STEPS, Wait
+from odradek.timer.sliced_work import IMMEDIATE_STEPS, Wait, run_through
 from odradek.timer.system_timer import SystemTimer
 from tests.support.coordinator_log import InMemoryCoordinatorLog
-from tests.support.steps import value_of
 
 T0 = TopicPartition("t", 0)
 T1 = TopicPartition("t", 1)
@@ -57,7 +56,7 @@ class World:
         done: Callable[[dict[TopicPartition, ErrorCode]], None],
         producer: TransactionalProducer | None = None,
     ) -> None:
-        records = value_of(self.groups.offset_records(group.group_id, offsets))
+        records = run_through(self.groups.offset_records(group.group_id, offsets))
         self.groups.store_offsets(group, offsets, done, producer, records=records)
 
 

@@ -29,7 +29,7 @@ from odradek.protocol.messages.offset_fetch import (
 )
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.clock import ManualClock
-from tests.support.steps import value_of
+from odradek.timer.sliced_work import run_through
 
 T0 = TopicPartition("t", 0)
 T1 = TopicPartition("t", 1)
@@ -47,7 +47,7 @@ def commit_request(*partitions: OffsetCommitRequestPartition, retention_ms: int 
 
 def test_a_commit_is_stamped_with_the_time_of_its_arrival() -> None:
     request = commit_request(OffsetCommitRequestPartition(partition_index=0, committed_offset=5))
-    assert value_of(offsets_to_commit(request, NOW_MS)) == {
+    assert run_through(offsets_to_commit(request, NOW_MS)) == {
         T0: OffsetAndMetadata(offset=5, metadata="", commit_timestamp_ms=NOW_MS, expire_timestamp_ms=None)
     }
 
@@ -59,7 +59,7 @@ def test_a_commit_may_bring_its_own_time_and_retention_and_epoch() -> None:
         ),
         retention_ms=100,
     )
-    assert value_of(offsets_to_commit(request, NOW_MS)) == {
+    assert run_through(offsets_to_commit(request, NOW_MS)) == {
         T0: OffsetAndMetadata(
             offset=5, leader_epoch=3, metadata="x", commit_timestamp_ms=7, expire_timestamp_ms=NOW_MS + 100
         )
@@ -71,7 +71,7 @@ def test_a_partition_named_twice_counts_as_named_last() -> None:
         OffsetCommitRequestPartition(partition_index=0, committed_offset=5),
         OffsetCommitRequestPartition(partition_index=0, committed_offset=6),
     )
-    assert value_of(offsets_to_commit(request, NOW_MS))[T0].offset == 6
+    assert run_through(offsets_to_commit(request, NOW_MS))[T0].offset == 6
 
 
 def test_outcomes_are_grouped_by_topic() -> None:
@@ -111,7 +111,7 @@ def some_group() -> GroupMetadata:
 
 @pytest.mark.parametrize("version", range(1, 10))
 def test_offsets_are_fetched_in_every_version(version: int) -> None:
-    topics = value_of(fetched_offsets(some_group(), [T0, T1, U0], require_stable=True))
+    topics = run_through(fetched_offsets(some_group(), [T0, T1, U0], require_stable=True))
     answer = offset_fetch_response([OffsetFetchResponseGroup(group_id="g", topics=topics)], version)
     assert encode(answer, version)
     shown = answer.topics if version < 8 else answer.groups[0].topics
@@ -135,14 +135,14 @@ def test_offsets_are_fetched_in_every_version(version: int) -> None:
 
 
 def test_all_offsets_are_those_that_have_been_committed() -> None:
-    topics = value_of(fetched_offsets(some_group(), None, require_stable=False))
+    topics = run_through(fetched_offsets(some_group(), None, require_stable=False))
     assert [(topic.name, topic.partitions[0].committed_offset) for topic in topics] == [("t", 5), ("u", 6)]
 
 
 def test_of_a_group_that_does_not_exist_there_are_no_offsets() -> None:
-    (topic,) = value_of(fetched_offsets(None, [T0], require_stable=True))
+    (topic,) = run_through(fetched_offsets(None, [T0], require_stable=True))
     assert topic.partitions[0].committed_offset == -1
-    assert value_of(fetched_offsets(None, None, require_stable=True)) == []
+    assert run_through(fetched_offsets(None, None, require_stable=True)) == []
 
 
 @pytest.mark.parametrize("version", range(1, 10))
