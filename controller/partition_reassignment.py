@@ -30,6 +30,7 @@ from odradek.controller.controllership import CREATION
 from odradek.controller.events import ZkPartitionReassignment
 from odradek.controller.leader_and_isr import LeaderAndIsr, LeaderIsrAndControllerEpoch
 from odradek.controller.leader_election import ElectionStrategy
+from odradek.controller.loop_turns import in_turns
 from odradek.controller.metadata_tree import SessionExpired, TreeError
 from odradek.controller.partition_states import PartitionState, StateChangeFailed
 from odradek.controller.reassignment import ReplicaAssignment
@@ -51,7 +52,7 @@ async def process_api_reassignment(
     """Start, supersede or (with None) cancel reassignments. They take precedence over those in the tree."""
     results: dict[TopicPartition, KafkaError | None] = {}
     accepted: dict[TopicPartition, ReplicaAssignment] = {}
-    for partition, target in targets.items():
+    async for partition, target in in_turns(targets.items()):
         error = None if target is None else _validate_target(c, partition, target)
         reassignment = None if error is not None else _build(c, partition, target)
         if error is not None:
@@ -116,7 +117,7 @@ async def _trigger(
     c: Controllership, reassignments: Mapping[TopicPartition, ReplicaAssignment]
 ) -> dict[TopicPartition, KafkaError | None]:
     results: dict[TopicPartition, KafkaError | None] = {}
-    for partition, reassignment in reassignments.items():
+    async for partition, reassignment in in_turns(reassignments.items()):
         if c.deletions.is_queued(partition.topic) or not c.context.replicas(partition):
             results[partition] = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
             continue

@@ -18,6 +18,7 @@ from odradek.controller.controllership import CREATION
 from odradek.controller.events import ElectionTrigger, ElectionType, ReplicaLeaderElection
 from odradek.controller.leader_and_isr import NO_LEADER
 from odradek.controller.leader_election import ElectionStrategy, preferred_leader
+from odradek.controller.loop_turns import in_turns
 from odradek.controller.partition_states import LeadershipOrError, PartitionState, StateChangeFailed
 from odradek.protocol.errors import ErrorCode, KafkaError
 
@@ -42,7 +43,7 @@ async def process_election(c: Controllership, event: ReplicaLeaderElection) -> d
         partitions = await c.client.preferred_replica_election()
     results: dict[TopicPartition, int | KafkaError] = {}
     electable: list[TopicPartition] = []
-    for partition in partitions:
+    async for partition in in_turns(partitions):
         refusal = _why_not(c, partition, event.election_type)
         if refusal is None:
             electable.append(partition)

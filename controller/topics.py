@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from odradek.controller import topic_names, znodes
 from odradek.controller.assignment import RandomBelow, assign_replicas
 from odradek.controller.config_nodes import write_entity_config
+from odradek.controller.loop_turns import in_turns
 from odradek.controller.metadata_tree import BadVersion, Create, NodeExists, SetData, TreeError
 from odradek.controller.partition_allowance import PartitionAllowance
 from odradek.controller.reassignment import ReplicaAssignment
@@ -122,7 +123,7 @@ class AdminManager:
             topic.name: await _result(
                 topic.name, self._create(topic, brokers, allowance, validate_only, record_mutations)
             )
-            for topic in topics
+            async for topic in in_turns(topics)
         }
         if not validate_only:
             await self._wait_for_leaders(results, timeout_ms)
@@ -243,7 +244,9 @@ class AdminManager:
         record_mutations: RecordMutations = lambda partitions: None,
     ) -> dict[str, TopicResult]:
         """Ask for the deletion of topics and wait until this broker has forgotten them."""
-        results = {topic: await _result(topic, self._delete(topic, record_mutations)) for topic in topics}
+        results = {
+            topic: await _result(topic, self._delete(topic, record_mutations)) async for topic in in_turns(topics)
+        }
         started = [name for name, result in results.items() if result.is_success]
         late: Iterable[str] = started
         if timeout_ms > 0 and started:
@@ -278,7 +281,7 @@ class AdminManager:
             topic.name: await _result(
                 topic.name, self._add_partitions(topic, brokers, allowance, validate_only, record_mutations)
             )
-            for topic in topics
+            async for topic in in_turns(topics)
         }
         if not validate_only:
             await self._wait_for_leaders(results, timeout_ms)

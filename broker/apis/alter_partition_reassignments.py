@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.controller.loop_turns import in_turns
 from odradek.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -31,7 +32,8 @@ async def _alter(broker: Services, ctx: RequestContext, request: AlterPartitionR
         for part in topic.partitions
     }
     topics: dict[str, list[ReassignablePartitionResponse]] = {}
-    for tp, error in (await broker.controller.alter_partition_reassignments(targets)).items():
+    outcomes = await broker.controller.alter_partition_reassignments(targets)
+    async for tp, error in in_turns(outcomes.items()):
         result = ReassignablePartitionResponse(partition_index=tp.partition, error_message=None)
         if error is not None:
             result.error_code, result.error_message = error.code, error.message

@@ -10,6 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from odradek.controller.configs import describe_topic_configs
+from odradek.controller.loop_turns import in_turns
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_topics import (
     CreatableTopicConfigs,
@@ -36,7 +37,11 @@ def handle(broker: Services, ctx: RequestContext, request: CreateTopicsRequest) 
 
 async def _create(broker: Services, ctx: RequestContext, request: CreateTopicsRequest) -> None:
     named = Counter(topic.name for topic in request.topics)
-    refused = {name: refusal for name, count in named.items() if (refusal := _refusal(name, count)) is not None}
+    refused = {}
+    async for name, count in in_turns(named.items()):
+        refusal = _refusal(name, count)
+        if refusal is not None:
+            refused[name] = refusal
     results = await broker.admin.create_topics(
         [topic for topic in request.topics if topic.name not in refused],
         timeout_ms=request.timeout_ms,
@@ -46,7 +51,7 @@ async def _create(broker: Services, ctx: RequestContext, request: CreateTopicsRe
         CreateTopicsResponse(
             topics=[
                 refused[topic.name] if topic.name in refused else _result(broker, ctx, results[topic.name])
-                for topic in request.topics
+                async for topic in in_turns(request.topics)
             ]
         )
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.controller.loop_turns import in_turns
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.delete_topics import (
     DeletableTopicResult,
@@ -40,7 +41,7 @@ async def _delete(broker: Services, ctx: RequestContext, request: DeleteTopicsRe
     cache = broker.metadata_cache
     results = []
     to_delete: dict[str, DeletableTopicResult] = {}
-    for topic in _topics(request):
+    async for topic in in_turns(_topics(request)):
         by_id = topic.topic_id != ZERO_UUID
         if by_id and topic.name is not None:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Topic name and topic ID can not both be specified.")

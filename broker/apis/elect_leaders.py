@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.controller.events import ElectionType
+from odradek.controller.loop_turns import in_turns
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.elect_leaders import (
     ElectLeadersRequest,
@@ -52,7 +53,7 @@ async def _elect(broker: Services, ctx: RequestContext, request: ElectLeadersReq
     elected = {tp: outcome for tp, outcome in outcomes.items() if not isinstance(outcome, KafkaError)}
     late = await broker.topic_waits.wait_for_elected(elected, max(0, deadline_ms - broker.clock.monotonic_ms()))
     topics: dict[str, list[PartitionResult]] = {}
-    for tp, outcome in outcomes.items():
+    async for tp, outcome in in_turns(outcomes.items()):
         result = PartitionResult(partition_id=tp.partition, error_message=None)
         if isinstance(outcome, KafkaError):
             if request.topic_partitions is None and outcome.code == ErrorCode.ELECTION_NOT_NEEDED:

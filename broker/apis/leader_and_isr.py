@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from odradek.broker.apis.broker_epoch import is_stale
 from odradek.broker.apis.coordinators import coordinator_of
 from odradek.broker.leader_and_isr_states import partition_states
+from odradek.controller.loop_turns import in_turns
 from odradek.controller.topic_names import is_valid_topic_name
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.leader_and_isr import (
@@ -58,7 +59,7 @@ async def apply(
 
     Nobody is notified of the configs a topic is created with, so those of topics that are new here are read first.
     """
-    for some in _slices(list((await broker.topic_overrides(_new_topics(broker, request))).items())):
+    for some in _slices(list((await broker.topic_overrides(await _new_topics(broker, request))).items())):
         for topic, overrides in some:
             broker.log_manager.update_topic_config(topic, overrides)
         await asyncio.sleep(0)
@@ -92,16 +93,15 @@ def _slices(states: list[State]) -> Iterator[list[State]]:
     return (states[start : start + SLICE] for start in range(0, max(len(states), 1), SLICE))
 
 
-def _new_topics(broker: Services, request: LeaderAndIsrRequest) -> list[str]:
+async def _new_topics(broker: Services, request: LeaderAndIsrRequest) -> list[str]:
     """Topics of which a partition without a log is named."""
-    return sorted(
-        {
-            topic
-            for topic, _, state in partition_states(request)
-            if is_valid_topic_name(topic)
-            and broker.log_manager.get_log(TopicPartition(topic, state.partition_index)) is None
-        }
-    )
+    found: set[str] = set()
+    async for topic, _, state in in_turns(partition_states(request)):
+        if topic in found or not is_valid_topic_name(topic):
+            continue
+        if broker.log_manager.get_log(TopicPartition(topic, state.partition_index)) is None:
+            found.add(topic)
+    return sorted(found)
 
 
 def _move_coordinators(broker: Services, leaders: Sequence[Partition], followers: Sequence[Partition]) -> None:

@@ -1,0 +1,23 @@
+"""Long work of a coroutine, with turns of the event loop in between.
+
+Answers to the threads of Kafka that may compute as long as they like: request handlers and the controller's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from typing import Final, TypeVar
+
+ItemT = TypeVar("ItemT")
+
+ITEMS_A_TURN: Final = 64
+"""Of work that takes microseconds for each; what takes a tenth of a millisecond still leaves others their turn."""
+
+
+async def in_turns(items: Iterable[ItemT], count: int = ITEMS_A_TURN) -> AsyncIterator[ItemT]:
+    """The items, with a turn of the loop after each `count`. They must not change meanwhile."""
+    for number, item in enumerate(items, 1):
+        yield item
+        if not number % count:
+            await asyncio.sleep(0)

@@ -1,0 +1,31 @@
+"""Work of a coroutine, and who has a turn meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+
+from odradek.controller.loop_turns import in_turns
+from tests.support.async_test import async_test
+
+
+@async_test
+async def test_others_have_their_turn_in_the_middle() -> None:
+    happened: list[object] = []
+
+    async def work() -> None:
+        async for item in in_turns(range(5), 2):
+            assert item not in happened
+            happened.append(item)
+
+    async def other() -> None:
+        for _ in range(3):
+            happened.append("other")
+            await asyncio.sleep(0)
+
+    await asyncio.gather(work(), other())
+    assert happened == [0, 1, "other", 2, 3, "other", 4, "other"]
+
+
+@async_test
+async def test_without_items_there_is_nothing_to_do() -> None:
+    assert [item async for item in in_turns([])] == []
