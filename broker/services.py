@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from odradek.protocol.schema import Request
+from odradek.timer.sliced_work import run_through
 
 if TYPE_CHECKING:
     from odradek.broker.cluster_links import ClusterLinks
@@ -82,6 +83,18 @@ class Services:
     """Both set by the dispatcher, which knows how each API is refused."""
     slices: SlicedWork
     """Where all that is much work is done, a little of each in turn."""
+
+
+LITTLE: Final = 64
+"""Partitions of a request that are served without a thought of slices, where each microsecond counts."""
+
+
+def now_or_in_slices(broker: Services, ctx: RequestContext, request: Request, work: Steps, *, is_little: bool) -> None:
+    """Do the work now if it is little, and else in slices."""
+    if is_little:
+        run_through(work)
+    else:
+        broker.in_slices(ctx, request, work)
 
 
 def in_slices(

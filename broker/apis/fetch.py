@@ -20,7 +20,7 @@ from odradek.broker.fetch_context import AskedBy, FetchContext, new_context
 from odradek.broker.fetch_session import PartitionFetch, records_size
 from odradek.broker.replica_results import FetchParams, ReadResult
 from odradek.broker.replica_selector import ClientMetadata
-from odradek.broker.services import in_slices
+from odradek.broker.services import LITTLE, now_or_in_slices
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import (
     AbortedTransaction,
@@ -50,11 +50,9 @@ FIRST_V2_BATCH_VERSION = 4
 FIRST_ZSTD_VERSION = 10
 
 
-@in_slices
-def handle(broker: Services, ctx: RequestContext, request: FetchRequest) -> Steps:
+def handle(broker: Services, ctx: RequestContext, request: FetchRequest) -> None:
     version = ctx.header.api_version
     asked_by = AskedBy.of(request, version)
-    replica_id = asked_by.replica_id
     context = new_context(
         broker.fetch_sessions,
         request,
@@ -63,6 +61,15 @@ def handle(broker: Services, ctx: RequestContext, request: FetchRequest) -> Step
         asked_by=asked_by,
         now_ms=broker.clock.monotonic_ms(),
     )
+    work = _fetch(broker, ctx, request, context, asked_by)
+    now_or_in_slices(broker, ctx, request, work, is_little=len(context.partitions) <= LITTLE)
+
+
+def _fetch(
+    broker: Services, ctx: RequestContext, request: FetchRequest, context: FetchContext, asked_by: AskedBy
+) -> Steps:
+    version = ctx.header.api_version
+    replica_id = asked_by.replica_id
     erroneous: dict[int, PartitionData] = {}
     interesting: list[PartitionFetch] = []
     for index, fetch in enumerate(context.partitions):
@@ -98,7 +105,7 @@ def handle(broker: Services, ctx: RequestContext, request: FetchRequest) -> Step
             reads.let_rest(params, results)
 
     def respond(results: Sequence[ReadResult]) -> None:
-        broker.in_slices(ctx, request, answer(results))
+        now_or_in_slices(broker, ctx, request, answer(results), is_little=len(results) <= LITTLE)
 
     yield from reads.fetch(params, interesting, respond, context.session)
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.leaders import current_leader
-from odradek.broker.services import in_slices
+from odradek.broker.services import LITTLE, now_or_in_slices
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -41,14 +41,21 @@ ADMIN_CLIENT_ID = "__admin_client"
 
 NO_RECORDS = memoryview(b"")
 
+LITTLE_FRAME_BYTES = 64 * LITTLE
+"""Of a request that cannot name more than `LITTLE` partitions, with the smallest of batches."""
+
 FIRST_V2_ONLY_VERSION = 3
 FIRST_ZSTD_VERSION = 7
 FIRST_CURRENT_LEADER_VERSION = 10
 FIRST_ABORTABLE_VERSION = 11
 
 
-@in_slices
-def handle(broker: Services, ctx: RequestContext, request: ProduceRequest) -> Steps:
+def handle(broker: Services, ctx: RequestContext, request: ProduceRequest) -> None:
+    work = _produce(broker, ctx, request)
+    now_or_in_slices(broker, ctx, request, work, is_little=ctx.size <= LITTLE_FRAME_BYTES)
+
+
+def _produce(broker: Services, ctx: RequestContext, request: ProduceRequest) -> Steps:
     version = ctx.header.api_version
     records: dict[TopicPartition, memoryview] = {}
     refused: dict[TopicPartition, ErrorCode] = {}
@@ -89,7 +96,9 @@ def handle(broker: Services, ctx: RequestContext, request: ProduceRequest) -> St
         broker.transaction_verification.verify_records(
             request.transactional_id,
             records,
-            lambda unverified, guards: broker.in_slices(ctx, request, append(unverified, guards)),
+            lambda unverified, guards: now_or_in_slices(
+                broker, ctx, request, append(unverified, guards), is_little=len(records) <= LITTLE
+            ),
             knows_abortable_error=version >= FIRST_ABORTABLE_VERSION,
         )
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from odradek.broker.request import RequestContext
-from odradek.broker.services import Services, in_slices
+from odradek.broker.services import Services, in_slices, now_or_in_slices
 from odradek.protocol.api import ApiKey
 from odradek.protocol.headers import RequestHeader
 from odradek.protocol.messages.heartbeat import HeartbeatRequest
@@ -36,3 +36,17 @@ def test_a_generator_is_a_handler() -> None:
     handle(cast("Services", broker), ctx, request)
     ((found_ctx, found_request, work),) = broker.begun
     assert (found_ctx, found_request, list(work)) == (ctx, request, [None, None])
+
+
+def test_little_is_done_now_and_much_in_slices() -> None:
+    broker, request = Broker(), HeartbeatRequest()
+    ctx = RequestContext(RequestHeader(ApiKey.HEARTBEAT, 4, 1), FakeConnection(), 0, 0)
+    done: list[str] = []
+
+    def work(name: str) -> Steps:
+        yield None
+        done.append(name)
+
+    for name in ("little", "much"):
+        now_or_in_slices(cast("Services", broker), ctx, request, work(name), is_little=name == "little")
+    assert (done, len(broker.begun)) == (["little"], 1)
