@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.apis.isolation import READ_COMMITTED, require_isolation_level
 from odradek.broker.apis.leaders import current_leader
-from odradek.broker.down_conversion import piece_of
 from odradek.broker.fetch_context import AskedBy, FetchContext, new_context
 from odradek.broker.fetch_session import PartitionFetch, records_size
+from odradek.broker.lazy_down_conversion import LazyDownConversionRecords, convert_firsts
 from odradek.broker.replica_results import FetchParams, ReadResult
 from odradek.broker.replica_selector import ClientMetadata
 from odradek.broker.services import LITTLE, now_or_in_slices
@@ -38,7 +38,6 @@ from odradek.storage.fetch_data import FetchIsolation
 from odradek.storage.file_records import FileRegion
 
 if TYPE_CHECKING:
-    from odradek.broker.down_conversion import Converted, Piece
     from odradek.broker.request import RequestContext
     from odradek.broker.services import Services
     from odradek.timer.sliced_work import Steps
@@ -133,7 +132,7 @@ def _respond(
     version = ctx.header.api_version
     endpoints: dict[int, NodeEndpoint] = {}
     answers = []
-    to_convert: list[tuple[PartitionData, Piece]] = []
+    to_convert: list[tuple[PartitionData, LazyDownConversionRecords]] = []
     for result in results:
         yield None
         if version >= FIRST_ZSTD_VERSION and context.has_told(result):
@@ -151,15 +150,17 @@ def _respond(
         ctx.reply(response)
         return
 
-    def converted(results: Sequence[Converted]) -> None:
-        for (data, _), result in zip(to_convert, results, strict=True):
-            if isinstance(result, ErrorCode):
-                data.error_code, data.high_watermark, data.records = result, -1, b""
+    def converted(errors: Sequence[ErrorCode]) -> None:
+        for (data, records), error in zip(to_convert, errors, strict=True):
+            if error != ErrorCode.NONE:
+                data.error_code, data.high_watermark, data.records = _for_version(error, version), -1, b""
             else:
-                data.records = result
+                data.records = records
         ctx.reply(response)
+        for _, records in to_convert:
+            records.release()  # what is to be sent is retained by who sends it
 
-    broker.down_converter.convert([piece for _, piece in to_convert], converted)
+    convert_firsts([records for _, records in to_convert], broker.io_pool, converted)
 
 
 def _record_throttled(broker: Services, response: FetchResponse) -> None:
@@ -177,14 +178,11 @@ def _partition_data(
     result: ReadResult,
     version: int,
     is_follower: bool,
-    to_convert: list[tuple[PartitionData, Piece]],
+    to_convert: list[tuple[PartitionData, LazyDownConversionRecords]],
 ) -> PartitionData:
-    error = result.error
-    if error == ErrorCode.KAFKA_STORAGE_ERROR and version <= 5:
-        error = ErrorCode.NOT_LEADER_OR_FOLLOWER  # older clients do not know the storage error and would not retry
     data = PartitionData(
         partition_index=result.fetch.partition,
-        error_code=error,
+        error_code=_for_version(result.error, version),
         high_watermark=result.high_watermark,
         last_stable_offset=result.last_stable_offset,
         log_start_offset=result.log_start_offset,
@@ -208,13 +206,19 @@ def _partition_data(
     return data
 
 
+def _for_version(error: ErrorCode, version: int) -> ErrorCode:
+    if error == ErrorCode.KAFKA_STORAGE_ERROR and version <= 5:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER  # older clients do not know the storage error and would not retry
+    return error
+
+
 def _for_old_reader(
     broker: Services,
     result: ReadResult,
     data: PartitionData,
     version: int,
     is_follower: bool,
-    to_convert: list[tuple[PartitionData, Piece]],
+    to_convert: list[tuple[PartitionData, LazyDownConversionRecords]],
 ) -> PartitionData:
     """The answer as versions below 10 can take it: no zstd topics, and below 4 no v2 batches (noted in `to_convert`).
 
@@ -234,10 +238,10 @@ def _for_old_reader(
         return _error(fetch, ErrorCode.UNSUPPORTED_VERSION)
     if not result.size_in_bytes:
         return data
-    found = data.records
-    assert isinstance(found, FileRegion | memoryview)
-    records = found.read() if isinstance(found, FileRegion) else bytes(found)
-    to_convert.append((data, piece_of(records, magic, fetch.fetch_offset)))
+    region = data.records
+    assert isinstance(region, FileRegion), "records that were found are in a file"
+    records = LazyDownConversionRecords(region, magic, fetch.fetch_offset, broker.down_converter, broker.io_pool)
+    to_convert.append((data, records))
     return data
 
 

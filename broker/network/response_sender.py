@@ -9,6 +9,9 @@ written instead.
 What waits to be sent waits as regions, not as bytes: a client that does not read costs its responses' headers and one
 batch of at most `COPY_BATCH_BYTES`.
 
+Records that are converted for an old consumer are asked for slice by slice, each when the one before has left, and
+others have their turn after each (`lazy_down_conversion`).
+
 `os.sendfile` blocks on pages that are not in memory. Pages are probed without waiting, and missing ones are first
 read ahead in the I/O pool. A region is retained from `push` until it is sent or discarded: its descriptor must stay
 the same file. A region that turns out shorter than announced (the log was truncated) breaks the connection; there is
@@ -23,6 +26,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from odradek.broker.hot_reads import PROBE_STEP, is_in_memory, read_hot
+from odradek.broker.lazy_down_conversion import LazyDownConversionRecords
 from odradek.broker.network.close_reason import CloseReason
 
 if TYPE_CHECKING:
@@ -123,7 +127,7 @@ class ResponseSender:
         self._direct: DirectSocket | None = None
         self._io_pool = io_pool
         self._call_soon = call_soon
-        self._queue: deque[bytes | memoryview | FileRegion] = deque()
+        self._queue: deque[bytes | memoryview | FileRegion | LazyDownConversionRecords] = deque()
         self._waiting = _Waiting.NOTHING
         self._sent_of_first = 0
         """Bytes of the region at the head of the queue that are gone."""
@@ -146,7 +150,7 @@ class ResponseSender:
                 self.queued_bytes += len(part)
                 self._queue.append(cast("bytes | memoryview", part))
             elif part.size_in_bytes:
-                region = cast("FileRegion", part)
+                region = cast("FileRegion | LazyDownConversionRecords", part)
                 region.retain()
                 self._queue.append(region)
                 urgent = True
@@ -165,6 +169,8 @@ class ResponseSender:
                 batch = self._next_batch()
                 if batch:
                     budget -= self._write(batch)
+                elif isinstance(queue[0], LazyDownConversionRecords):
+                    self._make_slice(queue[0])
                 else:
                     direct, region = self._direct_socket(), cast("FileRegion", queue[0])
                     budget -= self._copy_window(region) if direct is None else self._send_window(direct, region)
@@ -212,7 +218,11 @@ class ResponseSender:
             if isinstance(part, bytes | memoryview):
                 data: bytes | memoryview | None = part
                 self.queued_bytes -= len(part)
-            elif self._sent_of_first or part.size_in_bytes > COPY_REGION_BYTES:
+            elif (
+                isinstance(part, LazyDownConversionRecords)
+                or self._sent_of_first
+                or part.size_in_bytes > COPY_REGION_BYTES
+            ):
                 break
             else:
                 data = read_hot(part)
@@ -228,7 +238,8 @@ class ResponseSender:
     def _write(self, batch: list[bytes | memoryview]) -> int:
         data = batch[0] if len(batch) == 1 else b"".join(batch)
         size = len(data)
-        records_follow = bool(self._queue) and not isinstance(self._queue[0], bytes | memoryview)
+        following = self._queue[0] if self._queue else b""
+        records_follow = not isinstance(following, bytes | memoryview | LazyDownConversionRecords)
         direct = self._direct_socket() if records_follow else None
         if direct is not None:
             sent = self._send_direct(direct, data)
@@ -270,6 +281,31 @@ class ResponseSender:
             return 0
         self._advance(region, sent)
         return sent
+
+    def _make_slice(self, records: LazyDownConversionRecords) -> None:
+        """Have the next slice of the records at the head of the queue made, to be sent before the rest of them."""
+        is_now = True
+        self._waiting = _Waiting.DISK
+
+        def done(result: bytes | OSError) -> None:
+            if self._is_discarded:
+                return
+            if isinstance(result, OSError):
+                self._fail(CloseReason.RECORDS_UNREADABLE, str(result))
+                return
+            if not records.remaining:
+                self._queue.popleft()
+                records.release()
+            self._queue.appendleft(result)
+            self.queued_bytes += len(result)
+            if is_now:
+                self._waiting = _Waiting.TURN
+                self._call_soon(self._resume)
+            else:
+                self._resume()
+
+        records.next_slice(done)
+        is_now = False
 
     def _copy_window(self, region: FileRegion) -> int:
         """As `_send_window`, through the transport."""

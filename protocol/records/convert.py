@@ -23,6 +23,7 @@ from odradek.protocol.records.layout import (
     BATCH_OVERHEAD,
     CREATE_TIME,
     LOG_APPEND_TIME,
+    LOG_OVERHEAD,
     MAX_DECOMPRESSED_BYTES,
     NO_PARTITION_LEADER_EPOCH,
     NO_PRODUCER_EPOCH,
@@ -34,13 +35,10 @@ from odradek.protocol.records.legacy import build_messages
 from odradek.protocol.records.record import Record, SimpleRecord
 
 _OVERFLOW: Final = Struct(">qi")
-OVERFLOW_MESSAGE: Final = _OVERFLOW.pack(-1, BATCH_OVERHEAD)
-"""The beginning of a message that never comes. Sent where there were batches and none could be converted, so that the
-consumer sees that something is there; it raises its fetch size, or fails, but does not take the partition for empty."""
 
 
 class UnsupportedConversionError(UnsupportedCompressionTypeError):
-    """The first batch to convert is compressed with zstd."""
+    """A batch to convert is compressed with zstd."""
 
 
 def down_convert(
@@ -48,38 +46,33 @@ def down_convert(
     *,
     magic: int,
     first_offset: int,
-    max_source_bytes: int | None = None,
     max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
 ) -> bytes:
-    """The batches of a buffer as messages of `magic` 0 or 1.
+    """The batches of a buffer as messages of `magic` 0 or 1: all of them, or none where zstd is among them.
 
-    The first batch is always converted, further ones while the batches read stay within `max_source_bytes`. With a
-    zstd batch among those the first is all there is, and the fetch that begins at the zstd batch gets the error. What
-    becomes larger by conversion is cut, as any answer is that has no room: at the size of the buffer, or of the first
-    batch.
+    Raises: UnsupportedConversionError.
     """
     parts: list[bytes | memoryview] = []
-    read = 0
     for batch in batches(buffer):
-        read += batch.size_in_bytes
-        if parts and max_source_bytes is not None and read > max_source_bytes:
-            break
         if batch.is_control:
             continue
         if batch.compression_type == CompressionType.ZSTD:
-            if parts:
-                del parts[1:]
-                break
             raise UnsupportedConversionError("Down-conversion of zstandard-compressed batches is not supported")
         if batch.magic <= magic:
             parts.append(batch.buffer)
-            continue
-        converted = convert_to_magic(batch, magic, first_offset, max_decompressed_bytes)
-        if converted:
-            parts.append(converted)
-    if not parts:
-        return OVERFLOW_MESSAGE if read else b""
-    return b"".join(parts)[: max(len(buffer), len(parts[0]))]
+        else:
+            parts.append(convert_to_magic(batch, magic, first_offset, max_decompressed_bytes))
+    return b"".join(parts)
+
+
+def overflow_batch(remaining: int, max_bytes: int) -> bytes:
+    """The beginning of a message that never comes, for the place that converted records leave in an answer.
+
+    It declares to be longer than what is left, so that a consumer sees that something is there: it takes the message
+    for one that was cut off.
+    """
+    size = max(LOG_OVERHEAD, min(remaining + 1, max_bytes))
+    return _OVERFLOW.pack(-1, max(remaining + 1, BATCH_OVERHEAD)).ljust(size, b"\0")[:remaining]
 
 
 def convert_to_magic(

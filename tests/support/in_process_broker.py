@@ -19,6 +19,7 @@ from typing import TypeVar, cast
 
 from odradek.broker.config import BrokerConfig
 from odradek.broker.endpoint import EndPoint
+from odradek.broker.lazy_down_conversion import LazyDownConversionRecords
 from odradek.broker.network.close_reason import CloseReason
 from odradek.broker.request import RequestContext
 from odradek.broker.server import KafkaServer
@@ -74,7 +75,7 @@ class FakeConnection:
             self.answers[header.correlation_id] = None
             return
         parts = encode_response_parts(header.api_key, header.api_version, header.correlation_id, response)
-        data = b"".join(part.read() if isinstance(part, FileRegion) else bytes(cast("bytes", part)) for part in parts)
+        data = b"".join(map(_bytes_of, parts))
         correlation_id, decoded = decode_response(header.api_key, header.api_version, data)
         assert correlation_id == header.correlation_id
         self.answers[correlation_id] = decoded
@@ -308,3 +309,14 @@ def no_bugs_logged() -> Iterator[None]:
     finally:
         logging.getLogger().removeHandler(handler)
     assert not found, "\n".join(found)
+
+
+def _bytes_of(part: object) -> bytes:
+    if isinstance(part, FileRegion):
+        return part.read()
+    if not isinstance(part, LazyDownConversionRecords):
+        return bytes(cast("bytes", part))
+    slices: list[bytes | OSError] = []
+    while part.remaining:
+        part.next_slice(slices.append)
+    return b"".join(cast("list[bytes]", slices))

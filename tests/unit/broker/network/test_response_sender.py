@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from odradek.broker.lazy_down_conversion import LazyDownConversionRecords
 from odradek.broker.network import response_sender
 from odradek.broker.network.close_reason import CloseReason
 from odradek.broker.network.response_sender import COPY_BATCH_BYTES, COPY_REGION_BYTES, TURN_BYTES, WINDOW_BYTES
@@ -239,6 +240,92 @@ def test_large_response_gives_others_their_turn(regions: list[MemoryRegion]) -> 
     resume()
     assert bytes(sent.wire.data) == content
     assert sent.ready == 1
+
+
+class Slices(LazyDownConversionRecords):
+    """Records whose slices the test makes."""
+
+    __slots__ = ("asked", "pins")
+
+    def __init__(self, size: int) -> None:
+        self.size_in_bytes = self.remaining = size
+        self.asked: list[Callable[[bytes | OSError], None]] = []
+        self.pins = 0
+
+    def next_slice(self, done: Callable[[bytes | OSError], None]) -> None:
+        self.asked.append(done)
+
+    def make(self, data: bytes) -> None:
+        self.remaining -= len(data)
+        self.asked.pop()(data)
+
+    def retain(self) -> None:
+        self.pins += 1
+
+    def release(self) -> None:
+        self.pins -= 1
+
+
+class SlicesAtOnce(Slices):
+    __slots__ = ()
+
+    def next_slice(self, done: Callable[[bytes | OSError], None]) -> None:
+        super().next_slice(done)
+        self.make(b"12345")
+
+
+def test_converted_records_are_asked_for_slice_by_slice(regions: list[MemoryRegion]) -> None:
+    region, content = make(regions, 100_000)
+    sent, records = Sent(), Slices(7)
+    assert sent.sender.push([b"header", records, b"trailer", region])
+    sent.sender.flush()
+    assert (bytes(sent.wire.data), sent.sender.is_blocked, len(records.asked)) == (b"header", True, 1)
+    records.make(b"abcd")
+    assert (bytes(sent.wire.data), len(records.asked), records.pins) == (b"headerabcd", 1, 1)
+    records.make(b"efg")
+    assert bytes(sent.wire.data) == b"headerabcdefgtrailer" + content
+    assert (records.asked, records.pins, sent.sender.is_blocked, sent.sender.queued_bytes) == ([], 0, False, 0)
+
+
+def test_no_slice_is_made_while_the_peer_does_not_take_the_one_before() -> None:
+    sent, records = Sent(), Slices(8)
+    sent.transport.take(2)
+    sent.sender.push([records])
+    sent.sender.flush()
+    records.make(b"abcd")
+    assert records.asked == []
+    sent.transport.take(None)
+    assert len(records.asked) == 1
+    records.make(b"efgh")
+    assert bytes(sent.wire.data) == b"abcdefgh"
+
+
+def test_others_have_their_turn_after_a_slice_that_was_made_at_once() -> None:
+    sent, records = Sent(), SlicesAtOnce(15)
+    sent.sender.push([records])
+    sent.sender.flush()
+    turns = 0
+    while sent.sender.is_blocked:
+        turns += 1
+        sent.soon.pop()()
+    assert (turns, bytes(sent.wire.data)) == (3, b"12345" * 3)
+
+
+def test_slice_that_cannot_be_read_breaks_the_connection() -> None:
+    sent, records = Sent(), Slices(8)
+    sent.sender.push([records])
+    sent.sender.flush()
+    records.asked.pop()(OSError(5, "Input/output error"))
+    assert [reason for reason, _ in sent.broken] == [CloseReason.RECORDS_UNREADABLE]
+
+
+def test_slice_that_comes_when_the_connection_is_gone_is_dropped() -> None:
+    sent, records = Sent(), Slices(8)
+    sent.sender.push([records])
+    sent.sender.flush()
+    sent.sender.discard()
+    records.make(b"abcd")
+    assert (bytes(sent.wire.data), records.pins) == (b"", 0)
 
 
 class ColdPages:

@@ -13,11 +13,11 @@ from odradek.protocol.records.builder import build_batch
 from odradek.protocol.records.compression import CompressionType
 from odradek.protocol.records.control import ControlRecordType, EndTransactionMarker, build_end_transaction_batch
 from odradek.protocol.records.convert import (
-    OVERFLOW_MESSAGE,
     UnsupportedConversionError,
     convert_to_magic,
     deep_records,
     down_convert,
+    overflow_batch,
     rebuild,
     up_convert,
 )
@@ -47,8 +47,8 @@ def records_of(data: bytes | bytearray) -> list[Record]:
     return [record for batch in scan(data) for record in batch.records()]
 
 
-def down(data: bytes | bytearray, magic: int = 1, first_offset: int = 0, max_source_bytes: int | None = None) -> bytes:
-    return down_convert(memoryview(data), magic=magic, first_offset=first_offset, max_source_bytes=max_source_bytes)
+def down(data: bytes | bytearray, magic: int = 1, first_offset: int = 0) -> bytes:
+    return down_convert(memoryview(data), magic=magic, first_offset=first_offset)
 
 
 # Down
@@ -82,14 +82,32 @@ def test_control_batches_are_left_out() -> None:
     assert [record.offset for record in records_of(down(data))] == [0, 1, 2, 4, 5, 6]
 
 
-def test_only_control_batches_become_an_overflow_message() -> None:
-    converted = down(MARKER)
-    assert converted == OVERFLOW_MESSAGE == struct.pack(">qi", -1, 61)
-    assert scan(converted) == []
+def test_control_batches_and_records_before_the_offset_leave_nothing() -> None:
+    assert down(MARKER) == b""
+    assert down(build_batch(THREE), first_offset=3) == b""
 
 
-def test_batches_wholly_before_the_offset_become_an_overflow_message() -> None:
-    assert down(build_batch(THREE), first_offset=3) == OVERFLOW_MESSAGE
+@pytest.mark.parametrize(
+    ("remaining", "size", "declared"),
+    [
+        (1, 1, None),
+        (11, 11, None),
+        (12, 12, 61),
+        (60, 60, 61),
+        (61, 61, 62),
+        (99, 99, 100),
+        (100, 100, 101),
+        (500, 100, 501),
+    ],
+)
+def test_overflow_batch_fills_what_is_left_and_says_it_is_longer(
+    remaining: int, size: int, declared: int | None
+) -> None:
+    filler = overflow_batch(remaining, 100)
+    assert len(filler) == size
+    if declared is not None:
+        assert filler == struct.pack(">qi", -1, declared) + bytes(size - 12)
+        assert scan(filler) == []
 
 
 def test_nothing_becomes_nothing() -> None:
@@ -109,30 +127,17 @@ def test_log_append_time_is_kept() -> None:
     assert [record.timestamp for record in records_of(converted)] == [T + 99] * 3
 
 
-def test_zstd_first_is_refused_and_later_leaves_the_first_batch() -> None:
+def test_zstd_is_refused_wherever_it_is() -> None:
+    first = bytes(build_batch(THREE))
     zstd = bytes(build_batch(THREE, base_offset=3, compression_type=CompressionType.ZSTD))
-    with pytest.raises(UnsupportedConversionError):
-        down(zstd)
-    first, second = (bytes(build_batch(THREE, base_offset=base)) for base in (0, 3))
-    assert [record.offset for record in records_of(down(first + zstd))] == [0, 1, 2]
-    assert [record.offset for record in records_of(down(first + second + zstd))] == [0, 1, 2]
-    assert len(records_of(down(first + second + zstd, max_source_bytes=len(first + second)))) == 6
+    for data in (zstd, first + zstd):
+        with pytest.raises(UnsupportedConversionError):
+            down(data)
 
 
-def test_source_bytes_are_limited_but_for_the_first_batch() -> None:
-    one = bytes(build_batch(THREE))
-    assert len(records_of(down(one * 3, max_source_bytes=1))) == 3
-    assert len(records_of(down(one * 3, max_source_bytes=2 * len(one)))) == 6
-    assert len(down(one * 3, max_source_bytes=3 * len(one))) > len(down(one * 3, max_source_bytes=2 * len(one)))
-
-
-def test_what_becomes_larger_is_cut_but_for_the_first_batch() -> None:
-    one = bytes(build_batch(THREE))
-    converted = convert_to_magic(scan(one)[0], 1)
-    assert len(converted) > len(one)
-    assert down(one) == converted
-    assert down(one * 3) == (converted * 3)[: 3 * len(one)]
-    assert down(one * 3, magic=0) == b"".join(convert_to_magic(batch, 0) for batch in scan(one * 3))
+def test_batches_are_converted_one_by_one() -> None:
+    three = bytes(build_batch(THREE)) * 3
+    assert down(three, magic=0) == b"".join(convert_to_magic(batch, 0) for batch in scan(three))
 
 
 def test_wrapper_offsets_count_from_the_first_record_left() -> None:
