@@ -7,9 +7,10 @@ import struct
 import pytest
 
 from odradek.protocol.api import ApiKey
+from odradek.protocol.records.batch import RecordBatch
 from odradek.protocol.records.checksum import crc32c
 from odradek.protocol.schema import Request
-from tests.support.requests import batch, build, message_set
+from tests.support.requests import OLD, batch, build, message_set
 from tests.support.transcript import Transcript
 
 pytestmark = pytest.mark.oracle
@@ -142,6 +143,23 @@ def test_records_that_are_wrong(transcript: Transcript) -> None:
         t.call(label, produce(topic, records), 9)
     t.call("good", produce(topic, good), 9)
     fetch_all(t, "the log", topic)
+
+
+def test_what_the_header_says_about_time(transcript: Transcript) -> None:
+    """Whatever it says, the batch that is fetched has the largest timestamp of its records, and a CRC that agrees."""
+    t = transcript
+    topic = create(t, "dated")
+    claims = {"-1": -1, "0": 0, "the first record's": OLD, "what is in the future": 9_999_999_999_999}
+    for codec in (0, 1, 2, 3, 4):
+        for label, claimed in claims.items():
+            sent = RecordBatch(memoryview(batch(b"a", b"b", b"c", compression_type=codec)))
+            records = sent.header(max_timestamp=claimed) + bytes(sent.payload)
+            t.call(f"codec {codec}, max timestamp {label}", produce(topic, records), 9)
+    fetch_all(t, "the log", topic)
+    for timestamp in (OLD, OLD + 2, OLD + 3, -3):
+        asked = {"partition_index": 0, "current_leader_epoch": -1, "timestamp": timestamp}
+        topics = [{"name": topic, "partitions": [asked]}]
+        t.call(f"offset at {timestamp}", build(ApiKey.LIST_OFFSETS, replica_id=-1, topics=topics), 7)
 
 
 def test_topic_settings(transcript: Transcript) -> None:
