@@ -11,6 +11,7 @@ from __future__ import annotations
 from itertools import repeat
 from typing import TYPE_CHECKING
 
+from odradek.broker.cold_reads import ColdReads
 from odradek.broker.delayed_fetch import DelayedFetch
 from odradek.broker.replica_results import NO_PREFERRED_REPLICA, FetchParams, ReadResult
 from odradek.broker.replica_selector import preferred_read_replica
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from odradek.broker.replica_manager import ReplicaManager
     from odradek.broker.replica_selector import ReplicaSelector
     from odradek.broker.replication.leader_throttle import LeaderThrottle
+    from odradek.storage.ports import IoPool
     from odradek.storage.unified_log import UnifiedLog
     from odradek.timer.clock import Clock
     from odradek.timer.sliced_work import Steps
@@ -44,11 +46,13 @@ class LogReads:
         *,
         throttle: LeaderThrottle,
         selector: ReplicaSelector | None,
+        io_pool: IoPool,
     ) -> None:
         self._replicas = replica_manager
         self._metadata_cache = metadata_cache
         self._clock = clock
         self._selector = selector
+        self._cold_reads = ColdReads(replica_manager, io_pool, clock)
         self.throttle = throttle
 
     def fetch(
@@ -61,8 +65,18 @@ class LogReads:
         """Read, a partition a step; `respond` is called then, or once there are `min_bytes` to read or `max_wait_ms`
         are over.
 
-        With a `session` it is a fetch of those of its partitions, too, that rest.
+        With a `session` it is a fetch of those of its partitions, too, that rest. What is not in memory is read in the
+        I/O pool first.
         """
+        self._cold_reads.warm(fetches, lambda: self._fetch(params, fetches, respond, session))
+
+    def _fetch(
+        self,
+        params: FetchParams,
+        fetches: Sequence[PartitionFetch],
+        respond: Callable[[Sequence[ReadResult]], None],
+        session: FetchSession | None,
+    ) -> None:
         if session is not None and params.is_from_follower:
             session.last_fetch.ms = self._clock.monotonic_ms()
         results = yield from self._read(params, fetches, repeat(None), update_follower_state=True)

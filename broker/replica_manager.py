@@ -96,7 +96,14 @@ class ReplicaManager:
         self.moves = ReplicaMoves(self, log_manager, move_settings)
         self.fetchers = make_fetchers(self)
         self.controller_requests = ControllerRequests(self, log_manager, metadata_cache)
-        self.reads = LogReads(self, metadata_cache, clock, throttle=leader_throttle, selector=replica_selector)
+        self.reads = LogReads(
+            self,
+            metadata_cache,
+            clock,
+            throttle=leader_throttle,
+            selector=replica_selector,
+            io_pool=log_manager.environment.io_pool,
+        )
         self.high_watermark_reviews = HighWatermarkReviews(self, metadata_cache, timer)
         self._isr_expiration = IsrExpiration(self.online_partitions, timer, replica_lag_time_max_ms)
         self._partitions: dict[TopicPartition, Partition | Hosted] = {}

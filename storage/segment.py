@@ -70,6 +70,7 @@ class LogSegment:
         "records",
         "time_index",
         "txn_index",
+        "warm_until_ms",
     )
 
     def __init__(
@@ -95,6 +96,8 @@ class LogSegment:
         self._bytes_since_last_index_entry = 0
         self._rolling_timestamp: int | None = None
         self._largest: TimestampOffset | None = None
+        self.warm_until_ms = 0
+        """By the monotonic clock: until then its index is taken for being in memory. Kept by those who read."""
 
     @classmethod
     def open(
