@@ -52,7 +52,7 @@ class LogReads:
         self._metadata_cache = metadata_cache
         self._clock = clock
         self._selector = selector
-        self._cold_reads = ColdReads(replica_manager, io_pool, clock)
+        self.cold_reads = ColdReads(replica_manager, io_pool, clock)
         self.throttle = throttle
 
     def fetch(
@@ -68,7 +68,7 @@ class LogReads:
         With a `session` it is a fetch of those of its partitions, too, that rest. What is not in memory is read in the
         I/O pool first.
         """
-        self._cold_reads.warm(fetches, lambda: self._fetch(params, fetches, respond, session))
+        self.cold_reads.warm(fetches, lambda: self._fetch(params, fetches, respond, session))
 
     def _fetch(
         self,

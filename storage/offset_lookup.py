@@ -58,8 +58,18 @@ def lookup_by_timestamp(log: UnifiedLog, timestamp: int, limit: int) -> Timestam
     return None if found is None or found.offset >= limit else found
 
 
+def segment_of_time(log: UnifiedLog, timestamp: int) -> LogSegment | None:
+    """The segment a lookup begins in; None if it looks into none."""
+    if timestamp == SpecialTimestamp.MAX:
+        return max(log.segments, key=lambda segment: segment.largest.timestamp)
+    if timestamp < 0:
+        return None
+    return next((segment for segment in log.segments if segment.largest_timestamp >= timestamp), None)
+
+
 def _record_of_max_timestamp(log: UnifiedLog) -> TimestampAndOffset | None:
-    segment: LogSegment = max(log.segments, key=lambda candidate: candidate.largest.timestamp)
+    segment = segment_of_time(log, SpecialTimestamp.MAX)
+    assert segment is not None, "every log has a segment"
     timestamp, offset = segment.largest
     if timestamp < 0:
         return None

@@ -38,6 +38,11 @@ class TimeIndex(MappedIndex):
         return self.entries >= self.max_entries - 1
 
     @property
+    def knows_its_end(self) -> bool:
+        """Whether the last entry is known without a look into the file."""
+        return self._last is not None
+
+    @property
     def last_entry(self) -> TimestampOffset:
         """The last entry; (-1, base offset) when there is none."""
         if self._last is None:

@@ -41,10 +41,23 @@ FIRST_VERSION_OF_TIMESTAMP: Final[Mapping[int, int]] = {
 }
 
 
-@in_slices
-def handle(broker: Services, ctx: RequestContext, request: ListOffsetsRequest) -> Steps:
-    version = ctx.header.api_version
+def handle(broker: Services, ctx: RequestContext, request: ListOffsetsRequest) -> None:
     require_isolation_level(request.isolation_level)
+    by_time = [
+        (TopicPartition(topic.name, part.partition_index), part.timestamp)
+        for topic in request.topics
+        for part in topic.partitions
+        if part.timestamp >= 0 or part.timestamp == SpecialTimestamp.MAX
+    ]
+    if by_time and ctx.header.api_version > 0:
+        broker.replica_manager.reads.cold_reads.warm_lookups(by_time, lambda: _answer(broker, ctx, request))
+    else:
+        _answer(broker, ctx, request)
+
+
+@in_slices
+def _answer(broker: Services, ctx: RequestContext, request: ListOffsetsRequest) -> Steps:
+    version = ctx.header.api_version
     answer = _offsets_v0 if version == 0 else _offset
     duplicates = _duplicates(request) if version > 0 else frozenset()
     topics = []

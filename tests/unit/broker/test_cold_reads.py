@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ from odradek.broker import cold_reads
 from odradek.broker.cold_reads import RECENT_RECORDS, WARM_MS
 from odradek.broker.replica_results import ReadResult
 from odradek.protocol.errors import ErrorCode
-from tests.support.logs import DeferredIoPool, batch
+from odradek.protocol.topic_partition import TopicPartition
+from tests.support.logs import NOW, DeferredIoPool, batch
 from tests.support.replicas import TP, Replicas, offsets_of
 
 IN_BATCH = 100
@@ -95,6 +97,37 @@ def test_both_may_be_missing(cold: Cold) -> None:
     assert not answers
     cold.pool.run_one()
     assert answers
+
+
+def test_a_lookup_by_time_reads_the_indexes_and_then_the_headers_in_the_pool(cold: Cold) -> None:
+    cold.has_headers = False
+    for timestamp in (NOW, -3):
+        for segment in cold.log.segments:
+            segment.warm_until_ms = 0
+        answers: list[str] = []
+        cold.replicas.manager.reads.cold_reads.warm_lookups([(TP, timestamp)], partial(answers.append, "now"))
+        cold.pool.run_one()
+        assert not answers
+        cold.pool.run_one()
+        assert answers == ["now"]
+    assert cold.log.segments.first.warm_until_ms == cold.replicas.disk.clock.monotonic_ms() + WARM_MS
+
+
+def test_ends_of_time_indexes_that_are_not_known_are_read_first(cold: Cold) -> None:
+    segment = cold.log.segments.first
+    segment._largest = segment.time_index._last = None
+    answers: list[str] = []
+    cold.replicas.manager.reads.cold_reads.warm_lookups([(TP, NOW)], lambda: answers.append("now"))
+    assert not segment.time_index.knows_its_end
+    assert cold.pool.run_all() == 2
+    assert answers == ["now"]
+
+
+def test_a_lookup_of_what_is_not_here_is_answered_at_once(cold: Cold) -> None:
+    answers: list[str] = []
+    lookups = [(TopicPartition("t", 7), NOW), (TP, NOW + 10**9)]
+    cold.replicas.manager.reads.cold_reads.warm_lookups(lookups, lambda: answers.append("now"))
+    assert answers == ["now"]
 
 
 def test_offsets_outside_are_refused_at_once(cold: Cold) -> None:
