@@ -21,7 +21,7 @@ Answers to PartitionFetchState and to the states of AbstractFetcherThread.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from odradek.storage.offsets import NO_EPOCH
 
@@ -30,11 +30,15 @@ if TYPE_CHECKING:
 
     from odradek.protocol.topic_partition import TopicPartition
 
+FIRST_REFUSAL_MS: Final = 20
+DOUBLINGS_MAX: Final = 16
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PartitionFetchState:
     """One partition. `last_fetched_epoch` is that of the last record in the log; `lag`, in records behind the leader's
-    high watermark, is None until the first answer; `delayed_until_ms` is a time of the monotonic clock.
+    high watermark, is None until the first answer; `delayed_until_ms` is a time of the monotonic clock; `refusals` says
+    how often the leader did not know yet that it leads.
     """
 
     fetch_offset: int
@@ -43,6 +47,7 @@ class PartitionFetchState:
     is_truncating: bool = False
     lag: int | None = None
     delayed_until_ms: int | None = None
+    refusals: int = 0
 
     def is_delayed(self, now_ms: int) -> bool:
         return self.delayed_until_ms is not None and now_ms < self.delayed_until_ms
@@ -134,6 +139,16 @@ class FetchStates:
             state = self._states.get(topic_partition)
             if state is not None and not state.is_delayed(now_ms):
                 self._to_end(topic_partition, replace(state, delayed_until_ms=now_ms + delay_ms))
+
+    def refused(self, topic_partition: TopicPartition, now_ms: int, delay_ms_max: int) -> None:
+        """The leader has not been told yet what we have: it is left alone for a short while, the next time for twice as
+        long.
+        """
+        state = self._states.get(topic_partition)
+        if state is not None and not state.is_delayed(now_ms):
+            delay_ms = min(FIRST_REFUSAL_MS << min(state.refusals, DOUBLINGS_MAX), delay_ms_max)
+            refused = replace(state, delayed_until_ms=now_ms + delay_ms, refusals=state.refusals + 1)
+            self._to_end(topic_partition, refused)
 
     def truncated(self, topic_partition: TopicPartition, offset: int, latest_epoch: int) -> None:
         """The log was cut, or told to begin anew, and is to be fetched from `offset` on."""

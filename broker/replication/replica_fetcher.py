@@ -5,6 +5,7 @@
     a diverging epoch                    cuts its log to what both have, takes over nothing
     OFFSET_OUT_OF_RANGE                  leader's end < own end: cuts to it; leader's start > own end: begins anew there
     FENCED_LEADER_EPOCH                  parks the partition until the next LeaderAndIsr
+    it has still to be told of its epoch asks again soon, then later and later
     records that are corrupt             asks again after a while, as after any other error
     ... that the log will not take       parks the partition
 
@@ -58,6 +59,17 @@ ANSWERS_AT_ONCE: Final = 100
 
 # The records may arrive whole the next time.
 _PASSING_ERRORS = frozenset({ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD})
+
+# The controller tells brokers of an election one after another. The leader may be the last to hear of it, a few
+# milliseconds later; nothing is committed until it is followed.
+_LEADER_HAS_STILL_TO_BE_TOLD: Final = frozenset(
+    {
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+    }
+)
 
 
 class OwnLog:
@@ -286,7 +298,10 @@ class ReplicaFetcher:
             self._park(topic_partition, "its leader has a newer epoch, which the controller has still to tell")
         else:
             log.info("[%s] The leader of %s answered %s", self._name, topic_partition, error.name)
-            self._delay([topic_partition])
+            if error in _LEADER_HAS_STILL_TO_BE_TOLD:
+                self.states.refused(topic_partition, self._clock.monotonic_ms(), self._settings.backoff_ms)
+            else:
+                self._delay([topic_partition])
 
     # Appending
 

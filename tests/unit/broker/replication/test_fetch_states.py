@@ -130,6 +130,29 @@ def test_what_is_removed_is_gone() -> None:
     assert (len(made), made.get(A)) == (0, None)
 
 
+def test_a_leader_that_refuses_is_left_alone_for_longer_each_time_and_for_a_short_time_again_after_a_new_epoch() -> (
+    None
+):
+    made = states(A)
+    now_ms, delays = 0, []
+    for _ in range(8):
+        made.refused(A, now_ms, 1_000)
+        until_ms = state_of(made).delayed_until_ms
+        assert until_ms is not None
+        delays.append(until_ms - now_ms)
+        now_ms = until_ms
+    assert delays == [20, 40, 80, 160, 320, 640, 1_000, 1_000]
+    made.add(A, leader_epoch=6, latest_epoch=4, end_offset=10, watermark=7)
+    made.refused(A, now_ms, 1_000)
+    assert state_of(made).delayed_until_ms == now_ms + 20
+
+
+def test_a_refusal_of_what_is_not_fetched_any_more_changes_nothing() -> None:
+    made = states(A)
+    made.refused(B, 0, 1_000)
+    assert list(made) == [A]
+
+
 # What the next fetch has to say anew
 
 
@@ -175,7 +198,9 @@ def test_what_is_removed_or_cut_has_changed() -> None:
 
 operations = st.lists(
     st.tuples(
-        st.sampled_from(["add", "cut first", "remove", "delay", "truncate", "fetch", "fetch nothing", "reset", "wait"]),
+        st.sampled_from(
+            ["add", "cut first", "remove", "delay", "refuse", "truncate", "fetch", "fetch nothing", "reset", "wait"]
+        ),
         st.sampled_from([A, B, C]),
         st.integers(0, 3),
     ),
@@ -197,6 +222,8 @@ def test_no_change_is_missed(operations: list[tuple[str, TopicPartition, int]]) 
         elif partition in made:
             if what == "delay":
                 made.delay([partition], now_ms, 10)
+            elif what == "refuse":
+                made.refused(partition, now_ms, 10)
             elif what == "truncate":
                 made.truncated(partition, number, 2)
             elif what == "reset":

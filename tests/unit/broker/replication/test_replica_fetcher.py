@@ -282,11 +282,7 @@ async def test_a_leader_that_does_not_answer_is_asked_again_after_the_backoff(fo
 @pytest.mark.parametrize(
     "code",
     [
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.UNKNOWN_TOPIC_ID,
         ErrorCode.INCONSISTENT_TOPIC_ID,
-        ErrorCode.UNKNOWN_LEADER_EPOCH,
         ErrorCode.KAFKA_STORAGE_ERROR,
         ErrorCode.UNKNOWN_SERVER_ERROR,
         ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE,
@@ -308,6 +304,35 @@ def test_a_partition_in_error_is_asked_about_again_after_the_backoff(tmp_path: P
         await following.advance(BACKOFF_MS - 1)
         assert following.log().log_end_offset == 0
         await following.advance(500)
+        assert following.log().log_end_offset == 1
+        following.shutdown()
+
+    scenario()
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        *(ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_LEADER_EPOCH),
+        *(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID),
+    ],
+)
+def test_a_leader_that_has_still_to_be_told_is_asked_again_soon_and_then_later(tmp_path: Path, code: int) -> None:
+    @async_test
+    async def scenario() -> None:
+        following = Following(tmp_path)
+        following.lead()
+        following.link.change = answering(code, 0)
+        following.append(b"a")
+        await following.turns()
+        for delay_ms in (20, 40, 80, 160, 320, 640, BACKOFF_MS, BACKOFF_MS):
+            asked = len(following.link.fetches)
+            await following.advance(delay_ms - 1)
+            assert len(following.link.fetches) == asked
+            await following.advance(1)
+            assert len(following.link.fetches) > asked
+        following.link.change = honest
+        await following.advance(BACKOFF_MS)
         assert following.log().log_end_offset == 1
         following.shutdown()
 

@@ -10,6 +10,7 @@ import pytest
 
 from odradek.broker.replication import follower_log
 from odradek.broker.replication.copied_records import SLICE_BATCHES
+from odradek.broker.replication.fetch_states import FIRST_REFUSAL_MS
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.list_offsets import ListOffsetsResponse
 from odradek.protocol.schema import Request, Response
@@ -105,10 +106,15 @@ async def test_a_log_that_ends_after_the_leaders_is_cut_to_its_end(following: Fo
 
 
 @pytest.mark.parametrize(
-    ("code", "is_parked"),
-    [(ErrorCode.FENCED_LEADER_EPOCH, True), (ErrorCode.UNKNOWN_LEADER_EPOCH, False), (None, False)],
+    ("code", "is_parked", "delay_ms"),
+    [
+        (ErrorCode.FENCED_LEADER_EPOCH, True, BACKOFF_MS),
+        (ErrorCode.UNKNOWN_LEADER_EPOCH, False, FIRST_REFUSAL_MS),
+        (ErrorCode.KAFKA_STORAGE_ERROR, False, BACKOFF_MS),
+        (None, False, BACKOFF_MS),
+    ],
 )
-def test_an_offset_that_cannot_be_had(tmp_path: Path, code: ErrorCode | None, is_parked: bool) -> None:
+def test_an_offset_that_cannot_be_had(tmp_path: Path, code: ErrorCode | None, is_parked: bool, delay_ms: int) -> None:
     @async_test
     async def scenario() -> None:
         following = Following(tmp_path)
@@ -127,7 +133,7 @@ def test_an_offset_that_cannot_be_had(tmp_path: Path, code: ErrorCode | None, is
         await following.turns()
         assert following.is_followed() is not is_parked
         following.link.change = honest
-        await following.advance(BACKOFF_MS - 1)
+        await following.advance(delay_ms - 1)
         assert following.log().log_end_offset == 0
         await following.advance(1)
         assert following.log().log_end_offset == (0 if is_parked else 1)
