@@ -22,13 +22,13 @@ pytestmark = pytest.mark.soak
 
 KILLS = int(os.environ.get("ODRADEK_SOAK_KILLS", "200"))
 SEED = int(os.environ.get("ODRADEK_SOAK_SEED", str(random.randrange(2**32))))
-ALL_AT_ONCE = max(1, KILLS // 4)
-EXPIRIES = KILLS
-SLEEPS = max(1, KILLS // 4)
+ALL_AT_ONCE = max(1, KILLS // 20)
+EXPIRIES = max(1, KILLS // 4)
+SLEEPS = max(1, KILLS // 10)
 SEVERAL = max(1, KILLS // 4)
 SEVERAL_S = 3
 ELECTIONS = 5
-SLEEP_S = (5, 60)
+SLEEP_S = (5, 30)
 ZOOKEEPER_STALL_S = 30
 RESTART_LIMIT_S = 60
 SETTINGS = {"log.segment.bytes": str(2 << 20)}  # a start after a kill scans the last segment, not hours of load

@@ -14,10 +14,12 @@ import time
 import traceback
 from pathlib import Path
 
+from tests.support.simulation.clean_stops import CleanStopSimulation
 from tests.support.simulation.cluster import Simulation
 from tests.support.simulation.transactions import TransactionSimulation
 
 FASTEST_DISK = "/dev/shm"
+KINDS = {"--transactions": TransactionSimulation, "--clean-stops": CleanStopSimulation}
 
 
 def main() -> int:
@@ -28,9 +30,11 @@ def main() -> int:
     parser.add_argument("first", type=int, help="the first seed")
     parser.add_argument("count", type=int, nargs="?", default=1, help="how many seeds from there on")
     parser.add_argument("--trace", action="store_true", help="print the whole trace of every seed")
-    parser.add_argument("--transactions", action="store_true", help="producers write in transactions")
+    kinds = parser.add_mutually_exclusive_group()
+    for option, simulation in KINDS.items():
+        kinds.add_argument(option, dest="kind", action="store_const", const=simulation, default=Simulation)
     arguments = parser.parse_args()
-    kind = TransactionSimulation if arguments.transactions else Simulation
+    kind = arguments.kind
     seeds = range(arguments.first, arguments.first + arguments.count)
     failed = [seed for seed in seeds if not run_seed(kind, seed, prints_trace=arguments.trace)]
     print(f"{len(failed)} of {len(seeds)} seeds failed: {failed}")
@@ -54,8 +58,8 @@ def run_seed(kind: type[Simulation], seed: int, *, prints_trace: bool) -> bool:
         print(simulation.story())
     if failure is not None:
         print("".join(traceback.format_exception(failure)))
-        option = " --transactions" if kind is TransactionSimulation else ""
-        print(f"Replay: python -m tests.support.simulation {seed} --trace{option}")
+        options = ["--trace", *(option for option, simulation in KINDS.items() if simulation is kind)]
+        print(f"Replay: python -m tests.support.simulation {seed} {' '.join(options)}")
     outcome = simulation.outcome if failure is None else f"FAILED {type(failure).__name__}: {failure}"
     print(f"seed {seed}: {outcome}", flush=True)
     print(f"  ({time.perf_counter() - start_s:.2f} s)", file=sys.stderr, flush=True)

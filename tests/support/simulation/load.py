@@ -129,6 +129,8 @@ class Client:
 class Producer(Client):
     """`sent` are the values of each partition in order, `unsure` those whose fate is not known."""
 
+    retry_pause_ms = 200
+
     def __init__(
         self,
         name: str,
@@ -177,7 +179,7 @@ class Producer(Client):
             attempts += 1
             if not self.is_idempotent and (attempts >= ATTEMPTS_MAX or self.is_stopping):
                 return
-            await self.pause(200)
+            await self.pause(self.retry_pause_ms)
         self.acknowledged += len(values)
 
     def _batch(self, partition: TopicPartition, values: list[bytes]) -> memoryview:
