@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.timer.periodic import PeriodicTask
+
 if TYPE_CHECKING:
     from odradek.storage.log_manager import LogManager
     from odradek.timer.system_timer import SystemTimer
@@ -16,27 +18,19 @@ if TYPE_CHECKING:
 class HighWatermarkCheckpoints:
     def __init__(self, log_manager: LogManager, timer: SystemTimer, interval_ms: int) -> None:
         self._log_manager = log_manager
-        self._timer = timer
-        self._interval_ms = interval_ms
         self._is_begun = False
-        self._is_over = False
+        self._task = PeriodicTask(
+            timer, "highwatermark-checkpoint", interval_ms, log_manager.checkpoint_high_watermarks
+        )
 
     def begin(self) -> None:
         """The partitions are known; further calls change nothing."""
         if not self._is_begun:
             self._is_begun = True
-            self._schedule()
+            self._task.start()
 
     def finish(self) -> None:
         """Write the last one, if there was a first."""
-        self._is_over = True
+        self._task.cancel()
         if self._is_begun:
             self._log_manager.checkpoint_high_watermarks()
-
-    def _schedule(self) -> None:
-        self._timer.schedule(self._interval_ms, self._write)
-
-    def _write(self) -> None:
-        if not self._is_over:
-            self._log_manager.checkpoint_high_watermarks()
-            self._schedule()

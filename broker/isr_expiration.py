@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.broker.high_watermark_reviews import PARTITIONS_AT_ONCE
+from odradek.timer.periodic import PeriodicTask
 from odradek.timer.walks import Walks
 
 if TYPE_CHECKING:
@@ -24,22 +25,18 @@ class IsrExpiration:
         self, partitions: Callable[[], Iterable[Partition]], timer: SystemTimer, replica_lag_time_max_ms: int
     ) -> None:
         self._partitions = partitions
-        self._timer = timer
         self._walks = Walks(timer, PARTITIONS_AT_ONCE)
-        self._interval_ms = max(replica_lag_time_max_ms // 2, 1)
-        self._is_over = False
+        self._task = PeriodicTask(timer, "isr-expiration", max(replica_lag_time_max_ms // 2, 1), self._look)
 
     def begin(self) -> None:
-        self._timer.schedule(self._interval_ms, self._look)
+        self._task.start()
 
     def finish(self) -> None:
-        self._is_over = True
+        self._task.cancel()
+        self._walks.stop()
 
     def _look(self) -> None:
-        if self._is_over:
-            return
         self._walks.walk(self._partitions(), _look_at)
-        self.begin()
 
 
 def _look_at(partition: Partition) -> None:

@@ -106,6 +106,7 @@ class LoopMonitor:
     def _tick(self) -> None:
         if self._stopped.is_set():
             return
+        self._loop.call_later(TICK_MS / 1000, self._tick)
         now_ms = self._clock.monotonic_ms()
         late_ms = max(0, now_ms - self._last_tick_ms - TICK_MS)
         self.lateness_ms[late_ms] = self.lateness_ms.get(late_ms, 0) + 1
@@ -113,7 +114,6 @@ class LoopMonitor:
         if late_ms > self.pause_ms:
             self._log_pause(late_ms, *(now - before for now, before in zip(used, self._used, strict=True)))
         self._last_tick_ms, self._used = now_ms, used
-        self._loop.call_later(TICK_MS / 1000, self._tick)
 
     def _times(self) -> _Times:
         usage = resource.getrusage(resource.RUSAGE_THREAD)

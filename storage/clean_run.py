@@ -58,6 +58,7 @@ class CleanRun:
 
     __slots__ = (
         "_environment",
+        "_has_ended",
         "_on_end",
         "_outcome",
         "_replacements",
@@ -82,6 +83,7 @@ class CleanRun:
         """A bug, or a worker that died."""
         self._environment = environment
         self._on_end = on_end
+        self._has_ended = False
         self._worker_job: WorkerJob | None = None
         self._outcome: CleanResult | None = None
         """The result once all is in place; None for a split."""
@@ -111,6 +113,9 @@ class CleanRun:
     ) -> None:
         def ended(result: ResultT | OSError | WorkerError) -> None:
             self._worker_job = None
+            self._step(lambda: go_on(result))
+
+        def go_on(result: ResultT | OSError | WorkerError) -> None:
             if self.is_cancelled:
                 self._end()
             elif isinstance(result, WorkerError):
@@ -157,7 +162,7 @@ class CleanRun:
             return
         if not self._replacements:
             self.result = self._outcome
-            self._on_end(self)
+            self._finish()
             return
         replacement = self._replacements.popleft()
         log = self.log
@@ -169,13 +174,13 @@ class CleanRun:
             return
         self._swapping = replacement, new
         log.log_dir.sync_queue.sync_dir(log.dir)
-        log.log_dir.sync_queue.when_durable(lambda _: self._named())
+        log.log_dir.sync_queue.when_durable(lambda _: self._step(self._named))
 
     def _named(self) -> None:
         if self._swapping is not None:
             self._put_in_place()
         # Not at once: there may be many, and the loop has other things to do.
-        self._environment.timer.schedule(0, self._name_next)
+        self._environment.timer.schedule(0, lambda: self._step(self._name_next))
 
     def _put_in_place(self) -> None:
         assert self._swapping is not None
@@ -191,15 +196,31 @@ class CleanRun:
 
     # -- the end -----------------------------------------------------------------------------------------
 
+    def _step(self, step: Callable[[], None]) -> None:
+        """A bug ends the run, as one in the worker does: the cleaner must not wait for it for good."""
+        try:
+            step()
+        except Exception as error:
+            logger.error("Error in the cleaning of %s", self.job.topic_partition, exc_info=error)
+            self.error = self.error or WorkerError(repr(error))
+            self.is_cancelled = True
+            if not self._has_ended:
+                self._end()
+
+    def _finish(self) -> None:
+        self._has_ended = True
+        self._on_end(self)
+
     def _fail(self, error: OSError) -> None:
         log_dir = self.log.log_dir
         log_dir.fail(f"Failed to clean up log for {self.job.topic_partition} in dir {log_dir.path}", error)
 
     def _end(self) -> None:
+        self._has_ended = True
         if self.log.log_dir.is_online:
-            self._remove_cleaned_files(lambda: self._on_end(self))
+            self._remove_cleaned_files(self._finish)
         else:
-            self._on_end(self)
+            self._finish()
 
     def _remove_cleaned_files(self, then: Callable[[], None]) -> None:
         directory, fs = self.log.dir, self._environment.fs

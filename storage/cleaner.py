@@ -30,7 +30,7 @@ from odradek.storage.cleaner_checkpoints import CleanerCheckpoints
 from odradek.storage.log_visits import LogVisits
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Mapping
+    from collections.abc import Callable, Container, Mapping
 
     from odradek.protocol.topic_partition import TopicPartition
     from odradek.storage.clean_job import CleanJob, CleanResult
@@ -174,23 +174,30 @@ class LogCleaner:
             and (log.log_dir.path, topic_partition) not in self.uncleanable
         )
 
-    def _visit(self, log: UnifiedLog) -> None:
-        if not self._is_ours(log):
-            return
+    def _guarded(self, log: UnifiedLog, work: Callable[[UnifiedLog], None]) -> None:
+        """Whatever is wrong with one log ends its compaction, and not that of the others."""
         try:
-            log.delete_old_segments()
-            if log.log_dir.space.is_full:
-                return
-            found = self._look_at(log)
+            work(log)
         except KafkaError as error:
             logger.error("Failed to calculate log cleaning stats for partition %s: %s", log.topic_partition, error)
             self.uncleanable.add((log.log_dir.path, log.topic_partition))
         except OSError as error:
             log.log_dir.fail(f"Error while looking at the segments of {log.topic_partition}", error)
-        else:
-            best = self._filthiest
-            if found.is_due and (best is None or found.cleanable.cleanable_ratio > best.cleanable.cleanable_ratio):
-                self._filthiest = found
+        except Exception:
+            self.uncleanable.add((log.log_dir.path, log.topic_partition))
+            raise
+
+    def _visit(self, log: UnifiedLog) -> None:
+        if self._is_ours(log):
+            self._guarded(log, self._compare)
+
+    def _compare(self, log: UnifiedLog) -> None:
+        log.delete_old_segments()
+        if log.log_dir.space.is_full:
+            return
+        found, best = self._look_at(log), self._filthiest
+        if found.is_due and (best is None or found.cleanable.cleanable_ratio > best.cleanable.cleanable_ratio):
+            self._filthiest = found
 
     def _look_at(self, log: UnifiedLog) -> LogToClean:
         from odradek.storage.log_to_clean import look_at  # here and below: a broker starts without what it may not need
@@ -207,10 +214,10 @@ class LogCleaner:
         if filthiest is None:
             self._look_again(self.config.backoff_ms)
             return
+        self._look_again(0)  # first: whatever is wrong with this log, the next round is for the others
         log = filthiest.log
         if self._is_ours(log):  # as it was when it was visited; else the next round finds another one
-            self._begin_run(self._look_at(log))
-        self._look_again(0)
+            self._guarded(log, lambda log: self._begin_run(self._look_at(log)))
 
     # -- runs ------------------------------------------------------------------------------------------------
 
@@ -227,7 +234,11 @@ class LogCleaner:
         )
         run = CleanRun(log, self.job_of(found), self._environment, self._run_ended)
         self._runs[log.topic_partition] = run
-        run.start(clean_log)
+        try:
+            run.start(clean_log)
+        except BaseException:
+            del self._runs[log.topic_partition]
+            raise
 
     def job_of(self, found: LogToClean) -> CleanJob:
         """What a worker is told."""
@@ -259,15 +270,15 @@ class LogCleaner:
     def _run_ended(self, run: CleanRun) -> None:
         topic_partition, log_dir = run.job.topic_partition, run.log.log_dir
         del self._runs[topic_partition]
+        self._look_again(0)
         if run.error is not None:
             logger.error(
                 "Cleaning of %s failed; it is not tried again before a restart: %s", topic_partition, run.error
             )
             self.uncleanable.add((log_dir.path, topic_partition))
         elif run.result is not None:
-            _log_result(run, run.result)
             self.checkpoints.update(log_dir, topic_partition, run.result.next_dirty_offset)
-        self._look_again(0)
+            _log_result(run, run.result)
 
 
 def _log_result(run: CleanRun, result: CleanResult) -> None:

@@ -27,6 +27,7 @@ from odradek.storage.log_dir import LogDirError
 from odradek.storage.log_loading import open_log, stored_logs, take_last_stop
 from odradek.storage.ports import WorkerError
 from odradek.storage.recovery_job import RecoveryJob, RecoveryProgress, Unloadable, bytes_to_scan, recover_log
+from odradek.timer.periodic import PeriodicTask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -132,6 +133,9 @@ class LogStartup:
         """And what a worker has left that has recovered the log."""
         self._slice_ms = _UNBOUNDED_MS
         self._started_ms = 0
+        self._progress = PeriodicTask(
+            environment.timer, "progress of the start", PROGRESS_INTERVAL_MS, self._tell_progress
+        )
         self._is_working = False
         self._is_between_slices = False
 
@@ -146,12 +150,13 @@ class LogStartup:
         except LogDirError as error:
             self._finish(error)
             return
-        self._environment.timer.schedule(PROGRESS_INTERVAL_MS, self._tell_progress)
+        self._progress.start()
         self._work()
 
     def cancel(self) -> None:
         """Give up. A directory that was stopped cleanly is as it was then, and is said to be."""
         self._done = None
+        self._progress.cancel()
         for directory in self._directories:
             for recovery in directory.running:
                 if recovery.job is not None:
@@ -343,15 +348,13 @@ class LogStartup:
     # -- telling ------------------------------------------------------------------------------------------------
 
     def _tell_progress(self) -> None:
-        if self._done is None:
-            return
         elapsed_ms = self._environment.clock.monotonic_ms() - self._started_ms
         for directory in self._directories:
             if directory.loaded < directory.total:
                 logger.info("%s", directory.progress(elapsed_ms))
-        self._environment.timer.schedule(PROGRESS_INTERVAL_MS, self._tell_progress)
 
     def _finish(self, error: BaseException | None) -> None:
+        self._progress.cancel()
         done, self._done = self._done, None
         if done is None:
             return

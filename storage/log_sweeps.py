@@ -25,6 +25,7 @@ from odradek.protocol.errors import KafkaError
 from odradek.storage.cleaner_config import CleanerConfig
 from odradek.storage.disk_space import LOOK_EVERY_MS
 from odradek.storage.log_visits import LogVisits
+from odradek.timer.periodic import PeriodicTask
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,7 +56,7 @@ class LogManagerSettings:
 class LogSweeps:
     """The recurring work of one log manager."""
 
-    __slots__ = ("_all_logs", "_environment", "_settings", "_stopped", "visits")
+    __slots__ = ("_all_logs", "_environment", "_settings", "_tasks", "visits")
 
     def __init__(
         self, environment: Environment, settings: LogManagerSettings, all_logs: Callable[[], list[UnifiedLog]]
@@ -63,7 +64,7 @@ class LogSweeps:
         self._environment = environment
         self._settings = settings
         self._all_logs = all_logs
-        self._stopped = False
+        self._tasks: list[PeriodicTask] = []
         self.visits = LogVisits(environment.timer)
 
     def start(
@@ -73,28 +74,34 @@ class LogSweeps:
         look_for_room: Callable[[], object],
     ) -> None:
         settings = self._settings
-        self._every(settings.retention_check_ms, lambda: self._sweep(delete_old_segments_of))
-        self._every(settings.recovery_point_checkpoint_ms, checkpoint_recovery_points)
-        self._every(settings.log_start_offset_checkpoint_ms, checkpoint_log_start_offsets)
-        self._every(settings.producer_id_expiration_check_ms, lambda: self._sweep(self._remove_expired_producers_of))
+        self._every("log-retention", settings.retention_check_ms, lambda: self._sweep(delete_old_segments_of))
+        self._every("recovery-point-checkpoint", settings.recovery_point_checkpoint_ms, checkpoint_recovery_points)
+        self._every(
+            "log-start-offset-checkpoint", settings.log_start_offset_checkpoint_ms, checkpoint_log_start_offsets
+        )
+        self._every(
+            "producer-id-expiration",
+            settings.producer_id_expiration_check_ms,
+            lambda: self._sweep(self._remove_expired_producers_of),
+        )
         if settings.flush_check_ms < _NEVER_MS:
-            self._every(settings.flush_check_ms, lambda: self._sweep(self._flush_if_due))
-        self._every(LOOK_EVERY_MS, look_for_room, initial_delay_ms=LOOK_EVERY_MS)
+            self._every("log-flusher", settings.flush_check_ms, lambda: self._sweep(self._flush_if_due))
+        self._every("disk-space", LOOK_EVERY_MS, look_for_room, initial_delay_ms=LOOK_EVERY_MS)
 
     def stop(self) -> None:
-        self._stopped = True
+        for task in self._tasks:
+            task.cancel()
+        self._tasks.clear()
         self.visits.stop()
 
-    def _every(self, interval_ms: int, work: Callable[[], object], *, initial_delay_ms: int | None = None) -> None:
-        timer = self._environment.timer
-
-        def run() -> None:
-            if self._stopped:
-                return
-            work()
-            timer.schedule(interval_ms, run)
-
-        timer.schedule(self._settings.initial_task_delay_ms if initial_delay_ms is None else initial_delay_ms, run)
+    def _every(
+        self, name: str, interval_ms: int, work: Callable[[], object], *, initial_delay_ms: int | None = None
+    ) -> None:
+        task = PeriodicTask(self._environment.timer, name, interval_ms, work)
+        task.start(
+            initial_delay_ms=self._settings.initial_task_delay_ms if initial_delay_ms is None else initial_delay_ms
+        )
+        self._tasks.append(task)
 
     def _sweep(self, work: Callable[[UnifiedLog], object]) -> None:
         self.visits.visit(self._all_logs(), work)

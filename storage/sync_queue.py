@@ -53,9 +53,13 @@ class Batch:
         return not self.files and not self.dirs and not self.fds
 
     def settle(self) -> Batch:
-        """Ask for the contents that are still functions; on the loop, before a worker has the batch."""
-        for path, content in self.files.items():
+        """Ask for the contents that are still functions; on the loop, before a worker has the batch.
+
+        One that raises is dropped: asked again, it would keep all other files from being stored, for good.
+        """
+        for path, content in list(self.files.items()):
             if not isinstance(content, bytes):
+                del self.files[path]
                 self.files[path] = content()
         return self
 

@@ -23,6 +23,7 @@ CATCHES_EVERYTHING = {
     "controller/config_changes.py": "a config that cannot be applied: logged, and the changes after it are applied",
     "controller/controller.py": "a bug in an event of the controller: logged, and the events after it are processed",
     "controller/embedded_tree.py": "SQLite failed, or a bug in its thread: all who wait are told, and the broker stops",
+    "storage/clean_run.py": "a bug in a compaction: logged, and the run ends as one whose worker has died",
     "storage/worker.py": "a bug in work of a process: its traceback goes to the broker, and the process goes on",
     "timer/purgatory.py": "a bug in a waiting request: the others of its key are still looked at",
     "timer/system_timer.py": "a bug in a task: the tasks after it still run",

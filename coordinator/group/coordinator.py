@@ -57,9 +57,9 @@ from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResp
 from odradek.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.clock import Clock
+from odradek.timer.periodic import PeriodicTask
 from odradek.timer.sliced_work import Steps
 from odradek.timer.system_timer import SystemTimer
-from odradek.timer.task import TimerTask
 
 __all__ = ["GroupConfig", "GroupCoordinator", "GroupRequestContext"]
 
@@ -81,7 +81,6 @@ class GroupCoordinator:
         verify_transaction: TransactionVerifier,
     ) -> None:
         self._config = config
-        self._timer = timer
         self._groups = GroupMetadataManager(
             config=config,
             log=log,
@@ -96,20 +95,22 @@ class GroupCoordinator:
         self._offsets = OffsetService(
             self._groups, self._rebalancer.sessions, clock, consumer_offset_tree, verify_transaction
         )
-        self._sweep: TimerTask | None = None
+        self._sweep = PeriodicTask(
+            timer, "offset-expiration", config.offsets_retention_check_interval_ms, self._groups.expire_offsets
+        )
 
     # -- life ------------------------------------------------------------------------------------------------
 
     def startup(self) -> None:
         """Begin to serve."""
         self._groups.is_active = True
-        self._sweep_expired_offsets()
+        self._groups.expire_offsets()
+        self._sweep.start()
 
     def shutdown(self) -> None:
         """Stop serving: what is parked is told to look for another coordinator."""
         self._groups.is_active = False
-        if self._sweep is not None:
-            self._sweep.cancel()
+        self._sweep.cancel()
         self._groups.ownership.resign_all()
 
     def on_elected(self, partition: int, epoch: int) -> None:
@@ -137,12 +138,6 @@ class GroupCoordinator:
     def waiting_count(self) -> int:
         """Sessions and barriers that are waiting for something, for metrics and tests."""
         return self._rebalancer.sessions.open_count + self._rebalancer.open_barrier_count
-
-    def _sweep_expired_offsets(self) -> None:
-        self._groups.expire_offsets()
-        self._sweep = self._timer.schedule(
-            self._config.offsets_retention_check_interval_ms, self._sweep_expired_offsets
-        )
 
     def _on_group_loaded(self, group: GroupMetadata) -> None:
         if len(group) > self._config.group_max_size:

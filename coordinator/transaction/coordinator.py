@@ -42,9 +42,9 @@ from odradek.protocol.messages.list_transactions import ListTransactionsRequest,
 from odradek.protocol.records.layout import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.clock import Clock
+from odradek.timer.periodic import PeriodicTask
 from odradek.timer.sliced_work import Steps
 from odradek.timer.system_timer import SystemTimer
-from odradek.timer.task import TimerTask
 
 _log = logging.getLogger(__name__)
 
@@ -81,7 +81,6 @@ class TransactionCoordinator:
     ) -> None:
         self._config = config
         self._clock = clock
-        self._timer = timer
         self._producer_ids = producer_ids
         self.states = TransactionStateManager(
             config=config,
@@ -93,21 +92,33 @@ class TransactionCoordinator:
         )
         self.markers = MarkerSender(self.states, channel, timer)
         self._is_active = False
-        self._sweeps: dict[Callable[[], None], TimerTask] = {}
+        self._sweeps = (
+            PeriodicTask(
+                timer,
+                "transaction-abort",
+                config.transaction_abort_timed_out_transaction_cleanup_interval_ms,
+                self.abort_timed_out,
+            ),
+            PeriodicTask(
+                timer,
+                "transactional-id-expiration",
+                config.transaction_remove_expired_transaction_cleanup_interval_ms,
+                self.states.expire,
+            ),
+        )
 
     # -- life ------------------------------------------------------------------------------------------------
 
     def startup(self) -> None:
         """Begin to serve."""
         self._is_active = True
-        config = self._config
-        self._repeat(config.transaction_abort_timed_out_transaction_cleanup_interval_ms, self.abort_timed_out)
-        self._repeat(config.transaction_remove_expired_transaction_cleanup_interval_ms, self.states.expire)
+        for sweep in self._sweeps:
+            sweep.start()
 
     def shutdown(self) -> None:
         """Stop serving."""
         self._is_active = False
-        for sweep in self._sweeps.values():
+        for sweep in self._sweeps:
             sweep.cancel()
         self.states.resign_all()
 
@@ -122,13 +133,6 @@ class TransactionCoordinator:
     def partition_for(self, transactional_id: str) -> int:
         """The partition of `__transaction_state` whose leader coordinates the id."""
         return self.states.partition_for(transactional_id)
-
-    def _repeat(self, interval_ms: int, work: Callable[[], None]) -> None:
-        def run() -> None:
-            self._sweeps[work] = self._timer.schedule(interval_ms, run)
-            work()
-
-        self._sweeps[work] = self._timer.schedule(interval_ms, run)
 
     # -- InitProducerId --------------------------------------------------------------------------------------
 

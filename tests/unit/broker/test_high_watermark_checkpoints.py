@@ -21,12 +21,15 @@ class Written:
 
     def __init__(self) -> None:
         self.count = 0
+        self.error: Exception | None = None
         self.clock = ManualClock(0)
         self.timer = SystemTimer(self.clock)
         self.checkpoints = HighWatermarkCheckpoints(cast("LogManager", self), self.timer, INTERVAL_MS)
 
     def checkpoint_high_watermarks(self) -> None:
         self.count += 1
+        if self.error is not None:
+            raise self.error
 
     def advance(self, ms: int) -> int:
         self.clock.advance(ms)
@@ -58,3 +61,12 @@ def test_the_last_one_is_written_at_the_end_and_no_more(written: Written) -> Non
     written.checkpoints.finish()
     assert written.count == 1
     assert written.advance(10 * INTERVAL_MS) == 1
+
+
+def test_one_that_fails_is_not_the_last(written: Written) -> None:
+    written.checkpoints.begin()
+    written.error = ValueError("a bug")
+    with pytest.raises(ExceptionGroup):
+        written.advance(INTERVAL_MS)
+    written.error = None
+    assert written.advance(INTERVAL_MS) == 2

@@ -6,13 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from odradek.broker.in_sync_replicas import InSyncReplicas
 from odradek.broker.isr_expiration import IsrExpiration
+from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.clock import ManualClock
 from odradek.timer.system_timer import SystemTimer
 from tests.support.logs import batch
 from tests.support.replicas import TP, Replicas
 
 LAG_MS = 30_000
+OTHER = TopicPartition("t", 1)
 
 
 def test_silent_follower_leaves_the_isr_by_itself(tmp_path: Path) -> None:
@@ -54,3 +57,25 @@ def test_twice_in_the_lag_that_is_allowed(lag_ms: int, expected: int) -> None:
         clock.advance(expected)
         timer.advance()
     assert [ms - start_ms for ms in looked] == [expected, 2 * expected]
+
+
+def test_a_look_that_fails_keeps_it_neither_from_the_other_partitions_nor_from_looking_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replicas = Replicas(tmp_path)
+    replicas.manager.startup()
+    for tp in (TP, OTHER):
+        replicas.lead(tp, replicas=[0, 1])
+    looked: list[TopicPartition] = []
+
+    def look(in_sync: InSyncReplicas) -> None:
+        looked.append(in_sync._partition.topic_partition)
+        raise ValueError("a bug")
+
+    monkeypatch.setattr(InSyncReplicas, "maybe_shrink", look)
+    for _ in range(2):
+        with pytest.raises(ExceptionGroup):
+            replicas.advance(LAG_MS // 2)
+        with pytest.raises(ExceptionGroup):
+            replicas.advance(1)
+    assert sorted(looked) == [TP, TP, OTHER, OTHER]

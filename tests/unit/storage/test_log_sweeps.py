@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
+
+import pytest
 
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage import checkpoints
+from odradek.storage.log_dir import LogDir
+from odradek.storage.log_manager import LogManager
+from odradek.storage.unified_log import UnifiedLog
 from tests.support.logs import NOW, append
 from tests.support.managed_logs import Broker, create
 
@@ -95,4 +101,41 @@ def test_retention_leaves_compacted_logs_to_the_cleaner(tmp_path: Path) -> None:
     broker.disk.advance(1000)
     assert manager.delete_old_segments() == 0
     assert [log.log_start_offset for log in manager.all_logs()] == [0, 0]
+    manager.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [
+        (UnifiedLog, "delete_old_segments"),
+        (UnifiedLog, "remove_expired_producers"),
+        (UnifiedLog, "flush"),
+        (LogManager, "checkpoint_recovery_points"),
+        (LogManager, "checkpoint_log_start_offsets"),
+        (LogDir, "look_for_room"),
+    ],
+)
+def test_one_exception_ends_no_recurring_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: type, name: str
+) -> None:
+    broker = Broker(tmp_path, flush_check_ms=1_000)
+    manager = broker.start({"a": {"flush.ms": "1"}})
+    create(manager, A0)
+    append(manager.all_logs()[0], b"x", timestamp=NOW)
+    times_ms: list[int] = []
+
+    def fail(*arguments: object) -> None:
+        times_ms.append(broker.disk.clock.monotonic_ms())
+        raise ValueError("a bug")
+
+    monkeypatch.setattr(owner, name, fail)
+    manager.start_background_tasks()
+    with contextlib.suppress(ExceptionGroup):
+        broker.disk.advance(30_000)
+    for _ in range(3):
+        before = len(times_ms)
+        with contextlib.suppress(ExceptionGroup):
+            broker.disk.advance(600_000)
+        assert len(times_ms) > before
+    monkeypatch.undo()
     manager.shutdown()

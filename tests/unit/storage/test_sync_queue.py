@@ -291,3 +291,15 @@ def test_too_many_open_files_are_no_failure_and_everything_is_stored_later(
     assert setup.events[1:] == [("second", None)]
     assert (tmp_path / "a").read_bytes() == b"content"
     assert setup.queue.is_idle
+
+
+def test_a_content_that_cannot_be_put_together_keeps_no_other_file_from_the_disk(setup: Setup) -> None:
+    def content() -> bytes:
+        raise ValueError("a bug")
+
+    with pytest.raises(ValueError, match="a bug"):
+        setup.queue.write(setup.file("bad"), content)
+    setup.queue.write(setup.file("good"), b"good")
+    setup.pool.run_all()
+    assert (setup.path / "good").read_bytes() == b"good"
+    assert setup.queue.is_idle

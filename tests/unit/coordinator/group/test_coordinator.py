@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from odradek.coordinator.group.group_metadata_manager import GroupMetadataManager
 from odradek.coordinator.group.states import GroupState
 from tests.support.group_transcript import Transcript
 
@@ -66,3 +67,19 @@ def test_thousands_of_groups_come_and_go() -> None:
     transcript.run("wait 10m")
     assert not list(transcript.coordinator.groups)
     assert transcript.coordinator.waiting_count == 0
+
+
+def test_one_exception_does_not_end_the_expiry_of_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
+    rounds: list[object] = []
+
+    def fail(manager: GroupMetadataManager) -> None:
+        rounds.append(manager)
+        if len(rounds) == 2:
+            raise ValueError("a bug")
+
+    monkeypatch.setattr(GroupMetadataManager, "expire_offsets", fail)
+    transcript = Transcript()
+    with pytest.raises(ExceptionGroup):
+        transcript.run("wait 10m")
+    transcript.run("wait 10m")
+    assert len(rounds) == 3

@@ -10,6 +10,7 @@ import pytest
 from odradek.coordinator.transaction.config import TransactionConfig
 from odradek.coordinator.transaction.coordinator import NO_PRODUCER, ProducerIdAndEpoch, TransactionCoordinator
 from odradek.coordinator.transaction.states import IllegalTransitionError, TransactionState
+from odradek.coordinator.transaction.transaction_state_manager import TransactionStateManager
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.clock import ManualClock
@@ -101,3 +102,23 @@ def test_one_partition_more_of_an_open_transaction_keeps_its_beginning() -> None
     (metadata,) = world.coordinator.states.transactions
     assert metadata.start_timestamp_ms == metadata.last_update_timestamp_ms - 5000
     assert metadata.topic_partitions == {TopicPartition("t", 0), TopicPartition("t", 1)}
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "interval"),
+    [(TransactionCoordinator, "abort_timed_out", "10s"), (TransactionStateManager, "expire", "60m")],
+)
+def test_one_exception_ends_no_sweep(monkeypatch: pytest.MonkeyPatch, owner: type, name: str, interval: str) -> None:
+    rounds: list[object] = []
+
+    def fail(swept: object) -> None:
+        rounds.append(swept)
+        if len(rounds) == 1:
+            raise ValueError("a bug")
+
+    monkeypatch.setattr(owner, name, fail)
+    world = Transcript()
+    with pytest.raises(ExceptionGroup):
+        world.run(f"wait {interval}")
+    world.run(f"wait {interval}")
+    assert len(rounds) == 2

@@ -1,0 +1,44 @@
+"""Work that recurs until it is cancelled.
+
+The next round is scheduled before the work begins: an exception, which goes where errors of timer tasks go, ends one
+round and not the job; and the work may cancel the task. A round that takes longer than the interval is followed at once
+by the next.
+
+Answers to the periodic tasks of `KafkaScheduler`, which logs what they throw and goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from odradek.timer.task import TimerTask
+
+if TYPE_CHECKING:
+    from odradek.timer.system_timer import SystemTimer
+
+
+class PeriodicTask(TimerTask):
+    """`name` is for the log. `interval_ms` may be changed: the new one holds from the round after the next on."""
+
+    __slots__ = ("_timer", "_work", "interval_ms", "name")
+
+    def __init__(self, timer: SystemTimer, name: str, interval_ms: int, work: Callable[[], object]) -> None:
+        super().__init__(interval_ms)
+        self.name = name
+        self.interval_ms = interval_ms
+        self._timer = timer
+        self._work = work
+
+    def start(self, *, initial_delay_ms: int | None = None) -> None:
+        """Let the first round come after the initial delay, or after an interval. To be called once."""
+        self.delay_ms = self.interval_ms if initial_delay_ms is None else initial_delay_ms
+        self._timer.add(self)
+
+    def run(self) -> None:
+        self.delay_ms = self.interval_ms
+        self._timer.add(self)
+        self._work()
+
+    def __repr__(self) -> str:
+        return f"<{self.name}, every {self.interval_ms} ms>"
