@@ -1,4 +1,5 @@
-"""The faults of tests/conformance/cluster/test_faults.py, often: kill -9, sleep, expired sessions, ZooKeeper away.
+"""The faults of tests/conformance/cluster/test_faults.py, often: kill -9, sleep, expired sessions, ZooKeeper away; and
+stops in order.
 
 The seed is printed; ODRADEK_SOAK_SEED repeats its choices (not the scheduling of the machine). ODRADEK_SOAK_KILLS
 shortens the run; the other counts follow it.
@@ -22,6 +23,7 @@ pytestmark = pytest.mark.soak
 
 KILLS = int(os.environ.get("ODRADEK_SOAK_KILLS", "200"))
 SEED = int(os.environ.get("ODRADEK_SOAK_SEED", str(random.randrange(2**32))))
+STOPS = max(1, KILLS // 4)
 ALL_AT_ONCE = max(1, KILLS // 20)
 EXPIRIES = max(1, KILLS // 4)
 SLEEPS = max(1, KILLS // 10)
@@ -61,6 +63,14 @@ def test_kills(faulty: FaultyCluster) -> None:
     rng = random.Random(SEED)
     for number in range(KILLS):
         faulty.kill_once(rng, faulty.cluster.await_controller() if number % 4 == 0 else None)
+
+
+def test_clean_stops(faulty: FaultyCluster) -> None:
+    """Every other time the controller."""
+    rng = random.Random(SEED)
+    for number in range(STOPS):
+        controller = faulty.cluster.await_controller()
+        faulty.stop_once(controller if number % 2 == 0 else rng.choice(sorted(faulty.cluster.brokers)))
 
 
 def test_all_at_once(faulty: FaultyCluster) -> None:

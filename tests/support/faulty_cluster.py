@@ -21,6 +21,8 @@ from tests.support.waiting import eventually
 
 ASSIGNMENT: Final = ((0, 1, 2), (1, 2, 0), (2, 0, 1))
 UNAVAILABLE_AT_MOST_S: Final = SESSION_TIMEOUT_S + 5
+SILENT_AFTER_A_STOP_S: Final = 2.5
+"""A second, and what Apache Kafka's brokers and librdkafka need together on a machine that has much to do."""
 PROGRESS_TIMEOUT_S: Final = 60
 LED = re.compile(r"Leader (\S+) with topic id \S+ starts at leader epoch (\d+)")
 CONTROLLED = re.compile(r"Epoch incremented to (\d+)")
@@ -67,7 +69,7 @@ class FaultyCluster:
         self.cluster.await_complete(*self.topics)
         self.await_progress()
         for load in self.loads.values():
-            load.silence_s = dict.fromkeys(load.silence_s, 0.0)
+            load.begin_silence()
         yield
         self.await_progress()
         silence_s = {load.topic: dict(load.silence_s) for load in self.loads.values()}
@@ -84,6 +86,14 @@ class FaultyCluster:
             self.cluster.kill(killed)
             self.await_progress()
             self.cluster.start(killed)
+
+    def stop_once(self, victim: int) -> None:
+        """SIGTERM to one broker; it comes back when the others have gone on without it."""
+        with self.disturbed(SILENT_AFTER_A_STOP_S):
+            print(f"stop {victim}, the controller is {self.cluster.tree.controller()}")
+            self.cluster.stop(victim)
+            self.await_progress()
+            self.cluster.start(victim)
 
     def kill_all(self, restart_limit_s: float) -> None:
         """All at once; they come back when ZooKeeper has given them up."""

@@ -19,7 +19,14 @@ class Load:
     """A producer in a thread of its own that numbers its records per partition and notes each acknowledgement."""
 
     def __init__(
-        self, bootstrap: str, topic: str, *, idempotent: bool, pause_s: float = 0.001, max_in_flight: int = 5
+        self,
+        bootstrap: str,
+        topic: str,
+        *,
+        idempotent: bool,
+        pause_s: float = 0.001,
+        max_in_flight: int = 5,
+        partitions: int = PARTITIONS,
     ) -> None:
         """`pause_s`: between one record for each partition and the next. `max_in_flight`: of an idempotent load;
         one where leaders move, since librdkafka may write twice what was under way (see `mixed_cluster.loads`).
@@ -27,11 +34,11 @@ class Load:
         self.topic = topic
         self._pause_s = pause_s
         now = time.monotonic()
-        self._answered_at = dict.fromkeys(range(PARTITIONS), now)
-        self.silence_s = dict.fromkeys(range(PARTITIONS), 0.0)
+        self._answered_at = dict.fromkeys(range(partitions), now)
+        self.silence_s = dict.fromkeys(range(partitions), 0.0)
         """The longest time that a partition has acknowledged nothing; may be set back to 0."""
-        self.acknowledged: dict[int, dict[int, int | None]] = {partition: {} for partition in range(PARTITIONS)}
-        self.sent = [0] * PARTITIONS
+        self.acknowledged: dict[int, dict[int, int | None]] = {partition: {} for partition in range(partitions)}
+        self.sent = [0] * partitions
         self.failed: list[tuple[int, int, str]] = []
         self._producer = confluent_kafka.Producer(
             {
@@ -55,7 +62,7 @@ class Load:
 
     def _run(self) -> None:
         while not self._stopping.is_set():
-            for partition in range(PARTITIONS):
+            for partition in range(len(self.sent)):
                 number = self.sent[partition]
                 self.sent[partition] += 1
                 self._producer.produce(
@@ -83,6 +90,19 @@ class Load:
             self.silence_s[partition] = max(self.silence_s[partition], silence_s)
         else:
             self.failed.append((message.partition(), number, error.str()))
+
+    def begin_silence(self) -> None:
+        """Forget how long partitions have been silent; what they are silent now counts."""
+        self.silence_s = dict.fromkeys(self.silence_s, 0.0)
+
+    def is_silent_since(self, moment: float) -> bool:
+        """Whether a partition has acknowledged nothing since that time of `time.monotonic`."""
+        return any(answered_at <= moment for answered_at in self._answered_at.values())
+
+    def silence_so_far_s(self) -> dict[int, float]:
+        """The longest silence of each partition, that of the moment included."""
+        now = time.monotonic()
+        return {p: max(self.silence_s[p], now - answered_at) for p, answered_at in self._answered_at.items()}
 
     @property
     def total(self) -> int:

@@ -1,7 +1,9 @@
-"""Three brokers, one of them the controller, and more and more partitions of three replicas: a broker is killed.
+"""Three brokers, one of them the controller: one is stopped in order, or, with more and more partitions, killed.
 
-From ZooKeeper's end of its session until every broker that is left names a living leader for each partition. Before,
-every broker leads a third of them, as preferred leader.
+Stopped: the longest that one of twelve partitions acknowledges nothing to an idempotent producer with acks=all.
+
+Killed: from ZooKeeper's end of its session until every broker that is left names a living leader for each partition.
+Before, every broker leads a third of them, as preferred leader.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from odradek.protocol.messages.metadata import MetadataResponseTopic
 from tests.benchmarks.contenders import ADMIN_TIMEOUT_S, Contenders
 from tests.benchmarks.measure import Table
 from tests.support.apache import IN_EARNEST
+from tests.support.clean_stops import ROLES, CleanStops
 from tests.support.cluster import Cluster, Kind, running_cluster
 from tests.support.raw_client import RawClient
 from tests.support.requests import build
@@ -24,6 +27,7 @@ from tests.support.requests import build
 PARTITIONS: Final = (500, 1000, 2000, 4000)
 PARTITIONS_PER_TOPIC: Final = 100
 LOOK_PAUSE_S: Final = 0.02
+STOPS: Final = 5
 
 SETTINGS: Final = {"zookeeper.session.timeout.ms": "3000", "num.replica.fetchers": "1"}
 
@@ -34,6 +38,20 @@ def run(contenders: Contenders) -> None:
     figures = {kind: _figures(contenders, kind) for kind in kinds}
     for row in figures["odradek"]:
         table.row(row, "s", figures["odradek"][row], figures["apache"][row])
+    stops = {kind: _silence_at_stops(contenders, kind) for kind in kinds}
+    table = Table(f"The longest silence of a partition at {STOPS} stops in order of each role")
+    for row in stops["odradek"]:
+        table.row(row, "s", stops["odradek"][row], stops["apache"][row])
+
+
+def _silence_at_stops(contenders: Contenders, kind: Kind) -> dict[str, float]:
+    kinds = dict.fromkeys((0, 1, 2), kind)
+    cluster = Cluster(contenders.directory / f"stops-{kind}", contenders.zookeeper, kinds, SETTINGS, jvm=IN_EARNEST)
+    with running_cluster(cluster):
+        stops = CleanStops(cluster, "stops")
+        silence_s = {f"the {role} stops": max(stops.stop_one(role) for _ in range(STOPS)) for role in ROLES}
+        stops.finish()
+    return silence_s
 
 
 def _figures(contenders: Contenders, kind: Kind) -> dict[str, float]:
