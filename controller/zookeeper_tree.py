@@ -343,7 +343,7 @@ class ZooKeeperTree(MetadataTree):
             logger.error("ZooKeeper refuses a session: %s", refused.value)
             await asyncio.sleep(AUTH_RETRY_S)
         for listener in self._listeners:
-            listener.session_started()
+            self._loop.call_soon(listener.session_started)  # each by itself: a bug in one keeps the news from none
 
 
 def _ignore(event: WatchEvent) -> None:

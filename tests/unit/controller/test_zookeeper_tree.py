@@ -274,14 +274,19 @@ async def test_a_listener_that_fails_does_not_keep_the_next_session_away(caplog:
         async def session_lost(self) -> None:
             raise ValueError("canary")
 
-    listener = Failing()
-    tree.add_session_listener(listener)
+        def session_started(self) -> None:
+            super().session_started()
+            raise ValueError("sparrow")
+
+    listeners = Failing(), Failing()
+    for listener in listeners:
+        tree.add_session_listener(listener)
     server.last.events.ended(End.EXPIRED, ONE)
     await turns()
     server.last.events.connected(TWO)
     await turns()
-    assert listener.log == ["started"]
-    assert "canary" in caplog.text
+    assert [listener.log for listener in listeners] == [["started"]] * 2
+    assert caplog.text.count("ValueError: canary") == caplog.text.count("ValueError: sparrow") == 2
 
 
 @async_test
