@@ -20,7 +20,7 @@ What a follower's fetch says of resting partitions, that it is caught up there, 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from odradek.broker.replica import LastFetch
 from odradek.broker.replica_results import NO_PREFERRED_REPLICA
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from odradek.storage.offsets import LogOffsetMetadata
 
 Key = tuple[bytes | str | None, int]
+
+NOT_CACHED: Final = -1
+"""The size of a session that is not counted and ranked in the cache yet."""
 
 
 class WaitingFetch(Protocol):
@@ -232,7 +235,7 @@ class FetchSession:
         self.last_used_ms = now_ms
         self.epoch = 1
         self.asked_by = asked_by
-        self.cached_size = 0
+        self.cached_size = NOT_CACHED
         self.last_fetch = LastFetch()
         self.partitions: dict[Key, PartitionFetch] = {}
         self.awake: dict[PartitionFetch, None] = {}

@@ -19,7 +19,7 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Hashable
 from typing import Final
 
-from odradek.broker.fetch_session import Answers, FetchSession
+from odradek.broker.fetch_session import NOT_CACHED, Answers, FetchSession
 
 INVALID_SESSION_ID: Final = 0
 MAX_SESSION_ID: Final = 2**31 - 1
@@ -88,12 +88,15 @@ class FetchSessionCache:
 
     def touch(self, session: FetchSession, now_ms: int) -> None:
         """It is used now, and has the partitions it has."""
-        self._rank_no_longer(session)
+        was_old_enough = session.last_used_ms - session.created_ms > MIN_EVICTION_MS
+        is_old_enough = now_ms - session.created_ms > MIN_EVICTION_MS
         session.last_used_ms = now_ms
+        self._sessions[session.session_id] = self._sessions.pop(session.session_id)
+        if session.cached_size == len(session.partitions) and was_old_enough == is_old_enough:
+            return  # it is worth what it was
+        self._rank_no_longer(session)
         session.cached_size = len(session.partitions)
         self.total_partitions += session.cached_size
-        self._sessions[session.session_id] = self._sessions.pop(session.session_id)
-        is_old_enough = now_ms - session.created_ms > MIN_EVICTION_MS
         if is_old_enough or not session.privileged:
             self._evictable_by_followers.add(_worth(session))
         if is_old_enough:
@@ -147,6 +150,8 @@ class FetchSessionCache:
         return True
 
     def _rank_no_longer(self, session: FetchSession) -> None:
+        if session.cached_size == NOT_CACHED:
+            return
         worth = _worth(session)
         self._evictable_by_all.discard(worth)
         self._evictable_by_followers.discard(worth)

@@ -97,7 +97,7 @@ steps = st.lists(
     st.tuples(
         st.sampled_from(["create", "create", "touch", "remove"]),
         st.booleans(),
-        st.integers(1, 4),
+        st.integers(0, 4),
         st.sampled_from([0, 1, 60_000, 119_999, 120_000, 120_001]),
         st.integers(0, 50),
     ),
