@@ -38,14 +38,15 @@ def check_values(values: Mapping[str, ConfigValue]) -> None:
     def number(name: str) -> int:
         return cast("int", values[name])
 
-    for name in ("log.roll.ms", "log.roll.jitter.ms", "log.retention.ms"):
-        low = 0 if "jitter" in name else 1
-        given = values[name]
-        unlimited = name == "log.retention.ms" and given is not None and number(name) < 0
-        if given is not None and not unlimited and number(name) < low:
-            if name == "log.retention.ms":
-                raise ConfigError("log.retention.ms must be unlimited (-1) or, greater than or equal to 1")
-            raise ConfigError(f"{name} must be greater than or equal to {low}")
+    for name, low in (("log.roll.ms", 1), ("log.roll.jitter.ms", 0)):
+        _require(values[name] is None or number(name) >= low, f"{name} must be greater than or equal to {low}")
+    retention = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
+    deciding = next(name for name in retention if values[name] is not None)
+    _require(
+        number(deciding) != 0,
+        "log.retention.ms must be unlimited (-1) or, greater than or equal to 1"
+        + ("" if deciding == "log.retention.ms" else f" (from {deciding})"),
+    )
     _require(
         number("log.cleaner.dedupe.buffer.size") > _MIB * max(1, number("log.cleaner.threads")),
         "log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread.",

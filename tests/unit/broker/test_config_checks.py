@@ -252,3 +252,9 @@ def test_replica_selector_is_one_that_is_known() -> None:
     assert BrokerConfig({"replica.selector.class": name}).replica_selector_class == name
     message = refusal({"replica.selector.class": "com.example.MySelector"})
     assert message == f"replica.selector.class=com.example.MySelector is not supported; {name} is."
+
+
+@pytest.mark.parametrize("name", ["log.retention.ms", "log.retention.minutes", "log.retention.hours"])
+def test_records_are_kept_for_some_time(name: str) -> None:
+    """Otherwise the first sweep would remove everything."""
+    assert "log.retention.ms must be unlimited (-1) or, greater than or equal to 1" in refusal({name: "0"})
