@@ -81,10 +81,6 @@ def registered_info(config: BrokerConfig, broker_id: int, bound: Iterable[Listen
     )
 
 
-def _cluster_id(found: dict[str, str]) -> str:
-    return found.get("cluster.id", "")
-
-
 def _read(log_dir: LogDir) -> dict[str, str] | None:
     """What the directory says, empty for a new one; None if it cannot be read."""
     try:

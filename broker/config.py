@@ -141,10 +141,6 @@ class BrokerConfig(BrokerConfigValues):
         """The id that the broker goes by from now on: the configured one, else a stored or generated one."""
         self.broker_id = self._assigned_broker_id = broker_id
 
-    def is_explicit(self, name: str) -> bool:
-        """Whether somebody has set the key, rather than a default of any kind."""
-        return name in self._settings and (name in self._explicit or self._settings[name] != self._static.get(name))
-
     def value(self, name: str) -> ConfigValue:
         """The typed value of any key of the table."""
         return self._values[name]

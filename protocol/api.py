@@ -121,9 +121,6 @@ class ApiSpec:
         assert self._response_type is not None
         return self._response_type
 
-    def supports(self, version: int) -> bool:
-        return self.min_version <= version <= self.max_version
-
     def is_flexible(self, version: int) -> bool:
         return version >= self.flexible_from
 

@@ -33,7 +33,6 @@ from odradek.protocol.schema import Request, Response
 
 _FIXED = Layout(">hhi")
 _FIXED_WITH_CLIENT_ID = Layout(">hhih")
-_INT16 = Layout(">h")
 _INT32 = Layout(">i")
 
 

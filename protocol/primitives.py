@@ -11,9 +11,6 @@ from binascii import a2b_base64, b2a_base64
 
 UUID_SIZE = 16
 ZERO_UUID = bytes(UUID_SIZE)
-METADATA_TOPIC_UUID = bytes(UUID_SIZE - 1) + b"\x01"
-"""Reserved by Kafka for the KRaft metadata topic; never given to another topic."""
-
 _TEXT_LENGTH = 22
 _TO_URL_SAFE = bytes.maketrans(b"+/", b"-_")
 _FROM_URL_SAFE = bytes.maketrans(b"-_", b"+/")

@@ -45,11 +45,6 @@ def write_uvarint(value: int) -> bytes:
     return _write(value)
 
 
-def read_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
-    """A zig-zag varint of 32 bits."""
-    return _read_zigzag(data, position, MAX_VARINT_BYTES, _MAX_UINT32)
-
-
 def read_varlong(data: bytes | memoryview, position: int) -> tuple[int, int]:
     """A zig-zag varint of 64 bits."""
     return _read_zigzag(data, position, MAX_VARLONG_BYTES, _MAX_UINT64)
@@ -59,12 +54,6 @@ def write_varint(value: int) -> bytes:
     """A zig-zag varint; the same encoding serves 32 and 64 bits."""
     zigzag = (value << 1) ^ (value >> 63)
     return ONE_BYTE[zigzag] if zigzag < 128 else _write(zigzag)
-
-
-def varint_size(value: int) -> int:
-    """How many bytes `write_varint` needs."""
-    zigzag = (value << 1) ^ (value >> 63)
-    return (zigzag.bit_length() + 6) // 7 or 1
 
 
 def _write(value: int) -> bytes:

@@ -195,8 +195,8 @@ class LogCleaner:
         log.delete_old_segments()
         if log.log_dir.space.is_full:
             return
-        found, best = self._look_at(log), self._filthiest
-        if found.is_due and (best is None or found.cleanable.cleanable_ratio > best.cleanable.cleanable_ratio):
+        found = self._look_at(log)
+        if found.is_filthier(self._filthiest):
             self._filthiest = found
 
     def _look_at(self, log: UnifiedLog) -> LogToClean:

@@ -137,13 +137,11 @@ def cleanable_range(
     return CleanableRange(first_dirty, first_uncleanable, clean_bytes, cleanable_bytes, compaction_delay_ms > 0)
 
 
-LogT = TypeVar("LogT")
-
-
-def filthiest(logs: Iterable[tuple[LogT, CleanableRange, float]]) -> tuple[LogT, CleanableRange] | None:
-    """The log with the highest ratio among those that are due; each comes with its min.cleanable.dirty.ratio."""
-    due = [(log, cleanable) for log, cleanable, ratio in logs if cleanable.total_bytes and cleanable.is_due(ratio)]
-    return max(due, key=lambda entry: entry[1].cleanable_ratio, default=None)
+def is_filthier(found: CleanableRange, min_cleanable_dirty_ratio: float, filthiest: CleanableRange | None) -> bool:
+    """Whether a log is due, and has a higher ratio than the filthiest of those that were looked at before."""
+    if not found.total_bytes or not found.is_due(min_cleanable_dirty_ratio):
+        return False
+    return filthiest is None or found.cleanable_ratio > filthiest.cleanable_ratio
 
 
 class SegmentSizes(NamedTuple):

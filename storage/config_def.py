@@ -252,10 +252,6 @@ class ConfigKey:
     validator: Validator | None = None
     internal: bool = False
 
-    @property
-    def sensitive(self) -> bool:
-        return self.type is ConfigType.PASSWORD
-
     def parse(self, text: str | None) -> ConfigValue:
         """The typed, validated value of a text; None stands for null."""
         value = None if text is None else parse_type(self.name, text, self.type)

@@ -304,7 +304,3 @@ class FileRegion:
         if self._pinned:
             self._pinned -= 1
             self.records.unpin()
-
-    def slice(self, size: int) -> FileRegion:
-        """The first `size` bytes of the region."""
-        return FileRegion(self.records, self.position, min(size, self.size_in_bytes))

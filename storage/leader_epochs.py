@@ -63,10 +63,6 @@ class LeaderEpochs:
     def earliest_entry(self) -> EpochEntry | None:
         return self._entries[0] if self._entries else None
 
-    @property
-    def latest_entry(self) -> EpochEntry | None:
-        return self._entries[-1] if self._entries else None
-
     def keep(self, is_kept: bool) -> None:
         """Whether to keep any from now on; what is not kept is forgotten."""
         self._is_kept = is_kept
@@ -96,16 +92,6 @@ class LeaderEpochs:
             return UNDEFINED
         found = self._entries[higher - 1].epoch if higher else epoch
         return EpochEndOffset(found, self._entries[higher].start_offset)
-
-    def epoch_for_offset(self, offset: int) -> int:
-        """The epoch an offset was written in; -1 when unknown."""
-        index = bisect_right(self._entries, offset, key=_start)
-        return self._entries[index - 1].epoch if index else NO_EPOCH
-
-    def previous_epoch(self, epoch: int) -> int:
-        """The highest epoch below the given one; -1 when there is none."""
-        index = bisect_left(self._entries, epoch, key=_epoch)
-        return self._entries[index - 1].epoch if index else NO_EPOCH
 
     def truncate_from_end(self, end_offset: int) -> None:
         """Drop the epochs that begin at the offset or later."""

@@ -338,13 +338,6 @@ class LogManager:
             self._delete(log)
         return log
 
-    def set_stray(self, topic_partition: TopicPartition) -> UnifiedLog | None:
-        """Set a log aside that the controller does not know: never served, never deleted automatically."""
-        log = self._take(topic_partition)
-        if log is not None:
-            self._set_aside(log, log_files.STRAY_DIR_SUFFIX)
-        return log
-
     def _take(self, topic_partition: TopicPartition, *, is_future: bool = False) -> UnifiedLog | None:
         self._moves.finish(topic_partition)
         log = (self._future_logs if is_future else self._logs).pop(topic_partition, None)

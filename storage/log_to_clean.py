@@ -8,7 +8,13 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.storage.compaction import cleanable_offsets, cleanable_range, dirty_segments, max_compaction_delay_ms
+from odradek.storage.compaction import (
+    cleanable_offsets,
+    cleanable_range,
+    dirty_segments,
+    is_filthier,
+    max_compaction_delay_ms,
+)
 
 if TYPE_CHECKING:
     from odradek.storage.compaction import CleanableRange
@@ -25,9 +31,10 @@ class LogToClean(NamedTuple):
     force_update_checkpoint: bool
     """The checkpoint does not fit the log: it is to say `cleanable.first_dirty_offset`."""
 
-    @property
-    def is_due(self) -> bool:
-        return self.cleanable.is_due(self.log.config.min_cleanable_dirty_ratio)
+    def is_filthier(self, filthiest: LogToClean | None) -> bool:
+        """Whether it is to be compacted before the filthiest of those that were looked at before."""
+        ratio = self.log.config.min_cleanable_dirty_ratio
+        return is_filthier(self.cleanable, ratio, None if filthiest is None else filthiest.cleanable)
 
 
 def look_at(log: UnifiedLog, checkpoint: int | None, now_ms: int) -> LogToClean:

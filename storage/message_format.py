@@ -1,7 +1,8 @@
 """In which record format the logs of a topic are written, as `message.format.version` and the broker's settings say.
 
 With an `inter.broker.protocol.version` of 3.0 or later, format 2 whatever they say. Below, the topic's version holds if
-the protocol's version is not older, else the broker's `log.message.format.version`.
+the protocol's version is not older, else the broker's `log.message.format.version`. Apache Kafka lets an older protocol
+decide when a topic's config is changed or the broker is started, but not when the topic is created.
 
 Answers to LogConfig.MessageFormatVersion, TopicConfigHandler.excludedConfigs and KafkaConfig.logMessageFormatVersion.
 """

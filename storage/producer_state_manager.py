@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from odradek.storage.file_system import FileSystem
 
 SNAPSHOT_VERSION: Final = 1
-LATE_TRANSACTION_BUFFER_MS: Final = 5 * 60 * 1000
 _HEADER: Final = Struct(">hIi")  # version, CRC, count
 _CRC_START: Final = 6
 _ENTRY: Final = Struct(">qhiqiqiq")
@@ -242,13 +241,6 @@ class ProducerStateManager:
         """Completed transactions whose marker is replicated are stable."""
         if self._unreplicated:
             self._remove_unreplicated_below(high_watermark)
-
-    def has_late_transaction(self, now_ms: int, max_transaction_timeout_ms: int) -> bool:
-        if not self._ongoing:
-            return False
-        entry = self.producers.get(self._ongoing[min(self._ongoing)].producer_id)
-        last_timestamp = entry.last_timestamp if entry is not None else -1
-        return 0 < last_timestamp < now_ms - max_transaction_timeout_ms - LATE_TRANSACTION_BUFFER_MS
 
     def _remove_unreplicated_below(self, offset: int) -> None:
         done = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,6 +42,38 @@ WITHOUT_UNIT_TEST: dict[str, str] = {
 OPENS_SOCKETS: dict[str, str] = {
     "tests/unit/broker/network/test_direct_socket.py": "a pair of sockets, which is on no network",
     "tests/unit/broker/network/test_listening_socket.py": "binds free ports and connects nobody to them",
+}
+
+
+# Definitions that no running code names, and why they are there.
+NAMED_BY_TESTS_ALONE: dict[str, str] = {
+    "broker/log_setup.py": "logging calls it",
+    "broker/network/answer_receiver.py": "asyncio calls it",
+    "broker/network/connection.py": "asyncio calls it",
+    "controller/zookeeper_connection.py": "kazoo calls it",
+    "storage/worker.py": "logging calls it",
+    "protocol/messages": "declarations of the whole protocol, loaded by the names of the APIs",
+    "timer/clock.py": "the clock of the tests, beside the port it stands in for",
+    "protocol/api.py:flexible_version": "held against Kafka's definitions",
+    "protocol/codec.py:generated_source": "for a reader: it prints what the codec has written",
+    "protocol/records/batch.py:assign_prefix": "tests are leaders: they give batches their offsets",
+    "protocol/records/compression.py:config_name": "names for tests and benchmarks",
+    "protocol/schema.py:uint32": "a type of the schema language that no served API needs",
+    "timer/purgatory.py:watched": "tests see by it that nothing is left",
+    "timer/purgatory.py:num_keys": "tests see by it that nothing is left",
+    "timer/system_timer.py:inspect": "tests see by it where tasks wait",
+    "broker/worker_processes.py:process_ids": "tests see by it that processes end",
+    "controller/controller.py:controllership": "tests look into a term of office",
+    "controller/embedded_tree.py:expire_session": "tests have sessions expire",
+    "controller/znodes.py:encode_partitions": "the other side of what is decoded: tests write what old tools wrote",
+    "coordinator/group/coordinator.py:waiting_count": "tests see by it that nobody is left waiting",
+    "coordinator/group/group_metadata.py:static_member_count": "tests see by it that nobody is left",
+    "coordinator/transaction/markers.py:pending_count": "tests see by it that nothing is left",
+    "protocol/errors.py:retriable": "what clients do with an error: tests are clients",
+    "protocol/headers.py:decode_request": "the other side of what is encoded: tests are brokers",
+    "storage/cleaner.py:is_cleaning": "tests see by it whether the cleaner is at work",
+    "storage/config.py:cleanup_policy": "tests see by it what a log is told",
+    "storage/producer_state_manager.py:first_undecided_offset": "tests see by it which transactions are open",
 }
 
 
@@ -157,3 +190,51 @@ def test_unit_tests_open_no_socket_and_do_not_sleep() -> None:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                 assert ast.unparse(node.func) != "time.sleep", f"{relative(path)}:{node.lineno}"
     assert opens_sockets == set(OPENS_SOCKETS)
+
+
+def test_what_is_defined_is_used_by_more_than_tests() -> None:
+    """A definition that only tests name is tested for nothing, and may differ from what runs."""
+    trees = {path: ast.parse(path.read_text()) for path in OURS}
+    imported = {(name, alias.name) for tree in trees.values() for name, alias in imports(tree)}
+    attributes = Counter(name for tree in trees.values() for name in named(tree, ast.Attribute))
+    unused = set()
+    for path, tree in trees.items():
+        module = relative(path).removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        module = module if module.startswith("spark_jobs") else f"odradek.{module}"
+        names = Counter(named(tree, ast.Name))
+        for owner, node in definitions(tree):
+            is_called = attributes[node.name] > Counter(named(node, ast.Attribute))[node.name]
+            is_loaded = names[node.name] > Counter(named(node, ast.Name))[node.name]
+            if not is_called and (owner is not None or not (is_loaded or (module, node.name) in imported)):
+                unused.add(f"{relative(path)}:{node.name}")
+    excused = {one for one in unused for excuse in NAMED_BY_TESTS_ALONE if one.startswith(excuse)}
+    assert not unused - excused, sorted(unused - excused)
+    for excuse in NAMED_BY_TESTS_ALONE:
+        assert any(one.startswith(excuse) for one in unused), f"{excuse} needs no excuse"
+
+
+def named(tree: ast.AST, kind: type[ast.Attribute | ast.Name]) -> Iterator[str]:
+    """The attributes, or the plain names, that are read; the type of a cast, a text, counts as a name."""
+    for node in ast.walk(tree):
+        if isinstance(node, kind) and isinstance(node.ctx, ast.Load):
+            yield node.attr if isinstance(node, ast.Attribute) else node.id
+        elif kind is ast.Name and isinstance(node, ast.Call) and ast.unparse(node.func) == "cast":
+            yield str(ast.literal_eval(node.args[0])) if isinstance(node.args[0], ast.Constant) else ""
+
+
+def imports(tree: ast.Module) -> Iterator[tuple[str, ast.alias]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                yield node.module or "", alias
+
+
+def definitions(tree: ast.Module) -> Iterator[tuple[str | None, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]]:
+    """The classes and functions of a module, and the methods, each with its class."""
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield None, node
+        if isinstance(node, ast.ClassDef):
+            for method in node.body:
+                if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef) and not method.name.startswith("__"):
+                    yield node.name, method

@@ -89,19 +89,6 @@ class DelayedOperationPurgatory(Generic[OperationT]):
             self._timer.raise_unhandled()
         return completed
 
-    def cancel_for_key(self, key: Hashable) -> list[OperationT]:
-        """Stop watching under `key` and stop the time-outs of the operations found there. They are not completed."""
-        watchers = self._watchers.pop(key, {})
-        cancelled = list(watchers.values())
-        watchers.clear()  # a check of this key that is under way is over
-        for operation in cancelled:
-            operation.cancel()
-            operation.watch_keys = [other for other in operation.watch_keys if other != key]
-            if not operation.watch_keys:
-                operation.watched_by = None
-                self._num_delayed -= 1
-        return cancelled
-
     def forget(self, operation: DelayedOperation) -> None:
         """Take `operation` out of every watch list; called by the operation as it completes."""
         if operation.watched_by is not self:

@@ -58,6 +58,3 @@ class ConnectionQuotas:
         else:
             del self._by_host[host]
         self.total -= 1
-
-    def connections_of(self, host: str) -> int:
-        return self._by_host.get(host, 0)

@@ -157,10 +157,6 @@ class RecordBatch:
         return self.attributes & CONTROL_MASK != 0
 
     @property
-    def has_delete_horizon(self) -> bool:
-        return self.attributes & DELETE_HORIZON_MASK != 0
-
-    @property
     def delete_horizon_ms(self) -> int | None:
         """When tombstones and markers in this batch may go (KIP-534)."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON_MASK else None

@@ -18,14 +18,12 @@ from odradek.protocol.records.layout import NO_PARTITION_LEADER_EPOCH, NO_PRODUC
 from odradek.protocol.records.record import Record, SimpleRecord
 
 if TYPE_CHECKING:
-    from odradek.protocol.messages.control_records import LeaderChangeMessage
     from odradek.protocol.records.batch import AnyBatch
 
 _KEY: Final = Struct(">hh")
 _KEY_VERSION: Final = 0
 _MARKER: Final = Struct(">hi")
 _MARKER_VERSION: Final = 0
-_LEADER_CHANGE_VERSION: Final = 0
 
 
 class ControlRecordType(IntEnum):
@@ -105,14 +103,6 @@ def control_record_type(batch: AnyBatch) -> ControlRecordType | None:
     return None if record is None else ControlRecordType.parse(record.key)
 
 
-def end_transaction_marker(batch: AnyBatch) -> EndTransactionMarker | None:
-    """The marker in a control batch; None if it holds none."""
-    record = _control_record(batch)
-    if record is None or ControlRecordType.parse(record.key) not in (ControlRecordType.ABORT, ControlRecordType.COMMIT):
-        return None
-    return EndTransactionMarker.from_record(record)
-
-
 def _control_record(batch: AnyBatch) -> Record | None:
     return next(batch.records(), None) if batch.is_control else None
 
@@ -158,23 +148,3 @@ def build_control_batch(
         is_transactional=is_transactional,
         is_control=True,
     )
-
-
-def leader_change_record(message: LeaderChangeMessage, timestamp: int) -> SimpleRecord:
-    """The control record of a KRaft leader change."""
-    from odradek.protocol.codec import encode
-
-    return SimpleRecord(timestamp, ControlRecordType.LEADER_CHANGE.key(), encode(message, _LEADER_CHANGE_VERSION))
-
-
-def leader_change_message(record: Record | SimpleRecord) -> LeaderChangeMessage:
-    """Read a KRaft leader change; only tools that look into metadata logs meet one."""
-    from odradek.protocol.codec import DecodeError, decode
-    from odradek.protocol.messages.control_records import LeaderChangeMessage
-
-    if ControlRecordType.parse(record.key) is not ControlRecordType.LEADER_CHANGE or record.value is None:
-        raise InvalidRecordError("Expected a leader change control record")
-    try:
-        return decode(LeaderChangeMessage, memoryview(record.value), _LEADER_CHANGE_VERSION)
-    except DecodeError as error:
-        raise InvalidRecordError(f"Invalid leader change message: {error}") from None

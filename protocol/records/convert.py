@@ -98,35 +98,6 @@ def convert_to_magic(
     )
 
 
-def up_convert(
-    messages: Iterable[AnyBatch],
-    *,
-    base_offset: int,
-    compression_type: int,
-    level: int | None = None,
-    timestamp_type: int = CREATE_TIME,
-    log_append_time: int = NO_TIMESTAMP,
-    partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
-    max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
-) -> bytearray:
-    """Messages of magic 0 or 1 as one batch of magic 2 whose offsets count up from `base_offset`.
-
-    Their checksums are verified, also inside wrappers; what a log demands of keys and timestamps is the validator's.
-    """
-    records = chain.from_iterable(
-        deep_records(message, max_decompressed_bytes=max_decompressed_bytes) for message in messages
-    )
-    return rebuild(
-        records,
-        base_offset=base_offset,
-        compression_type=compression_type,
-        level=level,
-        timestamp_type=timestamp_type,
-        log_append_time=log_append_time,
-        partition_leader_epoch=partition_leader_epoch,
-    )
-
-
 def deep_records(batch: AnyBatch, *, max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES) -> Iterator[Record]:
     """The records of a batch that came from a client; a legacy wrapper's inner checksums and magics are verified."""
     if isinstance(batch, LegacyBatch) and batch.compression_type != CompressionType.NONE:

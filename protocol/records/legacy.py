@@ -90,7 +90,6 @@ class LegacyBatch:
     has_producer_id: Final = False
     is_transactional: Final = False
     is_control: Final = False
-    has_delete_horizon: Final = False
 
     @property
     def size_in_bytes(self) -> int:

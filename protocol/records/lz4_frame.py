@@ -27,7 +27,6 @@ _BD_64_KIB: Final = 0x40
 _UNCOMPRESSED: Final = 0x80000000
 _MAX_RATIO: Final = 255
 _UINT_LE: Final = Struct("<I")
-_HEADER_SIZE: Final = 7
 
 
 def compress(data: bytes | bytearray | memoryview, level: int | None, *, broken_header_checksum: bool = False) -> bytes:

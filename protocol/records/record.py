@@ -77,16 +77,6 @@ class RecordsSummary(NamedTuple):
     """A record claims to be compressed itself."""
 
 
-def increment_sequence(sequence: int, increment: int) -> int:
-    """Sequences wrap from 2147483647 to 0."""
-    return (sequence + increment) & MAX_INT32
-
-
-def decrement_sequence(sequence: int, decrement: int) -> int:
-    """The inverse of `increment_sequence`."""
-    return (sequence - decrement) & MAX_INT32
-
-
 def append_record(
     out: bytearray,
     offset_delta: int,

@@ -65,7 +65,8 @@ def test_records_in_the_format_of_the_topic(transcript: Transcript, version: str
     for fetched in (0, 1, 2, 3, 4, 11):
         t.call(f"everything v{fetched}", fetch(topic), fetched)
         t.call(f"from the third v{fetched}", fetch(topic, 2), fetched)
-        t.call(f"less than a message v{fetched}", fetch(topic, 0, 20), fetched)
+        if version != "2.6" or fetched >= 4:  # else Apache fills what it has converted up to what it has found
+            t.call(f"less than a message v{fetched}", fetch(topic, 0, 20), fetched)
     for timestamp in (-1, -2, OLD, OLD + 10):
         partitions = [{"partition_index": 0, "timestamp": timestamp}]
         asked = build(ApiKey.LIST_OFFSETS, replica_id=-1, topics=[{"name": topic, "partitions": partitions}])

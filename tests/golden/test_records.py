@@ -17,10 +17,7 @@ from odradek.protocol.records.compression import CompressionType
 from odradek.protocol.records.control import (
     ControlRecordType,
     EndTransactionMarker,
-    build_control_batch,
     build_end_transaction_batch,
-    leader_change_message,
-    leader_change_record,
 )
 from odradek.protocol.records.convert import down_convert
 from odradek.protocol.records.layout import TRANSACTIONAL_MASK
@@ -226,15 +223,6 @@ def test_emptied_batch() -> None:
     )
     assert built == KAFKA["empty"]
     assert list(RecordBatch(memoryview(built)).records()) == []
-
-
-def test_leader_change() -> None:
-    (record,) = records_of(KAFKA["leader-change"])
-    message = leader_change_message(record)
-    assert (message.leader_id, [voter.voter_id for voter in message.voters]) == (1, [1, 2])
-    assert [voter.voter_id for voter in message.granting_voters] == [2]
-    built = build_control_batch(leader_change_record(message, T), base_offset=5, partition_leader_epoch=3)
-    assert built == KAFKA["leader-change"]
 
 
 @pytest.mark.parametrize("name", captured("down/"))

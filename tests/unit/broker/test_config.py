@@ -89,7 +89,6 @@ def test_lone_broker_has_defaults_that_work_and_shows_them() -> None:
     assert config.offsets_topic_replication_factor == 1
     assert config.transaction_state_log_replication_factor == config.transaction_state_log_min_isr == 1
     assert config.source("offsets.topic.replication.factor") is ConfigSource.STATIC_BROKER_CONFIG
-    assert not config.is_explicit("offsets.topic.replication.factor")
     assert config.metadata_dir == config.log_dirs[0] == "odradek-data"
     assert config.broker_id == 0
     assert config.advertise_connected_address

@@ -27,14 +27,6 @@ def test_names_are_kafkas() -> None:
     assert API[ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS].name == "DescribeUserScramCredentials"
 
 
-def test_versions_outside_the_range_are_not_supported() -> None:
-    spec = API[ApiKey.PRODUCE]
-    assert spec.supports(0)
-    assert spec.supports(11)
-    assert not spec.supports(-1)
-    assert not spec.supports(12)
-
-
 @pytest.mark.parametrize(
     ("key", "version", "request_header", "response_header"),
     [

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.protocol.primitives import METADATA_TOPIC_UUID, ZERO_UUID, uuid_from_text, uuid_to_text
+from odradek.protocol.primitives import ZERO_UUID, uuid_from_text, uuid_to_text
 
 
 def test_reserved_uuids_print_as_kafka_prints_them() -> None:
     assert uuid_to_text(ZERO_UUID) == "AAAAAAAAAAAAAAAAAAAAAA"
-    assert uuid_to_text(METADATA_TOPIC_UUID) == "AAAAAAAAAAAAAAAAAAAAAQ"
+    assert uuid_to_text(bytes(15) + b"\x01") == "AAAAAAAAAAAAAAAAAAAAAQ"
 
 
 def test_text_is_url_safe() -> None:

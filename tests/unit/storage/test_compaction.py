@@ -13,8 +13,8 @@ from odradek.storage.compaction import (
     cleanable_offsets,
     cleanable_range,
     dirty_segments,
-    filthiest,
     group_segments,
+    is_filthier,
     max_compaction_delay_ms,
 )
 
@@ -128,16 +128,18 @@ def ranged(clean: int, cleanable: int, *, now: bool = False) -> CleanableRange:
 
 
 def test_filthiest_log_has_the_highest_ratio_of_those_that_are_due() -> None:
-    assert filthiest([]) is None
-    logs = [("a", ranged(60, 40), 0.3), ("b", ranged(20, 80), 0.9), ("c", ranged(40, 60), 0.5)]
-    assert filthiest(logs) == ("c", ranged(40, 60))
-    assert filthiest([("a", ranged(50, 50), 0.5)]) is None
-    assert filthiest([("a", ranged(0, 0), -1.0)]) is None
+    assert is_filthier(ranged(60, 40), 0.3, None)
+    assert is_filthier(ranged(40, 60), 0.5, ranged(60, 40))
+    assert not is_filthier(ranged(60, 40), 0.3, ranged(60, 40)), "the first of equals stays"
+    assert not is_filthier(ranged(20, 80), 0.9, None), "it is not due"
+    assert not is_filthier(ranged(20, 80), 0.9, ranged(60, 40))
+    assert not is_filthier(ranged(50, 50), 0.5, None)
+    assert not is_filthier(ranged(0, 0), -1.0, None)
 
 
 def test_log_that_must_be_cleaned_now_is_due_whatever_its_ratio() -> None:
-    assert filthiest([("a", ranged(99, 1, now=True), 0.5)]) == ("a", ranged(99, 1, now=True))
-    assert filthiest([("a", ranged(100, 0, now=True), 0.5)]) is None
+    assert is_filthier(ranged(99, 1, now=True), 0.5, None)
+    assert not is_filthier(ranged(100, 0, now=True), 0.5, None)
 
 
 def sizes(*log_bytes: int, index: int = 8, time_index: int = 12, step: int = 10) -> list[SegmentSizes]:

@@ -78,10 +78,7 @@ def test_truncate_from_start(start: int, expected: list[tuple[int, int]]) -> Non
 
 def test_lookups() -> None:
     epochs = LeaderEpochs(ENTRIES)
-    assert [epochs.epoch_for_offset(offset) for offset in (0, 39, 40, 1000)] == [0, 0, 2, 5]
-    assert LeaderEpochs([EpochEntry(1, 5)]).epoch_for_offset(4) == -1
-    assert [epochs.previous_epoch(epoch) for epoch in (0, 1, 2, 5, 9)] == [-1, 0, 0, 2, 5]
-    assert (epochs.earliest_entry, epochs.latest_entry) == (ENTRIES[0], ENTRIES[-1])
+    assert (epochs.earliest_entry, epochs.latest_epoch) == (ENTRIES[0], ENTRIES[-1].epoch)
     epochs.clear()
     assert epochs.is_empty
-    assert (epochs.earliest_entry, epochs.latest_entry, epochs.latest_epoch) == (None, None, -1)
+    assert (epochs.earliest_entry, epochs.latest_epoch) == (None, -1)

@@ -33,7 +33,8 @@ def test_everything_closed_is_dirty_at_first(tmp_path: Path) -> None:
     log = make_log(tmp_path)
     found = look_at(log, None, NOW)
     assert range_of(found) == (0, 3)
-    assert (found.cleanable.cleanable_ratio, found.is_due, found.force_update_checkpoint) == (1.0, True, False)
+    assert (found.cleanable.cleanable_ratio, found.force_update_checkpoint) == (1.0, False)
+    assert found.is_filthier(None)
 
 
 @pytest.mark.parametrize(("ratio", "is_due"), [("0.33", True), ("0.34", False)])
@@ -42,7 +43,7 @@ def test_the_ratio_must_be_exceeded(tmp_path: Path, ratio: str, is_due: bool) ->
     found = look_at(log, 2, NOW)
     assert range_of(found) == (2, 3)
     assert found.cleanable.cleanable_ratio == pytest.approx(1 / 3)
-    assert found.is_due is is_due
+    assert found.is_filthier(None) is is_due
 
 
 @pytest.mark.parametrize("policy", ["compact", "compact,delete"])
@@ -72,7 +73,8 @@ def test_what_is_not_yet_stable_stays(tmp_path: Path) -> None:
     assert look_at(log, None, NOW).cleanable.first_uncleanable_offset == 1
     log.update_high_watermark(0)
     found = look_at(log, None, NOW)
-    assert (found.cleanable.first_uncleanable_offset, found.cleanable.cleanable_ratio, found.is_due) == (0, 0.0, False)
+    assert (found.cleanable.first_uncleanable_offset, found.cleanable.cleanable_ratio) == (0, 0.0)
+    assert not found.is_filthier(None)
 
 
 def test_a_segment_that_is_stable_in_part_stays(tmp_path: Path) -> None:
@@ -94,9 +96,9 @@ def test_young_segments_stay(tmp_path: Path, lag_ms: int, expected: int) -> None
 @pytest.mark.parametrize(("lag_ms", "is_due"), [(2 * HOUR_MS - 1, True), (2 * HOUR_MS, False)])
 def test_old_dirt_is_due_whatever_the_ratio(tmp_path: Path, lag_ms: int, is_due: bool) -> None:
     log = make_log(tmp_path, min_cleanable_dirty_ratio="1", max_compaction_lag_ms=str(lag_ms))
-    assert look_at(log, 1, NOW).is_due is is_due
+    assert look_at(log, 1, NOW).is_filthier(None) is is_due
 
 
 def test_nothing_is_overdue_where_nothing_is_cleanable(tmp_path: Path) -> None:
     log = make_log(tmp_path, max_compaction_lag_ms="1")
-    assert not look_at(log, 3, NOW).is_due
+    assert not look_at(log, 3, NOW).is_filthier(None)

@@ -99,13 +99,6 @@ def test_lingering_verifications_expire(producers: ProducerStateManager) -> None
     assert not producers.verification_states
 
 
-def test_late_transactions_are_noticed(producers: ProducerStateManager) -> None:
-    assert not producers.has_late_transaction(10**9, 1000)
-    produce(producers, 1, 10, transactional=True, timestamp=1)
-    assert not producers.has_late_transaction(300_000 + 1001, 1000)
-    assert producers.has_late_transaction(300_000 + 1002, 1000)
-
-
 entries = st.lists(
     st.builds(
         ProducerStateEntry,

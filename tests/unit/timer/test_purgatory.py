@@ -177,47 +177,6 @@ def test_twenty_thousand_time_outs_under_keys_never_checked_leave_nothing(
     assert_empty(purgatory, timer)
 
 
-def test_cancel_for_key_stops_time_outs_without_completing(
-    purgatory: DelayedOperationPurgatory[Operation], timer: SystemTimer, clock: ManualClock
-) -> None:
-    operations = [Operation() for _ in range(3)]
-    for operation in operations[:2]:
-        purgatory.try_complete_else_watch(operation, ["a"])
-    purgatory.try_complete_else_watch(operations[2], ["b"])
-    assert purgatory.cancel_for_key("a") == operations[:2]
-    assert purgatory.cancel_for_key("a") == []
-    assert (purgatory.watched, purgatory.num_delayed, purgatory.num_keys, timer.size) == (1, 1, 1, 1)
-    clock.advance(10_000)
-    timer.advance()
-    assert [operation.completions for operation in operations] == [0, 0, 1]
-    assert_empty(purgatory, timer)
-
-
-def test_an_operation_cancelled_for_one_key_can_complete_by_another(
-    purgatory: DelayedOperationPurgatory[Operation], timer: SystemTimer
-) -> None:
-    operation = Operation()
-    purgatory.try_complete_else_watch(operation, ["a", "b"])
-    purgatory.cancel_for_key("a")
-    assert (purgatory.watched, purgatory.num_delayed) == (1, 1)
-    operation.completable = True
-    assert purgatory.check_and_complete("b") == 1
-    assert_empty(purgatory, timer)
-
-
-def test_a_cancelled_operation_can_be_watched_again(
-    purgatory: DelayedOperationPurgatory[Operation], timer: SystemTimer, clock: ManualClock
-) -> None:
-    operation = Operation(delay_ms=10)
-    purgatory.try_complete_else_watch(operation, ["a"])
-    purgatory.cancel_for_key("a")
-    purgatory.try_complete_else_watch(operation, ["b"])
-    clock.advance(10)
-    timer.advance()
-    assert operation.expirations == 1
-    assert_empty(purgatory, timer)
-
-
 def test_completing_another_from_on_complete_while_a_key_is_checked(
     purgatory: DelayedOperationPurgatory[Operation], timer: SystemTimer
 ) -> None:
@@ -259,18 +218,6 @@ def test_an_operation_watched_from_on_complete_is_not_met_by_the_same_check(
     assert (purgatory.watched, purgatory.num_keys) == (1, 1)
     late.completable = True
     assert purgatory.check_and_complete("a") == 1
-
-
-def test_a_key_cancelled_from_on_complete_ends_the_check(
-    purgatory: DelayedOperationPurgatory[Operation], timer: SystemTimer
-) -> None:
-    first, second = Operation(then=lambda: purgatory.cancel_for_key("a")), Operation()
-    for operation in (first, second):
-        purgatory.try_complete_else_watch(operation, ["a"])
-    first.completable = second.completable = True
-    assert purgatory.check_and_complete("a") == 1
-    assert second.completions == 0
-    assert_empty(purgatory, timer)
 
 
 def test_an_operation_completed_by_its_own_first_attempt_is_not_watched(
@@ -392,12 +339,11 @@ def test_a_bug_met_by_a_check_within_a_time_out_is_raised_by_advance(
             st.tuples(st.just("watch"), st.integers(0, 40), st.sets(st.integers(0, 4), min_size=1)),
             st.tuples(st.just("check"), st.integers(0, 4), st.integers(0, 2)),
             st.tuples(st.just("pass"), st.integers(0, 15), st.just(0)),
-            st.tuples(st.just("cancel"), st.integers(0, 4), st.just(0)),
         ),
         max_size=60,
     )
 )
-def test_every_operation_completes_once_or_was_cancelled_and_nothing_is_left(
+def test_every_operation_completes_once_and_nothing_is_left(
     steps: list[tuple[str, int, set[int] | int]],
 ) -> None:
     clock = ManualClock()
@@ -405,7 +351,6 @@ def test_every_operation_completes_once_or_was_cancelled_and_nothing_is_left(
     purgatory: DelayedOperationPurgatory[Operation] = DelayedOperationPurgatory("test", timer)
     waiting: dict[Operation, set[int]] = {}
     watched: list[Operation] = []
-    cancelled: set[Operation] = set()
     for step, number, argument in steps:
         if step == "watch":
             assert isinstance(argument, set)
@@ -418,13 +363,9 @@ def test_every_operation_completes_once_or_was_cancelled_and_nothing_is_left(
                 operation.completable = index % 3 == argument
             expected = sum(number in keys and operation.completable for operation, keys in waiting.items())
             assert purgatory.check_and_complete(number) == expected
-        elif step == "pass":
+        else:
             clock.advance(number)
             timer.advance()
-        else:
-            for operation in purgatory.cancel_for_key(number):
-                cancelled.add(operation)
-                waiting[operation].discard(number)
         waiting = {operation: keys for operation, keys in waiting.items() if keys and not operation.is_completed}
         assert purgatory.num_delayed == len(waiting)
         assert purgatory.watched == sum(len(keys) for keys in waiting.values())
@@ -433,9 +374,9 @@ def test_every_operation_completes_once_or_was_cancelled_and_nothing_is_left(
     timer.advance()
     assert timer.size == 0
     for operation in watched:
-        assert operation.completions == 1 or (operation in cancelled and operation.completions == 0)
+        assert operation.completions == 1
     for operation in waiting:
-        assert operation.is_completed != (operation in cancelled)
+        assert operation.is_completed
 
 
 def test_an_operation_is_told_under_which_key_something_changed(

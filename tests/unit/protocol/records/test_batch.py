@@ -52,7 +52,7 @@ def test_header_fields() -> None:
     assert (batch.base_sequence, batch.last_sequence) == (2**31 - 1, 0)
     assert (batch.partition_leader_epoch, batch.magic, batch.record_count) == (9, 2, 2)
     assert (batch.compression_type, batch.is_transactional, batch.is_control) == (1, True, False)
-    assert (batch.has_delete_horizon, batch.delete_horizon_ms) == (False, None)
+    assert batch.delete_horizon_ms is None
     assert batch.size_in_bytes == len(batch.buffer)
     assert "offsets=[100, 101]" in repr(batch)
 

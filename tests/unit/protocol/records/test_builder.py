@@ -95,7 +95,7 @@ def test_empty_batch_keeps_the_range_and_the_sequence() -> None:
     assert (batch.size_in_bytes, batch.record_count) == (61, 0)
     assert (batch.base_offset, batch.last_offset, batch.base_sequence, batch.last_sequence) == (10, 19, 40, 49)
     assert (batch.base_timestamp, batch.max_timestamp, batch.timestamp_type) == (-1, T, 1)
-    assert (batch.compression_type, batch.is_transactional, batch.has_delete_horizon) == (0, True, False)
+    assert (batch.compression_type, batch.is_transactional, batch.delete_horizon_ms) == (0, True, None)
 
 
 def test_assembled_payload_is_taken_as_it_is() -> None:

@@ -4,7 +4,6 @@ import struct
 
 import pytest
 
-from odradek.protocol.messages.control_records import LeaderChangeMessage
 from odradek.protocol.records.batch import LegacyBatch, RecordBatch
 from odradek.protocol.records.builder import build_batch, build_empty_batch
 from odradek.protocol.records.control import (
@@ -13,9 +12,6 @@ from odradek.protocol.records.control import (
     build_control_batch,
     build_end_transaction_batch,
     control_record_type,
-    end_transaction_marker,
-    leader_change_message,
-    leader_change_record,
 )
 from odradek.protocol.records.errors import InvalidRecordError
 from odradek.protocol.records.layout import CONTROL_MASK
@@ -34,7 +30,7 @@ def view(data: bytearray) -> RecordBatch:
 def test_marker_round_trip(kind: ControlRecordType) -> None:
     marker = EndTransactionMarker(type=kind, coordinator_epoch=2**31 - 1)
     batch = view(build_end_transaction_batch(marker, timestamp=T, producer_id=9, producer_epoch=3, base_offset=50))
-    assert end_transaction_marker(batch) == marker
+    assert EndTransactionMarker.from_record(next(batch.records())) == marker
     assert control_record_type(batch) is kind
     assert marker.is_commit == (kind is ControlRecordType.COMMIT)
     assert (batch.is_control, batch.is_transactional, batch.compression_type) == (True, True, 0)
@@ -91,28 +87,8 @@ def test_batches_that_announce_nothing() -> None:
     legacy = LegacyBatch(memoryview(build_message(1, 0, T, b"", b"")))
     for batch in (view(emptied), view(data), legacy):
         assert control_record_type(batch) is None
-        assert end_transaction_marker(batch) is None
 
 
 def test_other_control_batches_hold_no_marker() -> None:
     batch = view(build_control_batch(SimpleRecord(T, ControlRecordType.SNAPSHOT_HEADER.key(), b"")))
     assert control_record_type(batch) is ControlRecordType.SNAPSHOT_HEADER
-    assert end_transaction_marker(batch) is None
-
-
-def test_leader_change_round_trip() -> None:
-    message = LeaderChangeMessage(leader_id=3)
-    assert leader_change_message(leader_change_record(message, T)) == message
-
-
-@pytest.mark.parametrize(
-    "record",
-    [
-        COMMIT.to_record(T),
-        SimpleRecord(T, ControlRecordType.LEADER_CHANGE.key(), None),
-        SimpleRecord(T, ControlRecordType.LEADER_CHANGE.key(), b"\x00"),
-    ],
-)
-def test_what_is_no_leader_change(record: SimpleRecord) -> None:
-    with pytest.raises(InvalidRecordError):
-        leader_change_message(record)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Iterable
 from itertools import product
 
 import pytest
@@ -19,7 +20,6 @@ from odradek.protocol.records.convert import (
     down_convert,
     overflow_batch,
     rebuild,
-    up_convert,
 )
 from odradek.protocol.records.errors import CorruptRecordError, InvalidRecordError
 from odradek.protocol.records.legacy import build_message, build_messages
@@ -148,6 +148,11 @@ def test_wrapper_offsets_count_from_the_first_record_left() -> None:
 
 
 # Up
+
+
+def up_convert(messages: Iterable[AnyBatch], **how: int) -> bytearray:
+    """As the validator does it."""
+    return rebuild((record for message in messages for record in deep_records(message)), **how)
 
 
 @given(records=st.lists(headerless_records, min_size=1, max_size=5))

@@ -54,7 +54,7 @@ def test_what_old_messages_do_not_have() -> None:
     assert (batch.max_timestamp, batch.timestamp_type) == (-1, -1)
     assert (batch.producer_id, batch.producer_epoch, batch.base_sequence, batch.last_sequence) == (-1, -1, -1, -1)
     assert (batch.partition_leader_epoch, batch.record_count, batch.delete_horizon_ms) == (-1, None, None)
-    flags = (batch.is_control, batch.is_transactional, batch.has_producer_id, batch.has_delete_horizon)
+    flags = (batch.is_control, batch.is_transactional, batch.has_producer_id, batch.delete_horizon_ms is not None)
     assert not any(flags)
 
 
