@@ -65,18 +65,8 @@ class LogReads:
         """Read, a partition a step; `respond` is called then, or once there are `min_bytes` to read or `max_wait_ms`
         are over.
 
-        With a `session` it is a fetch of those of its partitions, too, that rest. What is not in memory is read in the
-        I/O pool first.
+        With a `session` it is a fetch of those of its partitions, too, that rest. `cold_reads` comes first.
         """
-        self.cold_reads.warm(fetches, lambda: self._fetch(params, fetches, respond, session))
-
-    def _fetch(
-        self,
-        params: FetchParams,
-        fetches: Sequence[PartitionFetch],
-        respond: Callable[[Sequence[ReadResult]], None],
-        session: FetchSession | None,
-    ) -> None:
         if session is not None and params.is_from_follower:
             session.last_fetch.ms = self._clock.monotonic_ms()
         results = yield from self._read(params, fetches, repeat(None), update_follower_state=True)

@@ -11,6 +11,7 @@ The records of an answer are a region of the log file, which the connection hand
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.isolation import READ_COMMITTED, require_isolation_level
@@ -36,6 +37,7 @@ from odradek.protocol.records.layout import MAGIC_V0, MAGIC_V1
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.fetch_data import FetchIsolation
 from odradek.storage.file_records import FileRegion
+from odradek.timer.sliced_work import Wait
 
 if TYPE_CHECKING:
     from odradek.broker.request import RequestContext
@@ -106,7 +108,13 @@ def _fetch(
     def respond(results: Sequence[ReadResult]) -> None:
         now_or_in_slices(broker, ctx, request, answer(results), is_little=len(results) <= LITTLE)
 
-    yield from reads.fetch(params, interesting, respond, context.session)
+    def read() -> None:
+        work = reads.fetch(params, interesting, respond, context.session)
+        now_or_in_slices(broker, ctx, request, work, is_little=len(interesting) <= LITTLE)
+
+    for first in range(0, len(interesting) - LITTLE, LITTLE):
+        yield Wait(partial(reads.cold_reads.warm, interesting[first : first + LITTLE]))
+    reads.cold_reads.warm(interesting[-LITTLE:], read)
 
 
 def _isolation(replica_id: int, isolation_level: int) -> FetchIsolation:

@@ -7,12 +7,14 @@ latest tiered offset, of which there is none without tiering.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.apis.isolation import require_isolation_level
 from odradek.broker.offset_lookups import fetch_offset_for_timestamp, legacy_offsets_before
-from odradek.broker.services import in_slices
+from odradek.broker.services import LITTLE, in_slices
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -23,6 +25,7 @@ from odradek.protocol.messages.list_offsets import (
 )
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.offsets import SpecialTimestamp
+from odradek.timer.sliced_work import Wait
 
 if TYPE_CHECKING:
     from odradek.broker.request import RequestContext
@@ -41,23 +44,13 @@ FIRST_VERSION_OF_TIMESTAMP: Final[Mapping[int, int]] = {
 }
 
 
-def handle(broker: Services, ctx: RequestContext, request: ListOffsetsRequest) -> None:
-    require_isolation_level(request.isolation_level)
-    by_time = [
-        (TopicPartition(topic.name, part.partition_index), part.timestamp)
-        for topic in request.topics
-        for part in topic.partitions
-        if part.timestamp >= 0 or part.timestamp == SpecialTimestamp.MAX
-    ]
-    if by_time and ctx.header.api_version > 0:
-        broker.replica_manager.reads.cold_reads.warm_lookups(by_time, lambda: _answer(broker, ctx, request))
-    else:
-        _answer(broker, ctx, request)
-
-
 @in_slices
-def _answer(broker: Services, ctx: RequestContext, request: ListOffsetsRequest) -> Steps:
+def handle(broker: Services, ctx: RequestContext, request: ListOffsetsRequest) -> Steps:
     version = ctx.header.api_version
+    require_isolation_level(request.isolation_level)
+    by_time = _by_time(request) if version > 0 else iter(())
+    while some := list(islice(by_time, LITTLE)):
+        yield Wait(partial(broker.replica_manager.reads.cold_reads.warm_lookups, some))
     answer = _offsets_v0 if version == 0 else _offset
     duplicates = _duplicates(request) if version > 0 else frozenset()
     topics = []
@@ -72,6 +65,14 @@ def _answer(broker: Services, ctx: RequestContext, request: ListOffsetsRequest) 
             yield None
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=found))
     ctx.reply(ListOffsetsResponse(topics=topics))
+
+
+def _by_time(request: ListOffsetsRequest) -> Iterator[tuple[TopicPartition, int]]:
+    """The lookups that look into logs."""
+    for topic in request.topics:
+        for part in topic.partitions:
+            if part.timestamp >= 0 or part.timestamp == SpecialTimestamp.MAX:
+                yield TopicPartition(topic.name, part.partition_index), part.timestamp
 
 
 def _duplicates(request: ListOffsetsRequest) -> frozenset[tuple[str, int]]:

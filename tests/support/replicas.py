@@ -305,7 +305,8 @@ class Replicas:
             log_start_offset=log_start_offset,
             last_fetched_epoch=last_fetched_epoch,
         )
-        run_through(self.manager.reads.fetch(params, [fetch], answers.extend))
+        reads = self.manager.reads
+        reads.cold_reads.warm([fetch], lambda: run_through(reads.fetch(params, [fetch], answers.extend)))
         return answers
 
 
