@@ -76,12 +76,12 @@ class Passwords:
         return encoder
 
     def _encoder_of(self, secret_name: str) -> PasswordEncoder | None:
-        from odradek.broker.password_encoder import AesCiphers, PasswordEncoder
-
         value = self._config.value
         secret = value(secret_name)
         if secret is None:
             return None
+        from odradek.broker.password_encoder import AesCiphers, PasswordEncoder
+
         return PasswordEncoder(
             secret=cast("Password", secret),
             key_factory_algorithm=cast("str | None", value("password.encoder.keyfactory.algorithm")),
