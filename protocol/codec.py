@@ -48,6 +48,9 @@ __all__ = [
 IN_STEPS = 1 << 16
 """Added to the version, under which the generators are kept beside the functions."""
 
+PIECES_JOINED_AT_ONCE = 4096
+"""Takes half a millisecond; the answer about 100,000 partitions is made of 600,000 pieces."""
+
 M = TypeVar("M", bound=Message)
 Part = bytes | bytearray | memoryview | RecordsRegion
 
@@ -124,17 +127,26 @@ def encode_parts(message: Message, version: int, prefix: bytes = b"") -> list[Pa
 
 
 def encode_parts_in_steps(message: Message, version: int, prefix: bytes = b"") -> Generator[None, None, list[Part]]:
-    """The same as `encode_parts`, left for a while wherever it yields. The message must not change meanwhile."""
+    """The same bytes as of `encode_parts`, left for a while wherever it yields. The message must not change meanwhile.
+
+    There may be more parts, since no more than some thousand pieces are joined in one go.
+    """
     encoder: Any = message.ENCODERS.get(version + IN_STEPS) or _compile_encoder(type(message), version, IN_STEPS)
     out: list[Any] = [prefix]
     marks: list[int] = []
+    parts: list[Part] = []
     try:
-        yield from encoder(message, out, marks)
+        for _ in encoder(message, out, marks):
+            if len(out) >= PIECES_JOINED_AT_ONCE:
+                parts += _parts(out, marks)
+                out.clear()
+                marks.clear()
+            yield
     except RetainedTags:
         return encode_parts(message, version, prefix)
     except (StructError, AttributeError, TypeError, ValueError) as error:
         raise _unencodable(message, version, error) from error
-    return _parts(out, marks)
+    return parts + _parts(out, marks)
 
 
 def _parts(out: list[Any], marks: list[int]) -> list[Part]:

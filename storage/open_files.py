@@ -18,6 +18,7 @@ import errno
 import fcntl
 import os
 from collections import OrderedDict
+from itertools import islice
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from odradek.storage.descriptors import DescriptorLimits, is_out_of_descriptors
@@ -111,7 +112,7 @@ class OpenFiles:
     def _evict(self, count: int) -> int:
         """Close up to `count` of the longest unused entries; those in use move to the young end."""
         evicted = 0
-        for entry in list(self._entries)[: 2 * count]:
+        for entry in list(islice(self._entries, 2 * count)):
             if evicted == count:
                 break
             if entry.evict():

@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Final, Protocol, cast
 from odradek.broker.network.close_reason import CloseReason
 from odradek.broker.network.frame_assembler import FrameAssembler, FrameSizeError
 from odradek.broker.network.garbage import describe_garbage
-from odradek.broker.network.response_sender import ResponseSender
+from odradek.broker.network.response_sender import FileRegion, ResponseSender, retaining
 from odradek.protocol.codec import EncodeError
 from odradek.protocol.framing import frame
 from odradek.protocol.headers import encode_response_in_steps, encode_response_parts
@@ -245,9 +245,18 @@ class Connection(asyncio.Protocol):
         except EncodeError as error:
             self._cannot_encode(ctx, error)
             return
-        if self._close_reason is None and self._sender is not None:
-            ctx.answer = frame(parts)
-            self._ready(ctx, self._sender)
+        regions: list[FileRegion] = []
+        try:
+            yield from retaining(parts, regions)
+        except OSError as error:  # a segment file that cannot be opened
+            self.abort(CloseReason.RECORDS_UNREADABLE, str(error))
+        else:
+            if self._close_reason is None and self._sender is not None:
+                ctx.answer = frame(parts)
+                self._ready(ctx, self._sender)
+        finally:
+            for region in regions:
+                region.release()
 
     def _cannot_encode(self, ctx: RequestContext, error: EncodeError) -> None:
         logger.error("Cannot encode the response to %s", ctx.header, exc_info=error)

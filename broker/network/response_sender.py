@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from odradek.broker.network.direct_socket import DirectSocket
     from odradek.protocol.codec import Part
     from odradek.storage.ports import IoPool
+    from odradek.timer.sliced_work import Steps
 
 COPY_REGION_BYTES: Final = 16 * 1024
 """Up to this size reading and writing a region costs less than sendfile (tests/benchmarks/bench_network.py)."""
@@ -47,6 +48,9 @@ WINDOW_BYTES: Final = 1024 * 1024
 
 TURN_BYTES: Final = 4 * WINDOW_BYTES
 """After this much of one connection the others have their turn."""
+
+TURN_REGIONS: Final = 128
+"""The same in small regions, each of which is a read: 10,000 partitions with a record each hold only a megabyte."""
 
 
 class FileRegion(Protocol):
@@ -94,6 +98,16 @@ class _Waiting(Enum):
     TURN = 4
 
 
+def retaining(parts: Sequence[Part], retained: list[FileRegion]) -> Steps:
+    """Retain the regions among the parts, one a step: each may have to open its file. Raises: OSError (EMFILE)."""
+    for part in parts:
+        if not isinstance(part, bytes | memoryview | bytearray) and part.size_in_bytes:
+            region = cast("FileRegion", part)
+            region.retain()
+            retained.append(region)
+            yield None
+
+
 class ResponseSender:
     """The sending half of one connection."""
 
@@ -103,6 +117,7 @@ class ResponseSender:
         "_events",
         "_io_pool",
         "_is_discarded",
+        "_may_read",
         "_open_direct",
         "_output",
         "_queue",
@@ -134,6 +149,8 @@ class ResponseSender:
         self._read_ahead_to = 0
         """Up to here, the region at the head of the queue is known to be in memory."""
         self._is_discarded = False
+        self._may_read = TURN_REGIONS
+        """Small regions that may still be read in this turn."""
         self.queued_bytes = 0
         """Bytes in memory waiting for `flush`; regions do not count."""
 
@@ -160,9 +177,10 @@ class ResponseSender:
         """Send as much as goes without waiting."""
         queue = self._queue
         budget = TURN_BYTES
+        self._may_read = TURN_REGIONS
         try:
             while queue and self._waiting is _Waiting.NOTHING:
-                if budget <= 0:
+                if budget <= 0 or self._may_read <= 0:
                     self._waiting = _Waiting.TURN
                     self._call_soon(self._resume)
                     return
@@ -213,7 +231,7 @@ class ResponseSender:
         queue = self._queue
         batch: list[bytes | memoryview] = []
         size = 0
-        while queue and size < COPY_BATCH_BYTES:
+        while queue and size < COPY_BATCH_BYTES and self._may_read > 0:
             part = queue[0]
             if isinstance(part, bytes | memoryview):
                 data: bytes | memoryview | None = part
@@ -228,6 +246,7 @@ class ResponseSender:
                 data = read_hot(part)
                 if data is None:
                     break
+                self._may_read -= 1
                 part.release()
             queue.popleft()
             if data:

@@ -7,6 +7,7 @@ import sys
 import types
 from collections.abc import Callable, Coroutine, Iterator
 from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -25,6 +26,7 @@ from odradek.protocol.messages.describe_groups import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
+from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 from odradek.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from odradek.protocol.messages.produce import ProduceRequest
@@ -32,7 +34,7 @@ from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from odradek.protocol.schema import Request, Response
 from odradek.timer.sliced_work import IMMEDIATE_STEPS, SlicedWork, Steps
 from odradek.timer.system_timer import SystemTimer
-from tests.support.network import FakeOwner, Link
+from tests.support.network import FakeOwner, Link, MemoryRegion
 
 Handle = Callable[[object, RequestContext, Request], None]
 
@@ -398,6 +400,29 @@ def test_an_append_in_slices_lets_the_next_one_begin_before_it_is_answered(broke
     assert begun == [5]
     broker.timer.advance()
     assert begun == [5, 6]
+
+
+def test_the_regions_of_an_answer_in_slices_are_retained_in_steps_and_let_go(broker: Broker) -> None:
+    class SlowRegion(MemoryRegion):
+        def retain(self) -> None:
+            super().retain()
+            broker.owner.clock.advance(1)
+
+    regions = [SlowRegion(b"records%d" % number) for number in range(2 * IMMEDIATE_STEPS)]
+    parts = [PartitionData(partition_index=0, records=cast("bytes", region)) for region in regions]
+    response = FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=parts)])
+    broker.serve(ApiKey.FETCH, in_steps(broker, IMMEDIATE_STEPS, lambda ctx: ctx.reply(response)))
+    broker.send(encode_request(RequestHeader(ApiKey.FETCH, 12, 5, "me"), FetchRequest()))
+    pinned = []
+    while broker.timer.size:
+        broker.timer.advance()
+        pinned.append(sum(region.pins for region in regions))
+        broker.owner.run_soon()
+    assert any(0 < count < len(regions) for count in pinned), pinned
+    assert all(region.was_retained and not region.pins for region in regions)
+    answer = broker.answer(ApiKey.FETCH, 12)
+    assert isinstance(answer, FetchResponse)
+    assert len(answer.responses[0].partitions) == len(regions)
 
 
 def test_what_is_under_way_when_the_broker_stops_is_given_up(broker: Broker) -> None:

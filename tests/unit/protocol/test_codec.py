@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odradek.protocol.codec import (
+    PIECES_JOINED_AT_ONCE,
     DecodeBudget,
     DecodeError,
     EncodeError,
@@ -109,6 +110,26 @@ def test_in_steps_it_is_the_same(message: type[Message]) -> None:
         parts, _ = finish(encode_parts_in_steps(value, version, b"prefix"))
         assert parts == encode_parts(value, version, b"prefix")
         assert finish(decode_in_steps(message, memoryview(b"xx" + encoded), version, 2))[0] == value
+
+
+@pytest.mark.parametrize("has_records", [False, True])
+def test_what_is_joined_in_one_go_is_little_however_large_the_message(has_records: bool) -> None:
+    topics = [
+        TopicProduceData(
+            name=f"topic-{number}",
+            partition_data=[PartitionProduceData(records=b"records" if has_records else b"") for _ in range(100)],
+        )
+        for number in range(PIECES_JOINED_AT_ONCE // 50)
+    ]
+    request = ProduceRequest(topic_data=topics)
+    at_once = encode_parts(request, 9, b"prefix")
+    parts, _ = finish(encode_parts_in_steps(request, 9, b"prefix"))
+    assert b"".join(map(bytes, parts)) == b"".join(map(bytes, at_once))
+    if has_records:
+        assert parts.count(b"records") == at_once.count(b"records") == 100 * len(topics)
+    else:
+        assert len(parts) > 1
+        assert max(map(len, parts)) < len(at_once[0]) / 2
 
 
 def test_every_element_of_an_array_is_a_step() -> None:

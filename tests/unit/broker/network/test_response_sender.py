@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 from odradek.broker.lazy_down_conversion import LazyDownConversionRecords
 from odradek.broker.network import response_sender
 from odradek.broker.network.close_reason import CloseReason
-from odradek.broker.network.response_sender import COPY_BATCH_BYTES, COPY_REGION_BYTES, TURN_BYTES, WINDOW_BYTES
+from odradek.broker.network.response_sender import (
+    COPY_BATCH_BYTES,
+    COPY_REGION_BYTES,
+    TURN_BYTES,
+    TURN_REGIONS,
+    WINDOW_BYTES,
+    FileRegion,
+    retaining,
+)
+from odradek.protocol.codec import Part
 from tests.support.network import LaterIoPool, MemoryRegion, Sent
 
 
@@ -240,6 +249,36 @@ def test_large_response_gives_others_their_turn(regions: list[MemoryRegion]) -> 
     resume()
     assert bytes(sent.wire.data) == content
     assert sent.ready == 1
+
+
+@pytest.mark.parametrize(("count", "turns"), [(TURN_REGIONS, 1), (TURN_REGIONS + 1, 2), (3 * TURN_REGIONS, 3)])
+def test_response_of_many_small_regions_gives_others_their_turn(
+    regions: list[MemoryRegion], count: int, turns: int
+) -> None:
+    made = [make(regions, 10, position=number % 7, seed=number) for number in range(count)]
+    sent = Sent()
+    sent.sender.push([part for region, _ in made for part in (b"of a partition", region)])
+    taken = 1
+    sent.sender.flush()
+    while sent.soon:
+        sent.soon.pop()()
+        taken += 1
+    assert taken == turns
+    assert bytes(sent.wire.data) == b"".join(b"of a partition" + content for _, content in made)
+    assert {region.pins for region, _ in made} == {0}
+
+
+def test_regions_are_retained_one_a_step(regions: list[MemoryRegion]) -> None:
+    parts: list[Part] = [b"header"]
+    for size in (10, 0, 20):
+        parts += [b"of a partition", make(regions, size)[0]]
+    retained: list[FileRegion] = []
+    steps = retaining(parts, retained)
+    for count in (1, 2):
+        next(steps)
+        assert [region.pins for region in regions] == [1, 0, count - 1]
+    assert not list(steps)
+    assert retained == [regions[0], regions[2]]
 
 
 class Slices(LazyDownConversionRecords):
