@@ -446,6 +446,7 @@ class KafkaServer:
 
     async def _hand_over(self, services: Services, patience: Patience) -> None:
         """Controlled shutdown, unless ZooKeeper is away: then no controller can move anything."""
+        services.replica_manager.fetchers.begin_shutdown()
         handing_over = asyncio.ensure_future(
             services.links.controlled_shutdown(lambda: services.controller.broker_epoch)
         )

@@ -39,6 +39,9 @@ class Fetchers(Protocol):
     def resize(self) -> None:
         """`num.replica.fetchers` may have changed."""
 
+    def begin_shutdown(self) -> None:
+        """Begin to follow nobody any more; what is followed is followed on, in its epoch."""
+
     def shutdown(self) -> None:
         """Follow nobody, now and later."""
 
@@ -52,10 +55,11 @@ class ReplicaFetchers:
         self._settings = settings
         self._fetchers: dict[tuple[int, int], tuple[EndPoint, ReplicaFetcher]] = {}
         self._count = settings.count()
-        self._is_shut_down = False
+        self._is_ending = False
 
     def add(self, partitions: Iterable[Partition]) -> None:
-        if self._is_shut_down:
+        if self._is_ending:
+            self.remove(partition.topic_partition for partition in partitions)
             return
         for partition in partitions:
             topic_partition, leader_id = partition.topic_partition, partition.leader_id
@@ -83,8 +87,15 @@ class ReplicaFetchers:
         self._close_all()
         self.add(followed)
 
+    def begin_shutdown(self) -> None:
+        """What a broker has led is led by another one after its controlled shutdown, and it is not in the ISR any more.
+        If it followed, it would count as caught up there, and be waited for when it is gone: by Apache's leaders until
+        somebody appends.
+        """
+        self._is_ending = True
+
     def shutdown(self) -> None:
-        self._is_shut_down = True
+        self._is_ending = True
         self._close_all()
 
     def _fetcher(self, leader_id: int, index: int, end_point: EndPoint) -> ReplicaFetcher:

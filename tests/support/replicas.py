@@ -66,6 +66,7 @@ class NotedFetchers:
 
     def __init__(self) -> None:
         self.followed: dict[TopicPartition, tuple[int | None, int]] = {}
+        self.is_ending = False
         self.is_shut_down = False
 
     def add(self, partitions: Iterable[Partition]) -> None:
@@ -78,6 +79,9 @@ class NotedFetchers:
 
     def resize(self) -> None:
         """There is nobody to share it with."""
+
+    def begin_shutdown(self) -> None:
+        self.is_ending = True
 
     def shutdown(self) -> None:
         self.is_shut_down = True

@@ -46,6 +46,22 @@ def test_stop_writes_the_clean_shutdown_marker(tmp_path: Path) -> None:
     assert (tmp_path / ".kafka_cleanshutdown").exists()
 
 
+def test_a_stop_begins_to_follow_nobody_before_others_are_asked_to_lead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[str] = []
+
+    async def controlled_shutdown(*arguments: object) -> None:
+        steps.append("controlled shutdown")
+
+    with in_process_broker(tmp_path) as broker:
+        services = broker.services
+        fetchers = services.replica_manager.fetchers
+        monkeypatch.setattr(type(fetchers), "begin_shutdown", lambda self: steps.append("follows nobody new"))
+        monkeypatch.setattr(type(services.links), "controlled_shutdown", controlled_shutdown)
+    assert steps == ["follows nobody new", "controlled shutdown"]
+
+
 def test_directory_of_another_broker_is_refused_and_left_alone(tmp_path: Path) -> None:
     with in_process_broker(tmp_path):
         pass

@@ -145,6 +145,23 @@ async def test_a_parked_partition_stays_parked_when_the_number_changes(following
 
 
 @async_test
+async def test_before_a_shutdown_what_is_followed_is_followed_on_and_nothing_in_a_new_epoch(
+    following: Following,
+) -> None:
+    one, other, late = PARTITIONS[:3]
+    for partition in (one, other):
+        following.lead(partition)
+    await following.turns()
+    following.fetchers.begin_shutdown()
+    following.lead(other, epoch=1)
+    following.lead(late)
+    for partition in (one, other, late):
+        following.append(b"a", tp=partition)
+    await following.advance(500)
+    assert [following.log(partition).log_end_offset for partition in (one, other, late)] == [1, 0, 0]
+
+
+@async_test
 async def test_after_a_shutdown_nothing_is_followed(following: Following) -> None:
     following.lead()
     following.follower.manager.shutdown()
