@@ -11,6 +11,7 @@ import random
 import threading
 from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime
+from itertools import cycle, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,7 @@ PARTITIONS = 3
 # then within the batch that the run before it died in.
 BATCH, BEGUN = r"^batch \d+: ", r"^archiving "
 KILLED_AFTER = (BATCH, BEGUN, BATCH, BEGUN, BATCH)
+SOAK_KILLS = 50
 JOB_START_TIMEOUT_S = 60
 JOB_STOP_TIMEOUT_S = 30
 KEEP_FOR_EVER = {"retention.ms": "-1"}
@@ -249,8 +251,9 @@ def hashes(records: Iterable[Sent]) -> dict[Place, str]:
     return found
 
 
-def test_archive_killed_five_times_has_every_record_once(
-    make_archive: Callable[..., tuple[Archive, str]], broker: Broker, tmp_path: Path
+@pytest.mark.parametrize("kills", [len(KILLED_AFTER), pytest.param(SOAK_KILLS, marks=pytest.mark.soak)])
+def test_archive_that_is_killed_has_every_record_once(
+    kills: int, make_archive: Callable[..., tuple[Archive, str]], broker: Broker, tmp_path: Path
 ) -> None:
     run, topic = make_archive(PARTITIONS)
     options = ["--master", "local[2]", "--trigger", "0s", "--max-offsets-per-trigger", "300"]
@@ -265,7 +268,7 @@ def test_archive_killed_five_times_has_every_record_once(
     print(f"seed {seed}")
     producer.start()
     try:
-        for printed in KILLED_AFTER:
+        for printed in islice(cycle(KILLED_AFTER), kills):
             job.process.start()
             job.process.wait_for_line(printed, JOB_START_TIMEOUT_S)
             threading.Event().wait(moments.uniform(0, 1 if printed == BATCH else 3))

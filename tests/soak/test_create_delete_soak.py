@@ -1,7 +1,7 @@
-"""Topics and connections that come and go by the thousand leave nothing behind: memory, descriptors, timers, tasks.
+"""Topics, groups and connections that come and go by the thousand leave behind no memory, descriptors, timers, tasks.
 
 A first part of the run warms up (caches, the codecs of the versions used); what counts is the growth after it.
-ODRADEK_SOAK_TOPICS and ODRADEK_SOAK_CONNECTIONS shorten the run.
+ODRADEK_SOAK_TOPICS, _GROUPS and _CONNECTIONS shorten the run.
 """
 
 from __future__ import annotations
@@ -24,13 +24,16 @@ from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.soak
 
-TOPICS = int(os.environ.get("ODRADEK_SOAK_TOPICS", "2000"))
-CONNECTIONS = int(os.environ.get("ODRADEK_SOAK_CONNECTIONS", "20000"))
+TOPICS = int(os.environ.get("ODRADEK_SOAK_TOPICS", "10000"))
+CONNECTIONS = int(os.environ.get("ODRADEK_SOAK_CONNECTIONS", "100000"))
+GROUPS = int(os.environ.get("ODRADEK_SOAK_GROUPS", "1000"))
 TOPICS_AT_A_TIME = 25
+GROUPS_AT_A_TIME = 10
 PARTITIONS = 3
 CONNECTIONS_AT_A_TIME = 100
 WARM_UP_SHARE = 0.3
 BYTES_PER_TOPIC = 3_000
+BYTES_PER_GROUP = 3_000
 BYTES_PER_CONNECTION = 150
 NOISE_BYTES = 8_000_000
 """What the allocator and the page tables move in either direction, however short the run."""
@@ -56,6 +59,16 @@ def test_topics_leave_nothing_behind(broker: InspectedBroker) -> None:
     run_and_compare(broker, TOPICS, TOPICS_AT_A_TIME, BYTES_PER_TOPIC, lambda names: topics_come_and_go(broker, names))
     assert list(broker.log_dir.glob("*-delete")) == []
     assert list(broker.log_dir.glob("topic-*")) == []
+    broker.stop()
+    assert "Traceback" not in broker.log_text()
+
+
+def test_groups_leave_nothing_behind(broker: InspectedBroker) -> None:
+    run_and_compare(
+        broker, GROUPS, GROUPS_AT_A_TIME, BYTES_PER_GROUP, lambda numbers: groups_come_and_go(broker, numbers)
+    )
+    with RawClient(broker.host, broker.port) as client:
+        assert client.call(build(ApiKey.LIST_GROUPS), 2).groups == []  # type: ignore[attr-defined]
     broker.stop()
     assert "Traceback" not in broker.log_text()
 
@@ -159,6 +172,37 @@ def fetch(names: list[str], *, offset: int, max_wait_ms: int) -> object:
         session_epoch=0,
         topics=topics,
     )
+
+
+def groups_come_and_go(broker: InspectedBroker, numbers: range) -> None:
+    """Groups of one member: join, sync, commit, leave, delete."""
+    names = [f"group-{number}" for number in numbers]
+    with RawClient(broker.host, broker.port) as client:
+        for name in names:
+            finding = build(ApiKey.FIND_COORDINATOR, key=name)
+            eventually(lambda finding=finding: client.call(finding, 0), accept=lambda a: a.error_code == 0)  # type: ignore[misc]
+            joining = build(
+                ApiKey.JOIN_GROUP,
+                group_id=name,
+                session_timeout_ms=6_000,
+                rebalance_timeout_ms=6_000,
+                member_id="",
+                protocol_type="consumer",
+                protocols=[{"name": "range", "metadata": b""}],
+            )
+            joined = eventually(lambda joining=joining: client.call(joining, 2), accept=lambda a: a.error_code == 0)  # type: ignore[misc]
+            member = {"group_id": name, "member_id": joined.member_id}
+            generation = {**member, "generation_id": joined.generation_id}
+            assigned = [{"member_id": joined.member_id, "assignment": b"all"}]
+            requests = (
+                (build(ApiKey.SYNC_GROUP, **generation, assignments=assigned), 1),
+                (build(ApiKey.HEARTBEAT, **generation), 1),
+                (build(ApiKey.LEAVE_GROUP, **member), 1),
+            )
+            for request, version in requests:
+                assert client.call(request, version).error_code == 0, request  # type: ignore[attr-defined]
+        deleted = client.call(build(ApiKey.DELETE_GROUPS, groups_names=names), 1)
+        assert {result.error_code for result in deleted.results} == {0}  # type: ignore[attr-defined]
 
 
 def connections_come_and_go(broker: InspectedBroker, count: int, rng: random.Random) -> None:

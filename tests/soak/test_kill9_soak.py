@@ -1,4 +1,4 @@
-"""kill -9 at random instants, two hundred times, also while the broker is starting; nothing that was answered is lost.
+"""kill -9 at random instants, five hundred times, also while the broker is starting; nothing that was answered is lost.
 
 Three promises at a time: acknowledged records (idempotent and not), committed offsets, created topics. The seed is
 printed; ODRADEK_SOAK_SEED repeats its choices (not the scheduling of the machine), ODRADEK_SOAK_KILLS shortens the run.
@@ -21,7 +21,7 @@ from tests.support.odradek_process import OdradekBroker
 
 pytestmark = pytest.mark.soak
 
-KILLS = int(os.environ.get("ODRADEK_SOAK_KILLS", "200"))
+KILLS = int(os.environ.get("ODRADEK_SOAK_KILLS", "500"))
 SEED = int(os.environ.get("ODRADEK_SOAK_SEED", str(random.randrange(2**32))))
 KILL_DURING_START = 0.25
 START_S = 0.5
