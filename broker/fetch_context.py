@@ -15,7 +15,7 @@ Answers to FetchManager.newContext and the FetchContexts it makes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.broker.fetch_session import Answers, FetchSession, Key, PartitionFetch
@@ -101,15 +101,16 @@ class FetchContext:
         """Whether the session would leave the partition out."""
         return self.session is not None and result.fetch.has_told(result)
 
-    def respond(self, answers: Answers, now_ms: int) -> FetchResponse:
-        """The response for `answers`, in their order; a session is created or moved on by it."""
+    def respond(self, answers: Answers, now_ms: int) -> Generator[None, None, FetchResponse]:
+        """The response for `answers`, in their order; a session is created or moved on by the first step."""
         if self.error != ErrorCode.NONE:
             return FetchResponse(error_code=self.error, session_id=INVALID_SESSION_ID)
         session = self.session
         if session is not None:
             if session.epoch != self._expected_epoch:  # the same session went on over another connection meanwhile
                 return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session.session_id)
-            return FetchResponse(session_id=session.session_id, responses=_by_topic(session.select(answers)))
+            topics = yield from _by_topic(session.select(answers))
+            return FetchResponse(session_id=session.session_id, responses=topics)
         session_id = INVALID_SESSION_ID
         if self._full:
             assert self._asked_by is not None
@@ -121,10 +122,11 @@ class FetchContext:
                 asked_by=self._asked_by,
             )
             session_id = INVALID_SESSION_ID if created is None else created.session_id
-        return FetchResponse(session_id=session_id, responses=_by_topic(answers))
+        topics = yield from _by_topic(answers)
+        return FetchResponse(session_id=session_id, responses=topics)
 
 
-def _by_topic(answers: Answers) -> list[FetchableTopicResponse]:
+def _by_topic(answers: Answers) -> Generator[None, None, list[FetchableTopicResponse]]:
     """Consecutive partitions of one topic share an entry; the order of partitions stays."""
     topics: list[FetchableTopicResponse] = []
     last: tuple[str | None, bytes] | None = None
@@ -133,6 +135,7 @@ def _by_topic(answers: Answers) -> list[FetchableTopicResponse]:
             last = (fetch.topic, fetch.topic_id)
             topics.append(FetchableTopicResponse(topic=fetch.topic or "", topic_id=fetch.topic_id, partitions=[]))
         topics[-1].partitions.append(data)
+        yield
     return topics
 
 
@@ -144,12 +147,12 @@ def new_context(
     *,
     asked_by: AskedBy,
     now_ms: int,
-) -> FetchContext:
-    """What `request` means.
+) -> Generator[None, None, FetchContext]:
+    """What `request` means, a partition named a step; a session is looked at, and moved on, by the last one.
 
     `topic_name` resolves the topic ids that versions 13 on use; unknown ones keep topic None.
     """
-    requested = _requested(request, version, topic_name)
+    requested = yield from _requested(request, version, topic_name)
     epoch, session_id = request.session_epoch, request.session_id
     if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
         if session_id != INVALID_SESSION_ID:
@@ -180,7 +183,7 @@ def new_context(
 
 def _requested(
     request: FetchRequest, version: int, topic_name: Callable[[bytes], str | None]
-) -> Iterable[PartitionFetch]:
+) -> Generator[None, None, Iterable[PartitionFetch]]:
     found: dict[Key, PartitionFetch] = {}  # a partition named twice counts once, as last named
     for topic in request.topics:
         name = topic.topic if version < TOPIC_ID_VERSION else topic_name(topic.topic_id)
@@ -196,6 +199,7 @@ def _requested(
                 last_fetched_epoch=part.last_fetched_epoch,
             )
             found[fetch.key] = fetch
+            yield
     return found.values()
 
 

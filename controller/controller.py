@@ -314,9 +314,7 @@ class Controller:
             case ev.ApiPartitionReassignment(targets, reassigned):
                 reassigned.set_result(await partition_reassignment.process_api_reassignment(c, targets))
             case ev.ListPartitionReassignments(partitions, listed):
-                wanted = c.context.partitions_being_reassigned if partitions is None else partitions
-                assignments = {partition: c.context.full_assignment(partition) for partition in wanted}
-                listed.set_result({p: a for p, a in assignments.items() if a.is_being_reassigned})
+                listed.set_result(await partition_reassignment.under_way(c, partitions))
             case ev.UpdateFeatures(updates, updated):
                 updated.set_result(await update_features(c.client, updates, c.config.metadata_version))
             case _:

@@ -6,10 +6,11 @@ Answers to the threads of Kafka that may compute as long as they like: request h
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Hashable, Iterable
 from typing import Final, TypeVar
 
 ItemT = TypeVar("ItemT")
+KeyT = TypeVar("KeyT", bound=Hashable)
 
 ITEMS_A_TURN: Final = 64
 """Of work that takes microseconds for each; what takes a tenth of a millisecond still leaves others their turn."""
@@ -21,3 +22,11 @@ async def in_turns(items: Iterable[ItemT], count: int = ITEMS_A_TURN) -> AsyncIt
         yield item
         if not number % count:
             await asyncio.sleep(0)
+
+
+async def collected(items: Iterable[KeyT]) -> frozenset[KeyT]:
+    """All of the items, with turns of the loop while they are made."""
+    found = set()
+    async for item in in_turns(items):
+        found.add(item)
+    return frozenset(found)

@@ -22,7 +22,7 @@ Answers to the reassignment part of KafkaController.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from odradek.controller import znodes
@@ -92,6 +92,18 @@ def _build(c: Controllership, partition: TopicPartition, target: tuple[int, ...]
     if target is None:
         return current.reassign_to(current.origin_replicas) if current.is_being_reassigned else None
     return current.reassign_to(target)
+
+
+async def under_way(
+    c: Controllership, partitions: Collection[TopicPartition] | None
+) -> dict[TopicPartition, ReplicaAssignment]:
+    """Those of the partitions (of all, for None) that are being reassigned."""
+    found = {}
+    async for partition in in_turns(tuple(c.context.partitions_being_reassigned) if partitions is None else partitions):
+        assignment = c.context.full_assignment(partition)
+        if assignment.is_being_reassigned:
+            found[partition] = assignment
+    return found
 
 
 async def process_zk_reassignment(c: Controllership) -> set[TopicPartition]:

@@ -78,18 +78,19 @@ def _apply_one(
                 refused[topic_partition] = error
             yield None
     if refused:
-        finish(_result(transaction, {**dict.fromkeys(partitions, ErrorCode.OPERATION_NOT_ATTEMPTED), **refused}))
+        errors = {**dict.fromkeys(partitions, ErrorCode.OPERATION_NOT_ATTEMPTED), **refused}
+        yield from _finish(transaction, errors, finish)
         return
     producer = ProducerIdAndEpoch(transaction.producer_id, transaction.producer_epoch)
     coordinator = broker.transaction_coordinator
     if transaction.verify_only:
         verified = coordinator.verify_partitions(transaction.transactional_id, producer, list(partitions))
-        finish(_result(transaction, verified))
+        yield from _finish(transaction, verified, finish)
         return
 
     def added(error: ErrorCode) -> None:
         code = error_for_version(error, version, FIRST_FENCED_VERSION)
-        finish(_result(transaction, dict.fromkeys(partitions, code)))
+        broker.slices.submit(_finish(transaction, dict.fromkeys(partitions, code), finish))
 
     coordinator.add_partitions(transaction.transactional_id, producer, list(partitions), added)
 
@@ -111,24 +112,20 @@ def _only_transaction(request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnT
     )
 
 
-def _result(
-    transaction: AddPartitionsToTxnTransaction, errors: Mapping[TopicPartition, ErrorCode]
-) -> AddPartitionsToTxnResult:
-    return AddPartitionsToTxnResult(
-        transactional_id=transaction.transactional_id,
-        topic_results=[
-            AddPartitionsToTxnTopicResult(
-                name=topic.name,
-                results_by_partition=[
-                    AddPartitionsToTxnPartitionResult(
-                        partition_index=index, partition_error_code=errors[TopicPartition(topic.name, index)]
-                    )
-                    for index in topic.partitions
-                ],
-            )
-            for topic in transaction.topics
-        ],
-    )
+def _finish(
+    transaction: AddPartitionsToTxnTransaction,
+    errors: Mapping[TopicPartition, ErrorCode],
+    finish: Callable[[AddPartitionsToTxnResult], None],
+) -> Steps:
+    topics = []
+    for topic in transaction.topics:
+        results = []
+        for index in topic.partitions:
+            error = errors[TopicPartition(topic.name, index)]
+            results.append(AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=error))
+            yield None
+        topics.append(AddPartitionsToTxnTopicResult(name=topic.name, results_by_partition=results))
+    finish(AddPartitionsToTxnResult(transactional_id=transaction.transactional_id, topic_results=topics))
 
 
 def _response(results: list[AddPartitionsToTxnResult], version: int) -> AddPartitionsToTxnResponse:

@@ -26,11 +26,10 @@ def handle(broker: Services, ctx: RequestContext, request: AlterPartitionReassig
 
 
 async def _alter(broker: Services, ctx: RequestContext, request: AlterPartitionReassignmentsRequest) -> None:
-    targets = {
-        TopicPartition(topic.name, part.partition_index): None if part.replicas is None else tuple(part.replicas)
-        for topic in request.topics
-        for part in topic.partitions
-    }
+    targets: dict[TopicPartition, tuple[int, ...] | None] = {}
+    async for name, part in in_turns((topic.name, part) for topic in request.topics for part in topic.partitions):
+        replicas = part.replicas
+        targets[TopicPartition(name, part.partition_index)] = None if replicas is None else tuple(replicas)
     topics: dict[str, list[ReassignablePartitionResponse]] = {}
     outcomes = await broker.controller.alter_partition_reassignments(targets)
     async for tp, error in in_turns(outcomes.items()):

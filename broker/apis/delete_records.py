@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING
 
 from odradek.broker.replica_results import DeleteRecordsResult
@@ -15,6 +15,7 @@ from odradek.protocol.messages.delete_records import (
     DeleteRecordsTopicResult,
 )
 from odradek.protocol.topic_partition import TopicPartition
+from odradek.timer.sliced_work import run_through
 
 if TYPE_CHECKING:
     from odradek.broker.request import RequestContext
@@ -37,7 +38,7 @@ def handle(broker: Services, ctx: RequestContext, request: DeleteRecordsRequest)
 
     def respond(deleted: Mapping[TopicPartition, DeleteRecordsResult]) -> None:
         results.update(deleted)
-        ctx.reply(_response(results))
+        broker.slices.submit(_respond(ctx, results))
 
     if offsets:
         yield from broker.replica_manager.delete_records_in_steps(request.timeout_ms, offsets, respond)
@@ -45,7 +46,13 @@ def handle(broker: Services, ctx: RequestContext, request: DeleteRecordsRequest)
         respond({})
 
 
-def _response(results: Mapping[TopicPartition, DeleteRecordsResult]) -> DeleteRecordsResponse:
+def _respond(ctx: RequestContext, results: Mapping[TopicPartition, DeleteRecordsResult]) -> Steps:
+    ctx.reply((yield from _response(results)))
+
+
+def _response(
+    results: Mapping[TopicPartition, DeleteRecordsResult],
+) -> Generator[None, None, DeleteRecordsResponse]:
     topics: dict[str, list[DeleteRecordsPartitionResult]] = {}
     for topic_partition, result in results.items():
         topics.setdefault(topic_partition.topic, []).append(
@@ -55,6 +62,7 @@ def _response(results: Mapping[TopicPartition, DeleteRecordsResult]) -> DeleteRe
                 error_code=result.error,
             )
         )
+        yield
     return DeleteRecordsResponse(
         topics=[DeleteRecordsTopicResult(name=name, partitions=partitions) for name, partitions in topics.items()]
     )
@@ -63,10 +71,9 @@ def _response(results: Mapping[TopicPartition, DeleteRecordsResult]) -> DeleteRe
 def error_response(
     request: DeleteRecordsRequest, version: int, code: ErrorCode, message: str | None
 ) -> DeleteRecordsResponse:
-    return _response(
-        {
-            TopicPartition(topic.name, part.partition_index): DeleteRecordsResult(error=code)
-            for topic in request.topics
-            for part in topic.partitions
-        }
-    )
+    refused = {
+        TopicPartition(topic.name, part.partition_index): DeleteRecordsResult(error=code)
+        for topic in request.topics
+        for part in topic.partitions
+    }
+    return run_through(_response(refused))

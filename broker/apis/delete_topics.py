@@ -6,6 +6,7 @@ reports as deleted is gone from this broker's metadata.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from odradek.controller.loop_turns import in_turns
@@ -62,8 +63,8 @@ async def _delete(broker: Services, ctx: RequestContext, request: DeleteTopicsRe
     ctx.reply(DeleteTopicsResponse(responses=results))
 
 
-def _topics(request: DeleteTopicsRequest) -> list[DeleteTopicState]:
-    return request.topics or [DeleteTopicState(name=name) for name in request.topic_names]
+def _topics(request: DeleteTopicsRequest) -> Iterable[DeleteTopicState]:
+    return request.topics or (DeleteTopicState(name=name) for name in request.topic_names)
 
 
 def error_response(

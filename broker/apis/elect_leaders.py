@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.controller.events import ElectionType
-from odradek.controller.loop_turns import in_turns
+from odradek.controller.loop_turns import collected, in_turns
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.elect_leaders import (
     ElectLeadersRequest,
@@ -38,9 +38,9 @@ async def _elect(broker: Services, ctx: RequestContext, request: ElectLeadersReq
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}") from None
     if request.topic_partitions is None:
         states = broker.metadata_cache.snapshot.partitions
-        partitions = frozenset(TopicPartition(topic, index) for topic, found in states.items() for index in found)
+        partitions = await collected(TopicPartition(topic, index) for topic, found in states.items() for index in found)
     else:
-        partitions = frozenset(
+        partitions = await collected(
             TopicPartition(topic.topic, index) for topic in request.topic_partitions for index in topic.partitions
         )
     deadline_ms = ctx.received_ms + request.timeout_ms

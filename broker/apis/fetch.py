@@ -10,7 +10,7 @@ The records of an answer are a region of the log file, which the connection hand
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -37,7 +37,7 @@ from odradek.protocol.records.layout import MAGIC_V0, MAGIC_V1
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.fetch_data import FetchIsolation
 from odradek.storage.file_records import FileRegion
-from odradek.timer.sliced_work import Wait
+from odradek.timer.sliced_work import Wait, run_through
 
 if TYPE_CHECKING:
     from odradek.broker.request import RequestContext
@@ -54,7 +54,7 @@ FIRST_ZSTD_VERSION = 10
 def handle(broker: Services, ctx: RequestContext, request: FetchRequest) -> None:
     version = ctx.header.api_version
     asked_by = AskedBy.of(request, version)
-    context = new_context(
+    making = new_context(
         broker.fetch_sessions,
         request,
         version,
@@ -62,8 +62,23 @@ def handle(broker: Services, ctx: RequestContext, request: FetchRequest) -> None
         asked_by=asked_by,
         now_ms=broker.clock.monotonic_ms(),
     )
+    if ctx.slices is not None:
+        broker.in_slices(ctx, request, _fetch_much(broker, ctx, request, making, asked_by))
+        return
+    context = run_through(making)
     work = _fetch(broker, ctx, request, context, asked_by)
     now_or_in_slices(broker, ctx, request, work, is_little=len(context.partitions) <= LITTLE)
+
+
+def _fetch_much(
+    broker: Services,
+    ctx: RequestContext,
+    request: FetchRequest,
+    making: Generator[None, None, FetchContext],
+    asked_by: AskedBy,
+) -> Steps:
+    context = yield from making
+    yield from _fetch(broker, ctx, request, context, asked_by)
 
 
 def _fetch(
@@ -150,7 +165,8 @@ def _respond(
             _name_leader(broker, ctx, result.fetch, data, endpoints)
         answers.append((result.fetch, data))
     answers.extend((context.partitions[index], data) for index, data in erroneous.items())
-    response = context.respond(answers, broker.clock.monotonic_ms())
+    yield None
+    response = yield from context.respond(answers, broker.clock.monotonic_ms())
     response.node_endpoints = list(endpoints.values())
     if is_follower:
         _record_throttled(broker, response)

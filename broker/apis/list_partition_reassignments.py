@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.controller.loop_turns import collected, in_turns
 from odradek.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
@@ -24,11 +25,11 @@ def handle(broker: Services, ctx: RequestContext, request: ListPartitionReassign
 async def _list(broker: Services, ctx: RequestContext, request: ListPartitionReassignmentsRequest) -> None:
     wanted = None
     if request.topics is not None:
-        wanted = frozenset(
+        wanted = await collected(
             TopicPartition(topic.name, index) for topic in request.topics for index in topic.partition_indexes
         )
     topics: dict[str, list[OngoingPartitionReassignment]] = {}
-    for tp, assignment in (await broker.controller.list_partition_reassignments(wanted)).items():
+    async for tp, assignment in in_turns((await broker.controller.list_partition_reassignments(wanted)).items()):
         topics.setdefault(tp.topic, []).append(
             OngoingPartitionReassignment(
                 partition_index=tp.partition,

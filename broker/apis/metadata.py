@@ -90,9 +90,14 @@ def handle(broker: Services, ctx: RequestContext, request: MetadataRequest) -> S
 def _known(
     broker: Services, ctx: RequestContext, names: list[str]
 ) -> Generator[None, None, list[MetadataResponseTopic]]:
+    there = []
+    for name in names:
+        if broker.metadata_cache.contains(name):
+            there.append(name)
+        yield
     found = []
     for topic in broker.metadata_cache.topic_metadata(
-        names,
+        there,
         ctx.connection.listener_name,
         error_unavailable_endpoints=ctx.header.api_version == 0,
         error_unavailable_listeners=ctx.header.api_version >= 6,

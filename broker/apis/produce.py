@@ -82,7 +82,8 @@ def _produce(broker: Services, ctx: RequestContext, request: ProduceRequest) -> 
         if request.acks == 0:
             _finish_unacknowledged(ctx, results, refused)
         else:
-            ctx.reply(_response(broker, ctx, results, refused))
+            is_little = len(results) + len(refused) <= LITTLE
+            now_or_in_slices(broker, ctx, request, _respond(broker, ctx, results, refused), is_little=is_little)
 
     def append(unverified: Mapping[TopicPartition, AppendResult], guards: Guards) -> Steps:
         if unverified:
@@ -159,12 +160,12 @@ def _finish_unacknowledged(
         ctx.reply(None)
 
 
-def _response(
+def _respond(
     broker: Services,
     ctx: RequestContext,
     results: Mapping[TopicPartition, AppendResult],
     refused: Mapping[TopicPartition, ErrorCode],
-) -> ProduceResponse:
+) -> Steps:
     """One answer a partition, however often it was named."""
     endpoints: dict[int, NodeEndpoint] = {}
     topics: dict[str, list[PartitionProduceResponse]] = {}
@@ -187,11 +188,15 @@ def _response(
         if result.error == ErrorCode.NOT_LEADER_OR_FOLLOWER:
             _name_leader(broker, ctx, topic_partition, answer, endpoints)
         topics.setdefault(topic_partition.topic, []).append(answer)
+        yield None
     for topic_partition, error in refused.items():
         topics.setdefault(topic_partition.topic, []).append(_refusal(topic_partition.partition, error))
-    return ProduceResponse(
-        responses=[TopicProduceResponse(name=name, partition_responses=found) for name, found in topics.items()],
-        node_endpoints=list(endpoints.values()),
+        yield None
+    ctx.reply(
+        ProduceResponse(
+            responses=[TopicProduceResponse(name=name, partition_responses=found) for name, found in topics.items()],
+            node_endpoints=list(endpoints.values()),
+        )
     )
 
 

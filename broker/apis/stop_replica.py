@@ -20,8 +20,11 @@ from odradek.protocol.messages.stop_replica import (
     StopReplicaResponse,
 )
 from odradek.protocol.topic_partition import TopicPartition
+from odradek.timer.sliced_work import run_through
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from odradek.broker.request import RequestContext
     from odradek.broker.services import Services
     from odradek.timer.sliced_work import Steps
@@ -33,7 +36,7 @@ def handle(broker: Services, ctx: RequestContext, request: StopReplicaRequest) -
     if is_stale(broker, request.broker_epoch):
         ctx.reply(StopReplicaResponse(error_code=ErrorCode.STALE_BROKER_EPOCH))
         return
-    states = _states(request)
+    states = yield from _states(request)
 
     def on_stopped(topic_partition: TopicPartition, deleted: bool) -> None:
         coordinator = coordinator_of(broker, topic_partition)
@@ -59,7 +62,7 @@ def handle(broker: Services, ctx: RequestContext, request: StopReplicaRequest) -
     broker.log_manager.when_durable(lambda failure: ctx.reply(response))
 
 
-def _states(request: StopReplicaRequest) -> dict[TopicPartition, StopReplicaPartitionState]:
+def _states(request: StopReplicaRequest) -> Generator[None, None, dict[TopicPartition, StopReplicaPartitionState]]:
     """One state a partition, whichever of the three forms the request's version uses."""
     states: dict[TopicPartition, StopReplicaPartitionState] = {}
     flat = [(part.topic_name, part.partition_index) for part in request.ungrouped_partitions]
@@ -68,9 +71,11 @@ def _states(request: StopReplicaRequest) -> dict[TopicPartition, StopReplicaPart
         states[TopicPartition(name, index)] = StopReplicaPartitionState(
             partition_index=index, leader_epoch=NO_LEADER_EPOCH, delete_partition=request.delete_partitions
         )
+        yield
     for topic in request.topic_states:
         for state in topic.partition_states:
             states[TopicPartition(topic.topic_name, state.partition_index)] = state
+            yield
     return states
 
 
@@ -81,6 +86,6 @@ def error_response(
         error_code=code,
         partition_errors=[
             StopReplicaPartitionError(topic_name=tp.topic, partition_index=tp.partition, error_code=code)
-            for tp in _states(request)
+            for tp in run_through(_states(request))
         ],
     )

@@ -53,10 +53,10 @@ def apply(
         errors.setdefault(producer_id, {}).update(found)
         left -= 1
         if not left:
-            respond(_response(errors))
+            broker.slices.submit(_respond(errors, respond))
 
     if not left:
-        respond(_response(errors))
+        respond(WriteTxnMarkersResponse())
     for marker in request.markers:
         yield from _write(broker, marker, finish)
 
@@ -118,13 +118,14 @@ def _complete_offsets(
         )
 
 
-def _response(errors: Mapping[int, Errors]) -> WriteTxnMarkersResponse:
+def _respond(errors: Mapping[int, Errors], respond: Callable[[WriteTxnMarkersResponse], None]) -> Steps:
     markers = []
     for producer_id, found in errors.items():
-        topics: dict[str, WritableTxnMarkerTopicResult] = {}
+        topics: dict[str, list[WritableTxnMarkerPartitionResult]] = {}
         for (name, index), error in found.items():
-            topics.setdefault(name, WritableTxnMarkerTopicResult(name=name)).partitions.append(
-                WritableTxnMarkerPartitionResult(partition_index=index, error_code=error)
-            )
-        markers.append(WritableTxnMarkerResult(producer_id=producer_id, topics=list(topics.values())))
-    return WriteTxnMarkersResponse(markers=markers)
+            result = WritableTxnMarkerPartitionResult(partition_index=index, error_code=error)
+            topics.setdefault(name, []).append(result)
+            yield None
+        results = [WritableTxnMarkerTopicResult(name=name, partitions=named) for name, named in topics.items()]
+        markers.append(WritableTxnMarkerResult(producer_id=producer_id, topics=results))
+    respond(WriteTxnMarkersResponse(markers=markers))

@@ -14,6 +14,7 @@ from odradek.protocol.messages.fetch import (
     ForgottenTopic,
     PartitionData,
 )
+from odradek.timer.sliced_work import run_through
 
 TOPIC_ID = b"\x01" * 16
 
@@ -30,7 +31,8 @@ class Broker:
     def open(self, request: FetchRequest, version: int = 12, *, is_follower: bool = False) -> FetchContext:
         request.replica_id = request.replica_state.replica_id = 1 if is_follower else -1
         asked_by = AskedBy.of(request, version)
-        return new_context(self.cache, request, version, self.names.get, asked_by=asked_by, now_ms=self.now_ms)
+        making = new_context(self.cache, request, version, self.names.get, asked_by=asked_by, now_ms=self.now_ms)
+        return run_through(making)
 
     def fetch(
         self,
@@ -43,7 +45,7 @@ class Broker:
         context = self.open(request, version, is_follower=is_follower)
         data = data or {}
         answers = [(fetch, data.get(fetch.partition, told(fetch.partition))) for fetch in context.partitions]
-        return context.respond(answers, self.now_ms)
+        return run_through(context.respond(answers, self.now_ms))
 
 
 def told(partition: int, *, high_watermark: int = 0, records: bytes = b"", error: int = 0) -> PartitionData:

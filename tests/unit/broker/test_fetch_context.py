@@ -10,6 +10,7 @@ from odradek.broker.replica_results import ReadResult
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from odradek.storage.offsets import LogOffsetMetadata
+from odradek.timer.sliced_work import run_through
 from tests.support.fetch_sessions import TOPIC_ID, Broker, named, request, told
 
 
@@ -72,7 +73,7 @@ def test_same_session_over_another_connection_makes_the_slower_answer_an_error()
     waiting = broker.open(request(session=session, epoch=1))
     broker.fetch(request(session=session, epoch=2))
     answers = [(fetch, told(0)) for fetch in waiting.partitions]
-    assert waiting.respond(answers, 0).error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
+    assert run_through(waiting.respond(answers, 0)).error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
 
 
 def test_topic_id_unknown_at_first_is_resolved_later() -> None:
@@ -83,7 +84,7 @@ def test_topic_id_unknown_at_first_is_resolved_later() -> None:
     )
     context = broker.open(by_id, 13)
     assert [fetch.topic for fetch in context.partitions] == [None]
-    session = context.respond([(context.partitions[0], told(0, error=100))], 0).session_id
+    session = run_through(context.respond([(context.partitions[0], told(0, error=100))], 0)).session_id
     broker.names = {TOPIC_ID: "t"}
     context = broker.open(FetchRequest(session_id=session, session_epoch=1), 13)
     assert [fetch.topic for fetch in context.partitions] == ["t"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from odradek.controller.loop_turns import in_turns
+from odradek.controller.loop_turns import ITEMS_A_TURN, collected, in_turns
 from tests.support.async_test import async_test
 
 
@@ -29,3 +29,19 @@ async def test_others_have_their_turn_in_the_middle() -> None:
 @async_test
 async def test_without_items_there_is_nothing_to_do() -> None:
     assert [item async for item in in_turns([])] == []
+
+
+@async_test
+async def test_what_is_collected_leaves_others_their_turn() -> None:
+    turns = 0
+
+    async def other() -> None:
+        nonlocal turns
+        while not work.done():
+            turns += 1
+            await asyncio.sleep(0)
+
+    work = asyncio.ensure_future(collected(iter(range(3 * ITEMS_A_TURN))))
+    await other()
+    assert await work == frozenset(range(3 * ITEMS_A_TURN))
+    assert turns >= 3

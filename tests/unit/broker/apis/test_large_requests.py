@@ -1,0 +1,41 @@
+"""Requests that name many partitions: naming them, working on them and answering are steps, a partition each."""
+
+from __future__ import annotations
+
+import pytest
+
+from odradek.timer.sliced_work import SlicedWork, Steps
+from tests.benchmarks.loop_pauses.requests_naming import LARGE_REQUESTS, PER_TOPIC
+from tests.support.in_process_broker import InProcessBroker
+
+NAMED = 4_000
+"""So many that a Produce or a Fetch has more than 64 KiB and is decoded in steps, too."""
+
+STEPS = {
+    "Produce": 3,
+    "Fetch without a session": 4,
+    "DeleteRecords": 2,
+    "AddPartitionsToTxn": 2,
+    "WriteTxnMarkers": 2,
+    "StopReplica of what is not there": 3,
+}
+"""Of each partition: it is looked at, for some requests more than once, and named in the answer."""
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_no_part_of_the_work_is_done_in_one_go(
+    broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    taken = 0
+
+    def counted(work: Steps) -> Steps:
+        nonlocal taken
+        for wait in work:
+            taken += 1
+            yield wait
+
+    submit = SlicedWork.submit
+    monkeypatch.setattr(SlicedWork, "submit", lambda slices, work: submit(slices, counted(work)))
+    make, version = next((make, version) for found, make, version in LARGE_REQUESTS if found == name)
+    broker.finish(broker.send(make(["not-there"], range(PER_TOPIC, PER_TOPIC + NAMED)), version))
+    assert taken >= STEPS[name] * NAMED
