@@ -25,6 +25,7 @@ from odradek.controller.events import (
     ZkPartitionReassignment,
 )
 from odradek.controller.features import set_up_features
+from odradek.controller.loop_turns import in_turns
 from odradek.controller.topic_changes import load_topics
 from odradek.protocol.topic_partition import TopicPartition
 
@@ -86,11 +87,10 @@ async def refresh_leadership(c: Controllership, partitions: list[TopicPartition]
 async def _initialize_deletions(c: Controllership) -> None:
     context = c.context
     to_be_deleted = await c.client.topic_deletions()
-    ineligible = {
-        replica.topic
-        for replica in context.replicas_of_partitions(context.all_partitions)
-        if not context.is_replica_online(replica.replica, replica.topic_partition)
-    }
+    ineligible = set()
+    async for replica in in_turns(context.replicas_of_partitions(context.all_partitions)):
+        if not context.is_replica_online(replica.replica, replica.topic_partition):
+            ineligible.add(replica.topic)
     await c.deletions.initialize(to_be_deleted, ineligible)
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from odradek.controller import znodes
 from odradek.controller.leader_and_isr import LeaderAndIsr, LeaderIsrAndControllerEpoch
+from odradek.controller.loop_turns import in_turns
 from odradek.controller.metadata_client import MetadataClient, stat_of, submit_all, write_fenced
 from odradek.controller.metadata_tree import (
     BadVersion,
@@ -52,7 +53,7 @@ class PartitionStateNodes:
         paths = [znodes.partition_state_path(partition) for partition in partitions]
         answers = await submit_all(self._client.tree, [GetData(path) for path in paths])
         states: dict[TopicPartition, LeaderIsrAndControllerEpoch | None] = {}
-        for partition, answer in zip(partitions, answers, strict=True):
+        async for partition, answer in in_turns(zip(partitions, answers, strict=True)):
             if not isinstance(answer, TreeError):
                 states[partition] = znodes.decode_partition_state(answer.data, answer.stat.version)
             elif isinstance(answer, NoNode):

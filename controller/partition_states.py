@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from odradek.controller.leader_and_isr import LeaderAndIsr, LeaderIsrAndControllerEpoch
 from odradek.controller.leader_election import ElectionResult, ElectionStrategy, elect
+from odradek.controller.loop_turns import in_turns
 from odradek.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ class PartitionStateMachine:
 
     async def startup(self) -> None:
         """Take the states from the context at failover, and elect leaders for what has none."""
-        for partition in self._context.all_partitions:
+        async for partition in in_turns(self._context.all_partitions):
             leadership = self._context.leadership(partition)
             if leadership is None:
                 self.states[partition] = PartitionState.NEW

@@ -37,6 +37,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
 from odradek.controller.leader_and_isr import NO_LEADER, LeaderAndIsr, LeaderIsrAndControllerEpoch
+from odradek.controller.loop_turns import in_turns
 from odradek.controller.partition_states import PartitionStateStore, Send, StateChangeFailed
 from odradek.controller.replica import PartitionAndReplica
 from odradek.protocol.topic_partition import TopicPartition
@@ -123,7 +124,7 @@ class ReplicaStateMachine:
         """Take the states from the context at failover, and tell every replica what it is."""
         online: list[PartitionAndReplica] = []
         offline: list[PartitionAndReplica] = []
-        for replica in self._context.replicas_of_partitions(self._context.all_partitions):
+        async for replica in in_turns(self._context.replicas_of_partitions(self._context.all_partitions)):
             if self._context.is_replica_online(replica.replica, replica.topic_partition):
                 self.states[replica] = ReplicaState.ONLINE
                 online.append(replica)
@@ -137,7 +138,7 @@ class ReplicaStateMachine:
     async def handle_state_changes(self, replicas: Iterable[PartitionAndReplica], target: ReplicaState) -> None:
         """Move replicas to a state and send what follows."""
         by_broker: dict[int, list[PartitionAndReplica]] = {}
-        for replica in replicas:
+        async for replica in in_turns(replicas):
             if self._is_valid_transition(replica, target):
                 by_broker.setdefault(replica.replica, []).append(replica)
         for broker_id, valid in by_broker.items():
@@ -145,7 +146,7 @@ class ReplicaStateMachine:
                 case ReplicaState.NEW:
                     self._start_new(valid)
                 case ReplicaState.ONLINE:
-                    self._bring_online(valid)
+                    await self._bring_online(valid)
                 case ReplicaState.OFFLINE:
                     await self._take_offline(broker_id, valid)
                 case ReplicaState.DELETION_STARTED:
@@ -181,8 +182,8 @@ class ReplicaStateMachine:
                 self._batch.add_leader_and_isr((replica.replica,), partition, leadership, assignment, is_new=True)
             self._put(replica, ReplicaState.NEW)
 
-    def _bring_online(self, replicas: Sequence[PartitionAndReplica]) -> None:
-        for replica in replicas:
+    async def _bring_online(self, replicas: Sequence[PartitionAndReplica]) -> None:
+        async for replica in in_turns(replicas):
             partition = replica.topic_partition
             assignment = self._context.full_assignment(partition)
             if self.state(replica) is ReplicaState.NEW:

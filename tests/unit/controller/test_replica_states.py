@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import itertools
 
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.controller.leader_and_isr import NO_LEADER, LeaderAndIsr, LeaderIsrAndControllerEpoch
+from odradek.controller.loop_turns import ITEMS_A_TURN
 from odradek.controller.replica import PartitionAndReplica
 from odradek.controller.replica_states import VALID_PREVIOUS_REPLICA_STATES, ReplicaState, without_replica
 from odradek.protocol.topic_partition import TopicPartition
@@ -210,3 +212,23 @@ def test_an_isr_never_becomes_empty(isr: tuple[int, ...], leads: bool, replica: 
         assert after.leader_epoch == 4
         assert after.leader == (NO_LEADER if replica == before.leader else before.leader)
         assert after.isr == (isr if len(isr) == 1 else tuple(r for r in isr if r != replica))
+
+
+@async_test
+async def test_a_controller_that_takes_office_leaves_others_their_turn() -> None:
+    machines = StateMachines(live={0})
+    count = 3 * ITEMS_A_TURN
+    for index in range(count):
+        machines.assign(TopicPartition("t", index), 0)
+        machines.lead(TopicPartition("t", index), 0, (0,))
+    turns = []
+    for machine in (machines.replicas, machines.partitions):
+        work = asyncio.ensure_future(machine.startup())
+        turns.append(0)
+        while not work.done():
+            turns[-1] += 1
+            await asyncio.sleep(0)
+        await work
+    # What each replica is; whether it may become that; what its broker is told. What each partition is.
+    assert turns[0] >= 3 * count // ITEMS_A_TURN
+    assert turns[1] >= count // ITEMS_A_TURN
