@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from odradek.controller import topic_names, znodes
 from odradek.controller.config_nodes import change_entity_config
+from odradek.controller.loop_turns import in_turns
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_configs import DescribeConfigsResourceResult, DescribeConfigsSynonym
 from odradek.storage.config import (
@@ -37,6 +38,10 @@ logger = logging.getLogger("odradek.controller")
 TOPIC_CONFIG: Final = 1
 DEFAULT_CONFIG: Final = 5
 """Sources of a value, as DescribeConfigs numbers them; those in between belong to the broker's configuration."""
+
+
+LOGGED_KEYS: Final = 100
+"""Of a request that is refused. One of a megabyte can name 200,000, which takes seconds to log."""
 
 
 class ResourceType(IntEnum):
@@ -143,7 +148,7 @@ class ConfigAdmin:
     ) -> list[KafkaError | None]:
         appearances = Counter((resource.resource_type, resource.resource_name) for resource in resources)
         results: list[KafkaError | None] = []
-        for resource in resources:
+        async for resource in in_turns(resources):
             try:
                 if appearances[resource.resource_type, resource.resource_name] > 1:
                     raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
@@ -152,7 +157,11 @@ class ConfigAdmin:
             except KafkaError as error:
                 logger.info(
                     "Error processing alter configs request for %s %s with keys %s: %s",
-                    *(resource.resource_type, resource.resource_name, [change.name for change in resource.changes]),
+                    *(
+                        resource.resource_type,
+                        resource.resource_name,
+                        [change.name for change in resource.changes[:LOGGED_KEYS]],
+                    ),
                     error.message,
                 )
                 results.append(error)

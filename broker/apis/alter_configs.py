@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.controller.configs import ConfigChange, ResourceChanges
+from odradek.controller.loop_turns import in_turns
 from odradek.protocol.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResourceResponse,
@@ -21,27 +22,18 @@ def handle(broker: Services, ctx: RequestContext, request: AlterConfigsRequest) 
 
 
 async def _alter(broker: Services, ctx: RequestContext, request: AlterConfigsRequest) -> None:
-    errors = await broker.config_admin.alter_configs(
-        [
-            ResourceChanges(
-                resource.resource_type,
-                resource.resource_name,
-                [ConfigChange(config.name, config.value) for config in resource.configs],
-            )
-            for resource in request.resources
-        ],
-        validate_only=request.validate_only,
-    )
-    ctx.reply(
-        AlterConfigsResponse(
-            responses=[
-                AlterConfigsResourceResponse(
-                    resource_type=resource.resource_type,
-                    resource_name=resource.resource_name,
-                    error_code=0 if error is None else error.code,
-                    error_message=None if error is None else error.specific_message,
-                )
-                for resource, error in zip(request.resources, errors, strict=True)
-            ]
+    resources = []
+    async for resource in in_turns(request.resources):
+        changes = [ConfigChange(config.name, config.value) async for config in in_turns(resource.configs)]
+        resources.append(ResourceChanges(resource.resource_type, resource.resource_name, changes))
+    errors = await broker.config_admin.alter_configs(resources, validate_only=request.validate_only)
+    responses = []
+    async for resource, error in in_turns(zip(request.resources, errors, strict=True)):
+        response = AlterConfigsResourceResponse(
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+            error_code=0 if error is None else error.code,
+            error_message=None if error is None else error.specific_message,
         )
-    )
+        responses.append(response)
+    ctx.reply(AlterConfigsResponse(responses=responses))

@@ -38,8 +38,9 @@ def handle(broker: Services, ctx: RequestContext, request: DescribeLogDirsReques
     if request.topics is not None:
         wanted = set()
         for topic in request.topics:
-            wanted.update(TopicPartition(topic.topic, index) for index in topic.partitions)
-            yield None
+            for index in topic.partitions:
+                wanted.add(TopicPartition(topic.topic, index))
+                yield None
     results = []
     for log_dir in broker.log_manager.log_dirs:
         result = yield from _describe(broker, log_dir, wanted)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.runtime_loggers import alter_loggers
 from odradek.controller.configs import ConfigChange, ResourceChanges, ResourceType
+from odradek.controller.loop_turns import in_turns
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.messages.incremental_alter_configs import (
     AlterConfigsResourceResponse,
@@ -27,20 +28,19 @@ def handle(broker: Services, ctx: RequestContext, request: IncrementalAlterConfi
 
 
 async def _alter(broker: Services, ctx: RequestContext, request: IncrementalAlterConfigsRequest) -> None:
-    changes = [
-        ResourceChanges(
-            resource.resource_type,
-            resource.resource_name,
-            [ConfigChange(config.name, config.value, config.config_operation) for config in resource.configs],
-        )
-        for resource in request.resources
-    ]
+    changes = []
+    async for resource in in_turns(request.resources):
+        entries = [
+            ConfigChange(config.name, config.value, config.config_operation)
+            async for config in in_turns(resource.configs)
+        ]
+        changes.append(ResourceChanges(resource.resource_type, resource.resource_name, entries))
     stored = [change for change in changes if change.resource_type != ResourceType.BROKER_LOGGER]
     stored_errors = iter(
         await broker.config_admin.incremental_alter_configs(stored, validate_only=request.validate_only)
     )
     responses = []
-    for change in changes:
+    async for change in in_turns(changes):
         if change.resource_type == ResourceType.BROKER_LOGGER:
             error = _alter_loggers(broker, change, request.validate_only)
         else:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import NamedTuple
@@ -8,6 +10,7 @@ import pytest
 
 from odradek.controller import znodes
 from odradek.controller.configs import (
+    LOGGED_KEYS,
     AlterOperation,
     ConfigAdmin,
     ConfigChange,
@@ -16,6 +19,7 @@ from odradek.controller.configs import (
     apply_changes,
     describe_topic_configs,
 )
+from odradek.controller.loop_turns import ITEMS_A_TURN
 from odradek.protocol.errors import DEFAULT_MESSAGES, ErrorCode, KafkaError
 from odradek.storage.config import TOPIC_CONFIGS
 from odradek.storage.config_def import ConfigDef, ConfigError, ConfigKey, ConfigType, Importance
@@ -287,3 +291,23 @@ def test_configs_without_a_meaning_are_shown_as_secrets() -> None:
     assert described["flush.ms"].value == str(2**63 - 1), "what holds, for the value cannot be"
     assert (described["password"].value, described["password"].is_sensitive) == (None, True)
     assert described["password"].config_source == 1
+
+
+@async_test
+async def test_many_refused_resources_leave_others_their_turn_and_few_keys_are_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with with_admin() as (_, admin):
+        changes = [ConfigChange(f"key-{number}", None) for number in range(2 * LOGGED_KEYS)]
+        many = [ResourceChanges(99, str(number), changes) for number in range(3 * ITEMS_A_TURN)]
+        turns = 0
+        with caplog.at_level(logging.INFO, "odradek.controller"):
+            work = asyncio.ensure_future(admin.alter_configs(many, validate_only=False))
+            while not work.done():
+                turns += 1
+                await asyncio.sleep(0)
+        assert all(error is not None for error in await work)
+        assert turns >= 3
+        line = next(record.getMessage() for record in caplog.records if "alter configs" in record.getMessage())
+        keys = line.partition("with keys ")[2].partition("]")[0]
+        assert keys.count("key-") == LOGGED_KEYS
