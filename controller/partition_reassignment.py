@@ -38,6 +38,7 @@ from odradek.controller.replica import PartitionAndReplica
 from odradek.controller.replica_states import ReplicaState
 from odradek.controller.znode_json import BadZnode
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.limits import MAX_STRING_BYTES
 
 if TYPE_CHECKING:
     from odradek.controller.controllership import Controllership
@@ -68,7 +69,8 @@ async def process_api_reassignment(
 
 def _validate_target(c: Controllership, partition: TopicPartition, target: tuple[int, ...]) -> KafkaError | None:
     def invalid(message: str) -> KafkaError:
-        return KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+        # As long as an answer can hold: it repeats what the client has sent.
+        return KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message[:MAX_STRING_BYTES])
 
     if not target:
         return invalid("Empty replica list specified in partition reassignment.")

@@ -8,6 +8,7 @@ from odradek.controller import znodes
 from odradek.controller.metadata_tree import Create, Delete, NoNode, SetData
 from odradek.controller.reassignment import ReplicaAssignment
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.limits import MAX_STRING_BYTES
 from odradek.protocol.messages.alter_partition import (
     AlterPartitionRequest,
     BrokerState,
@@ -256,3 +257,14 @@ async def test_a_legacy_reassignment_that_cannot_be_read_is_removed() -> None:
         await cluster.client.tree.run(Create(znodes.REASSIGN_PARTITIONS, b"junk"))
         await cluster.settle()
         assert not await cluster.client.exists(znodes.REASSIGN_PARTITIONS)
+
+
+@async_test
+async def test_the_message_about_a_very_long_target_fits_into_an_answer() -> None:
+    async with controller_cluster() as cluster:
+        await four_brokers(cluster)
+        results = await cluster.controller.alter_partition_reassignments({T0: (1,) * 100_000})
+        error = results[T0]
+        assert error is not None
+        assert error.code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+        assert len(error.message) == MAX_STRING_BYTES
