@@ -86,7 +86,9 @@ def _first_record_since(log: UnifiedLog, timestamp: int) -> TimestampAndOffset |
     for segment in log.segments:
         if segment.largest_timestamp < timestamp:
             continue
-        # A batch whose header promised more than its records hold must not hide the segments behind it.
-        if (found := segment.find_by_timestamp(timestamp, log.log_start_offset)) is not None:
+        # A batch whose header promised more than its records hold must not hide the segments behind it. One without any
+        # time, found by that of its file, ends the search as in Apache.
+        found = segment.find_by_timestamp(timestamp, log.log_start_offset)
+        if found is not None or segment.largest.timestamp < 0:
             return found
     return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import signal
 
 import hypothesis
 import pytest
@@ -27,6 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup it is ignored, by brokers that tests start, too
     # How long an example takes depends on what else the machine does.
     hypothesis.settings.register_profile(
         "untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]

@@ -212,7 +212,9 @@ class Bank:
 
     def _read(self, topic: str, partition: int) -> Values:
         """All that is committed; waits until no transaction is open any more."""
-        raw = confluent_kafka.Consumer({"bootstrap.servers": self._bootstrap, "group.id": "audit"})
+        raw = confluent_kafka.Consumer(
+            {"bootstrap.servers": self._bootstrap, "group.id": "audit", "isolation.level": "read_uncommitted"}
+        )  # else the end is that of what is committed by now, and markers may be on their way
         _, end = raw.get_watermark_offsets(confluent_kafka.TopicPartition(topic, partition), CALL_TIMEOUT_S)
         raw.close()
         deadline = time.monotonic() + READ_TIMEOUT_S
