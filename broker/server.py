@@ -40,7 +40,7 @@ from odradek.controller.channels import ControllerChannels
 from odradek.controller.config_changes import ConfigChangeListener
 from odradek.controller.configs import ConfigAdmin
 from odradek.controller.controller import Controller
-from odradek.controller.controllership import ControllerConfig
+from odradek.controller.controller_config import ControllerConfig
 from odradek.controller.metadata_client import MetadataClient
 from odradek.controller.metadata_tree import MetadataTree, SetData, TreeError
 from odradek.controller.registration import RegistrationRefused, check_end_points_are_free
@@ -51,7 +51,7 @@ from odradek.storage.config_def import ConfigError
 from odradek.storage.environment import Environment
 from odradek.storage.log_dir import LogDir, LogDirError
 from odradek.storage.log_manager import LogManager, LogManagerSettings
-from odradek.storage.producer_state import ProducerStateManagerConfig
+from odradek.storage.producer_config import ProducerStateManagerConfig
 from odradek.timer.clock import SystemClock
 from odradek.timer.sliced_work import SlicedWork
 from odradek.timer.system_timer import SystemTimer

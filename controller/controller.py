@@ -22,7 +22,9 @@ from typing import TYPE_CHECKING, Final, assert_never
 from odradek.controller import alter_partition, broker_changes, failover, partition_reassignment, topic_changes, znodes
 from odradek.controller import events as ev
 from odradek.controller import replica_elections as elections
-from odradek.controller.controllership import ControllerConfig, Controllership
+from odradek.controller.controller_config import ControllerConfig
+from odradek.controller.controller_moved import ControllerMoved
+from odradek.controller.controllership import Controllership
 from odradek.controller.election import delete_controller, register_controller
 from odradek.controller.event_manager import ControllerEventManager, FutureReply
 from odradek.controller.features import update_features
@@ -34,7 +36,6 @@ from odradek.controller.metadata_tree import (
     WatchEvent,
     WatchEventType,
 )
-from odradek.controller.partition_states import ControllerMoved
 from odradek.controller.registration import register_broker, update_broker
 from odradek.controller.znode_json import BadZnode
 from odradek.controller.znodes import PRODUCER_IDS_BLOCK_SIZE

@@ -6,7 +6,7 @@ Nothing in it outlives a resignation, so a controller cannot act on what it knew
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -29,33 +29,17 @@ from odradek.controller.topic_deletion import TopicDeletionManager
 from odradek.protocol.messages.leader_and_isr import LeaderAndIsrResponse
 from odradek.protocol.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 from odradek.protocol.messages.update_metadata import UpdateMetadataResponse
-from odradek.protocol.metadata_version import LATEST_PRODUCTION, MetadataVersion
 from odradek.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from odradek.controller.channels import ControlChannel
+    from odradek.controller.controller_config import ControllerConfig
     from odradek.controller.election import Elected
     from odradek.controller.metadata_client import MetadataClient
 
 DATA_CHANGE = frozenset({WatchEventType.CHANGED})
 CREATION = frozenset({WatchEventType.CREATED})
 CHILDREN = frozenset({WatchEventType.CHILDREN})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControllerConfig:
-    """What the controller is configured with. `broker_settings` answers the broker's settings of the moment."""
-
-    broker_id: int
-    inter_broker_listener_name: str = "PLAINTEXT"
-    delete_topic_enable: bool = True
-    auto_leader_rebalance_enable: bool = True
-    leader_imbalance_per_broker_percentage: int = 10
-    leader_imbalance_check_interval_seconds: int = 300
-    num_partitions: int = 1
-    default_replication_factor: int = 1
-    metadata_version: MetadataVersion = LATEST_PRODUCTION
-    broker_settings: Callable[[], Mapping[str, str]] = dict
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from odradek.controller import znodes
+from odradek.controller.controller_moved import ControllerMoved
 from odradek.controller.metadata_client import MetadataClient, stat_of
 from odradek.controller.metadata_tree import (
     BadVersion,
@@ -25,7 +26,6 @@ from odradek.controller.metadata_tree import (
     NodeExists,
     SetData,
 )
-from odradek.controller.partition_states import ControllerMoved
 
 if TYPE_CHECKING:
     from odradek.timer.clock import Clock

@@ -15,6 +15,7 @@ from typing import Final, TypeVar
 
 from odradek.controller import znodes
 from odradek.controller.broker_info import Broker
+from odradek.controller.controller_moved import ControllerMoved
 from odradek.controller.metadata_tree import (
     BadVersion,
     Check,
@@ -41,7 +42,6 @@ from odradek.controller.metadata_tree import (
     WriteResult,
     parent_path,
 )
-from odradek.controller.partition_states import ControllerMoved
 from odradek.controller.reassignment import ReplicaAssignment
 from odradek.controller.znode_json import BadZnode
 from odradek.controller.znodes import ProducerIdsBlock, TopicIdReplicaAssignment

@@ -65,10 +65,6 @@ class StateChangeFailed(Exception):
     """A partition or replica could not be moved; it stays where it is."""
 
 
-class ControllerMoved(Exception):
-    """Another broker is the controller now: a write was fenced. It ends the event at hand; this controller resigns."""
-
-
 LeadershipOrError: TypeAlias = LeaderAndIsr | StateChangeFailed
 
 

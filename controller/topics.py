@@ -30,7 +30,7 @@ from odradek.storage.config import validate_topic_configs
 
 if TYPE_CHECKING:
     from odradek.controller.broker_info import Broker
-    from odradek.controller.controllership import ControllerConfig
+    from odradek.controller.controller_config import ControllerConfig
     from odradek.controller.metadata_client import MetadataClient
     from odradek.protocol.messages.create_partitions import CreatePartitionsTopic
     from odradek.protocol.messages.create_topics import CreatableTopic

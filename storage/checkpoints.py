@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from odradek.protocol.primitives import uuid_from_text, uuid_to_text
 from odradek.protocol.topic_partition import TopicPartition
-from odradek.storage.leader_epochs import EpochEntry
+from odradek.storage.offsets import EpochEntry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -13,7 +13,7 @@ from odradek.storage.descriptors import DescriptorLimits
 from odradek.storage.file_system import FileSystem, OsFileSystem
 from odradek.storage.open_files import OpenFiles
 from odradek.storage.ports import InlineIoPool, InlineWorkerPool, IoPool, WorkerPool
-from odradek.storage.producer_state import ProducerStateManagerConfig
+from odradek.storage.producer_config import ProducerStateManagerConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable

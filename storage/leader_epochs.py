@@ -14,17 +14,12 @@ Answers to LeaderEpochFileCache.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from odradek.storage.offsets import NO_EPOCH, UNKNOWN_OFFSET, EpochEndOffset
+from odradek.storage.offsets import NO_EPOCH, UNKNOWN_OFFSET, EpochEndOffset, EpochEntry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-
-class EpochEntry(NamedTuple):
-    epoch: int
-    start_offset: int
 
 
 UNDEFINED = EpochEndOffset(NO_EPOCH, UNKNOWN_OFFSET)

@@ -1,6 +1,7 @@
 """Small values that name places in a log.
 
-Answers to LogOffsetMetadata, TimestampOffset, FileRecords.TimestampAndOffset and EpochEntry's end-offset answer.
+Answers to LogOffsetMetadata, TimestampOffset, FileRecords.TimestampAndOffset, EpochEntry and
+OffsetForLeaderEpochResponseData.EpochEndOffset.
 """
 
 from __future__ import annotations
@@ -61,6 +62,13 @@ class TimestampAndOffset(NamedTuple):
     timestamp: int
     offset: int
     leader_epoch: int = NO_EPOCH
+
+
+class EpochEntry(NamedTuple):
+    """A leader epoch and the offset of its first record."""
+
+    epoch: int
+    start_offset: int
 
 
 class EpochEndOffset(NamedTuple):

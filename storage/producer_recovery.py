@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from odradek.protocol.records.control import EndTransactionMarker
 from odradek.storage.append_info import AppendOrigin
 from odradek.storage.offsets import LogOffsetMetadata
+from odradek.storage.transaction_index import AbortedTxn
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -79,7 +80,8 @@ def replay_batch(producers: ProducerStateManager, batch: AnyBatch) -> CompletedT
 def complete_transaction(producers: ProducerStateManager, segment: LogSegment, txn: CompletedTxn) -> None:
     """Note a finished transaction: in the segment's index if it aborted, then in the producer state."""
     if txn.is_aborted:
-        segment.append_aborted_txn(txn, producers.last_stable_offset(txn))
+        last_stable_offset = producers.last_stable_offset(txn)
+        segment.txn_index.append(AbortedTxn(txn.producer_id, txn.first_offset, txn.last_offset, last_stable_offset))
     producers.complete_txn(txn)
 
 

@@ -14,14 +14,13 @@ is let pass. An unknown producer may start anywhere: its history may have been d
 Invariants: an entry remembers at most five batches, in order of sequence, all of its current epoch; a
 `ProducerAppendInfo` changes nothing outside itself until `ProducerStateManager.update`.
 
-Answers to ProducerStateManagerConfig, ProducerStateEntry, BatchMetadata, TxnMetadata, CompletedTxn,
+Answers to ProducerStateEntry, BatchMetadata, TxnMetadata, CompletedTxn,
 VerificationStateEntry and ProducerAppendInfo.
 """
 
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -40,14 +39,6 @@ NO_TIMESTAMP: Final = -1
 _MAX_SEQUENCE: Final = 2**31 - 1
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(slots=True, kw_only=True)
-class ProducerStateManagerConfig:
-    """What all logs of a broker go by. It changes while they are open."""
-
-    producer_id_expiration_ms: int = 86_400_000
-    transaction_verification: bool = True
 
 
 class BatchMetadata(NamedTuple):

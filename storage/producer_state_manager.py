@@ -26,13 +26,13 @@ from odradek.protocol.records.checksum import crc32c
 from odradek.storage import log_files
 from odradek.storage.disk_space import is_no_space
 from odradek.storage.offsets import LogOffsetMetadata
+from odradek.storage.producer_config import ProducerStateManagerConfig
 from odradek.storage.producer_state import (
     NO_PRODUCER_ID,
     BatchMetadata,
     CompletedTxn,
     ProducerAppendInfo,
     ProducerStateEntry,
-    ProducerStateManagerConfig,
     TxnMetadata,
     VerificationState,
 )

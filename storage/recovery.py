@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from odradek.protocol.topic_partition import TopicPartition
     from odradek.storage.config import LogConfig
     from odradek.storage.environment import Environment
-    from odradek.storage.leader_epochs import EpochEntry
     from odradek.storage.log_dir import LogDir
+    from odradek.storage.offsets import EpochEntry
     from odradek.storage.producer_state_manager import ProducerMemory
 
 logger = logging.getLogger(__name__)

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from odradek.storage.environment import Environment
     from odradek.storage.file_records import BatchPosition
     from odradek.storage.file_system import Bytes
-    from odradek.storage.producer_state import CompletedTxn
 
 MAX_RELATIVE_OFFSET: Final = 2**31 - 1
 
@@ -261,10 +260,6 @@ class LogSegment:
                 self._rolling_timestamp = None
                 return NO_TIMESTAMP
         return self._rolling_timestamp
-
-    def append_aborted_txn(self, txn: CompletedTxn, last_stable_offset: int) -> None:
-        """Note an aborted transaction whose marker has just been appended."""
-        self.txn_index.append(AbortedTxn(txn.producer_id, txn.first_offset, txn.last_offset, last_stable_offset))
 
     # -- reading -----------------------------------------------------------------------------------
 

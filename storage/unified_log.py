@@ -43,10 +43,10 @@ if TYPE_CHECKING:
     from odradek.protocol.topic_partition import TopicPartition
     from odradek.storage.config import LogConfig
     from odradek.storage.environment import Environment
-    from odradek.storage.leader_epochs import EpochEntry, LeaderEpochs
+    from odradek.storage.leader_epochs import LeaderEpochs
     from odradek.storage.local_log import LocalLog
     from odradek.storage.log_dir import LogDir
-    from odradek.storage.offsets import EpochEndOffset
+    from odradek.storage.offsets import EpochEndOffset, EpochEntry
     from odradek.storage.producer_state import ProducerStateEntry
     from odradek.storage.producer_state_manager import ProducerMemory, ProducerStateManager
     from odradek.storage.segment import LogSegment

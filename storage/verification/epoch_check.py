@@ -14,7 +14,7 @@ from odradek.storage.verification.findings import Finding, Report
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odradek.storage.leader_epochs import EpochEntry
+    from odradek.storage.offsets import EpochEntry
 
 
 def check_order(path: str, entries: Sequence[EpochEntry], report: Report) -> bool:

@@ -16,7 +16,7 @@ from odradek.storage.verification.segment import LogProgress, SegmentFiles, veri
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from odradek.storage.leader_epochs import EpochEntry
+    from odradek.storage.offsets import EpochEntry
 
 _NO_END = 2**63
 

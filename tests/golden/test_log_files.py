@@ -10,8 +10,8 @@ from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.append_info import AppendOrigin
 from odradek.storage.checkpoints import encode_epochs, encode_offsets, encode_partition_metadata
 from odradek.storage.file_system import OsFileSystem
-from odradek.storage.leader_epochs import EpochEntry
 from odradek.storage.offset_index import OffsetIndex
+from odradek.storage.offsets import EpochEntry
 from odradek.storage.open_files import OpenFiles
 from odradek.storage.producer_state import BatchMetadata, ProducerStateEntry
 from odradek.storage.producer_state_manager import decode_snapshot, encode_snapshot

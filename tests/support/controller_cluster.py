@@ -16,7 +16,7 @@ from pathlib import Path
 from odradek.controller.broker_info import Broker, BrokerInfo, EndPoint, SecurityProtocol
 from odradek.controller.channels import OnResponse
 from odradek.controller.controller import Controller
-from odradek.controller.controllership import ControllerConfig
+from odradek.controller.controller_config import ControllerConfig
 from odradek.controller.embedded_tree import EmbeddedTree, TreeDatabase
 from odradek.controller.metadata_client import MetadataClient
 from odradek.controller.registration import create_base_nodes

@@ -20,7 +20,7 @@ from odradek.storage.file_system import FileSystem, OsFileSystem
 from odradek.storage.log_dir import LogDir
 from odradek.storage.open_files import OpenFiles
 from odradek.storage.ports import InlineIoPool, InlineWorkerPool, IoPool, WorkerPool
-from odradek.storage.producer_state import ProducerStateManagerConfig
+from odradek.storage.producer_config import ProducerStateManagerConfig
 from odradek.storage.recovery import load_log
 from odradek.storage.unified_log import UnifiedLog
 from odradek.timer.clock import ManualClock

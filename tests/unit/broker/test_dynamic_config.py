@@ -19,7 +19,7 @@ from odradek.storage.cleaner_config import CleanerConfig
 from odradek.storage.config_def import ConfigError
 from odradek.storage.log_manager import LogManager
 from odradek.storage.ports import InlineIoPool
-from odradek.storage.producer_state import ProducerStateManagerConfig
+from odradek.storage.producer_config import ProducerStateManagerConfig
 
 
 class Broker:

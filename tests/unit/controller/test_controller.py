@@ -8,9 +8,10 @@ import pytest
 
 from odradek.controller import znodes
 from odradek.controller.controller import FAILOVER_RETRY_MS
+from odradek.controller.controller_moved import ControllerMoved
 from odradek.controller.events import ElectionType, TopicChange
 from odradek.controller.metadata_tree import ConnectionLoss, Create, CreateMode, SetData
-from odradek.controller.partition_states import ControllerMoved, PartitionState
+from odradek.controller.partition_states import PartitionState
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.leader_and_isr import LeaderAndIsrRequest
 from odradek.protocol.messages.stop_replica import StopReplicaRequest

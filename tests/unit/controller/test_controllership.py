@@ -5,7 +5,8 @@ from typing import cast
 import pytest
 
 from odradek.controller.channels import OnResponse
-from odradek.controller.controllership import CREATION, DATA_CHANGE, ControllerConfig, Controllership
+from odradek.controller.controller_config import ControllerConfig
+from odradek.controller.controllership import CREATION, DATA_CHANGE, Controllership
 from odradek.controller.election import Elected
 from odradek.controller.events import (
     BrokerModifications,

@@ -5,11 +5,11 @@ import asyncio
 import pytest
 
 from odradek.controller import znodes
+from odradek.controller.controller_moved import ControllerMoved
 from odradek.controller.election import Elected, delete_controller, register_controller
 from odradek.controller.embedded_tree import TreeDatabase
 from odradek.controller.metadata_client import MetadataClient
 from odradek.controller.metadata_tree import ConnectionLoss, Multi, Operation, SetData
-from odradek.controller.partition_states import ControllerMoved
 from odradek.timer.clock import ManualClock
 from tests.support.async_test import async_test
 

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from odradek.controller import znodes
+from odradek.controller.controller_moved import ControllerMoved
 from odradek.controller.embedded_tree import TreeDatabase
 from odradek.controller.metadata_client import (
     OPERATIONS_PER_BATCH_MAX,
@@ -15,7 +16,6 @@ from odradek.controller.metadata_client import (
     write_fenced,
 )
 from odradek.controller.metadata_tree import BadVersion, Check, Create, Delete, NoNode, SetData
-from odradek.controller.partition_states import ControllerMoved
 from odradek.controller.reassignment import ReplicaAssignment
 from odradek.controller.znodes import ProducerIdsBlock
 from odradek.protocol.topic_partition import TopicPartition

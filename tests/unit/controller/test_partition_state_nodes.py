@@ -4,12 +4,13 @@ import pytest
 
 from odradek.controller import znodes
 from odradek.controller.context import ControllerContext
+from odradek.controller.controller_moved import ControllerMoved
 from odradek.controller.embedded_tree import TreeDatabase
 from odradek.controller.leader_and_isr import LeaderAndIsr, LeaderIsrAndControllerEpoch
 from odradek.controller.metadata_client import MetadataClient
 from odradek.controller.metadata_tree import SetData
 from odradek.controller.partition_state_nodes import PartitionStateNodes
-from odradek.controller.partition_states import ControllerMoved, StateChangeFailed
+from odradek.controller.partition_states import StateChangeFailed
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.clock import ManualClock
 from tests.support.async_test import async_test

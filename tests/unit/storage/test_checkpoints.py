@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage import checkpoints
 from odradek.storage.checkpoints import CheckpointError
-from odradek.storage.leader_epochs import EpochEntry
+from odradek.storage.offsets import EpochEntry
 
 topics = st.from_regex(r"[a-zA-Z0-9._-]{1,20}", fullmatch=True)
 offsets = st.dictionaries(

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.storage.leader_epochs import EpochEntry, LeaderEpochs
+from odradek.storage.leader_epochs import LeaderEpochs
+from odradek.storage.offsets import EpochEntry
 
 ENTRIES = [EpochEntry(0, 0), EpochEntry(2, 40), EpochEntry(5, 70)]
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from odradek.broker.replication.truncation_offset import OffsetTruncationState, truncation_offset
-from odradek.storage.leader_epochs import EpochEntry, LeaderEpochs
-from odradek.storage.offsets import EpochEndOffset
+from odradek.storage.leader_epochs import LeaderEpochs
+from odradek.storage.offsets import EpochEndOffset, EpochEntry
 
 END = 100
 INITIAL = 7

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.storage.leader_epochs import EpochEntry
+from odradek.storage.offsets import EpochEntry
 from odradek.storage.verification.epoch_check import EpochCheck, check_order
 from odradek.storage.verification.findings import Finding
 
