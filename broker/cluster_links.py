@@ -66,7 +66,7 @@ class ClusterLinks:
 
     def serve(self, broker: Services, dispatcher: Dispatcher) -> None:
         """From here on this broker answers its own requests."""
-        self.own_link.serve(dispatcher)
+        self.own_link.serve(dispatcher.serve)
         self.inter_broker.serve(broker)
 
     def control_transport(self, broker: Broker) -> ControlTransport:

@@ -17,7 +17,8 @@ from odradek.protocol.headers import RequestHeader
 from odradek.protocol.schema import Response
 
 if TYPE_CHECKING:
-    from odradek.broker.dispatch import Dispatcher
+    from collections.abc import Callable
+
     from odradek.protocol.schema import Request
     from odradek.timer.system_timer import SystemTimer
 
@@ -31,20 +32,20 @@ class OwnLink:
         self._client_id = str(broker_id)
         self._listener_name = listener_name
         self._timer = timer
-        self._dispatcher: Dispatcher | None = None
+        self._serve: Callable[[RequestContext, Request], None] | None = None
 
-    def serve(self, dispatcher: Dispatcher) -> None:
-        """From here on requests are handled; who sends them is built before the handlers are."""
-        self._dispatcher = dispatcher
+    def serve(self, serve: Callable[[RequestContext, Request], None]) -> None:
+        """From here on `serve` handles the requests; who sends them is built before the handlers are."""
+        self._serve = serve
 
     async def exchange(
         self, request: Request, response_type: type[ResponseT], *, version: int | None, timeout_ms: int
     ) -> ResponseT:
-        assert self._dispatcher is not None, "a request was sent before the broker was wired"
+        assert self._serve is not None, "a request was sent before the broker was wired"
         api_key = ApiKey(request.API_KEY)
         header = RequestHeader(api_key, API[api_key].max_version if version is None else version, 0, self._client_id)
         caller = _Caller(self._listener_name)
-        self._dispatcher.serve(RequestContext(header, caller, 0, 0), request)
+        self._serve(RequestContext(header, caller, 0, 0), request)
         with deadline(self._timer, timeout_ms, f"{type(request).__name__} to this broker itself"):
             return cast("ResponseT", await caller.answer)
 

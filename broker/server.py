@@ -130,6 +130,7 @@ class KafkaServer:
         self._make_link: MakeLink = SocketLinks(config, self.timer) if make_link is None else make_link
         self._tree: MetadataTree | None = None
         self._services: Services | None = None
+        self._links: ClusterLinks | None = None
         self._make_sockets = make_sockets
         self._sockets: Sockets | None = None
         self._config_changes: ConfigChangeListener | None = None
@@ -170,7 +171,11 @@ class KafkaServer:
         )
         self.addresses = sockets.open()
         broker_info = registered_info(self.config, self.broker_id, self.addresses)
-        self._services = services = self._make_services(client, broker_info)
+        cache = MetadataCache(self.broker_id)
+        self._links = links = ClusterLinks(
+            self.config, self._make_link, cache, self.clock, self.timer, self._in_background, broker_id=self.broker_id
+        )
+        self._services = services = self._make_services(client, broker_info, cache, links)
         dispatcher = Dispatcher(
             services,
             self._in_background,
@@ -178,7 +183,7 @@ class KafkaServer:
             self._slices,
             metadata_version=self.config.metadata_version,
         )
-        services.links.serve(services, dispatcher)
+        links.serve(services, dispatcher)
         services.spawn, services.in_slices = dispatcher.spawn, dispatcher.in_slices
         dynamic = DynamicBrokerConfig(self.config, self._log_manager, self._passwords)
         await self._encode_passwords_anew(client)
@@ -257,12 +262,10 @@ class KafkaServer:
         manager.on_log_dir_failure = self._on_log_dir_failure
         return manager
 
-    def _make_services(self, client: MetadataClient, broker_info: BrokerInfo) -> Services:
+    def _make_services(
+        self, client: MetadataClient, broker_info: BrokerInfo, cache: MetadataCache, links: ClusterLinks
+    ) -> Services:
         config = self.config
-        cache = MetadataCache(self.broker_id)
-        links = ClusterLinks(
-            config, self._make_link, cache, self.clock, self.timer, self._in_background, broker_id=self.broker_id
-        )
         topic_waits = TopicWaits(cache, self.timer)
         controller_config = self._controller_config()
         admin = AdminManager(
@@ -299,7 +302,6 @@ class KafkaServer:
             fetch_sessions=FetchSessionCache(
                 config.max_incremental_fetch_session_cache_slots, self._machine.chance.randint
             ),
-            links=links,
             down_converter=DownConverter(self._machine.workers),
             group_coordinator=make_group_coordinator(
                 config,
@@ -433,7 +435,8 @@ class KafkaServer:
             services.group_coordinator.shutdown()
             services.transaction_coordinator.shutdown()
             services.replica_manager.shutdown()
-            services.links.close()
+        if self._links is not None:
+            self._links.close()
         self._ticker.stop()
         if self._loop_monitor is not None:
             self._loop_monitor.stop()
@@ -447,9 +450,8 @@ class KafkaServer:
     async def _hand_over(self, services: Services, patience: Patience) -> None:
         """Controlled shutdown, unless ZooKeeper is away: then no controller can move anything."""
         services.replica_manager.fetchers.begin_shutdown()
-        handing_over = asyncio.ensure_future(
-            services.links.controlled_shutdown(lambda: services.controller.broker_epoch)
-        )
+        assert self._links is not None
+        handing_over = asyncio.ensure_future(self._links.controlled_shutdown(lambda: services.controller.broker_epoch))
         if not await patience.wait(handing_over):
             log.warning("Proceeding without a controlled shutdown: the metadata tree is away")
             handing_over.cancel()

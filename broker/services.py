@@ -11,7 +11,6 @@ from odradek.protocol.schema import Request
 from odradek.timer.sliced_work import run_through
 
 if TYPE_CHECKING:
-    from odradek.broker.cluster_links import ClusterLinks
     from odradek.broker.config import BrokerConfig
     from odradek.broker.down_conversion import DownConverter
     from odradek.broker.fetch_session_cache import FetchSessionCache
@@ -66,7 +65,6 @@ class Services:
     metadata_cache: MetadataCache
     first_metadata: FirstMetadata
     fetch_sessions: FetchSessionCache
-    links: ClusterLinks
     down_converter: DownConverter
     group_coordinator: GroupCoordinator
     transaction_coordinator: TransactionCoordinator

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar, cast
 
+from odradek.broker.cluster_links import ClusterLinks
 from odradek.broker.config import BrokerConfig
 from odradek.broker.endpoint import EndPoint
 from odradek.broker.lazy_down_conversion import LazyDownConversionRecords
@@ -157,11 +158,13 @@ class InProcessBroker:
         except BaseException:
             self.loop.close()
             raise
-        services = self.server._services
+        services, links = self.server._services, self.server._links
         sockets = self.server._sockets
         assert services is not None
+        assert links is not None
         assert isinstance(sockets, NoSockets)
         self.services: Services = services
+        self.links: ClusterLinks = links
         self.dispatch = sockets.dispatch
         self.settle(lambda: services.controller.is_active and services.metadata_cache.is_alive(services.broker_id))
 

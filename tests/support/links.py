@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from odradek.broker.broker_links import BrokerLinks
 from odradek.broker.config import BrokerConfig
 from odradek.broker.metadata_cache import MetadataCache
 from odradek.broker.own_link import OwnLink
+from odradek.broker.request import RequestContext
 from odradek.controller.broker_info import EndPoint, SecurityProtocol
 from odradek.protocol.messages.update_metadata import (
     UpdateMetadataBroker,
@@ -126,11 +127,8 @@ class OwnAnswers:
         self.answer = answer
         self.versions: list[int] = []
 
-    def serve(self, ctx: object, request: Request) -> None:
-        from odradek.broker.request import RequestContext
-
-        context = cast("RequestContext", ctx)
-        self.versions.append(context.header.api_version)
+    def serve(self, ctx: RequestContext, request: Request) -> None:
+        self.versions.append(ctx.header.api_version)
         response = self.answer(request)
         if response is not None:
-            context.reply(response)
+            ctx.reply(response)

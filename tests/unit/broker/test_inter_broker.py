@@ -53,7 +53,7 @@ class _OtherBrokers:
 
 
 def test_leaders_and_coordinators_are_those_of_the_metadata(broker: InProcessBroker) -> None:
-    channel = broker.services.links.inter_broker
+    channel = broker.links.inter_broker
     assert channel.leader_of(TopicPartition("t", 0)) == NO_LEADER, "the broker has been told of nothing yet"
     assert channel.coordinator_of("id") is None
     broker.create_topic("__transaction_state", configs={"cleanup.policy": "compact"})
@@ -68,7 +68,7 @@ def test_leaders_and_coordinators_are_those_of_the_metadata(broker: InProcessBro
 
 
 def test_markers_and_questions_reach_the_handlers(broker: InProcessBroker) -> None:
-    channel = broker.services.links.inter_broker
+    channel = broker.links.inter_broker
     markers: list[WriteTxnMarkersResponse | None] = []
     channel.send_markers(0, WriteTxnMarkersRequest(), markers.append)
     assert markers == [WriteTxnMarkersResponse()]

@@ -3,12 +3,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
-from typing import cast
 
 import pytest
 
-from odradek.broker.dispatch import Dispatcher
-from odradek.broker.request import RequestContext
 from odradek.controller.request_batch import ControlRequest
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
@@ -40,7 +37,7 @@ def broker(tmp_path: Path) -> Iterator[InProcessBroker]:
 
 
 def ask(broker: InProcessBroker, request: Request, response_type: type[Response]) -> Response:
-    own_link = broker.services.links.own_link
+    own_link = broker.links.own_link
     return broker.run(own_link.exchange(request, response_type, version=None, timeout_ms=1_000))
 
 
@@ -88,12 +85,8 @@ def test_a_handler_that_fails_answers_for_every_partition(
 
 @async_test
 async def test_a_handler_that_would_hang_up_is_a_broken_connection() -> None:
-    class HangsUp:
-        def serve(self, ctx: RequestContext, request: Request) -> None:
-            ctx.close_connection()
-
     links = FakeLinks()
-    links.own_link.serve(cast("Dispatcher", HangsUp()))
+    links.own_link.serve(lambda ctx, request: ctx.close_connection())
     with pytest.raises(ConnectionAbortedError, match="request refused"):
         await links.own_link.exchange(ProduceRequest(acks=0), ProduceResponse, version=None, timeout_ms=100)
 
@@ -102,7 +95,7 @@ async def test_a_handler_that_would_hang_up_is_a_broken_connection() -> None:
 async def test_an_answer_that_comes_too_late_is_a_timeout_and_disturbs_nobody() -> None:
     links = FakeLinks()
     own = OwnAnswers(lambda request: None)
-    links.own_link.serve(cast("Dispatcher", own))
+    links.own_link.serve(own.serve)
     asked = asyncio.ensure_future(
         links.own_link.exchange(AllocateProducerIdsRequest(), AllocateProducerIdsResponse, version=None, timeout_ms=100)
     )
@@ -120,7 +113,7 @@ async def test_the_handler_gets_the_very_object_in_the_version_that_was_named_or
         return UpdateMetadataResponse(error_code=3)
 
     own = OwnAnswers(answer)
-    links.own_link.serve(cast("Dispatcher", own))
+    links.own_link.serve(own.serve)
     request = UpdateMetadataRequest()
     for version in (7, None):
         response = await links.own_link.exchange(request, UpdateMetadataResponse, version=version, timeout_ms=100)

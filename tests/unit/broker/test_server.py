@@ -55,10 +55,9 @@ def test_a_stop_begins_to_follow_nobody_before_others_are_asked_to_lead(
         steps.append("controlled shutdown")
 
     with in_process_broker(tmp_path) as broker:
-        services = broker.services
-        fetchers = services.replica_manager.fetchers
+        fetchers = broker.services.replica_manager.fetchers
         monkeypatch.setattr(type(fetchers), "begin_shutdown", lambda self: steps.append("follows nobody new"))
-        monkeypatch.setattr(type(services.links), "controlled_shutdown", controlled_shutdown)
+        monkeypatch.setattr(type(broker.links), "controlled_shutdown", controlled_shutdown)
     assert steps == ["follows nobody new", "controlled shutdown"]
 
 
