@@ -99,7 +99,7 @@ class FetchContext:
 
     def has_told(self, result: ReadResult) -> bool:
         """Whether the session would leave the partition out."""
-        return self.session is not None and result.fetch.has_told(result)
+        return self.session is not None and result.is_told
 
     def respond(self, answers: Answers, now_ms: int) -> Generator[None, None, FetchResponse]:
         """The response for `answers`, in their order; a session is created or moved on by the first step."""

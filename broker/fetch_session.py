@@ -23,18 +23,19 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 from odradek.broker.replica import LastFetch
-from odradek.broker.replica_results import NO_PREFERRED_REPLICA
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.primitives import ZERO_UUID
 
 if TYPE_CHECKING:
     from odradek.broker.partition_news import PartitionNews
     from odradek.broker.replica import Replica
-    from odradek.broker.replica_results import ReadResult
     from odradek.protocol.messages.fetch import PartitionData
     from odradek.storage.offsets import LogOffsetMetadata
 
 Key = tuple[bytes | str | None, int]
+
+NO_PREFERRED_REPLICA: Final = -1
+"""Kafka: FetchResponse.INVALID_PREFERRED_REPLICA_ID."""
 
 NOT_CACHED: Final = -1
 """The size of a session that is not counted and ranked in the cache yet."""
@@ -108,17 +109,6 @@ class PartitionFetch:
         self.current_leader_epoch = other.current_leader_epoch
         self.log_start_offset = other.log_start_offset
         self.last_fetched_epoch = other.last_fetched_epoch
-
-    def has_told(self, result: ReadResult) -> bool:
-        """Whether the session would leave the partition out, as `note_answer` finds it."""
-        return (
-            result.error == ErrorCode.NONE
-            and result.high_watermark == self.sent_high_watermark
-            and result.log_start_offset == self.sent_log_start_offset
-            and result.diverging_epoch is None
-            and result.preferred_read_replica == NO_PREFERRED_REPLICA
-            and not result.size_in_bytes
-        )
 
     def note_answer(self, data: PartitionData) -> bool:
         """Remember what is about to be told; True when it is news to the client.

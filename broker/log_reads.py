@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.cold_reads import ColdReads
 from odradek.broker.delayed_fetch import DelayedFetch
-from odradek.broker.replica_results import NO_PREFERRED_REPLICA, FetchParams, ReadResult
+from odradek.broker.fetch_session import NO_PREFERRED_REPLICA
+from odradek.broker.replica_results import FetchParams, ReadResult
 from odradek.broker.replica_selector import preferred_read_replica
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.topic_partition import TopicPartition
@@ -100,7 +101,7 @@ class LogReads:
         for result in results:
             fetch = result.fetch
             session = fetch.session
-            if session is None or not session.may_rest or fetch.is_resting or not fetch.has_told(result):
+            if session is None or not session.may_rest or fetch.is_resting or not result.is_told:
                 continue
             assert result.fetched is not None
             assert fetch.topic is not None

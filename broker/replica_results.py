@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from odradek.broker.fetch_session import NO_PREFERRED_REPLICA
 from odradek.broker.replica import NO_BROKER_EPOCH
 from odradek.protocol.errors import ErrorCode
 
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from odradek.broker.replica_selector import ClientMetadata
     from odradek.storage.append_info import LogAppendInfo
     from odradek.storage.fetch_data import FetchDataInfo, FetchIsolation
-
-NO_PREFERRED_REPLICA = -1
 
 EXPECTED_APPEND_ERRORS = frozenset(
     (
@@ -107,3 +106,17 @@ class ReadResult:
     @property
     def size_in_bytes(self) -> int:
         return 0 if self.fetched is None else self.fetched.size_in_bytes
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the session has told all of it already: its next answer leaves the partition out, as
+        `PartitionFetch.note_answer` finds it.
+        """
+        return (
+            self.error == ErrorCode.NONE
+            and self.high_watermark == self.fetch.sent_high_watermark
+            and self.log_start_offset == self.fetch.sent_log_start_offset
+            and self.diverging_epoch is None
+            and self.preferred_read_replica == NO_PREFERRED_REPLICA
+            and not self.size_in_bytes
+        )
