@@ -71,7 +71,7 @@ def registered_info(config: BrokerConfig, broker_id: int, bound: Iterable[Listen
     """
     ports = {end_point.listener_name: end_point.port for end_point in bound}
     end_points = []
-    for advertised in config.advertised_listeners:
+    for advertised in config.listeners.advertised:
         host = advertised.host or (socket.getfqdn() if config.uses_zookeeper else "localhost")
         port = advertised.port or ports[advertised.listener_name]
         end_points.append(EndPoint(host, port, advertised.listener_name, advertised.security_protocol))

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from odradek.broker.config import BrokerConfig
     from odradek.broker.config_sources import Settings
 
-EXIT_REFUSED: Final = 1
 EXIT_USAGE: Final = 2
 
 _TOOLS: Final = {
@@ -160,7 +159,7 @@ def _port(text: str) -> int:
 
 def _serve(parsed: argparse.Namespace) -> int:
     from odradek.broker.log_setup import configure_logging
-    from odradek.broker.startup_error import StartupError
+    from odradek.broker.startup_error import StartupError, refuse
     from odradek.storage.config_def import ConfigError
 
     configure_logging(parsed.log_level)
@@ -220,10 +219,3 @@ def _warn(settings: Settings, config: BrokerConfig) -> None:
         logger.warning("The configuration '%s' (from %s) is not known; ignored.", name, settings.origins[name])
     for name, reason in config.keys_without_effect.items():
         logger.warning("The configuration '%s' (from %s) has no effect: %s.", name, settings.origins[name], reason)
-
-
-def refuse(error: BaseException) -> int:
-    """Say in one line why the broker does not start."""
-    line = " ".join(str(error).split()) or type(error).__name__
-    sys.stderr.write(f"odradek: {line}\n")
-    return EXIT_REFUSED

@@ -54,7 +54,7 @@ class ClusterLinks:
         self._timer = timer
         self._spawn = spawn
         self._broker_id = broker_id
-        self.own_link = OwnLink(broker_id, config.control_listener_name, timer)
+        self.own_link = OwnLink(broker_id, config.listeners.control.name, timer)
         self._controller_channels: list[ControllerChannel] = []
         self.inter_broker = InterBrokerChannel(
             self._inter_broker_links(f"broker-{broker_id}-txn-marker-sender"),
@@ -75,11 +75,11 @@ class ClusterLinks:
         timeout_ms = config.request_timeout_ms
         if broker.id == self._broker_id:
             return LinkTransport(self.own_link, timeout_ms, config.metadata_version)
-        end_point = broker.end_point(config.control_listener_name)
+        end_point = broker.end_point(config.listeners.control.name)
         if end_point is None:
-            return NoListener(broker.id, config.control_listener_name)
+            return NoListener(broker.id, config.listeners.control.name)
         # As this broker is configured, whatever the other one has registered.
-        end_point = replace(end_point, security_protocol=config.control_security_protocol)
+        end_point = replace(end_point, security_protocol=config.listeners.control.security_protocol)
         link = self._make_link(end_point, client_id=str(self._broker_id))
         return LinkTransport(link, timeout_ms, config.metadata_version)
 
@@ -91,8 +91,8 @@ class ClusterLinks:
             self.own_link,
             self._cache,
             broker_id=self._broker_id,
-            listener_name=config.control_listener_name,
-            security_protocol=config.control_security_protocol,
+            listener_name=config.listeners.control.name,
+            security_protocol=config.listeners.control.security_protocol,
             client_id=str(self._broker_id),
         )
         channel = ControllerChannel(links, self._cache, self._clock, self._timer, config.controller_socket_timeout_ms)
@@ -150,7 +150,7 @@ class ClusterLinks:
             self.own_link,
             self._cache,
             broker_id=self._broker_id,
-            listener_name=self._config.inter_broker_listener_name,
-            security_protocol=self._config.inter_broker_security_protocol,
+            listener_name=self._config.listeners.inter_broker.name,
+            security_protocol=self._config.listeners.inter_broker.security_protocol,
             client_id=client_id,
         )

@@ -23,15 +23,8 @@ from odradek.broker.config_keys import BROKER_CONFIG_KEYS, BROKER_CONFIGS, LISTE
 from odradek.broker.config_keys.effects import WITHOUT_EFFECT
 from odradek.broker.config_keys.quotas import BROKER_QUOTAS
 from odradek.broker.config_values import BrokerConfigValues
-from odradek.broker.endpoint import (
-    EndPoint,
-    parse_csv,
-    parse_csv_map,
-    parse_end_points,
-    parse_protocol_map,
-    parse_security_protocol,
-)
-from odradek.controller.broker_info import SecurityProtocol
+from odradek.broker.endpoint import parse_csv, parse_csv_map
+from odradek.broker.listeners import Listeners
 from odradek.protocol.metadata_version import MetadataVersion
 from odradek.storage.config_def import ConfigError, ConfigType, ConfigValue, NoDefault, to_text
 
@@ -71,16 +64,7 @@ class SynonymValue(NamedTuple):
 class BrokerConfig(BrokerConfigValues):
     """Typed values of all keys, and where each comes from. Raises ConfigError for a setting that cannot be."""
 
-    listeners: tuple[EndPoint, ...]
-    advertised_listeners: tuple[EndPoint, ...]
-    """Those of `advertised.listeners`, else the `listeners`, whose port may still be 0."""
-    advertise_connected_address: bool
-    """True on a lone broker that was not told what to advertise: clients are told the address they connected to."""
-    inter_broker_listener_name: str
-    inter_broker_security_protocol: SecurityProtocol
-    control_listener_name: str
-    """Where the controller and brokers reach each other: the control plane's listener, else the inter-broker one."""
-    control_security_protocol: SecurityProtocol
+    listeners: Listeners
     log_dirs: tuple[str, ...]
     metadata_dir: str
     max_connections_per_ip_overrides: dict[str, int]
@@ -99,7 +83,8 @@ class BrokerConfig(BrokerConfigValues):
         self._settings: dict[str, str] = {}
         self._values: dict[str, ConfigValue] = {}
         self._assign(*self._resolve({}, {}))
-        check_static(self)
+        check_static(self._values, self.listeners, self.log_dirs)
+        self._check()
 
     @property
     def settings(self) -> Mapping[str, str]:
@@ -188,7 +173,7 @@ class BrokerConfig(BrokerConfigValues):
         candidate = copy(self)
         candidate._dynamic_broker, candidate._dynamic_default = broker, default
         candidate._assign(*self._resolve(broker, default))
-        check_dynamic(candidate)
+        candidate._check()
         return candidate
 
     def apply_dynamic(self, *, broker: Mapping[str, str], default: Mapping[str, str]) -> set[str]:
@@ -201,6 +186,14 @@ class BrokerConfig(BrokerConfigValues):
         self._dynamic_broker, self._dynamic_default = dict(broker), dict(default)
         self._assign(settings, values)
         return changed
+
+    def _check(self) -> None:
+        check_dynamic(
+            self._values,
+            self.listeners,
+            settings=self._settings,
+            connection_overrides=self.max_connections_per_ip_overrides,
+        )
 
     def _resolve(
         self, broker: Mapping[str, str], default: Mapping[str, str]
@@ -226,8 +219,9 @@ class BrokerConfig(BrokerConfigValues):
             raise error if origin is None else ConfigError(f"{error} (from {origin})") from None
 
     def _assign(self, settings: dict[str, str], values: dict[str, ConfigValue]) -> None:
-        listeners, advertised = _end_points(values)
-        name, protocol = _inter_broker_listener(values, settings)
+        listeners = Listeners.of_values(
+            values, inter_broker_protocol_is_set="security.inter.broker.protocol" in settings
+        )
         overrides = _connection_overrides(values)
         self._settings, self._values = settings, values
         for key, attribute in _TYPED_ATTRIBUTES.items():
@@ -237,11 +231,6 @@ class BrokerConfig(BrokerConfigValues):
         self.zookeeper_connect = _text(values, "zookeeper.connect") or None
         self.metadata_version = MetadataVersion.of_text(self.inter_broker_protocol_version)
         self.listeners = listeners
-        self.advertised_listeners = advertised or listeners
-        self.advertise_connected_address = self.zookeeper_connect is None and not advertised
-        self.inter_broker_listener_name, self.inter_broker_security_protocol = name, protocol
-        control = _control_plane_listener(values)
-        self.control_listener_name, self.control_security_protocol = control or (name, protocol)
         self.max_connections_per_ip_overrides = overrides
         log_dirs = _text(values, "log.dirs")
         self.log_dirs = tuple(parse_csv(_text(values, "log.dir") if log_dirs is None else log_dirs))
@@ -282,50 +271,6 @@ def _default_text(name: str) -> str | None:
 
 def _text(values: Mapping[str, ConfigValue], name: str) -> str | None:
     return cast("str | None", values[name])
-
-
-def _end_points(values: Mapping[str, ConfigValue]) -> tuple[tuple[EndPoint, ...], tuple[EndPoint, ...]]:
-    protocols = parse_protocol_map(_text(values, "listener.security.protocol.map") or "")
-    listeners = parse_end_points(_text(values, "listeners") or "", protocols)
-    text = _text(values, "advertised.listeners")
-    advertised = () if text is None else parse_end_points(text, protocols, distinct_ports=False)
-    if not (listeners if text is None else advertised):
-        raise ConfigError("There must be at least one broker advertised listener.")
-    return listeners, advertised
-
-
-def _inter_broker_listener(
-    values: Mapping[str, ConfigValue], settings: Mapping[str, str]
-) -> tuple[str, SecurityProtocol]:
-    name = _text(values, "inter.broker.listener.name")
-    if name is None:
-        key = "security.inter.broker.protocol"
-        protocol = parse_security_protocol(_text(values, key) or "", key)
-        return protocol.name, protocol
-    if "security.inter.broker.protocol" in settings:
-        raise ConfigError("Only one of inter.broker.listener.name and security.inter.broker.protocol should be set.")
-    protocols = parse_protocol_map(_text(values, "listener.security.protocol.map") or "")
-    found = protocols.get(name.upper())
-    if found is None:
-        raise ConfigError(
-            f"Listener with name {name.upper()} defined in inter.broker.listener.name not found in "
-            "listener.security.protocol.map."
-        )
-    return name.upper(), found
-
-
-def _control_plane_listener(values: Mapping[str, ConfigValue]) -> tuple[str, SecurityProtocol] | None:
-    name = _text(values, "control.plane.listener.name")
-    if name is None:
-        return None
-    protocols = parse_protocol_map(_text(values, "listener.security.protocol.map") or "")
-    found = protocols.get(name.upper())
-    if found is None:
-        raise ConfigError(
-            f"Listener with {name.upper()} defined in control.plane.listener.name not found in "
-            "listener.security.protocol.map."
-        )
-    return name.upper(), found
 
 
 def _connection_overrides(values: Mapping[str, ConfigValue]) -> dict[str, int]:

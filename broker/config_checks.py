@@ -7,21 +7,19 @@ because a setting that is silently ignored is worse than a broker that does not 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, cast
+from collections.abc import Mapping, Sequence
+from typing import Final, cast
 
 from odradek.broker.config_keys import BROKER_CONFIG_KEYS
 from odradek.broker.config_keys.effects import refusal
-from odradek.broker.replica_selector import REPLICA_SELECTORS
+from odradek.broker.config_keys.replication import RACK_AWARE_REPLICA_SELECTOR
+from odradek.broker.listeners import Listeners
 from odradek.controller.broker_info import SecurityProtocol
 from odradek.protocol.metadata_version import OLDEST_BETWEEN_BROKERS, MetadataVersion
 from odradek.protocol.records.compression import CompressionType
 from odradek.protocol.records.layout import MAGIC_V2
 from odradek.storage.config import check_broker_settings
 from odradek.storage.config_def import ConfigError, ConfigValue
-
-if TYPE_CHECKING:
-    from odradek.broker.config import BrokerConfig
 
 _HOST: Final = re.compile(r"[0-9a-zA-Z\-%._:]*")
 _MIB: Final = 1024 * 1024
@@ -92,100 +90,110 @@ def _check_versions(values: Mapping[str, ConfigValue]) -> None:
     )
 
 
-def check_static(config: BrokerConfig) -> None:
-    """What a broker is started with."""
+def check_static(values: Mapping[str, ConfigValue], listeners: Listeners, log_dirs: Sequence[str]) -> None:
+    """What only a start can be refused for. Raises: ConfigError."""
+    version_text = cast("str", values["inter.broker.protocol.version"])
     _require(
-        not config.uses_zookeeper or config.metadata_version >= OLDEST_BETWEEN_BROKERS,
-        f"inter.broker.protocol.version={config.inter_broker_protocol_version} is not supported with "
+        not values["zookeeper.connect"] or MetadataVersion.of_text(version_text) >= OLDEST_BETWEEN_BROKERS,
+        f"inter.broker.protocol.version={version_text} is not supported with "
         f"zookeeper.connect: brokers of releases before {OLDEST_BETWEEN_BROKERS.release} do not understand the "
         "requests that this broker sends to others.",
     )
-    _check_broker_id(config)
-    _require(bool(config.log_dirs), "At least one log directory must be defined via log.dirs or log.dir.")
-    check_dynamic(config)
+    _check_broker_id(values)
+    _require(bool(log_dirs), "At least one log directory must be defined via log.dirs or log.dir.")
 
 
-def check_dynamic(config: BrokerConfig) -> None:
-    """What must hold at the start, and after each change while the broker runs. Raises: ConfigError."""
-    _check_unserved(config)
-    check_listeners(config)
-    check_broker_settings(config.settings)
-    overrides = config.max_connections_per_ip_overrides
+def check_dynamic(
+    values: Mapping[str, ConfigValue],
+    listeners: Listeners,
+    *,
+    settings: Mapping[str, str],
+    connection_overrides: Mapping[str, int],
+) -> None:
+    """What must hold at the start, and after each change while the broker runs. Raises: ConfigError.
+
+    `settings` are the texts that are not defaults, `connection_overrides` is `max.connections.per.ip.overrides`.
+    """
+    _check_unserved(values, listeners)
+    check_listeners(listeners)
+    check_broker_settings(settings)
     _require(
-        config.max_connections_per_ip > 0 or bool(overrides),
+        cast("int", values["max.connections.per.ip"]) > 0 or bool(connection_overrides),
         "max.connections.per.ip can be set to zero only if max.connections.per.ip.overrides property is set.",
     )
-    invalid = [host for host in overrides if _HOST.fullmatch(host) is None]
+    invalid = [host for host in connection_overrides if _HOST.fullmatch(host) is None]
     _require(not invalid, f"max.connections.per.ip.overrides contains invalid addresses : {','.join(invalid)}")
 
 
-def _check_unserved(config: BrokerConfig) -> None:
-    for end_point in config.listeners:
+def _check_unserved(values: Mapping[str, ConfigValue], listeners: Listeners) -> None:
+    for end_point in listeners.bound:
         _require(
             end_point.security_protocol is SecurityProtocol.PLAINTEXT,
             f"Listener {end_point} uses {end_point.security_protocol.name}, which is not supported yet; "
             "only PLAINTEXT is.",
         )
-    for purpose, protocol in (
-        ("Requests to other brokers", config.inter_broker_security_protocol),
-        ("The controller's requests", config.control_security_protocol),
+    for purpose, listener in (
+        ("Requests to other brokers", listeners.inter_broker),
+        ("The controller's requests", listeners.control),
     ):
         _require(
-            protocol is SecurityProtocol.PLAINTEXT,
-            f"{purpose} would go over {protocol.name}, which is not supported yet; only PLAINTEXT is.",
+            listener.security_protocol is SecurityProtocol.PLAINTEXT,
+            f"{purpose} would go over {listener.security_protocol.name}, which is not supported yet; "
+            "only PLAINTEXT is.",
         )
     _require(
-        not config.value("process.roles"),
+        not values["process.roles"],
         "process.roles is set, but this broker has no KRaft mode: it joins a ZooKeeper cluster (zookeeper.connect) or "
         "keeps the metadata itself.",
     )
     _require(
-        not config.value("controller.listener.names"),
+        not values["controller.listener.names"],
         "controller.listener.names must be empty when not running in KRaft mode: "
-        f"{config.value('controller.listener.names')}",
+        f"{values['controller.listener.names']}",
     )
     for key in BROKER_CONFIG_KEYS.values():
-        reason = refusal(key, is_default=config.value(key.name) == key.default_value())
+        reason = refusal(key, is_default=values[key.name] == key.default_value())
         _require(reason is None, reason or "")
-    _check_password_encoder(config)
-    selector = config.replica_selector_class
+    _check_password_encoder(values)
+    selector = values["replica.selector.class"]
     _require(
-        selector is None or selector in REPLICA_SELECTORS,
-        f"replica.selector.class={selector} is not supported; {', '.join(REPLICA_SELECTORS)} is.",
+        selector in (None, RACK_AWARE_REPLICA_SELECTOR),
+        f"replica.selector.class={selector} is not supported; {RACK_AWARE_REPLICA_SELECTOR} is.",
     )
-    protocols = cast("list[str]", config.value("group.coordinator.rebalance.protocols"))
+    protocols = cast("list[str]", values["group.coordinator.rebalance.protocols"])
     _require("classic" in protocols, "Disabling the 'CLASSIC' protocol is not supported.")
     _require("consumer" not in protocols, "The new 'CONSUMER' rebalance protocol is only supported in KRaft cluster.")
 
 
-def _check_password_encoder(config: BrokerConfig) -> None:
-    if config.value("password.encoder.secret") is not None:
+def _check_password_encoder(values: Mapping[str, ConfigValue]) -> None:
+    if values["password.encoder.secret"] is not None:
         from odradek.broker.password_encoder import check_algorithms
 
         check_algorithms(
-            cast("str | None", config.value("password.encoder.keyfactory.algorithm")),
-            cast("str", config.value("password.encoder.cipher.algorithm")),
-            cast("int", config.value("password.encoder.key.length")),
+            cast("str | None", values["password.encoder.keyfactory.algorithm"]),
+            cast("str", values["password.encoder.cipher.algorithm"]),
+            cast("int", values["password.encoder.key.length"]),
         )
 
 
-def _check_broker_id(config: BrokerConfig) -> None:
-    _require(config.value("node.id") == config.broker_id, "You must set `node.id` to the same value as `broker.id`.")
-    if config.broker_id_generation_enable:
+def _check_broker_id(values: Mapping[str, ConfigValue]) -> None:
+    broker_id = cast("int", values["broker.id"])
+    _require(values["node.id"] == broker_id, "You must set `node.id` to the same value as `broker.id`.")
+    if values["broker.id.generation.enable"]:
         _require(
-            -1 <= config.broker_id <= config.reserved_broker_max_id,
+            -1 <= broker_id <= cast("int", values["reserved.broker.max.id"]),
             "broker.id must be greater than or equal to -1 and not greater than reserved.broker.max.id",
         )
     else:
-        _require(config.broker_id >= 0, "broker.id must be greater than or equal to 0")
+        _require(broker_id >= 0, "broker.id must be greater than or equal to 0")
 
 
-def check_listeners(config: BrokerConfig) -> None:
+def check_listeners(listeners: Listeners) -> None:
     """What is advertised must be there, and reachable for the other brokers. Raises: ConfigError."""
-    names = [end_point.listener_name for end_point in config.listeners]
-    advertised = [end_point.listener_name for end_point in config.advertised_listeners]
+    names = [end_point.listener_name for end_point in listeners.bound]
+    advertised = [end_point.listener_name for end_point in listeners.advertised]
     _require(
-        config.inter_broker_listener_name in advertised,
+        listeners.inter_broker.name in advertised,
         "inter.broker.listener.name must be a listener name defined in advertised.listeners. The valid options based "
         f"on currently configured listeners are {','.join(advertised)}",
     )
@@ -195,19 +203,18 @@ def check_listeners(config: BrokerConfig) -> None:
         f"{','.join(advertised)}. The valid options based on the current configuration are {','.join(names)}",
     )
     _require(
-        config.advertise_connected_address
-        or all(end_point.host != "0.0.0.0" for end_point in config.advertised_listeners),
+        listeners.advertise_connected_address or all(end_point.host != "0.0.0.0" for end_point in listeners.advertised),
         "advertised.listeners cannot use the nonroutable meta-address 0.0.0.0. Use a routable IP address.",
     )
-    control_plane = config.control_plane_listener_name
-    if control_plane is not None:
+    if listeners.control_plane is not None:
+        name = listeners.control_plane.name
         _require(
-            control_plane.upper() in advertised,
+            name in advertised,
             "control.plane.listener.name must be a listener name defined in advertised.listeners. The valid options "
             f"based on currently configured listeners are {','.join(advertised)}",
         )
         _require(
-            control_plane.upper() != config.inter_broker_listener_name,
+            name != listeners.inter_broker.name,
             "control.plane.listener.name, when defined, should have a different value from the inter broker listener "
-            f"name. Currently they both have the value {control_plane}",
+            f"name. Currently they both have the value {name}",
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from odradek.broker.config import type_of
+from odradek.broker.config import ConfigSource, type_of
 from odradek.broker.config_keys import BROKER_CONFIG_KEYS, UpdateMode
 from odradek.broker.config_keys.odradek import ODRADEK_KEYS
 from odradek.protocol.messages.describe_configs import DescribeConfigsResourceResult, DescribeConfigsSynonym
@@ -17,8 +17,6 @@ from odradek.protocol.messages.describe_configs import DescribeConfigsResourceRe
 if TYPE_CHECKING:
     from odradek.broker.config import BrokerConfig, SynonymValue
 
-DYNAMIC_DEFAULT_BROKER_CONFIG = 3
-DEFAULT_CONFIG = 5
 UNKNOWN_TYPE = 0
 
 
@@ -36,7 +34,7 @@ def cluster_default_configs(config: BrokerConfig, defaults: Mapping[str, str]) -
             config,
             name,
             None if config.is_sensitive(name) else value,
-            [found for found in config.synonyms(name) if found.source == DYNAMIC_DEFAULT_BROKER_CONFIG],
+            [found for found in config.synonyms(name) if found.source is ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG],
         )
         for name, value in defaults.items()
     ]
@@ -46,13 +44,13 @@ def _entry(
     config: BrokerConfig, name: str, value: str | None, synonyms: Sequence[SynonymValue]
 ) -> DescribeConfigsResourceResult:
     key = BROKER_CONFIG_KEYS.get(name)
-    source = int(synonyms[0].source) if synonyms else DEFAULT_CONFIG
+    source = synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG
     return DescribeConfigsResourceResult(
         name=name,
         value=value,
         read_only=key is None or key.update_mode is UpdateMode.READ_ONLY,
-        is_default=source == DEFAULT_CONFIG,
-        config_source=source,
+        is_default=source is ConfigSource.DEFAULT_CONFIG,
+        config_source=int(source),
         is_sensitive=config.is_sensitive(name),
         synonyms=[
             DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=int(synonym.source))

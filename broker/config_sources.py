@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from odradek.broker.config_keys import BROKER_CONFIG_KEYS, LISTENER_PREFIX
-from odradek.broker.properties_file import parse_properties
 from odradek.broker.startup_error import StartupError
+from odradek.storage.properties_file import parse_properties
 
 ENVIRONMENT_PREFIX: Final = "KAFKA_"
 

@@ -40,7 +40,6 @@ class BrokerConfigValues:
     unstable_api_versions_enable: bool
     unstable_feature_versions_enable: bool
     # network
-    control_plane_listener_name: str | None
     socket_send_buffer_bytes: int
     socket_receive_buffer_bytes: int
     socket_request_max_bytes: int

@@ -15,7 +15,7 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 import odradek
-from odradek.broker.startup_error import StartupError
+from odradek.broker.startup_error import StartupError, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +37,6 @@ middle generation is looked through every 60,000 objects, which takes 20 ms: wha
 
 def run(config: BrokerConfig, event_loop: str) -> int:
     """Run a broker until it is told to stop; answers the exit status."""
-    from odradek.broker.cli import refuse
     from odradek.controller.registration import RegistrationRefused
     from odradek.storage.config_def import ConfigError
     from odradek.storage.log_dir import LogDirError

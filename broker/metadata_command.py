@@ -13,8 +13,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
-from odradek.broker.cli import refuse
 from odradek.broker.log_setup import configure_logging
+from odradek.broker.startup_error import refuse
 from odradek.controller.embedded_tree import METADATA_FILE, TreeDatabase
 from odradek.controller.metadata_copy import Copied, CopyRefused, copy_metadata
 from odradek.controller.metadata_tree import Nodes, TreeError

@@ -120,7 +120,7 @@ def check_reconfiguration(old: BrokerConfig, new: BrokerConfig) -> None:
         for reporter in cast("list[str]", new.value("metric.reporters")):
             if reporter != _JMX_REPORTER:
                 raise ConfigError(f"Invalid value {reporter} for configuration metric.reporters: no such class")
-    for name in {end_point.listener_name for end_point in old.listeners}:
+    for name in {end_point.listener_name for end_point in old.listeners.bound}:
         _check_listener(old, new, f"listener.name.{name.lower()}.")
     for pool in _THREAD_POOLS:
         _check_threads(pool, cast("int", old.value(pool)), cast("int", new.value(pool)))
@@ -179,8 +179,8 @@ def _check_local_retention(config: BrokerConfig) -> None:
 
 
 def _check_protocols(old: BrokerConfig, new: BrokerConfig) -> None:
-    before = {end_point.listener_name: end_point.security_protocol for end_point in old.listeners}
-    for end_point in new.listeners:
+    before = {end_point.listener_name: end_point.security_protocol for end_point in old.listeners.bound}
+    for end_point in new.listeners.bound:
         if before.get(end_point.listener_name, end_point.security_protocol) is not end_point.security_protocol:
             raise ConfigError(
                 f"Security protocol cannot be updated for existing listener ListenerName({end_point.listener_name})"

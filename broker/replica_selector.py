@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from odradek.broker.config_keys.replication import RACK_AWARE_REPLICA_SELECTOR
+
 if TYPE_CHECKING:
     from odradek.broker.metadata_cache import Node
     from odradek.broker.replica import Replica
-
-RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 
 class ClientMetadata(NamedTuple):
@@ -46,7 +46,7 @@ def rack_aware(client: ClientMetadata, followers: Iterable[ReplicaView], leader:
     return max((follower for follower in followers if follower.rack == client.rack_id), default=leader)
 
 
-REPLICA_SELECTORS: Final[Mapping[str, ReplicaSelector]] = {RACK_AWARE: rack_aware}
+REPLICA_SELECTORS: Final[Mapping[str, ReplicaSelector]] = {RACK_AWARE_REPLICA_SELECTOR: rack_aware}
 """By the values that `replica.selector.class` may have."""
 
 

@@ -95,13 +95,13 @@ def _fetchers_settings(
     make_link: MakeLink,
     broker_epoch: Callable[[], int],
 ) -> FetchersSettings:
-    listener = config.inter_broker_listener_name
+    listener = config.listeners.inter_broker.name
 
     def end_point(broker_id: int) -> EndPoint | None:
         node = cache.snapshot.node(broker_id, listener)
         if node is None:
             return None
-        return EndPoint(node.host, node.port, listener, config.inter_broker_security_protocol)
+        return EndPoint(node.host, node.port, listener, config.listeners.inter_broker.security_protocol)
 
     leader = RemoteLeaderSettings(
         broker_id=broker_id,

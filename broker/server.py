@@ -355,7 +355,7 @@ class KafkaServer:
         config = self.config
         return ControllerConfig(
             broker_id=self.broker_id,
-            inter_broker_listener_name=config.inter_broker_listener_name,
+            inter_broker_listener_name=config.listeners.inter_broker.name,
             delete_topic_enable=config.delete_topic_enable,
             auto_leader_rebalance_enable=config.auto_leader_rebalance_enable,
             leader_imbalance_per_broker_percentage=config.leader_imbalance_per_broker_percentage,

@@ -20,6 +20,7 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from odradek.storage.disk_space import DiskSpace
+from odradek.storage.properties_file import parse_properties
 from odradek.storage.sync_queue import SyncQueue
 
 if TYPE_CHECKING:
@@ -158,12 +159,15 @@ class LogDir:
     # -- meta.properties ---------------------------------------------------------------------------
 
     def read_meta_properties(self) -> dict[str, str] | None:
-        """What the directory says it belongs to; None for an unformatted one."""
+        """What the directory says it belongs to; None for an unformatted one. Raises OSError for a damaged file."""
+        path = self.file(META_PROPERTIES_FILE)
         try:
-            with open(self.file(META_PROPERTIES_FILE), encoding="utf-8") as file:
+            with open(path, encoding="utf-8") as file:
                 return parse_properties(file.read())
         except FileNotFoundError:
             return None
+        except ValueError as error:
+            raise OSError(errno.EINVAL, f"not a properties file ({error})", path) from error
 
     def write_meta_properties(self, properties: dict[str, str]) -> None:
         """Store the identity, if it differs from what is there."""
@@ -171,17 +175,6 @@ class LogDir:
             return
         content = "".join(f"{key}={value}\n" for key, value in properties.items()).encode()
         self._environment.fs.replace_file(self.file(META_PROPERTIES_FILE), b"#\n" + content)
-
-
-def parse_properties(text: str) -> dict[str, str]:
-    """The few Java properties that meta.properties uses: `key=value` lines and comments."""
-    found: dict[str, str] = {}
-    for line in text.splitlines():
-        stripped = line.strip()
-        if stripped and stripped[0] not in "#!":
-            key, _, value = stripped.partition("=")
-            found[key.strip()] = value.strip()
-    return found
 
 
 def check_meta_properties(

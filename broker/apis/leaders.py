@@ -52,7 +52,7 @@ def as_client_sees_it(broker: Services, ctx: RequestContext, node: Node) -> Node
     """A lone broker without ``advertised.listeners`` tells each client the address it connected to, which it can
     reach.
     """
-    if node.broker_id == broker.broker_id and broker.config.advertise_connected_address:
+    if node.broker_id == broker.broker_id and broker.config.listeners.advertise_connected_address:
         return Node(
             broker_id=node.broker_id, host=ctx.connection.local_host, port=ctx.connection.local_port, rack=node.rack
         )

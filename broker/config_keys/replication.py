@@ -8,6 +8,9 @@ from odradek.broker.config_keys.key import BrokerConfigKey, UpdateMode
 from odradek.storage.config_def import ConfigType, Importance, ValidString, at_least
 from odradek.storage.topic_config_table import VersionName
 
+RACK_AWARE_REPLICA_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+"""The only class that `replica.selector.class` may name."""
+
 REPLICATION_KEYS: Final = (
     BrokerConfigKey(
         "controller.socket.timeout.ms",

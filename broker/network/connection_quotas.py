@@ -31,7 +31,7 @@ class ConnectionQuotas:
 
     def is_protected(self, listener_name: str) -> bool:
         """Whether the limit of the broker spares this listener."""
-        return len(self._config.listeners) > 1 and listener_name == self._config.inter_broker_listener_name
+        return len(self._config.listeners.bound) > 1 and listener_name == self._config.listeners.inter_broker.name
 
     @property
     def excess(self) -> int:

@@ -85,7 +85,7 @@ class SocketServer:
         config = self._config
         end_points = []
         try:
-            for end_point in config.listeners:
+            for end_point in config.listeners.bound:
                 listening = open_listening_socket(
                     end_point,
                     receive_buffer_bytes=config.socket_receive_buffer_bytes,

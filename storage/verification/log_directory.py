@@ -6,7 +6,8 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from odradek.storage import checkpoints, log_files
-from odradek.storage.log_dir import CLEAN_SHUTDOWN_FILE, META_PROPERTIES_FILE, parse_properties
+from odradek.storage.log_dir import CLEAN_SHUTDOWN_FILE, META_PROPERTIES_FILE
+from odradek.storage.properties_file import parse_properties
 from odradek.storage.verification.findings import Finding, Report
 from odradek.storage.verification.names import is_partition_dir
 from odradek.storage.verification.partition import LogPromises, verify_partition
@@ -112,7 +113,7 @@ def _check_meta_properties(path: str, report: Report) -> None:
             properties = parse_properties(file.read())
     except FileNotFoundError:
         return
-    except UnicodeDecodeError as error:
+    except ValueError as error:
         report(Finding(path, None, str(error)))
         return
     version = properties.get("version", "0")

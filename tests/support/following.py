@@ -75,7 +75,9 @@ class LeaderLink:
                 metadata_cache=leader.cache,
                 clock=leader.disk.clock,
                 in_slices=lambda ctx, request, work: run_through(work),
-                config=SimpleNamespace(fetch_max_bytes=55 * 1024 * 1024, advertise_connected_address=False),
+                config=SimpleNamespace(
+                    fetch_max_bytes=55 * 1024 * 1024, listeners=SimpleNamespace(advertise_connected_address=False)
+                ),
                 fetch_sessions=self.sessions,
             ),
         )

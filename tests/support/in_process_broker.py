@@ -103,7 +103,7 @@ class NoSockets:
         self.dispatch = cast("Callable[[FakeConnection, memoryview, int], None]", rest[-1])
 
     def open(self) -> tuple[EndPoint, ...]:
-        return tuple(end_point._replace(port=PORT) for end_point in self._config.listeners)
+        return tuple(end_point._replace(port=PORT) for end_point in self._config.listeners.bound)
 
     def start_accepting(self) -> None: ...
 

@@ -76,6 +76,13 @@ async def test_a_new_directory_joins_the_others(tmp_path: Path) -> None:
     assert (log_dirs[1].read_meta_properties() or {})["directory.id"] == "x"
 
 
+@async_test
+async def test_a_directory_whose_identity_cannot_be_read_is_failed_and_the_others_serve(tmp_path: Path) -> None:
+    log_dirs = directories(tmp_path, "broker.id=\\u12\n", "broker.id=3\n")
+    assert (await identity(log_dirs, zookeeper=True, broker_id="3")).broker_id == 3
+    assert [log_dir.is_online for log_dir in log_dirs] == [False, True]
+
+
 @pytest.mark.parametrize("broker_id", ["-1", "3"])
 @async_test
 async def test_directories_at_odds_are_refused(tmp_path: Path, broker_id: str) -> None:
@@ -112,7 +119,7 @@ def info(monkeypatch: pytest.MonkeyPatch, **settings: str) -> list[tuple[str, in
     config = BrokerConfig({name.replace("_", "."): value for name, value in settings.items()})
     bound = [
         EndPoint("", 50000 + number, point.listener_name, point.security_protocol)
-        for number, point in enumerate(config.listeners)
+        for number, point in enumerate(config.listeners.bound)
     ]
     registered = registered_info(config, 7, bound).broker
     assert (registered.id, registered.rack) == (7, settings.get("broker_rack"))

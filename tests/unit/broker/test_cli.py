@@ -21,7 +21,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[BrokerConfig]:
 
 
 def listeners(config: BrokerConfig) -> list[str]:
-    return [str(end_point) for end_point in config.listeners]
+    return [str(end_point) for end_point in config.listeners.bound]
 
 
 def test_serve_needs_nothing(served: list[BrokerConfig]) -> None:

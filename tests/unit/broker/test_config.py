@@ -85,23 +85,23 @@ def test_values_are_typed() -> None:
 
 def test_lone_broker_has_defaults_that_work_and_shows_them() -> None:
     config = BrokerConfig({})
-    assert config.listeners == (EndPoint("127.0.0.1", 9092, "PLAINTEXT", SecurityProtocol.PLAINTEXT),)
+    assert config.listeners.bound == (EndPoint("127.0.0.1", 9092, "PLAINTEXT", SecurityProtocol.PLAINTEXT),)
     assert config.offsets_topic_replication_factor == 1
     assert config.transaction_state_log_replication_factor == config.transaction_state_log_min_isr == 1
     assert config.source("offsets.topic.replication.factor") is ConfigSource.STATIC_BROKER_CONFIG
     assert config.metadata_dir == config.log_dirs[0] == "odradek-data"
     assert config.broker_id == 0
-    assert config.advertise_connected_address
+    assert config.listeners.advertise_connected_address
     assert not config.uses_zookeeper
 
 
 def test_member_of_a_zookeeper_cluster_has_kafkas_defaults() -> None:
     config = BrokerConfig(ZOOKEEPER)
-    assert config.listeners == (EndPoint(None, 9092, "PLAINTEXT", SecurityProtocol.PLAINTEXT),)
+    assert config.listeners.bound == (EndPoint(None, 9092, "PLAINTEXT", SecurityProtocol.PLAINTEXT),)
     assert config.offsets_topic_replication_factor == 3
     assert config.log_dirs == ("/tmp/kafka-logs",)
     assert config.broker_id == -1
-    assert not config.advertise_connected_address
+    assert not config.listeners.advertise_connected_address
     for name in EMBEDDED_METADATA_DEFAULTS:
         assert config.source(name) is ConfigSource.DEFAULT_CONFIG
 
@@ -184,10 +184,10 @@ def test_listeners_with_names_of_their_own() -> None:
             "inter.broker.listener.name": "INTERNAL",
         }
     )
-    assert [str(end_point) for end_point in config.listeners] == ["INTERNAL://10.0.0.1:9092", "EXTERNAL://:19092"]
-    assert [end_point.host for end_point in config.advertised_listeners] == ["broker", "kafka.example"]
-    assert config.inter_broker_listener_name == "INTERNAL"
-    assert not config.advertise_connected_address
+    assert [str(end_point) for end_point in config.listeners.bound] == ["INTERNAL://10.0.0.1:9092", "EXTERNAL://:19092"]
+    assert [end_point.host for end_point in config.listeners.advertised] == ["broker", "kafka.example"]
+    assert config.listeners.inter_broker.name == "INTERNAL"
+    assert not config.listeners.advertise_connected_address
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_listeners_are_checked_with_kafkas_rules(settings: dict[str, str], messa
 def test_one_port_for_an_ipv4_and_an_ipv6_address() -> None:
     names = {"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,B:PLAINTEXT,C:PLAINTEXT"}
     config = BrokerConfig({**names, "listeners": "PLAINTEXT://127.0.0.1:9092,B://[::1]:9092"})
-    assert [end_point.host for end_point in config.listeners] == ["127.0.0.1", "::1"]
+    assert [end_point.host for end_point in config.listeners.bound] == ["127.0.0.1", "::1"]
     with pytest.raises(ConfigError, match="one needs to be IPv4 and the other IPv6"):
         BrokerConfig({**names, "listeners": "PLAINTEXT://127.0.0.1:9092,B://10.0.0.1:9092"})
     with pytest.raises(ConfigError, match="unless exactly one listener has an IPv4 address"):
@@ -229,7 +229,7 @@ def test_one_port_for_an_ipv4_and_an_ipv6_address() -> None:
 
 
 def test_wildcard_may_be_listened_on_but_is_not_advertised() -> None:
-    assert BrokerConfig({"listeners": "PLAINTEXT://0.0.0.0:9092"}).advertise_connected_address
+    assert BrokerConfig({"listeners": "PLAINTEXT://0.0.0.0:9092"}).listeners.advertise_connected_address
     with pytest.raises(ConfigError, match="nonroutable"):
         BrokerConfig({**ZOOKEEPER, "listeners": "PLAINTEXT://0.0.0.0:9092"})
 
@@ -299,4 +299,4 @@ def test_bad_dynamic_value_changes_nothing() -> None:
         config.apply_dynamic(broker={"listeners": "nonsense"}, default={})
     assert config.log_segment_bytes == 1 << 30
     assert "log.segment.bytes" not in config.settings
-    assert config.listeners[0].port == 9092
+    assert config.listeners.bound[0].port == 9092

@@ -219,8 +219,8 @@ def test_only_what_is_listened_on_can_be_advertised() -> None:
     )
     protocols = {"listener.security.protocol.map": TWO_LISTENERS["listener.security.protocol.map"]}
     assert refusal({**protocols, "advertised.listeners": advertised}) == message
-    assert len(BrokerConfig({**TWO_LISTENERS, "advertised.listeners": advertised}).advertised_listeners) == 2
-    assert len(BrokerConfig({**TWO_LISTENERS, "advertised.listeners": "PLAINTEXT://h:1"}).advertised_listeners) == 1
+    assert len(BrokerConfig({**TWO_LISTENERS, "advertised.listeners": advertised}).listeners.advertised) == 2
+    assert len(BrokerConfig({**TWO_LISTENERS, "advertised.listeners": "PLAINTEXT://h:1"}).listeners.advertised) == 1
 
 
 def test_inter_broker_listener_must_be_advertised() -> None:
@@ -244,7 +244,7 @@ def test_control_plane_has_a_listener_of_its_own() -> None:
     assert "should have a different value from the inter broker listener name" in refusal(control_plane("PLAINTEXT"))
     hidden = {**control_plane("B"), "advertised.listeners": "PLAINTEXT://h:1"}
     assert "control.plane.listener.name must be a listener name defined in advertised.listeners" in refusal(hidden)
-    assert BrokerConfig(control_plane("b")).control_plane_listener_name is not None
+    assert BrokerConfig(control_plane("b")).listeners.control.name == "B"
 
 
 def test_replica_selector_is_one_that_is_known() -> None:

@@ -74,7 +74,9 @@ class World:
                 metadata_cache=self.replicas.cache,
                 clock=self.replicas.disk.clock,
                 in_slices=lambda ctx, request, work: run_through(work),
-                config=SimpleNamespace(fetch_max_bytes=1 << 20, advertise_connected_address=False),
+                config=SimpleNamespace(
+                    fetch_max_bytes=1 << 20, listeners=SimpleNamespace(advertise_connected_address=False)
+                ),
                 fetch_sessions=FetchSessionCache(MAX_SESSIONS, random.Random(1).randint),
             ),
         )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.storage.log_dir import LogDir, LogDirError, check_meta_properties, parse_properties
+from odradek.storage.log_dir import LogDir, LogDirError, check_meta_properties
 from tests.support.faulty_disk import NEEDS_ROOM, FaultyFileSystem, disk_full
 from tests.support.logs import DeferredIoPool, Disk
 
@@ -70,8 +70,11 @@ def test_meta_properties_round_trip_and_are_rewritten_only_when_changed(tmp_path
     assert path.read_text().startswith("#\n#Sat")
 
 
-def test_properties_with_comments_and_spaces() -> None:
-    assert parse_properties("# c\n! d\n\n a = b=c \n") == {"a": "b=c"}
+@pytest.mark.parametrize("content", [b"broker.id=\xff", b"broker.id=\\u12"])
+def test_damaged_meta_properties_are_an_error_of_the_directory(tmp_path: Path, log_dir: LogDir, content: bytes) -> None:
+    (tmp_path / "meta.properties").write_bytes(content)
+    with pytest.raises(OSError, match="not a properties file"):
+        log_dir.read_meta_properties()
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.broker.properties_file import parse_properties
+from odradek.storage.properties_file import parse_properties
 
 
 @pytest.mark.parametrize(

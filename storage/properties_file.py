@@ -1,4 +1,4 @@
-"""The format of server.properties: `key=value`, as java.util.Properties reads it.
+"""The format of server.properties and meta.properties: `key=value`, as java.util.Properties reads it.
 
 A logical line may go on behind a trailing backslash; leading white space is dropped, also from the continuation. `#`
 and `!` begin a comment. The key ends at the first unescaped `=`, `:` or white space. Escapes: \\t \\n \\r \\f,
