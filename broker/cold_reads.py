@@ -98,7 +98,7 @@ class ColdReads:
             ends: list[Callable[[], None]] = []
             for log, timestamp in logs:
                 with suppress(OSError, KafkaError):  # the lookup itself will say so
-                    if (segment := segment_of_time(log, timestamp)) is not None:
+                    if (segment := segment_of_time(log.segments, timestamp)) is not None:
                         self._note_lookup(segment, timestamp, reads, ends)
             self._read(reads, ends, then if rounds == 1 or not reads else lambda: find(rounds - 1))
 

@@ -189,7 +189,7 @@ class CleanRun:
             self.is_cancelled = True
             return
         try:
-            replace_segments(self.log, new, replacement.sources)
+            replace_segments(self.log.state, new, replacement.sources)
         except OSError as error:
             self.is_cancelled = True
             self._fail(error)

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from odradek.protocol.records.batch import AnyBatch
+    from odradek.storage.log_state import LogState
     from odradek.storage.producer_state import BatchMetadata
     from odradek.storage.transaction_index import AbortedTxn
-    from odradek.storage.unified_log import UnifiedLog
     from odradek.storage.validation_rules import ValidatedBatch
 
 
 def append_validated(
-    log: UnifiedLog,
+    log: LogState,
     validated: ValidatedBatch,
     leader_epoch: int,
     origin: AppendOrigin,
@@ -80,7 +80,7 @@ def append_validated(
         max_timestamp=max_timestamp,
         offset_of_max_timestamp=last_offset,
         log_append_time=log_append_time,
-        log_start_offset=log.log_start_offset,
+        log_start_offset=log.watermarks.log_start_offset,
         num_messages=last_offset - first_offset + 1,
         num_batches=len(messages) or 1,
         size_in_bytes=size,
@@ -89,10 +89,10 @@ def append_validated(
     )
 
 
-def append_replicated(log: UnifiedLog, found: list[AnyBatch], now_ms: int) -> LogAppendInfo:
+def append_replicated(log: LogState, found: list[AnyBatch], now_ms: int) -> LogAppendInfo:
     """Write what a leader sent as it is; several batches are one write, and each is indexed by itself."""
     local = log.local_log
-    check_replicated_offsets(found, local.log_end_offset, local.topic_partition, log.log_start_offset)
+    check_replicated_offsets(found, local.log_end_offset, local.topic_partition, log.watermarks.log_start_offset)
     entries = [
         AppendedBatch(batch.last_offset, batch.max_timestamp, batch.last_offset, len(batch.buffer)) for batch in found
     ]
@@ -124,7 +124,7 @@ def append_replicated(log: UnifiedLog, found: list[AnyBatch], now_ms: int) -> Lo
         last_offset=last.last_offset,
         max_timestamp=largest.max_timestamp,
         offset_of_max_timestamp=largest.last_offset,
-        log_start_offset=log.log_start_offset,
+        log_start_offset=log.watermarks.log_start_offset,
         num_messages=last.last_offset - first_offset + 1,
         num_batches=len(found),
         size_in_bytes=size,
@@ -133,7 +133,7 @@ def append_replicated(log: UnifiedLog, found: list[AnyBatch], now_ms: int) -> Lo
     )
 
 
-def _check_segment_size(log: UnifiedLog, size: int) -> None:
+def _check_segment_size(log: LogState, size: int) -> None:
     limit = log.local_log.config.segment_bytes
     if size > limit:
         raise KafkaError(
@@ -143,17 +143,17 @@ def _check_segment_size(log: UnifiedLog, size: int) -> None:
         )
 
 
-def _answer_duplicate(log: UnifiedLog, duplicate: BatchMetadata) -> LogAppendInfo:
+def _answer_duplicate(log: LogState, duplicate: BatchMetadata) -> LogAppendInfo:
     return LogAppendInfo(
         first_offset=duplicate.first_offset,
         last_offset=duplicate.last_offset,
         max_timestamp=duplicate.timestamp,
         log_append_time=duplicate.timestamp,
-        log_start_offset=log.log_start_offset,
+        log_start_offset=log.watermarks.log_start_offset,
         duplicate=True,
         # Who sends it again has had no answer: the fsync the first one waits for may be under way, or never have begun
         # because the process was killed.
-        flush_required=log.unflushed_messages >= log.config.flush_messages,
+        flush_required=log.unflushed_messages >= log.local_log.config.flush_messages,
     )
 
 

@@ -21,16 +21,17 @@ from odradek.protocol.records.layout import MAGIC_V0, MAGIC_V1
 from odradek.storage.offsets import NO_EPOCH, NO_TIMESTAMP, SpecialTimestamp, TimestampAndOffset
 
 if TYPE_CHECKING:
+    from odradek.storage.log_state import LogState
     from odradek.storage.segment import LogSegment
-    from odradek.storage.unified_log import UnifiedLog
+    from odradek.storage.segments import LogSegments
 
 
-def lookup_by_timestamp(log: UnifiedLog, timestamp: int, limit: int) -> TimestampAndOffset | None:
+def lookup_by_timestamp(log: LogState, timestamp: int, limit: int) -> TimestampAndOffset | None:
     """The answer for a reader who may see the offsets below `limit`.
 
     Raises: KafkaError UNSUPPORTED_FOR_MESSAGE_FORMAT where records have no time and it is asked for one.
     """
-    version = log.config.message_format_version
+    version = log.local_log.config.message_format_version
     if version.record_version == MAGIC_V0 and timestamp not in (SpecialTimestamp.LATEST, SpecialTimestamp.EARLIEST):
         raise KafkaError(
             ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
@@ -40,13 +41,13 @@ def lookup_by_timestamp(log: UnifiedLog, timestamp: int, limit: int) -> Timestam
         )
     match timestamp:
         case SpecialTimestamp.LATEST:
-            return TimestampAndOffset(NO_TIMESTAMP, limit, log.latest_epoch)
+            return TimestampAndOffset(NO_TIMESTAMP, limit, log.leader_epochs.latest_epoch)
         case SpecialTimestamp.EARLIEST | SpecialTimestamp.EARLIEST_LOCAL:
             earliest = log.leader_epochs.earliest_entry
             epoch = NO_EPOCH
-            if earliest is not None and earliest.start_offset <= log.log_start_offset:
+            if earliest is not None and earliest.start_offset <= log.watermarks.log_start_offset:
                 epoch = earliest.epoch
-            return TimestampAndOffset(NO_TIMESTAMP, log.log_start_offset, epoch)
+            return TimestampAndOffset(NO_TIMESTAMP, log.watermarks.log_start_offset, epoch)
         case SpecialTimestamp.LATEST_TIERED:
             return TimestampAndOffset(NO_TIMESTAMP, -1, NO_EPOCH)
         case SpecialTimestamp.MAX:
@@ -58,17 +59,17 @@ def lookup_by_timestamp(log: UnifiedLog, timestamp: int, limit: int) -> Timestam
     return None if found is None or found.offset >= limit else found
 
 
-def segment_of_time(log: UnifiedLog, timestamp: int) -> LogSegment | None:
+def segment_of_time(segments: LogSegments, timestamp: int) -> LogSegment | None:
     """The segment a lookup begins in; None if it looks into none."""
     if timestamp == SpecialTimestamp.MAX:
-        return max(log.segments, key=lambda segment: segment.largest.timestamp)
+        return max(segments, key=lambda segment: segment.largest.timestamp)
     if timestamp < 0:
         return None
-    return next((segment for segment in log.segments if segment.largest_timestamp >= timestamp), None)
+    return next((segment for segment in segments if segment.largest_timestamp >= timestamp), None)
 
 
-def _record_of_max_timestamp(log: UnifiedLog) -> TimestampAndOffset | None:
-    segment = segment_of_time(log, SpecialTimestamp.MAX)
+def _record_of_max_timestamp(log: LogState) -> TimestampAndOffset | None:
+    segment = segment_of_time(log.segments, SpecialTimestamp.MAX)
     assert segment is not None, "every log has a segment"
     timestamp, offset = segment.largest
     if timestamp < 0:
@@ -82,13 +83,13 @@ def _record_of_max_timestamp(log: UnifiedLog) -> TimestampAndOffset | None:
     return None
 
 
-def _first_record_since(log: UnifiedLog, timestamp: int) -> TimestampAndOffset | None:
+def _first_record_since(log: LogState, timestamp: int) -> TimestampAndOffset | None:
     for segment in log.segments:
         if segment.largest_timestamp < timestamp:
             continue
         # A batch whose header promised more than its records hold must not hide the segments behind it. One without any
         # time, found by that of its file, ends the search as in Apache.
-        found = segment.find_by_timestamp(timestamp, log.log_start_offset)
+        found = segment.find_by_timestamp(timestamp, log.watermarks.log_start_offset)
         if found is not None or segment.largest.timestamp < 0:
             return found
     return None

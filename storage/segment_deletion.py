@@ -15,28 +15,29 @@ from typing import TYPE_CHECKING
 
 from odradek.storage import retention
 from odradek.storage.disk_space import LogDirFullError
+from odradek.storage.log_start import maybe_increment_log_start_offset
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from odradek.storage.log_state import LogState
     from odradek.storage.segment import LogSegment
-    from odradek.storage.unified_log import UnifiedLog
 
 logger = logging.getLogger(__name__)
 
 
-def delete_old_segments(log: UnifiedLog, now_ms: int) -> int:
+def delete_old_segments(log: LogState, now_ms: int) -> int:
     """Apply the three rules one after the other; answers how many segments went."""
-    config = log.config
+    config = log.local_log.config
     removed = _delete(
         log,
         retention.start_offset_breached(
             list(log.segments),
-            high_watermark=log.high_watermark,
-            log_end_offset=log.log_end_offset,
-            log_start_offset=log.log_start_offset,
+            high_watermark=log.watermarks.high_watermark,
+            log_end_offset=log.local_log.log_end_offset,
+            log_start_offset=log.watermarks.log_start_offset,
         ),
-        f"they are below the log start offset {log.log_start_offset}",
+        f"they are below the log start offset {log.watermarks.log_start_offset}",
     )
     if not config.delete:
         return removed
@@ -44,8 +45,8 @@ def delete_old_segments(log: UnifiedLog, now_ms: int) -> int:
         log,
         retention.size_breached(
             list(log.segments),
-            high_watermark=log.high_watermark,
-            log_end_offset=log.log_end_offset,
+            high_watermark=log.watermarks.high_watermark,
+            log_end_offset=log.local_log.log_end_offset,
             retention_bytes=config.retention_bytes,
         ),
         f"the log is larger than retention.bytes={config.retention_bytes}",
@@ -54,8 +55,8 @@ def delete_old_segments(log: UnifiedLog, now_ms: int) -> int:
         log,
         retention.time_breached(
             list(log.segments),
-            high_watermark=log.high_watermark,
-            log_end_offset=log.log_end_offset,
+            high_watermark=log.watermarks.high_watermark,
+            log_end_offset=log.local_log.log_end_offset,
             retention_ms=config.retention_ms,
             now_ms=now_ms,
         ),
@@ -63,7 +64,7 @@ def delete_old_segments(log: UnifiedLog, now_ms: int) -> int:
     )
 
 
-def delete_snapshots(log: UnifiedLog, segments: Sequence[LogSegment]) -> None:
+def delete_snapshots(log: LogState, segments: Sequence[LogSegment]) -> None:
     """Take the producer snapshots at the bases of removed segments along."""
     for segment in segments:
         path = log.producers.mark_snapshot_for_deletion(segment.base_offset)
@@ -71,7 +72,7 @@ def delete_snapshots(log: UnifiedLog, segments: Sequence[LogSegment]) -> None:
             log.local_log.delete_file_later(path)
 
 
-def _delete(log: UnifiedLog, deletable: list[LogSegment], reason: str) -> int:
+def _delete(log: LogState, deletable: list[LogSegment], reason: str) -> int:
     if not deletable:
         return 0
     bases = [segment.base_offset for segment in deletable]
@@ -86,7 +87,7 @@ def _delete(log: UnifiedLog, deletable: list[LogSegment], reason: str) -> int:
                 return 0
     following = log.segments.higher(bases[-1])
     if following is not None:
-        log.maybe_increment_log_start_offset(following.base_offset, "segment deletion")
+        maybe_increment_log_start_offset(log, following.base_offset, "segment deletion")
     log.local_log.remove_segments(deletable)
     log.flusher.files_changed()
     delete_snapshots(log, deletable)

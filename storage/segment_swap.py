@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from odradek.storage.config import LogConfig
     from odradek.storage.environment import Environment
     from odradek.storage.file_system import FileSystem
+    from odradek.storage.log_state import LogState
     from odradek.storage.segments import LogSegments
-    from odradek.storage.unified_log import UnifiedLog
 
 
 def rename_to_swap(
@@ -68,14 +68,14 @@ def put_in_place(
     return old
 
 
-def replace_segments(log: UnifiedLog, new: Sequence[LogSegment], source_base_offsets: Iterable[int]) -> None:
+def replace_segments(log: LogState, new: Sequence[LogSegment], source_base_offsets: Iterable[int]) -> None:
     """The same for a log in use, with all that hangs on its segments. Raises OSError."""
     old = put_in_place(log.segments, new, source_base_offsets)
     log.local_log.delete_later(old)
     taken = {segment.base_offset for segment in new}
     delete_snapshots(log, [segment for segment in old if segment.base_offset not in taken])
     log.watermarks.on_segments_replaced({segment.base_offset for segment in old})
-    log.log_dir.sync_queue.sync_dir(log.dir)
+    log.log_dir.sync_queue.sync_dir(log.local_log.dir)
 
 
 def remove_cleaned_files(directory: str, fs: FileSystem) -> None:

@@ -20,19 +20,19 @@ from odradek.storage.segment_deletion import delete_snapshots
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from odradek.storage.log_state import LogState
     from odradek.storage.producer_state_manager import ProducerMemory
-    from odradek.storage.unified_log import UnifiedLog
 
 logger = logging.getLogger(__name__)
 
 
-def truncate_to(log: UnifiedLog, offset: int, now_ms: int, producers: ProducerMemory | None = None) -> bool:
+def truncate_to(log: LogState, offset: int, now_ms: int, producers: ProducerMemory | None = None) -> bool:
     """Let the log end at `offset`; False when it ends there or earlier already. `producers`: see `replay_producers`."""
     if offset < 0:
         raise ValueError(f"Cannot truncate partition {log.topic_partition} to a negative offset ({offset}).")
-    if offset >= log.log_end_offset:
+    if offset >= log.local_log.log_end_offset:
         # A leader that appended nothing may have left an epoch at the end that the next leader contradicts.
-        log.leader_epochs.truncate_from_end(log.log_end_offset)
+        log.leader_epochs.truncate_from_end(log.local_log.log_end_offset)
         return False
     if log.segments.first.base_offset > offset:
         truncate_fully_and_start_at(log, offset, None, now_ms)
@@ -41,15 +41,15 @@ def truncate_to(log: UnifiedLog, offset: int, now_ms: int, producers: ProducerMe
     delete_snapshots(log, log.local_log.truncate_to(offset))
     log.flusher.truncated_to(offset)
     log.leader_epochs.truncate_from_end(offset)
-    log.watermarks.log_start_offset = min(offset, log.log_start_offset)
+    log.watermarks.log_start_offset = min(offset, log.watermarks.log_start_offset)
     _rebuild_producers(log, now_ms, producers)
-    log.watermarks.update_high_watermark(log.high_watermark)
+    log.watermarks.update_high_watermark(log.watermarks.high_watermark)
     log.log_dir.sync_queue.sync_fd(log.segments.active.records.duplicate_fd())
-    log.log_dir.sync_queue.sync_dir(log.dir)
+    log.log_dir.sync_queue.sync_dir(log.local_log.dir)
     return True
 
 
-def truncate_fully_and_start_at(log: UnifiedLog, offset: int, log_start_offset: int | None, now_ms: int) -> None:
+def truncate_fully_and_start_at(log: LogState, offset: int, log_start_offset: int | None, now_ms: int) -> None:
     """Drop all data and begin anew at `offset`; the log start may be told to lie below."""
     logger.info("Truncating %s fully, to start at offset %d", log.topic_partition, offset)
     log.local_log.truncate_fully_and_start_at(offset)
@@ -59,30 +59,34 @@ def truncate_fully_and_start_at(log: UnifiedLog, offset: int, log_start_offset: 
     log.watermarks.log_start_offset = offset if log_start_offset is None else log_start_offset
     _rebuild_producers(log, now_ms)
     log.watermarks.update_high_watermark(offset)
-    log.log_dir.sync_queue.sync_dir(log.dir)
+    log.log_dir.sync_queue.sync_dir(log.local_log.dir)
 
 
-def replay_producers(log: UnifiedLog, offset: int, now_ms: int) -> Generator[None, None, ProducerMemory | None]:
+def replay_producers(log: LogState, offset: int, now_ms: int) -> Generator[None, None, ProducerMemory | None]:
     """The producers as they will be when the log ends at `offset`; None if there is nothing to replay.
 
     A log of small batches takes seconds to replay: whoever cuts it on an event loop does this first, giving others
     their turn at each yield, and makes sure that the log has not changed when it is through.
     """
-    if log.producers.is_empty or not log.log_start_offset < offset < log.log_end_offset:
+    if log.producers.is_empty or not log.watermarks.log_start_offset < offset < log.local_log.log_end_offset:
         return None
     return (
         yield from replay_beside(
-            log.producers, log.segments, log_start_offset=log.log_start_offset, last_offset=offset, now_ms=now_ms
+            log.producers,
+            log.segments,
+            log_start_offset=log.watermarks.log_start_offset,
+            last_offset=offset,
+            now_ms=now_ms,
         )
     )
 
 
-def _rebuild_producers(log: UnifiedLog, now_ms: int, replayed: ProducerMemory | None = None) -> None:
+def _rebuild_producers(log: LogState, now_ms: int, replayed: ProducerMemory | None = None) -> None:
     rebuild_producer_state(
         log.producers,
         log.segments,
-        log_start_offset=log.log_start_offset,
-        last_offset=log.log_end_offset,
+        log_start_offset=log.watermarks.log_start_offset,
+        last_offset=log.local_log.log_end_offset,
         now_ms=now_ms,
         after_clean_shutdown=False,
         replayed=replayed,

@@ -1,5 +1,7 @@
 """One partition's log: a `LocalLog` with the producers, leader epochs and watermarks that give its bytes a meaning.
 
+The parts are in its `LogState`; what changes several of them at once is a function on that, in a file of its own.
+
 An append is one synchronous call: validate and assign offsets here; check the producer, write, and take over the state
 in `log_append`. A read answers a region of a file, bounded by the reader's isolation.
 
@@ -15,8 +17,7 @@ from __future__ import annotations
 
 import errno
 import os
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.records.errors import CorruptRecordError
@@ -25,20 +26,19 @@ from odradek.storage import checkpoints, log_files
 from odradek.storage.append_info import AppendOrigin, LogAppendInfo
 from odradek.storage.disk_space import DiskFullError, LogDirFullError
 from odradek.storage.fetch_data import FetchDataInfo, FetchIsolation
-from odradek.storage.flusher import LogFlusher
 from odradek.storage.log_append import append_replicated, append_validated
 from odradek.storage.log_start import delete_records, maybe_increment_log_start_offset
+from odradek.storage.log_state import LogState
 from odradek.storage.offset_lookup import lookup_by_timestamp
 from odradek.storage.offsets import LogOffsetMetadata, TimestampAndOffset
-from odradek.storage.producer_checks import ProducerChecks
 from odradek.storage.segment_deletion import delete_old_segments
 from odradek.storage.truncation import truncate_fully_and_start_at, truncate_to
 from odradek.storage.validation_rules import ValidationRules
 from odradek.storage.validator import analyze, validate_and_assign
-from odradek.storage.watermarks import Watermarks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from odradek.protocol.topic_partition import TopicPartition
     from odradek.storage.config import LogConfig
@@ -68,21 +68,25 @@ class UnifiedLog:
         topic_id: bytes | None,
         environment: Environment,
     ) -> None:
+        self.state = LogState(
+            local_log,
+            log_dir,
+            leader_epochs,
+            producers,
+            log_start_offset=log_start_offset,
+            recovery_point=recovery_point,
+        )
+        # No part is ever replaced: these names save reads and appends a look-up, and others the way through the state.
         self.local_log = local_log
         self.log_dir = log_dir
+        self.watermarks = self.state.watermarks
+        self.flusher = self.state.flusher
         self.topic_id = topic_id
-        self.leader_epochs = leader_epochs
-        self.producers = producers
-        self.watermarks = Watermarks(local_log, producers, log_start_offset)
-        self.checks = ProducerChecks(producers)
         self._environment = environment
         self._clock = environment.clock
-        self.flusher = LogFlusher(
-            local_log.dir, local_log.segments, recovery_point, environment, self._on_flush_failure
-        )
         self._rules = self._rules_of(local_log.config)
         self._closed = False
-        self.leader_epochs.on_change = self._write_epochs
+        leader_epochs.on_change = self._write_epochs
 
     def __repr__(self) -> str:
         return f"UnifiedLog({self.topic_partition}, start={self.log_start_offset}, end={self.log_end_offset})"
@@ -123,7 +127,7 @@ class UnifiedLog:
 
     @property
     def unflushed_messages(self) -> int:
-        return self.local_log.log_end_offset - self.flusher.recovery_point
+        return self.state.unflushed_messages
 
     @property
     def size(self) -> int:
@@ -131,7 +135,7 @@ class UnifiedLog:
 
     @property
     def latest_epoch(self) -> int:
-        return self.leader_epochs.latest_epoch
+        return self.state.leader_epochs.latest_epoch
 
     @property
     def is_closed(self) -> bool:
@@ -188,7 +192,7 @@ class UnifiedLog:
     ) -> LogAppendInfo:
         """Append what a client or coordinator sent, giving it offsets: all of it, or KafkaError and nothing."""
         if self.log_dir.failure is not None:
-            self._raise_offline()
+            self.state.raise_offline()
         if not self.log_dir.space.take(records.nbytes):
             raise LogDirFullError(self.log_dir.path)
         try:
@@ -204,76 +208,55 @@ class UnifiedLog:
                 leader_epoch=leader_epoch,
                 now_ms=now_ms,
             )
-            return append_validated(self, batch, leader_epoch, origin, verification_guard, now_ms)
+            return append_validated(self.state, batch, leader_epoch, origin, verification_guard, now_ms)
         except CorruptRecordError as error:
             raise KafkaError(ErrorCode(error.error_code), str(error)) from error
         except DiskFullError as error:
-            self._refuse(error)
+            self.state.refuse(error)
         except OSError as error:
-            self._fail("appending records", error)
+            self.state.fail("appending records", error)
 
     def append_as_follower(self, records: memoryview) -> LogAppendInfo:
         """Append what a leader sent, with the offsets and epochs it gave."""
         if self.log_dir.failure is not None:
-            self._raise_offline()
+            self.state.raise_offline()
         if not self.log_dir.space.take(records.nbytes):
             raise LogDirFullError(self.log_dir.path)
         try:
             found = analyze(records, self._rules, AppendOrigin.REPLICATION)
             if not found:
                 return LogAppendInfo.of_nothing(self.log_start_offset)
-            return append_replicated(self, found, self._clock.time_ms())
+            return append_replicated(self.state, found, self._clock.time_ms())
         except CorruptRecordError as error:
             raise KafkaError(ErrorCode(error.error_code), str(error)) from error
         except DiskFullError as error:
-            self._refuse(error)
+            self.state.refuse(error)
         except OSError as error:
-            self._fail("appending records", error)
+            self.state.fail("appending records", error)
 
     # -- producers ------------------------------------------------------------------------------------
 
     def active_producers(self) -> Mapping[int, ProducerStateEntry]:
-        return self.producers.active_producers
+        return self.state.producers.active_producers
 
     def has_ongoing_transaction(self, producer_id: int) -> bool:
         """Whether the producer has a transaction open here."""
-        return self.checks.has_ongoing_transaction(producer_id)
+        return self.state.checks.has_ongoing_transaction(producer_id)
 
     def maybe_start_transaction_verification(
         self, producer_id: int, sequence: int, producer_epoch: int
     ) -> object | None:
         """The guard an append must present once the coordinator has confirmed; None when a transaction is open."""
-        return self.checks.start_verification(producer_id, sequence, producer_epoch, self._clock.time_ms())
+        return self.state.checks.start_verification(producer_id, sequence, producer_epoch, self._clock.time_ms())
 
     def remove_expired_producers(self, now_ms: int) -> int:
-        return self.producers.remove_expired(now_ms)
+        return self.state.producers.remove_expired(now_ms)
 
     # -- rolling -----------------------------------------------------------------------------------
 
-    def maybe_roll(self, size: int, first_offset: int, last_offset: int, max_timestamp: int, now_ms: int) -> LogSegment:
-        """The segment for an append: a new one if the active one is full, too old, or out of index or offsets."""
-        segment = self.local_log.segments.active
-        if segment.should_roll(self.local_log.config, size, last_offset, max_timestamp, now_ms):
-            return self._roll(first_offset)
-        return segment
-
     def roll(self) -> LogSegment:
         """Begin a new segment at the log's end."""
-        with self.disk("rolling a segment"):
-            return self._roll(0)
-
-    def _roll(self, expected_offset: int) -> LogSegment:
-        finished = self.segments.active
-        segment = self.local_log.roll(expected_offset)
-        # The snapshot at a segment's base makes truncation to it cheap. It reaches the disk with the flush below.
-        self.producers.map_end_offset = segment.base_offset
-        snapshot = self.producers.take_snapshot()
-        if snapshot is not None:
-            self.log_dir.sync_queue.sync_fd(self._environment.fs.open(snapshot))
-        self.watermarks.on_rolled()
-        self.flusher.segment_finished(finished)
-        self.flusher.flush(segment.base_offset)
-        return segment
+        return self.state.roll()
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -282,7 +265,7 @@ class UnifiedLog:
     ) -> FetchDataInfo:
         """Records from the batch that holds `start_offset` on, as far as the isolation lets see."""
         if self.log_dir.failure is not None:
-            self._raise_offline()
+            self.state.raise_offline()
         if start_offset < self.log_start_offset:
             raise KafkaError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
@@ -298,7 +281,7 @@ class UnifiedLog:
                 include_aborted=isolation is FetchIsolation.TXN_COMMITTED,
             )
         except OSError as error:
-            self._fail("reading", error)
+            self.state.fail("reading", error)
 
     def locate(self, offset: int) -> LogOffsetMetadata:
         """The offset with its position: what a delayed fetch counts bytes by."""
@@ -315,20 +298,20 @@ class UnifiedLog:
     ) -> TimestampAndOffset | None:
         """The answer to ListOffsets: -1 latest, -2 earliest, -3 largest timestamp, -4, -5, or a time; None if none."""
         with self.disk("fetching offset by timestamp"):
-            return lookup_by_timestamp(self, timestamp, self.limit_of(isolation))
+            return lookup_by_timestamp(self.state, timestamp, self.limit_of(isolation))
 
     # -- leader epochs -----------------------------------------------------------------------------
 
     def assign_epoch_start_offset(self, epoch: int, start_offset: int) -> None:
-        self.leader_epochs.assign(epoch, start_offset)
+        self.state.leader_epochs.assign(epoch, start_offset)
 
     def end_offset_for_epoch(self, epoch: int) -> EpochEndOffset:
         """(-1, -1) when undefined."""
-        return self.leader_epochs.end_offset_for(epoch, self.local_log.log_end_offset)
+        return self.state.leader_epochs.end_offset_for(epoch, self.local_log.log_end_offset)
 
     def write_leader_epochs(self) -> None:
         """Queue the leader epochs as they are, because loading the log changed them."""
-        self._write_epochs(self.leader_epochs.entries)
+        self._write_epochs(self.state.leader_epochs.entries)
 
     def _write_epochs(self, entries: Sequence[EpochEntry]) -> None:
         self.watermarks.on_change()
@@ -353,28 +336,28 @@ class UnifiedLog:
     def maybe_increment_log_start_offset(self, offset: int, reason: str) -> bool:
         """Move the log start up; the data below goes with the next retention pass."""
         with self.disk("increasing the log start offset"):
-            return maybe_increment_log_start_offset(self, offset, reason)
+            return maybe_increment_log_start_offset(self.state, offset, reason)
 
     def delete_records(self, offset: int) -> int:
         """Answer DeleteRecords: see `log_start.delete_records`."""
-        return delete_records(self, offset)
+        return delete_records(self.state, offset)
 
     def delete_old_segments(self) -> int:
         """Apply retention; answers how many segments went."""
         with self.disk("deleting segments"):
-            return delete_old_segments(self, self._clock.time_ms())
+            return delete_old_segments(self.state, self._clock.time_ms())
 
     def truncate_to(self, offset: int, producers: ProducerMemory | None = None) -> bool:
         """Let the log end at `offset`; False when it ends there or earlier already. `producers`: from
         `truncation.replay_producers`.
         """
         with self.disk("truncating"):
-            return truncate_to(self, offset, self._clock.time_ms(), producers)
+            return truncate_to(self.state, offset, self._clock.time_ms(), producers)
 
     def truncate_fully_and_start_at(self, offset: int, log_start_offset: int | None = None) -> None:
         """Drop all data and begin anew at `offset`."""
         with self.disk("truncating"):
-            truncate_fully_and_start_at(self, offset, log_start_offset, self._clock.time_ms())
+            truncate_fully_and_start_at(self.state, offset, log_start_offset, self._clock.time_ms())
 
     # -- flushing ----------------------------------------------------------------------------------
 
@@ -386,14 +369,11 @@ class UnifiedLog:
         """Call back once everything below `offset` is on the disk, or with the error that prevents it."""
         self.flusher.when_flushed(offset, callback)
 
-    def _on_flush_failure(self, error: OSError) -> None:
-        self.log_dir.fail(f"Error while flushing log for {self.topic_partition}", error)
-
     # -- life --------------------------------------------------------------------------------------
 
     def update_config(self, config: LogConfig) -> None:
         self.local_log.config = config
-        self.leader_epochs.keep(config.record_version >= MAGIC_V2)
+        self.state.leader_epochs.keep(config.record_version >= MAGIC_V2)
         self._rules = self._rules_of(config)
         for segment in self.segments:
             segment.index_interval_bytes = config.index_interval_bytes
@@ -411,13 +391,13 @@ class UnifiedLog:
         dropped = self.log_dir.sync_queue.forget_dir(self.local_log.dir)
         with self.disk("renaming the log directory"):
             self.local_log.rename_dir(path)
-        self.producers.rename_dir(path)
+        self.state.producers.rename_dir(path)
         self.flusher.log_dir = path
         if not keep_writing:
-            self.leader_epochs.on_change = None
+            self.state.leader_epochs.on_change = None
             return
         if checkpoints.LEADER_EPOCH_FILE in dropped or not self.log_dir.sync_queue.is_idle:
-            self._write_epochs(self.leader_epochs.entries)
+            self._write_epochs(self.state.leader_epochs.entries)
         metadata_path = os.path.join(path, checkpoints.PARTITION_METADATA_FILE)
         if self.topic_id is not None and not os.path.exists(metadata_path):
             self.log_dir.sync_queue.write(metadata_path, checkpoints.encode_partition_metadata(self.topic_id))
@@ -431,7 +411,7 @@ class UnifiedLog:
             return
         self._closed = True
         with self.disk("closing"):
-            self.producers.take_snapshot(sync=True, is_required=True)
+            self.state.producers.take_snapshot(sync=True, is_required=True)
             self.segments.active.become_inactive()
             self.flusher.flush_now(self.local_log.log_end_offset)
             self.local_log.close()
@@ -439,40 +419,10 @@ class UnifiedLog:
     def discard(self) -> None:
         """Let go of everything without writing: the directory failed or is to be deleted."""
         self._closed = True
-        self.leader_epochs.on_change = None
+        self.state.leader_epochs.on_change = None
         self.local_log.discard()
         self.flusher.abandon(self.log_dir.failure or OSError(errno.ENOENT, "the log was deleted"))
 
-    @contextmanager
-    def disk(self, what: str) -> Iterator[None]:
-        """Around work with files: an I/O error in it takes the directory offline, and everything is answered.
-
-        Raises: KafkaError KAFKA_STORAGE_ERROR, or CORRUPT_MESSAGE for records that cannot be read.
-        """
-        if self.log_dir.failure is not None:
-            self._raise_offline()
-        try:
-            yield
-        except CorruptRecordError as error:
-            raise KafkaError(ErrorCode(error.error_code), str(error)) from error
-        except DiskFullError as error:
-            self._refuse(error)
-        except OSError as error:
-            self._fail(what, error)
-
-    def _refuse(self, error: DiskFullError) -> NoReturn:
-        """There was no space, and nothing has happened: the directory is full, and online."""
-        self.log_dir.space.ran_out(error)
-        raise LogDirFullError(self.log_dir.path) from error
-
-    def _fail(self, what: str, error: OSError) -> NoReturn:
-        """An I/O error takes the whole directory offline."""
-        message = f"Error while {what} for {self.topic_partition} in dir {self.log_dir.path}"
-        self.log_dir.fail(message, error)
-        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message) from error
-
-    def _raise_offline(self) -> NoReturn:
-        raise KafkaError(
-            ErrorCode.KAFKA_STORAGE_ERROR,
-            f"The log dir {self.log_dir.path} is already offline due to a previous IO exception.",
-        )
+    def disk(self, what: str) -> AbstractContextManager[None]:
+        """Around work with this log's files: see `LogState.disk`."""
+        return self.state.disk(what)

@@ -33,7 +33,7 @@ async def producers_at(log: UnifiedLog, offset: int, now_ms: int) -> ProducerMem
     """The log's producers as they were at `offset`, for a cut. None where the cut has nothing to replay, or will find
     out itself what is wrong.
     """
-    replay = replay_producers(log, offset, now_ms)
+    replay = replay_producers(log.state, offset, now_ms)
     try:
         while True:
             next(replay)

@@ -206,7 +206,7 @@ def stubborn_aborts(run: Run) -> None:
             log.append_as_leader(data, 0, origin=AppendOrigin.COORDINATOR)
         except KafkaError:
             assert log.log_dir.is_online
-            assert log.checks.has_ongoing_transaction(number), "it did not happen"
+            assert log.state.checks.has_ongoing_transaction(number), "it did not happen"
             run.fs.mend()
             log.log_dir.look_for_room()
             log.append_as_leader(data, 0, origin=AppendOrigin.COORDINATOR)

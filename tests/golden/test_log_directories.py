@@ -84,7 +84,7 @@ def test_times_are_found(opened: UnifiedLog) -> None:
 
 def test_state_is_taken_over(opened: UnifiedLog) -> None:
     assert opened.log_end_offset == 139
-    assert [tuple(entry) for entry in opened.leader_epochs.entries] == [(0, 0)]
+    assert [tuple(entry) for entry in opened.state.leader_epochs.entries] == [(0, 0)]
     assert opened.topic_id is not None
     last = kafka_files("clean")["00000000000000000139.snapshot"]
     expected = sorted(decode_snapshot(last), key=lambda entry: entry.producer_id)

@@ -376,7 +376,7 @@ def _check_state(log: UnifiedLog, records: list[Record]) -> None:
         if last >= 0:
             assert entry is not None, f"{log} has forgotten producer {producer_id}"
             assert entry.last_seq == last, f"{log}: producer {producer_id} is at {entry.last_seq} and not {last}"
-    starts = [entry.start_offset for entry in log.leader_epochs.entries]
+    starts = [entry.start_offset for entry in log.state.leader_epochs.entries]
     assert starts == sorted(starts)
     assert not starts or starts[-1] <= log.log_end_offset
 

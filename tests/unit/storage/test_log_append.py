@@ -98,7 +98,7 @@ def test_follower_keeps_offsets_and_epochs_of_the_leader(disk: Disk) -> None:
     data = bytes(batch(b"a", b"b", base_offset=7, epoch=2)) + bytes(batch(b"c", base_offset=20, epoch=4))
     info = log.append_as_follower(memoryview(data))
     assert (info.first_offset, info.last_offset, log.log_end_offset) == (7, 20, 21)
-    assert [tuple(entry) for entry in log.leader_epochs.entries] == [(2, 7), (4, 20)]
+    assert [tuple(entry) for entry in log.state.leader_epochs.entries] == [(2, 7), (4, 20)]
     assert [record.offset for record in read_all(log)] == [7, 8, 20]
 
 

@@ -64,7 +64,7 @@ def test_epochs_below_are_forgotten_but_the_one_the_log_begins_in(disk: Disk) ->
         append(log, b"a", b"b", epoch=epoch)
     log.update_high_watermark(6)
     log.maybe_increment_log_start_offset(3, "test")
-    assert [tuple(entry) for entry in log.leader_epochs.entries] == [(1, 3), (2, 4)]
+    assert [tuple(entry) for entry in log.state.leader_epochs.entries] == [(1, 3), (2, 4)]
 
 
 def test_nothing_is_removed_before_the_next_retention_pass(disk: Disk) -> None:

@@ -71,7 +71,7 @@ def test_leader_epochs_are_not_kept_for_an_old_format(tmp_path: Path) -> None:
     assert log.latest_epoch == -1
     log.update_config(config("2.8"))
     log.append_as_leader(batch(b"c"), leader_epoch=6)
-    assert [(entry.epoch, entry.start_offset) for entry in log.leader_epochs.entries] == [(6, 2)]
+    assert [(entry.epoch, entry.start_offset) for entry in log.state.leader_epochs.entries] == [(6, 2)]
     log.close()
 
 

@@ -64,12 +64,12 @@ def test_rebuilt_state_equals_the_grown_one(names: list[str], recovery: int) -> 
         producers = Producers(log)
         for name in names:
             producers.step(name)
-        expected = state_of(log.producers)
+        expected = state_of(log.state.producers)
         aborted = [txn for segment in log.segments for txn in segment.txn_index]
         crash_copy(Path(directory) / "live", Path(directory) / "killed")
         log.discard()
         again = Disk(Path(directory) / "killed").log(recovery_point=min(recovery, log.log_end_offset))
-        assert state_of(again.producers) == expected
+        assert state_of(again.state.producers) == expected
         assert [txn for segment in again.segments for txn in segment.txn_index] == aborted
         again.discard()
 
@@ -87,7 +87,7 @@ def test_truncated_state_equals_that_of_a_log_that_never_went_further(names: lis
                     producers.step(name)
         if short.log_end_offset < log.log_end_offset:
             log.truncate_to(short.log_end_offset)
-        assert state_of(log.producers) == state_of(short.producers)
+        assert state_of(log.state.producers) == state_of(short.state.producers)
         for each in (log, short):
             each.discard()
 

@@ -64,7 +64,7 @@ def test_index_files_of_a_killed_log_are_rebuilt(killed: Disk) -> None:
     assert numbers(log) == list(range(6))
     assert active_index.stat().st_size == 8
     assert log.recovery_point == 4
-    assert [tuple(entry) for entry in log.leader_epochs.entries] == [(0, 0), (1, 2), (2, 4)]
+    assert [tuple(entry) for entry in log.state.leader_epochs.entries] == [(0, 0), (1, 2), (2, 4)]
 
 
 def test_segments_below_the_recovery_point_are_not_scanned(killed: Disk) -> None:
@@ -195,7 +195,7 @@ def test_log_start_inside_a_segment(disk: Disk) -> None:
     fill(disk).close()
     log = reopened(disk, clean=True, log_start_offset=3)
     assert (log.log_start_offset, log.segments.base_offsets) == (3, [0, 2, 4])
-    assert [tuple(entry) for entry in log.leader_epochs.entries] == [(1, 3), (2, 4)]
+    assert [tuple(entry) for entry in log.state.leader_epochs.entries] == [(1, 3), (2, 4)]
     assert numbers(log) == [3, 4, 5]
 
 
@@ -266,7 +266,7 @@ def test_swap_interrupted_between_its_renames(disk: Disk) -> None:
 def test_damaged_epoch_file_is_filled_from_the_batches(killed: Disk) -> None:
     (directory(killed) / "leader-epoch-checkpoint").write_text("rubbish")
     log = reopened(killed)
-    assert [tuple(entry) for entry in log.leader_epochs.entries] == [(0, 0), (1, 2), (2, 4)]
+    assert [tuple(entry) for entry in log.state.leader_epochs.entries] == [(0, 0), (1, 2), (2, 4)]
     assert (directory(killed) / "leader-epoch-checkpoint").read_text() == "0\n3\n0 0\n1 2\n2 4\n"
 
 

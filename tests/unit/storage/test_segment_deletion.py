@@ -42,9 +42,9 @@ def test_snapshots_leave_with_their_segments(tmp_path: Path) -> None:
     for number in range(3):
         append(log, b"x", timestamp=NOW + number)
     log.update_high_watermark(3)
-    assert log.producers.snapshot_offsets == [1, 2]
+    assert log.state.producers.snapshot_offsets == [1, 2]
     disk.advance(10_000)
     assert log.delete_old_segments() == 3
-    assert log.producers.snapshot_offsets == [3]
+    assert log.state.producers.snapshot_offsets == [3]
     disk.advance(50)
     assert sorted(name for name in os.listdir(log.dir) if "snapshot" in name) == ["00000000000000000003.snapshot"]

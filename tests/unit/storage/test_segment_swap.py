@@ -34,7 +34,7 @@ def write_cleaned(disk: Disk, log: UnifiedLog, base_offset: int, *offsets: int) 
 
 
 def swap(disk: Disk, log: UnifiedLog, base_offset: int, *sources: int) -> None:
-    replace_segments(log, rename_to_swap(log.dir, [base_offset], log.config, disk.environment), sources)
+    replace_segments(log.state, rename_to_swap(log.dir, [base_offset], log.config, disk.environment), sources)
 
 
 def test_readers_find_the_new_segment(tmp_path: Path) -> None:

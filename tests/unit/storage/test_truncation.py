@@ -36,7 +36,7 @@ def test_everything_follows_the_end(log: UnifiedLog, offset: int) -> None:
     producer = log.active_producers().get(1)
     assert (producer.last_seq if producer else -1) == offset - 1
     assert log.recovery_point <= offset
-    assert all(snapshot <= offset for snapshot in log.producers.snapshot_offsets)
+    assert all(snapshot <= offset for snapshot in log.state.producers.snapshot_offsets)
 
 
 def test_negative_offsets_are_a_bug(log: UnifiedLog) -> None:
@@ -66,7 +66,7 @@ def test_empty_log_begins_where_it_is_told(log: UnifiedLog) -> None:
 
 def replayed(log: UnifiedLog, offset: int) -> tuple[int, ProducerMemory | None]:
     """How often others had their turn meanwhile, and the producers."""
-    replay, turns = replay_producers(log, offset, NOW), 0
+    replay, turns = replay_producers(log.state, offset, NOW), 0
     while True:
         try:
             next(replay)
@@ -92,13 +92,13 @@ def test_replaying_before_is_the_same_as_replaying_in_the_cut(tmp_path: Path, of
         log.update_high_watermark(2)
         logs.append(log)
     before, within = logs
-    snapshots = before.producers.snapshot_offsets
+    snapshots = before.state.producers.snapshot_offsets
     _, producers = replayed(before, offset)
-    assert before.producers.snapshot_offsets == snapshots, "nothing is changed"
+    assert before.state.producers.snapshot_offsets == snapshots, "nothing is changed"
     before.truncate_to(offset, producers)
     within.truncate_to(offset)
-    assert pickle.dumps(before.producers.memory()) == pickle.dumps(within.producers.memory())
-    assert before.producers.snapshot_offsets == within.producers.snapshot_offsets
+    assert pickle.dumps(before.state.producers.memory()) == pickle.dumps(within.state.producers.memory())
+    assert before.state.producers.snapshot_offsets == within.state.producers.snapshot_offsets
     assert before.last_stable_offset == within.last_stable_offset
 
 

@@ -87,7 +87,7 @@ def test_transactions_below_the_cut(
 ) -> None:
     """The high watermark is still 0, so that what is complete is unstable."""
     log.truncate_to(cut)
-    assert log.producers.first_undecided_offset == first_open
+    assert log.state.producers.first_undecided_offset == first_open
     assert log.first_unstable_offset == first_unstable
     assert aborted(log) == entries
 
@@ -127,7 +127,7 @@ def test_begin_of_a_transaction_is_known_by_its_offset_only(tmp_path: Path) -> N
     log.append_as_follower(memoryview(bytearray(data(3, 17, 0))))
     log.close()
     again = Disk(tmp_path).log(clean=True)
-    assert again.producers.first_unstable_offset == (3, -1, -1)
+    assert again.state.producers.first_unstable_offset == (3, -1, -1)
     again.update_high_watermark(4)
     assert again.last_stable_offset == 3
     again.truncate_to(0)
@@ -137,5 +137,5 @@ def test_begin_of_a_transaction_is_known_by_its_offset_only(tmp_path: Path) -> N
 def test_log_that_starts_elsewhere_has_no_transactions(log: UnifiedLog) -> None:
     log.truncate_fully_and_start_at(29)
     assert (log.first_unstable_offset, dict(log.active_producers())) == (None, {})
-    assert (log.producers.map_end_offset, log.producers.latest_snapshot_offset) == (29, None)
+    assert (log.state.producers.map_end_offset, log.state.producers.latest_snapshot_offset) == (29, None)
     assert aborted(log) == []

@@ -1,4 +1,4 @@
-"""The log as its users see it: rolling, retention, truncation, failure."""
+"""The log as its users see it: retention, truncation, failure."""
 
 from __future__ import annotations
 
@@ -29,54 +29,6 @@ class SmallDisk(OsFileSystem):
 @pytest.fixture
 def disk(tmp_path: Path) -> Disk:
     return Disk(tmp_path)
-
-
-# -- rolling -----------------------------------------------------------
-
-
-def test_log_rolls_when_a_segment_is_full(disk: Disk) -> None:
-    size = len(batch(b"x"))
-    log = disk.log({"segment.bytes": str(2 * size)})
-    for _ in range(5):
-        append(log, b"x")
-    assert log.segments.base_offsets == [0, 2, 4]
-    assert log.producers.snapshot_offsets == [2, 4]
-    assert log.recovery_point == 4
-
-
-def test_log_rolls_by_the_time_of_its_records(disk: Disk) -> None:
-    log = disk.log({"segment.ms": "1000"})
-    append(log, b"x", timestamp=NOW)
-    append(log, b"x", timestamp=NOW + 1000)
-    append(log, b"x", timestamp=NOW + 1001)
-    assert log.segments.base_offsets == [0, 2]
-    disk.advance(10_000)
-    append(log, b"x", timestamp=NOW + 1002)
-    assert log.segments.base_offsets == [0, 2], "the wall clock does not count once records have timestamps"
-
-
-def test_log_rolls_by_the_wall_clock_without_timestamps(disk: Disk) -> None:
-    log = disk.log({"segment.ms": "1000"})
-    append(log, b"x", timestamp=-1)
-    disk.advance(1001)
-    append(log, b"x", timestamp=-1)
-    assert log.segments.base_offsets == [0, 1]
-
-
-def test_log_rolls_when_an_index_is_full(disk: Disk) -> None:
-    log = disk.log({"segment.index.bytes": "24", "index.interval.bytes": "1"})
-    for _ in range(4):
-        append(log, b"x", timestamp=NOW)
-    assert log.segments.base_offsets == [0, 2], "room for two time entries, one of which is kept for the roll"
-
-
-def test_log_rolls_before_offsets_leave_31_bits(disk: Disk) -> None:
-    log = disk.log()
-    log.append_as_follower(batch(b"a", base_offset=0, epoch=0))
-    log.append_as_follower(batch(b"b", base_offset=2**31 - 1, epoch=0))
-    assert log.segments.base_offsets == [0]
-    log.append_as_follower(batch(b"b", base_offset=2**31, epoch=0))
-    assert log.segments.base_offsets == [0, 2**31]
 
 
 # -- retention -----------------------------------------------------------
@@ -260,14 +212,3 @@ def test_retention_of_everything_makes_room_first(tmp_path: Path) -> None:
     assert log.delete_old_segments() == 1
     assert (log.log_start_offset, log.log_end_offset) == (4, 4)
     log.close()
-
-
-def test_roll_goes_on_without_the_snapshot(tmp_path: Path) -> None:
-    fs = FaultyFileSystem(1, disk_full, kinds=frozenset({"write"}))
-    disk = Disk(tmp_path, fs=fs)
-    log = disk.log()
-    append(log, b"a", producer_id=1, producer_epoch=0, base_sequence=0)
-    log.roll()
-    assert log.segments.base_offsets == [0, 1]
-    assert not list(Path(log.dir).glob("*.snapshot"))
-    log.discard()

@@ -51,7 +51,7 @@ def test_read_recovered_and_appended_to(tmp_path: Path, magic: int, codec: int) 
     assert log.latest_epoch == -1
     assert append(log, b"12", epoch=4) == 12
     assert numbers(log) == list(range(13))
-    assert [tuple(entry) for entry in log.leader_epochs.entries] == [(4, 12)]
+    assert [tuple(entry) for entry in log.state.leader_epochs.entries] == [(4, 12)]
     log.close()
     assert numbers(Disk(tmp_path).log(clean=True)) == list(range(13))
 
@@ -76,7 +76,7 @@ def test_follower_that_appends_them_forgets_the_epochs(tmp_path: Path, magic: in
     log = Disk(tmp_path).log()
     append(log, b"0", epoch=3)
     log.append_as_follower(memoryview(message_set(magic, codec, 1)))
-    assert (log.log_end_offset, log.leader_epochs.is_empty) == (4, True)
+    assert (log.log_end_offset, log.state.leader_epochs.is_empty) == (4, True)
 
 
 @pytest.mark.parametrize(("magic", "codec"), FORMATS)

@@ -49,7 +49,7 @@ async def test_what_the_leader_has_is_fetched_byte_by_byte(following: Following)
     await following.turns()
     assert following.log().log_end_offset == 3
     assert bytes_of(following.log()) == bytes_of(following.leader_log())
-    assert [tuple(entry) for entry in following.log().leader_epochs.entries] == [(3, 0)]
+    assert [tuple(entry) for entry in following.log().state.leader_epochs.entries] == [(3, 0)]
 
 
 @async_test

@@ -110,7 +110,7 @@ async def follow_after(directory: str, terms: list[Term], swapped: bool) -> None
         if bytes_of(following.log()) == bytes_of(following.leader_log()):
             break
     assert bytes_of(following.log()) == bytes_of(following.leader_log())
-    assert set(following.log().leader_epochs.entries) <= set(following.leader_log().leader_epochs.entries)
+    assert set(following.log().state.leader_epochs.entries) <= set(following.leader_log().state.leader_epochs.entries)
     values = [record.value for record in read_all(following.log())]
     assert values[: len(history.committed)] == history.committed
     await following.advance(500)

@@ -53,7 +53,7 @@ def test_an_answer_is_left_alone_if_the_log_ends_elsewhere_by_now(tmp_path: Path
             following.link.change = honest
             append(following.log(), b"b")
             if is_to_be_cut:
-                following.log().leader_epochs.clear()
+                following.log().state.leader_epochs.clear()
             following.fetchers.add([following.follower.manager.partition(TP)])
             return response
 

@@ -92,7 +92,7 @@ async def test_a_log_that_ends_after_the_leaders_is_cut_to_its_end(following: Fo
     following.lead()
     await following.turns()
     append(following.log(), b"a", b"b", b"c")
-    following.log().leader_epochs.clear()
+    following.log().state.leader_epochs.clear()
     following.log().update_high_watermark(3)
     following.append(b"d")
     following.tell_leader(epoch=1)
@@ -183,7 +183,7 @@ async def test_a_follower_cuts_what_the_leaders_epochs_do_not_have_and_rejoins(f
     following.append(b"h")
     await following.turns()
     assert bytes_of(following.log()) == bytes_of(following.leader_log())
-    assert [tuple(entry) for entry in following.log().leader_epochs.entries] == [(1, 0), (3, 4)]
+    assert [tuple(entry) for entry in following.log().state.leader_epochs.entries] == [(1, 0), (3, 4)]
     await following.advance(500)
     assert following.leader_log().high_watermark == 5
 
@@ -269,7 +269,7 @@ async def test_a_log_without_epochs_is_cut_to_its_high_watermark(following: Foll
     following.append(b"a")
     following.follower.follow(leader=9)
     append(following.log(), b"a", b"b", b"c")
-    following.log().leader_epochs.clear()
+    following.log().state.leader_epochs.clear()
     following.log().update_high_watermark(1)
     following.tell_leader(epoch=1)
     following.tell_follower(epoch=1)
