@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from odradek.broker.fetch_session import PartitionFetch
-    from odradek.broker.replica_manager import ReplicaManager
+    from odradek.broker.hosted_partitions import HostedPartitions
     from odradek.storage.ports import IoPool
     from odradek.storage.segment import LogSegment
     from odradek.storage.unified_log import UnifiedLog
@@ -53,8 +53,8 @@ ROUNDS: Final = 2
 class ColdReads:
     """What the fetches of one broker have read ahead."""
 
-    def __init__(self, replica_manager: ReplicaManager, io_pool: IoPool, clock: Clock) -> None:
-        self._replicas = replica_manager
+    def __init__(self, partitions: HostedPartitions, io_pool: IoPool, clock: Clock) -> None:
+        self._partitions = partitions
         self._io_pool = io_pool
         self._clock = clock
 
@@ -135,7 +135,7 @@ class ColdReads:
         self._io_pool.submit(work, done)
 
     def _log(self, topic_partition: TopicPartition) -> UnifiedLog | None:
-        partition = self._replicas.hosted(topic_partition)
+        partition = self._partitions.hosted(topic_partition)
         log = None if partition is None else partition.log
         return None if log is None or log.log_dir.failure is not None else log
 

@@ -20,9 +20,11 @@ from odradek.storage.disk_space import LogDirFullError
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 
+    from odradek.broker.hosted_partitions import HostedPartitions
     from odradek.broker.metadata_cache import MetadataCache
     from odradek.broker.partition import Partition
-    from odradek.broker.replica_manager import ReplicaManager
+    from odradek.broker.replica_moves import ReplicaMoves
+    from odradek.broker.replication.replica_fetchers import Fetchers
     from odradek.protocol.messages.leader_and_isr import LeaderAndIsrPartitionState
     from odradek.protocol.messages.stop_replica import StopReplicaPartitionState
     from odradek.storage.log_manager import LogManager
@@ -31,10 +33,30 @@ log = logging.getLogger(__name__)
 
 
 class ControllerRequests:
-    """What the controller asks of one broker's replicas. `controller_epoch` is the newest seen."""
+    """What the controller asks of one broker's replicas. `controller_epoch` is the newest seen.
 
-    def __init__(self, replica_manager: ReplicaManager, log_manager: LogManager, metadata_cache: MetadataCache) -> None:
-        self._replicas = replica_manager
+    `complete_delayed` is told of partitions whose waiting operations may have ended, `handle_log_dir_failure` of those
+    that have no log since their directory failed.
+    """
+
+    def __init__(
+        self,
+        partitions: HostedPartitions,
+        log_manager: LogManager,
+        metadata_cache: MetadataCache,
+        *,
+        broker_id: int,
+        fetchers: Fetchers,
+        moves: ReplicaMoves,
+        complete_delayed: Callable[[TopicPartition], None],
+        handle_log_dir_failure: Callable[[Sequence[TopicPartition]], None],
+    ) -> None:
+        self._partitions = partitions
+        self._broker_id = broker_id
+        self._fetchers = fetchers
+        self._moves = moves
+        self._complete_delayed = complete_delayed
+        self._handle_log_dir_failure = handle_log_dir_failure
         self._log_manager = log_manager
         self._metadata_cache = metadata_cache
         self.controller_epoch = 0
@@ -61,7 +83,7 @@ class ControllerRequests:
                 log.error("LeaderAndIsr for %s failed: %s", topic_partition, error.message)
                 errors[topic_partition] = error.code
                 self._give_up(topic_partition, error)
-        self._replicas.fetchers.add(followers)
+        self._fetchers.add(followers)
         on_leadership_change(leaders, followers)
         return errors
 
@@ -73,24 +95,24 @@ class ControllerRequests:
         leaders: list[Partition],
         followers: list[Partition],
     ) -> ErrorCode:
-        if self._replicas.is_offline(topic_partition):
+        if self._partitions.is_offline(topic_partition):
             return ErrorCode.KAFKA_STORAGE_ERROR
-        hosted = self._replicas.hosted(topic_partition)
+        hosted = self._partitions.hosted(topic_partition)
         if hosted is None:
             if not is_valid_topic_name(topic_partition.topic) or topic_partition.partition < 0:
                 return ErrorCode.INVALID_TOPIC_EXCEPTION  # it would become the name of a directory
-            if self._replicas.broker_id not in state.replicas:
+            if self._broker_id not in state.replicas:
                 return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            hosted = self._replicas.create(topic_partition)
+            hosted = self._partitions.create(topic_partition)
         log_topic_id = hosted.topic_id
         if topic_id is not None and log_topic_id is not None and topic_id != log_topic_id:
             log.error("Topic id in memory does not match the one received for partition %s", topic_partition)
             return ErrorCode.INCONSISTENT_TOPIC_ID
         if state.leader_epoch > hosted.leader_epoch:
-            if self._replicas.broker_id not in state.replicas:
+            if self._broker_id not in state.replicas:
                 return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            if state.leader == self._replicas.broker_id:
-                self._replicas.fetchers.remove([topic_partition])
+            if state.leader == self._broker_id:
+                self._fetchers.remove([topic_partition])
                 if hosted.make_leader(state, topic_id):
                     leaders.append(hosted)
             elif not self._metadata_cache.is_alive(state.leader):
@@ -99,9 +121,9 @@ class ControllerRequests:
                 hosted.ensure_log(state, topic_id)
             elif hosted.make_follower(state, topic_id):
                 followers.append(hosted)
-            self._replicas.moves.resume(hosted)
+            self._moves.resume(hosted)
             # A new epoch ends what waited under the old one, and the high watermark may have moved.
-            self._replicas.complete_delayed(topic_partition)
+            self._complete_delayed(topic_partition)
             return ErrorCode.NONE
         if state.leader_epoch == hosted.leader_epoch and topic_id is not None and log_topic_id is None:
             if hosted.log is not None:
@@ -112,12 +134,12 @@ class ControllerRequests:
 
     def _give_up(self, topic_partition: TopicPartition, error: KafkaError) -> None:
         """A partition that has got no log: offline if it may have one in a failed directory, else not hosted."""
-        hosted = self._replicas.hosted(topic_partition)
+        hosted = self._partitions.hosted(topic_partition)
         if hosted is not None and hosted.log is None:
             if isinstance(error, LogDirFullError):
-                self._replicas.forget(topic_partition)
+                self._partitions.forget(topic_partition)
             elif error.code == ErrorCode.KAFKA_STORAGE_ERROR:
-                self._replicas.handle_log_dir_failure([topic_partition])
+                self._handle_log_dir_failure([topic_partition])
 
     def stop_replicas(
         self,
@@ -134,10 +156,10 @@ class ControllerRequests:
         for topic_partition, state in states.items():
             yield
             self._check_controller_epoch(controller_epoch, "StopReplica")
-            if self._replicas.is_offline(topic_partition):
+            if self._partitions.is_offline(topic_partition):
                 errors[topic_partition] = ErrorCode.KAFKA_STORAGE_ERROR
                 continue
-            hosted = self._replicas.hosted(topic_partition)
+            hosted = self._partitions.hosted(topic_partition)
             if hosted is not None and not (
                 state.leader_epoch in (EPOCH_DURING_DELETE, NO_LEADER_EPOCH)
                 or state.leader_epoch >= hosted.leader_epoch
@@ -150,13 +172,13 @@ class ControllerRequests:
         return errors
 
     def _stop(self, topic_partition: TopicPartition, hosted: Partition | None, delete: bool) -> ErrorCode:
-        self._replicas.fetchers.remove([topic_partition])
-        self._replicas.moves.stop(topic_partition)
+        self._fetchers.remove([topic_partition])
+        self._moves.stop(topic_partition)
         if delete and hosted is not None:
-            self._replicas.forget(topic_partition)
+            self._partitions.forget(topic_partition)
             hosted.close()
         # A leader's waiting operations are answered rather than left to time out.
-        self._replicas.complete_delayed(topic_partition)
+        self._complete_delayed(topic_partition)
         if delete:
             try:
                 self._log_manager.async_delete(topic_partition)

@@ -10,7 +10,7 @@ from odradek.broker.replica_results import DeleteRecordsResult
 from odradek.protocol.errors import KafkaError
 
 if TYPE_CHECKING:
-    from odradek.broker.replica_manager import ReplicaManager
+    from odradek.broker.hosted_partitions import HostedPartitions
     from odradek.protocol.topic_partition import TopicPartition
 
 
@@ -19,15 +19,15 @@ class DelayedDeleteRecords(DelayedPartitions[DeleteRecordsResult]):
         self,
         timeout_ms: int,
         results: Mapping[TopicPartition, DeleteRecordsResult],
-        replica_manager: ReplicaManager,
+        partitions: HostedPartitions,
         respond: Callable[[Mapping[TopicPartition, DeleteRecordsResult]], None],
     ) -> None:
         super().__init__(timeout_ms, results, respond)
-        self._replica_manager = replica_manager
+        self._partitions = partitions
 
     def settle(self, topic_partition: TopicPartition, result: DeleteRecordsResult) -> bool:
         try:
-            result.low_watermark = self._replica_manager.partition(topic_partition).low_watermark()
+            result.low_watermark = self._partitions.partition(topic_partition).low_watermark()
         except KafkaError as error:
             result.error = error.code
             result.low_watermark = -1

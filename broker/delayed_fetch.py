@@ -12,7 +12,7 @@ awake; a fetch without one reads what has changed, and of the others the first r
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from odradek.broker.fetch_session import in_session
 from odradek.protocol.errors import KafkaError
@@ -20,13 +20,26 @@ from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.delayed_operation import DelayedOperation
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Iterable
 
     from odradek.broker.fetch_session import FetchSession, PartitionFetch
-    from odradek.broker.replica_manager import ReplicaManager
+    from odradek.broker.hosted_partitions import HostedPartitions
+    from odradek.broker.partition import Partition
     from odradek.broker.replica_results import FetchParams, ReadResult
     from odradek.storage.offsets import LogOffsetMetadata
     from odradek.storage.unified_log import UnifiedLog
+
+
+class Reads(Protocol):
+    """What a fetch that waits asks of `LogReads`."""
+
+    def is_held_back(self, partition: Partition, params: FetchParams, /) -> bool:
+        """Whether the reader is given no records of the partition now."""
+
+    def read_again(
+        self, params: FetchParams, fetches: Sequence[PartitionFetch], known: Iterable[ReadResult | None] = ..., /
+    ) -> list[ReadResult]:
+        """Read at the end of the wait; `known` are results of the first read that still hold."""
 
 
 class DelayedFetch(DelayedOperation):
@@ -36,7 +49,8 @@ class DelayedFetch(DelayedOperation):
         self,
         params: FetchParams,
         results: Sequence[ReadResult],
-        replica_manager: ReplicaManager,
+        partitions: HostedPartitions,
+        reads: Reads,
         respond: Callable[[Sequence[ReadResult]], None],
         session: FetchSession | None = None,
     ) -> None:
@@ -44,7 +58,8 @@ class DelayedFetch(DelayedOperation):
         self._params = params
         self._first = {_name(result.fetch): result for result in results}
         self._woken: dict[TopicPartition, tuple[PartitionFetch, LogOffsetMetadata]] = {}
-        self._replica_manager = replica_manager
+        self._partitions = partitions
+        self._reads = reads
         self._respond = respond
         self._session = session
         self._changed: set[TopicPartition] = set()
@@ -112,15 +127,13 @@ class DelayedFetch(DelayedOperation):
     def _readable_of(self, topic_partition: TopicPartition) -> int | None:
         """Bytes readable of a partition; None when the fetch has to be answered now."""
         (fetch, start), params = self._start(topic_partition), self._params
-        partition = self._replica_manager.partition_of(fetch)
+        partition = self._partitions.partition_of_topic(topic_partition, fetch.topic_id)
         log = partition.log_for(fetch.current_leader_epoch, params.leader_only)
         end = log.limit_metadata(params.isolation)
         available = 0
         if start.message_offset > end.message_offset:
             return None
-        if start.message_offset < end.message_offset and not self._replica_manager.reads.is_held_back(
-            partition, params
-        ):
+        if start.message_offset < end.message_offset and not self._reads.is_held_back(partition, params):
             if start.on_older_segment(end) or end.on_older_segment(start):
                 return None  # a younger segment, or the files of another directory since the log was moved
             if start.on_same_segment(end):
@@ -132,16 +145,16 @@ class DelayedFetch(DelayedOperation):
         return available
 
     def on_complete(self) -> None:
-        reads, session = self._replica_manager.reads, self._session
+        session = self._session
         if session is None:
             fetches = [result.fetch for result in self._first.values()]
             known = [result if self._holds(tp, result) else None for tp, result in self._first.items()]
-            self._respond(reads.read_again(self._params, fetches, known))
+            self._respond(self._reads.read_again(self._params, fetches, known))
             return
         session.end_wait(self)
         fetches = [result.fetch for result in self._first.values()] + [fetch for fetch, _ in self._woken.values()]
         fetches.sort(key=in_session)
-        self._respond(reads.read_again(self._params, fetches))
+        self._respond(self._reads.read_again(self._params, fetches))
 
     def _holds(self, topic_partition: TopicPartition, result: ReadResult) -> bool:
         if topic_partition in self._changed:
@@ -157,7 +170,7 @@ class DelayedFetch(DelayedOperation):
     def _log_at_end(self, topic_partition: TopicPartition, result: ReadResult) -> UnifiedLog | None:
         """The log, if the first read began where it ends for the reader."""
         assert result.fetched is not None, "errors are answered at once"
-        partition = self._replica_manager.hosted(topic_partition)
+        partition = self._partitions.hosted(topic_partition)
         log = None if partition is None else partition.log
         start = result.fetched.fetch_offset_metadata.message_offset
         return log if log is not None and log.limit_of(self._params.isolation) == start else None

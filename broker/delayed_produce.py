@@ -15,7 +15,7 @@ from odradek.broker.replica_results import AppendResult
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from odradek.broker.replica_manager import ReplicaManager
+    from odradek.broker.hosted_partitions import HostedPartitions
     from odradek.protocol.topic_partition import TopicPartition
 
 
@@ -26,15 +26,15 @@ class DelayedProduce(DelayedPartitions[AppendResult]):
         self,
         timeout_ms: int,
         results: Mapping[TopicPartition, AppendResult],
-        replica_manager: ReplicaManager,
+        partitions: HostedPartitions,
         respond: Callable[[Mapping[TopicPartition, AppendResult]], None],
     ) -> None:
         super().__init__(timeout_ms, results, respond)
-        self._replica_manager = replica_manager
+        self._partitions = partitions
 
     def settle(self, topic_partition: TopicPartition, result: AppendResult) -> bool:
         try:
-            partition = self._replica_manager.partition(topic_partition)
+            partition = self._partitions.partition(topic_partition)
         except KafkaError as error:
             result.error = error.code
             return True

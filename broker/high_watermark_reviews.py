@@ -25,11 +25,12 @@ from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.walks import Walks
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from collections.abc import Set as AbstractSet
 
+    from odradek.broker.hosted_partitions import HostedPartitions
     from odradek.broker.metadata_cache import MetadataCache
     from odradek.broker.partition import Partition
-    from odradek.broker.replica_manager import ReplicaManager
     from odradek.timer.system_timer import SystemTimer
 
 PARTITIONS_AT_ONCE: Final = 500
@@ -37,28 +38,37 @@ PARTITIONS_AT_ONCE: Final = 500
 
 
 class HighWatermarkReviews:
-    """The partitions of `replica_manager`, a few at a time."""
+    """Of a broker's partitions, a few at a time. `complete_delete_records` is for each that was looked at: its low
+    watermark may have risen.
+    """
 
-    def __init__(self, replica_manager: ReplicaManager, metadata_cache: MetadataCache, timer: SystemTimer) -> None:
-        self._replicas = replica_manager
+    def __init__(
+        self,
+        partitions: HostedPartitions,
+        metadata_cache: MetadataCache,
+        timer: SystemTimer,
+        complete_delete_records: Callable[[TopicPartition], object],
+    ) -> None:
+        self._partitions = partitions
+        self._complete_delete_records = complete_delete_records
         self._metadata_cache = metadata_cache
         self.walks = Walks(timer, PARTITIONS_AT_ONCE)
 
     def brokers_died(self, broker_ids: AbstractSet[int]) -> None:
         """These brokers have left the metadata cache. One that comes back raises nothing."""
         if broker_ids:
-            partitions = self._replicas.online_partitions()
+            partitions = self._partitions.online_partitions()
             concerned = [each for each in partitions if not broker_ids.isdisjoint(each.in_sync.replicas)]
             self.walks.walk(concerned, self._look)
 
     def topic_config_changed(self, topic: str) -> None:
         indexes = self._metadata_cache.snapshot.partitions.get(topic, ())
-        hosted = (self._replicas.hosted(TopicPartition(topic, index)) for index in indexes)
+        hosted = (self._partitions.hosted(TopicPartition(topic, index)) for index in indexes)
         self.walks.walk((partition for partition in hosted if partition is not None), self._look)
 
     def broker_config_changed(self) -> None:
-        self.walks.walk(self._replicas.online_partitions(), self._look)
+        self.walks.walk(self._partitions.online_partitions(), self._look)
 
     def _look(self, partition: Partition) -> None:
         partition.in_sync.review_high_watermark()
-        self._replicas.delete_records_purgatory.check_and_complete(partition.topic_partition)
+        self._complete_delete_records(partition.topic_partition)

@@ -25,23 +25,27 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Sequence
 
     from odradek.broker.fetch_session import FetchSession, PartitionFetch
+    from odradek.broker.hosted_partitions import HostedPartitions
     from odradek.broker.metadata_cache import MetadataCache
     from odradek.broker.partition import Partition
-    from odradek.broker.replica_manager import ReplicaManager
     from odradek.broker.replica_selector import ReplicaSelector
     from odradek.broker.replication.leader_throttle import LeaderThrottle
     from odradek.storage.ports import IoPool
     from odradek.storage.unified_log import UnifiedLog
     from odradek.timer.clock import Clock
+    from odradek.timer.purgatory import DelayedOperationPurgatory
     from odradek.timer.sliced_work import Steps
 
 
 class LogReads:
-    """The reads of one broker's replicas. Without a `selector` consumers are never sent to another replica."""
+    """The reads of one broker's replicas; `purgatory` has the fetches that wait. Without a `selector` consumers are
+    never sent to another replica.
+    """
 
     def __init__(
         self,
-        replica_manager: ReplicaManager,
+        partitions: HostedPartitions,
+        purgatory: DelayedOperationPurgatory[DelayedFetch],
         metadata_cache: MetadataCache,
         clock: Clock,
         *,
@@ -49,11 +53,12 @@ class LogReads:
         selector: ReplicaSelector | None,
         io_pool: IoPool,
     ) -> None:
-        self._replicas = replica_manager
+        self._partitions = partitions
+        self._purgatory = purgatory
         self._metadata_cache = metadata_cache
         self._clock = clock
         self._selector = selector
-        self.cold_reads = ColdReads(replica_manager, io_pool, clock)
+        self.cold_reads = ColdReads(partitions, io_pool, clock)
         self.throttle = throttle
 
     def fetch(
@@ -81,8 +86,8 @@ class LogReads:
         if answer_now:
             respond(results)
             return
-        operation = DelayedFetch(params, results, self._replicas, respond, session)
-        self._replicas.fetch_purgatory.try_complete_else_watch(operation, operation.keys)
+        operation = DelayedFetch(params, results, self._partitions, self, respond, session)
+        self._purgatory.try_complete_else_watch(operation, operation.keys)
 
     def read_again(
         self, params: FetchParams, fetches: Sequence[PartitionFetch], known: Iterable[ReadResult | None] = repeat(None)
@@ -107,7 +112,7 @@ class LogReads:
             assert fetch.topic is not None
             if not self._metadata_cache.contains_partition(fetch.topic, fetch.partition):
                 continue  # deleted since it was read first
-            partition = self._replicas.hosted(TopicPartition(fetch.topic, fetch.partition))
+            partition = self._partitions.hosted(TopicPartition(fetch.topic, fetch.partition))
             log = None if partition is None else partition.log
             if partition is None or log is None or not _is_at_end(log, fetch, params):
                 continue
@@ -159,7 +164,9 @@ class LogReads:
         if max_bytes < 0:
             return ReadResult(fetch=fetch, error=ErrorCode.UNKNOWN_SERVER_ERROR)
         try:
-            partition = self._replicas.partition_of(fetch)
+            assert fetch.topic is not None
+            topic_partition = TopicPartition(fetch.topic, fetch.partition)
+            partition = self._partitions.partition_of_topic(topic_partition, fetch.topic_id)
             preferred = self._preferred_read_replica(partition, params, fetch.fetch_offset)
             if preferred is not None:
                 return _redirect(partition, fetch, preferred)

@@ -7,8 +7,7 @@ is left in a purgatory keyed by partition and completed by whatever moves that p
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from enum import Enum
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from odradek.broker.controller_requests import ControllerRequests
@@ -18,9 +17,10 @@ from odradek.broker.fetch_wakeups import FetchWakeups
 from odradek.broker.flush_waits import when_flushed
 from odradek.broker.high_watermark_checkpoints import HighWatermarkCheckpoints
 from odradek.broker.high_watermark_reviews import HighWatermarkReviews
+from odradek.broker.hosted_partitions import HostedPartitions
 from odradek.broker.isr_expiration import IsrExpiration
 from odradek.broker.log_reads import LogReads
-from odradek.broker.partition import Partition, PartitionEnvironment
+from odradek.broker.partition import PartitionEnvironment
 from odradek.broker.replica_moves import ReplicaMoves
 from odradek.broker.replica_results import (
     EXPECTED_APPEND_ERRORS,
@@ -29,8 +29,6 @@ from odradek.broker.replica_results import (
 )
 from odradek.controller.topic_names import INTERNAL_TOPICS
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.primitives import ZERO_UUID
-from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.append_info import AppendOrigin, RecordValidationError
 from odradek.timer.purgatory import DelayedOperationPurgatory
 from odradek.timer.sliced_work import run_through
@@ -38,12 +36,13 @@ from odradek.timer.sliced_work import run_through
 if TYPE_CHECKING:
     from odradek.broker.alter_partition_manager import AlterPartition
     from odradek.broker.delayed_fetch import DelayedFetch
-    from odradek.broker.fetch_session import PartitionFetch
     from odradek.broker.metadata_cache import MetadataCache
+    from odradek.broker.partition import Partition
     from odradek.broker.replica_selector import ReplicaSelector
     from odradek.broker.replication.alter_log_dirs import MoveSettings
     from odradek.broker.replication.leader_throttle import LeaderThrottle
     from odradek.broker.replication.replica_fetchers import Fetchers
+    from odradek.protocol.topic_partition import TopicPartition
     from odradek.storage.log_manager import LogManager
     from odradek.timer.clock import Clock
     from odradek.timer.sliced_work import Steps
@@ -57,11 +56,9 @@ VALID_ACKS = (-1, 0, 1)
 NO_GUARDS: Mapping[TopicPartition, object | None] = {}
 
 
-class Hosted(Enum):
-    OFFLINE = "offline"  # its log directory has failed
-
-
 class ReplicaManager:
+    """One broker's replicas. `partitions` are those it hosts."""
+
     def __init__(
         self,
         *,
@@ -79,9 +76,13 @@ class ReplicaManager:
         replica_selector: ReplicaSelector | None,
     ) -> None:
         self.broker_id = broker_id
-        self._log_manager = log_manager
-        self._metadata_cache = metadata_cache
-        self._environment = PartitionEnvironment(
+        self.produce_purgatory: DelayedOperationPurgatory[DelayedProduce] = DelayedOperationPurgatory("Produce", timer)
+        self.fetch_purgatory: DelayedOperationPurgatory[DelayedFetch] = DelayedOperationPurgatory("Fetch", timer)
+        self._fetch_wakeups = FetchWakeups(self.fetch_purgatory, timer)
+        self.delete_records_purgatory: DelayedOperationPurgatory[DelayedDeleteRecords] = DelayedOperationPurgatory(
+            "DeleteRecords", timer
+        )
+        environment = PartitionEnvironment(
             broker_id=broker_id,
             clock=clock,
             log_manager=log_manager,
@@ -90,90 +91,47 @@ class ReplicaManager:
             alter_partition=alter_partition,
             offsets_moved=self.complete_delayed,
         )
+        self.partitions = HostedPartitions(environment)
         self.high_watermark_checkpoints = HighWatermarkCheckpoints(
             log_manager, timer, high_watermark_checkpoint_interval_ms
         )
-        self.moves = ReplicaMoves(self, log_manager, move_settings)
+        self.moves = ReplicaMoves(self.partitions, log_manager, move_settings, self.complete_delayed)
         self.fetchers = make_fetchers(self)
-        self.controller_requests = ControllerRequests(self, log_manager, metadata_cache)
+        self.controller_requests = ControllerRequests(
+            self.partitions,
+            log_manager,
+            metadata_cache,
+            broker_id=broker_id,
+            fetchers=self.fetchers,
+            moves=self.moves,
+            complete_delayed=self.complete_delayed,
+            handle_log_dir_failure=self.handle_log_dir_failure,
+        )
         self.reads = LogReads(
-            self,
+            self.partitions,
+            self.fetch_purgatory,
             metadata_cache,
             clock,
             throttle=leader_throttle,
             selector=replica_selector,
             io_pool=log_manager.environment.io_pool,
         )
-        self.high_watermark_reviews = HighWatermarkReviews(self, metadata_cache, timer)
-        self._isr_expiration = IsrExpiration(self.online_partitions, timer, replica_lag_time_max_ms)
-        self._partitions: dict[TopicPartition, Partition | Hosted] = {}
-        self.produce_purgatory: DelayedOperationPurgatory[DelayedProduce] = DelayedOperationPurgatory("Produce", timer)
-        self.fetch_purgatory: DelayedOperationPurgatory[DelayedFetch] = DelayedOperationPurgatory("Fetch", timer)
-        self._fetch_wakeups = FetchWakeups(self.fetch_purgatory, timer)
-        self.delete_records_purgatory: DelayedOperationPurgatory[DelayedDeleteRecords] = DelayedOperationPurgatory(
-            "DeleteRecords", timer
+        self.high_watermark_reviews = HighWatermarkReviews(
+            self.partitions, metadata_cache, timer, self.delete_records_purgatory.check_and_complete
         )
+        self._isr_expiration = IsrExpiration(self.partitions.online_partitions, timer, replica_lag_time_max_ms)
 
     # Which partitions there are
 
     def partition(self, topic_partition: TopicPartition) -> Partition:
-        """The hosted partition.
-
-        Raises: KafkaError KAFKA_STORAGE_ERROR when its directory failed; NOT_LEADER_OR_FOLLOWER when it lives
-        elsewhere (so that a client refreshes its metadata); UNKNOWN_TOPIC_OR_PARTITION.
-        """
-        hosted = self._partitions.get(topic_partition)
-        if isinstance(hosted, Partition):
-            return hosted
-        if hosted is Hosted.OFFLINE:
-            raise KafkaError(
-                ErrorCode.KAFKA_STORAGE_ERROR, f"Partition {topic_partition} is in an offline log directory"
-            )
-        known = self._metadata_cache.contains_partition(topic_partition.topic, topic_partition.partition)
-        raise KafkaError(
-            ErrorCode.NOT_LEADER_OR_FOLLOWER if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-            f"Error while fetching partition state for {topic_partition}",
-        )
-
-    def partition_of(self, fetch: PartitionFetch) -> Partition:
-        """The partition a fetch names; its topic id has to be the log's.
-
-        Raises: as `partition`; KafkaError INCONSISTENT_TOPIC_ID.
-        """
-        assert fetch.topic is not None
-        partition = self.partition(TopicPartition(fetch.topic, fetch.partition))
-        if fetch.topic_id != ZERO_UUID and partition.topic_id not in (None, fetch.topic_id):
-            raise KafkaError(
-                ErrorCode.INCONSISTENT_TOPIC_ID,
-                "Topic ID in the fetch session did not match the topic ID in the log.",
-            )
-        return partition
+        """Raises: as `HostedPartitions.partition`."""
+        return self.partitions.partition(topic_partition)
 
     def hosted(self, topic_partition: TopicPartition) -> Partition | None:
-        """The hosted partition, None when it is not hosted or its directory failed."""
-        hosted = self._partitions.get(topic_partition)
-        return hosted if isinstance(hosted, Partition) else None
-
-    def create(self, topic_partition: TopicPartition) -> Partition:
-        """Host a partition; it has no log yet."""
-        created = self._partitions[topic_partition] = Partition(topic_partition, self._environment)
-        return created
-
-    def forget(self, topic_partition: TopicPartition) -> None:
-        """Host the partition no longer."""
-        hosted = self._partitions.pop(topic_partition)
-        if isinstance(hosted, Partition):
-            hosted.news.announce()
-
-    def announce(self, topic_partitions: Iterable[TopicPartition]) -> None:
-        """What is known of these partitions outside of them has changed."""
-        for topic_partition in topic_partitions:
-            hosted = self._partitions.get(topic_partition)
-            if isinstance(hosted, Partition):
-                hosted.news.announce()
+        return self.partitions.hosted(topic_partition)
 
     def online_partitions(self) -> Iterator[Partition]:
-        return (hosted for hosted in self._partitions.values() if isinstance(hosted, Partition))
+        return self.partitions.online_partitions()
 
     # Produce
 
@@ -229,13 +187,13 @@ class ReplicaManager:
 
         def answer() -> None:
             if required_acks == -1 and pending and not self._all_reached(results):
-                operation = DelayedProduce(timeout_ms, results, self, respond)
+                operation = DelayedProduce(timeout_ms, results, self.partitions, respond)
                 self.produce_purgatory.try_complete_else_watch(operation, list(results))
             else:
                 respond(results)
 
         if pending and any(result.flush_required for result in results.values()):
-            when_flushed(results, self.hosted, answer)
+            when_flushed(results, self.partitions.hosted, answer)
         else:
             answer()
         # What else the appended records complete: the producer's answer is on its way.
@@ -249,8 +207,8 @@ class ReplicaManager:
         for topic_partition, result in results.items():
             if result.error != ErrorCode.NONE:
                 continue
-            hosted = self._partitions.get(topic_partition)
-            if not isinstance(hosted, Partition) or hosted.in_sync.has_reached(result.required_offset) != (True, 0):
+            hosted = self.partitions.hosted(topic_partition)
+            if hosted is None or hosted.in_sync.has_reached(result.required_offset) != (True, 0):
                 return False
         return True
 
@@ -266,7 +224,7 @@ class ReplicaManager:
         if not internal_topics_allowed and topic_partition.topic in INTERNAL_TOPICS:
             return AppendResult(error=ErrorCode.INVALID_TOPIC_EXCEPTION)
         try:
-            partition = self.partition(topic_partition)
+            partition = self.partitions.partition(topic_partition)
             info = partition.append_as_leader(records, origin, required_acks, verification_guard)
         except RecordValidationError as error:
             log.info("Refused records for %s: %s", topic_partition, error.message)
@@ -284,8 +242,8 @@ class ReplicaManager:
         return AppendResult.of(info)
 
     def _log_start_offset(self, topic_partition: TopicPartition) -> int:
-        hosted = self._partitions.get(topic_partition)
-        if isinstance(hosted, Partition) and hosted.is_leader and hosted.log is not None:
+        hosted = self.partitions.hosted(topic_partition)
+        if hosted is not None and hosted.is_leader and hosted.log is not None:
             return hosted.log.log_start_offset
         return -1
 
@@ -322,7 +280,7 @@ class ReplicaManager:
             for result in results.values()
         )
         if waiting:
-            operation = DelayedDeleteRecords(timeout_ms, results, self, respond)
+            operation = DelayedDeleteRecords(timeout_ms, results, self.partitions, respond)
             self.delete_records_purgatory.try_complete_else_watch(operation, list(results))
         else:
             respond(results)
@@ -331,23 +289,17 @@ class ReplicaManager:
         if topic_partition.topic in INTERNAL_TOPICS:
             return DeleteRecordsResult(error=ErrorCode.INVALID_TOPIC_EXCEPTION)
         try:
-            requested, low_watermark = self.partition(topic_partition).delete_records(offset)
+            requested, low_watermark = self.partitions.partition(topic_partition).delete_records(offset)
         except KafkaError as error:
             return DeleteRecordsResult(error=error.code)
         return DeleteRecordsResult(requested_offset=requested, low_watermark=low_watermark)
 
     # Failed directories
 
-    def is_offline(self, topic_partition: TopicPartition) -> bool:
-        return self._partitions.get(topic_partition) is Hosted.OFFLINE
-
     def handle_log_dir_failure(self, topic_partitions: Sequence[TopicPartition]) -> None:
         """A log directory failed: its partitions are answered KAFKA_STORAGE_ERROR from now on."""
         for topic_partition in topic_partitions:
-            hosted = self._partitions.get(topic_partition)
-            if isinstance(hosted, Partition):
-                hosted.close()
-            self._partitions[topic_partition] = Hosted.OFFLINE
+            self.partitions.take_offline(topic_partition)
             self.complete_delayed(topic_partition)
         self.fetchers.remove(topic_partitions)
         self.moves.handle_log_dir_failure(topic_partitions)

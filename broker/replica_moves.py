@@ -23,10 +23,10 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage import log_files
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from odradek.broker.hosted_partitions import HostedPartitions
     from odradek.broker.partition import Partition
-    from odradek.broker.replica_manager import ReplicaManager
     from odradek.broker.replication.alter_log_dirs import MoveSettings
     from odradek.protocol.topic_partition import TopicPartition
     from odradek.storage.log_manager import LogManager
@@ -35,21 +35,23 @@ log = logging.getLogger(__name__)
 
 
 class ReplicaMoves:
-    """The moves of one broker's replicas."""
+    """The moves of one broker's replicas. `complete_delayed` is told of partitions whose offsets may have moved."""
 
     def __init__(
         self,
-        replica_manager: ReplicaManager,
+        partitions: HostedPartitions,
         log_manager: LogManager,
         settings: MoveSettings,
+        complete_delayed: Callable[[TopicPartition], None],
     ) -> None:
-        self._replicas = replica_manager
+        self._partitions = partitions
+        self._complete_delayed = complete_delayed
         self._log_manager = log_manager
         self._mover = AlterLogDirsManager(
             log_manager,
             settings,
-            on_progress=replica_manager.complete_delayed,
-            on_moved=replica_manager.complete_delayed,
+            on_progress=complete_delayed,
+            on_moved=complete_delayed,
         )
 
     def alter(self, topic_partition: TopicPartition, path: str) -> ErrorCode:
@@ -68,13 +70,13 @@ class ReplicaMoves:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, "The topic name is too long.")
         if not self._log_manager.is_log_dir_online(path):
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Log directory {path} is offline")
-        if self._replicas.is_offline(topic_partition):
+        if self._partitions.is_offline(topic_partition):
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Partition {topic_partition} is offline")
-        hosted = self._replicas.hosted(topic_partition)
+        hosted = self._partitions.hosted(topic_partition)
         if hosted is not None and hosted.future_log is not None and hosted.future_log.log_dir.path != path:
             self._cancel(hosted)
         self._log_manager.maybe_update_preferred_dir(topic_partition, path)
-        partition = self._replicas.partition(topic_partition)
+        partition = self._partitions.partition(topic_partition)
         self._begin(partition, path)
 
     def _begin(self, partition: Partition, path: str) -> None:
@@ -96,7 +98,7 @@ class ReplicaMoves:
         self._mover.remove(partition.topic_partition)
         partition.future_log = None
         self._log_manager.async_delete(partition.topic_partition, is_future=True)
-        self._replicas.complete_delayed(partition.topic_partition)
+        self._complete_delayed(partition.topic_partition)
 
     def resume(self, partition: Partition) -> None:
         """The partition has a new leader epoch: go on filling its future log, if there is one, under that epoch."""
@@ -122,12 +124,12 @@ class ReplicaMoves:
         """
         for topic_partition in topic_partitions:
             self._mover.remove(topic_partition)
-        for partition in self._replicas.online_partitions():
+        for partition in self._partitions.online_partitions():
             future = partition.future_log
             if future is not None and not future.log_dir.is_online:
                 partition.future_log = None
                 self._mover.remove(partition.topic_partition)
-                self._replicas.complete_delayed(partition.topic_partition)
+                self._complete_delayed(partition.topic_partition)
 
     def shutdown(self) -> None:
         self._mover.shutdown()

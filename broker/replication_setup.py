@@ -56,7 +56,13 @@ def make_replica_manager(
         high_watermark_checkpoint_interval_ms=config.replica_high_watermark_checkpoint_interval_ms,
         move_settings=_move_settings(config, clock),
         alter_partition=alter_partition,
-        make_fetchers=lambda manager: ReplicaFetchers(manager, log_manager, fetchers),
+        make_fetchers=lambda manager: ReplicaFetchers(
+            manager.partitions,
+            log_manager,
+            fetchers,
+            complete_delayed=manager.complete_delayed,
+            mark_for_truncation=manager.moves.mark_for_truncation,
+        ),
         leader_throttle=LeaderThrottle(_replication_quota(config, clock, LEADER_BYTES_PER_SECOND), broker_id),
         replica_selector=REPLICA_SELECTORS.get(config.replica_selector_class or ""),
     )

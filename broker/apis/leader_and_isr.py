@@ -83,7 +83,9 @@ async def apply(
 
     def durable(failure: OSError | None) -> None:
         if failure is not None:
-            errors.update((tp, ErrorCode.KAFKA_STORAGE_ERROR) for tp in errors if broker.replica_manager.is_offline(tp))
+            errors.update(
+                (tp, ErrorCode.KAFKA_STORAGE_ERROR) for tp in errors if broker.replica_manager.partitions.is_offline(tp)
+            )
         respond(_response(request, version, errors))
 
     broker.log_manager.when_durable(durable)

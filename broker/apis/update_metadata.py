@@ -42,7 +42,7 @@ def apply(
     deleted = broker.metadata_cache.update(request)
     broker.first_metadata.arrived()
     if deleted:
-        broker.replica_manager.announce(deleted)
+        broker.replica_manager.partitions.announce(deleted)
         broker.group_coordinator.on_partitions_deleted(deleted)
     broker.topic_waits.metadata_changed(
         [topic.topic_name for topic in request.topic_states]

@@ -41,8 +41,8 @@ from odradek.storage.offsets import EpochEndOffset, SpecialTimestamp
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from odradek.broker.hosted_partitions import HostedPartitions
     from odradek.broker.partition import Partition
-    from odradek.broker.replica_manager import ReplicaManager
     from odradek.broker.replication.fetch_session_handler import SessionRequest
     from odradek.broker.replication.fetch_states import PartitionFetchState
     from odradek.broker.replication.fetcher_settings import FetcherSettings
@@ -89,21 +89,30 @@ class OwnLog:
 
 
 class ReplicaFetcher:
-    """Follows some of the partitions that one broker leads."""
+    """Follows some of the partitions that one broker leads.
+
+    `complete_delayed` is told of partitions whose high watermark has moved, `mark_for_truncation` of those whose log
+    was cut, and to which offset.
+    """
 
     def __init__(
         self,
         name: str,
         leader: RemoteLeader,
-        replica_manager: ReplicaManager,
+        partitions: HostedPartitions,
         log_manager: LogManager,
         settings: FetcherSettings,
+        *,
+        complete_delayed: Callable[[TopicPartition], None],
+        mark_for_truncation: Callable[[TopicPartition, int], None],
     ) -> None:
         self.states = FetchStates()
         self._name = name
         self._leader = leader
-        self._replicas = replica_manager
+        self._partitions = partitions
         self._log_manager = log_manager
+        self._complete_delayed = complete_delayed
+        self._mark_for_truncation = mark_for_truncation
         self._settings = settings
         self._clock = log_manager.environment.clock
         self._timer = log_manager.environment.timer
@@ -190,7 +199,7 @@ class ReplicaFetcher:
     # Asking
 
     def _log(self, topic_partition: TopicPartition) -> UnifiedLog | None:
-        partition = self._replicas.hosted(topic_partition)
+        partition = self._partitions.hosted(topic_partition)
         return None if partition is None else partition.log
 
     def _request(self) -> SessionRequest | None:
@@ -206,7 +215,7 @@ class ReplicaFetcher:
 
     def _partition_request(self, topic_partition: TopicPartition, now_ms: int) -> PartitionRequest | None:
         """What is to be asked of a partition; None: nothing."""
-        state, partition = self.states.get(topic_partition), self._replicas.hosted(topic_partition)
+        state, partition = self.states.get(topic_partition), self._partitions.hosted(topic_partition)
         if state is None:
             self._own_logs.pop(topic_partition, None)
             return None
@@ -266,7 +275,7 @@ class ReplicaFetcher:
         for topic_partition in out_of_range:
             await self._reset(topic_partition)
         for topic_partition in advanced:
-            self._replicas.complete_delayed(topic_partition)
+            self._complete_delayed(topic_partition)
 
     def _asked_state(
         self, topic_partition: TopicPartition, *, in_any_epoch: bool = False
@@ -390,7 +399,7 @@ class ReplicaFetcher:
             and truncation.offset >= data.log_start_offset
             and follow_watermarks(own, data.high_watermark, data.log_start_offset)
         ):
-            self._replicas.complete_delayed(topic_partition)
+            self._complete_delayed(topic_partition)
 
     async def _cut(
         self, topic_partition: TopicPartition, state: PartitionFetchState, truncation: OffsetTruncationState
@@ -413,7 +422,7 @@ class ReplicaFetcher:
             self._park(topic_partition, error.message)
             return False
         if truncation.is_complete:
-            self._replicas.moves.mark_for_truncation(topic_partition, offset)
+            self._mark_for_truncation(topic_partition, offset)
         self.states.truncated(topic_partition, offset, own.latest_epoch)
         self._wait_for_disk(own.log_dir.sync_queue.when_durable)
         return True

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Protocol
 from odradek.coordinator.partitioning import java_string_hash
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
+    from odradek.broker.hosted_partitions import HostedPartitions
     from odradek.broker.partition import Partition
-    from odradek.broker.replica_manager import ReplicaManager
     from odradek.broker.replication.fetcher_settings import FetchersSettings
     from odradek.broker.replication.replica_fetcher import ReplicaFetcher
     from odradek.controller.broker_info import EndPoint
@@ -47,11 +47,21 @@ class Fetchers(Protocol):
 
 
 class ReplicaFetchers:
-    """All fetchers of one broker. Implements `Fetchers`."""
+    """All fetchers of one broker. Implements `Fetchers`. The callables are those of `ReplicaFetcher`."""
 
-    def __init__(self, replica_manager: ReplicaManager, log_manager: LogManager, settings: FetchersSettings) -> None:
-        self._replicas = replica_manager
+    def __init__(
+        self,
+        partitions: HostedPartitions,
+        log_manager: LogManager,
+        settings: FetchersSettings,
+        *,
+        complete_delayed: Callable[[TopicPartition], None],
+        mark_for_truncation: Callable[[TopicPartition, int], None],
+    ) -> None:
+        self._partitions = partitions
         self._log_manager = log_manager
+        self._complete_delayed = complete_delayed
+        self._mark_for_truncation = mark_for_truncation
         self._settings = settings
         self._fetchers: dict[tuple[int, int], tuple[EndPoint, ReplicaFetcher]] = {}
         self._count = settings.count()
@@ -117,9 +127,11 @@ class ReplicaFetchers:
         fetcher = ReplicaFetcher(
             f"ReplicaFetcherThread-{index}-{leader_id}",
             RemoteLeader(leader_id, link, settings.leader),
-            self._replicas,
+            self._partitions,
             self._log_manager,
             settings.fetcher,
+            complete_delayed=self._complete_delayed,
+            mark_for_truncation=self._mark_for_truncation,
         )
         fetcher.start()
         self._fetchers[leader_id, index] = end_point, fetcher
@@ -128,7 +140,7 @@ class ReplicaFetchers:
         return fetcher
 
     def _followed(self, fetcher: ReplicaFetcher) -> list[Partition]:
-        hosted = map(self._replicas.hosted, fetcher.states)
+        hosted = map(self._partitions.hosted, fetcher.states)
         return [partition for partition in hosted if partition is not None]
 
     def _drop(self, topic_partition: TopicPartition) -> None:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar, cast
 
 from odradek.broker.apis import fetch, list_offsets
 from odradek.broker.fetch_session_cache import FetchSessionCache
+from odradek.broker.replica_manager import ReplicaManager
 from odradek.broker.replication.fetcher_settings import FetcherSettings, FetchersSettings, RemoteLeaderSettings
 from odradek.broker.replication.replica_fetchers import ReplicaFetchers
 from odradek.broker.replication.replication_quota import ReplicationQuota
@@ -147,8 +148,8 @@ class Following:
         )
         self.fetchers = cast("ReplicaFetchers", self.follower.manager.fetchers)
 
-    def _make_fetchers(self, manager: object) -> ReplicaFetchers:
-        follower_log_manager = manager._log_manager  # type: ignore[attr-defined]
+    def _make_fetchers(self, manager: ReplicaManager) -> ReplicaFetchers:
+        follower_log_manager = manager.partitions._environment.log_manager
         clock = follower_log_manager.environment.clock
         settings = FetchersSettings(
             make_link=self._make_link,
@@ -161,7 +162,13 @@ class Following:
                 broker_id=FOLLOWER_ID, quota=ReplicationQuota(clock, lambda: self.bytes_per_second)
             ),
         )
-        return ReplicaFetchers(manager, follower_log_manager, settings)  # type: ignore[arg-type]
+        return ReplicaFetchers(
+            manager.partitions,
+            follower_log_manager,
+            settings,
+            complete_delayed=manager.complete_delayed,
+            mark_for_truncation=manager.moves.mark_for_truncation,
+        )
 
     def _make_link(self, end_point: EndPoint, /, *, client_id: str) -> LeaderLink:
         link = LeaderLink(self.leader)
@@ -213,7 +220,8 @@ class Following:
 
     def resume(self) -> None:
         """Fetch again after a shutdown, what the follower is told from now on."""
-        self.fetchers = self.follower.manager.fetchers = self._make_fetchers(self.follower.manager)
+        manager = self.follower.manager
+        self.fetchers = manager.fetchers = manager.controller_requests._fetchers = self._make_fetchers(manager)
 
     def shutdown(self) -> None:
         self.fetchers.shutdown()

@@ -85,12 +85,12 @@ def test_partition_whose_log_may_lie_in_a_failed_directory_is_offline(tmp_path: 
     (tmp_path / "file").touch()
     replicas = Replicas(tmp_path / "good", log_dirs=[tmp_path / "file"])
     assert replicas.lead(is_new=False) == ErrorCode.KAFKA_STORAGE_ERROR
-    assert replicas.manager.is_offline(TP)
+    assert replicas.manager.partitions.is_offline(TP)
     assert replicas.append(batch(b"a"))[0].error == ErrorCode.KAFKA_STORAGE_ERROR
     assert replicas.fetch(0)[0].error == ErrorCode.KAFKA_STORAGE_ERROR
     other = TopicPartition("t", 1)
     assert replicas.follow(other, is_new=False) == ErrorCode.KAFKA_STORAGE_ERROR
-    assert replicas.manager.is_offline(other)
+    assert replicas.manager.partitions.is_offline(other)
     assert replicas.lead(TopicPartition("t", 2)) == NONE
 
 
@@ -99,7 +99,7 @@ def test_partition_whose_log_has_no_room_is_tried_again(tmp_path: Path) -> None:
     replicas = Replicas(tmp_path, fs=fs)
     fs.fail_at, fs.failure = fs.count + 1, disk_full
     assert replicas.lead() == ErrorCode.KAFKA_STORAGE_ERROR
-    assert not replicas.manager.is_offline(TP)
+    assert not replicas.manager.partitions.is_offline(TP)
     assert replicas.manager.hosted(TP) is None
     fs.mend()
     replicas.log_manager.log_dirs[0].look_for_room()

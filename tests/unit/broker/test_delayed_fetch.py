@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.fetch_session import FetchSession, PartitionFetch
+from odradek.broker.hosted_partitions import HostedPartitions
 from odradek.broker.isr import IsrState
 from odradek.broker.partition import Partition, ReadInfo
-from odradek.broker.replica_manager import ReplicaManager
 from odradek.broker.replica_results import FetchParams, ReadResult
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.primitives import ZERO_UUID
@@ -38,10 +38,10 @@ def test_any_refusal_ends_the_wait_and_hurts_nobody_else(
     """The wait is ended from within somebody else's Produce, which must not fail for it."""
     answers = replicas.fetch(0, max_wait_ms=500)
 
-    def refuse(self: ReplicaManager, fetch: object) -> None:
+    def refuse(self: HostedPartitions, *named: object) -> None:
         raise KafkaError(error)
 
-    monkeypatch.setattr(ReplicaManager, "partition_of", refuse)
+    monkeypatch.setattr(HostedPartitions, "partition_of_topic", refuse)
     (appended,) = replicas.append(batch(b"a"))
     assert appended.error == ErrorCode.NONE
     assert [answer.error for answer in answers] == [error]

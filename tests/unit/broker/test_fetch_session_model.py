@@ -358,7 +358,7 @@ class SessionsAgainstFullReads(RuleBasedStateMachine):
                     UpdateMetadataTopicState(topic_name="t", topic_id=TOPIC_ID, partition_states=[gone]),
                 ],
             )
-            world.replicas.manager.announce(world.replicas.cache.update(request))
+            world.replicas.manager.partitions.announce(world.replicas.cache.update(request))
         self.take_answers()
 
     @rule(accepts=st.booleans())

@@ -17,7 +17,7 @@ from tests.support.replicas import OWN_ID, TOPIC_ID, TP, Replicas
 class Hosted:
     def __init__(self, path: Path, overrides: dict[str, str] | None = None) -> None:
         self.replicas = Replicas(path, overrides)
-        self.partition = self.replicas.manager.create(TP)
+        self.partition = self.replicas.manager.partitions.create(TP)
 
     def lead(self, *, epoch: int = 0, partition_epoch: int = 0, replicas: tuple[int, ...] = (OWN_ID,)) -> bool:
         return self.partition.make_leader(state(OWN_ID, epoch, partition_epoch, replicas), TOPIC_ID)

@@ -133,7 +133,7 @@ def test_the_directory_it_moves_to_fails(moving: Moving) -> None:
 def test_the_directory_it_is_in_fails(moving: Moving) -> None:
     begun(moving)
     moving.log_manager.log_dirs[0].fail("test", OSError(5, "broken"))
-    assert moving.replicas.manager.is_offline(TP)
+    assert moving.replicas.manager.partitions.is_offline(TP)
     moving.replicas.move_bytes_per_second = 2**63 - 1
     moving.replicas.advance(10_000)
     assert moving.names(1) == ["future"], "for the next start"

@@ -36,7 +36,7 @@ def test_lag_that_is_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     looked: list[object] = []
     monkeypatch.setattr(InSyncReplicas, "maybe_shrink", lambda in_sync: looked.append(in_sync))
     manager.startup()
-    manager.create(TopicPartition("t", 0))
+    manager.partitions.create(TopicPartition("t", 0))
     around.advance(999)
     assert looked == []
     around.advance(1)

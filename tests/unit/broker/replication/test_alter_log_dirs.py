@@ -342,7 +342,7 @@ def test_a_disk_that_cannot_be_read_is_offline(
     with monkeypatch.context() as patch:
         patch.setattr(os, "pread", broken)
         pool.run_one()
-    assert moving.replicas.manager.is_offline(TP)
+    assert moving.replicas.manager.partitions.is_offline(TP)
     assert not moving.log_manager.is_log_dir_online(moving.dirs[0])
     assert moving.log_manager.is_log_dir_online(moving.dirs[1])
     moving.settle()

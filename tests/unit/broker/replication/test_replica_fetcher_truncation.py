@@ -365,7 +365,7 @@ async def test_the_future_log_is_told_where_the_log_was_cut(
 ) -> None:
     await with_another_history(following)
     told: list[tuple[TopicPartition, int]] = []
-    monkeypatch.setattr(following.follower.manager.moves, "mark_for_truncation", lambda *cut: told.append(cut))
+    monkeypatch.setattr(following.follower.manager.moves._mover, "mark_for_truncation", lambda *cut: told.append(cut))
     following.lead(epoch=3)
     await following.turns()
     assert told == [(TP, 1)]
