@@ -19,7 +19,7 @@ test: .venv/.installed-for-tests $(JVM)/kafka.jsa .cache/spark/.complete $(APACH
 	$(BIN)/python -m pytest -m "not soak" tests
 
 test-unit: .venv/.installed-for-tests
-	$(BIN)/python -m pytest -m "not soak" tests/unit tests/golden tests/test_house_rules.py
+	$(BIN)/python -m pytest -m "not soak" tests/unit tests/golden tests/documentation tests/test_house_rules.py
 
 test-oracle: .venv/.installed-for-tests $(JVM)/kafka.jsa .cache/spark/.complete
 	$(BIN)/python -m pytest -m "oracle and not soak" tests/conformance --target apache

@@ -23,6 +23,7 @@ END_POINT = EndPoint("broker.example", 9092, "PLAINTEXT", SecurityProtocol.PLAIN
 class Transport:
     def __init__(self) -> None:
         self.options: list[int] = []
+        self.is_open = True
 
     def get_extra_info(self, name: str) -> Transport:
         assert name == "socket"
@@ -36,11 +37,14 @@ class Transport:
     def abort(self) -> None: ...
 
 
-async def opened(monkeypatch: pytest.MonkeyPatch, settings: dict[str, str]) -> Transport:
+async def opened(monkeypatch: pytest.MonkeyPatch, settings: dict[str, str], *, answer_bytes: int = 0) -> Transport:
+    """Where a link was connected to, once its request is out; the size of an answer, if one is given, has come in."""
     transport = Transport()
+    receivers: list[AnswerReceiver] = []
 
     async def connect(end_point: EndPoint, make_receiver: Callable[[], AnswerReceiver]) -> AnswerReceiver:
         receiver = make_receiver()
+        receivers.append(receiver)
         receiver.connection_made(cast("asyncio.Transport", transport))
         return receiver
 
@@ -53,6 +57,10 @@ async def opened(monkeypatch: pytest.MonkeyPatch, settings: dict[str, str]) -> T
     )
     for _ in range(5):
         await asyncio.sleep(0)
+    if answer_bytes:
+        receivers[0].get_buffer(-1)[:4] = answer_bytes.to_bytes(4, "big")
+        receivers[0].buffer_updated(4)
+        transport.is_open = receivers[0].is_open
     link.close()
     with pytest.raises(ConnectionAbortedError):
         await asked
@@ -64,6 +72,17 @@ def test_the_receive_buffer_is_the_one_of_the_configuration(monkeypatch: pytest.
     async def run() -> None:
         assert (await opened(monkeypatch, {})).options == [65_536]
         assert (await opened(monkeypatch, {"replica.socket.receive.buffer.bytes": "-1"})).options == []
+
+    run()
+
+
+def test_an_answer_may_be_as_large_as_a_fetch_and_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = {"replica.fetch.response.max.bytes": "3000", "socket.request.max.bytes": "2000"}
+
+    @async_test
+    async def run() -> None:
+        assert (await opened(monkeypatch, settings, answer_bytes=5000)).is_open
+        assert not (await opened(monkeypatch, settings, answer_bytes=5001)).is_open
 
     run()
 

@@ -26,10 +26,10 @@ BACKOFF_MS = 1_000
 class World:
     """A log manager whose cleaner runs; topic `a` is compacted, `b` is compacted and deleted."""
 
-    def __init__(self, *paths: Path, **cleaner: int) -> None:
+    def __init__(self, *paths: Path, io_max_bytes_per_second: float = 1e9, **cleaner: int) -> None:
         self.path = paths[0]
         self.workers = HeldWorkers()
-        config = CleanerConfig(backoff_ms=BACKOFF_MS, **cleaner)
+        config = CleanerConfig(backoff_ms=BACKOFF_MS, io_max_bytes_per_second=io_max_bytes_per_second, **cleaner)
         self.broker = Broker(*paths, workers=self.workers, cleaner=config)
         self.manager = self.broker.start(
             {"a": {"cleanup.policy": "compact"}, "b": {"cleanup.policy": "compact,delete", "retention.ms": "-1"}}
@@ -148,7 +148,14 @@ def test_a_switched_off_cleaner_does_nothing(tmp_path: Path) -> None:
 
 
 def test_a_job_says_all_a_worker_has_to_know(tmp_path: Path) -> None:
-    world = World(tmp_path, threads=2, dedupe_buffer_bytes=1000, io_buffer_bytes=400, max_message_bytes=7)
+    world = World(
+        tmp_path,
+        threads=2,
+        dedupe_buffer_bytes=1000,
+        io_buffer_bytes=400,
+        max_message_bytes=7,
+        io_max_bytes_per_second=300.0,
+    )
     log = world.fill(A0, producer_id=5, producer_epoch=1)
     world.settle()
     (job,) = world.workers.clean_jobs
@@ -156,6 +163,7 @@ def test_a_job_says_all_a_worker_has_to_know(tmp_path: Path) -> None:
     assert (job.base_offsets, job.first_dirty_offset, job.first_uncleanable_offset) == ((0, 1, 2), 0, 3)
     assert job.last_records == {5: LastRecord(2, 1)}
     assert (job.offset_map_bytes, job.io_buffer_bytes, job.now_ms) == (500, 100, NOW)
+    assert job.io_max_bytes_per_second == 150.0, "each has an equal part"
     assert job.max_message_bytes == log.config.max_message_bytes
     world.finish()
     world.manager.shutdown()
