@@ -102,19 +102,19 @@ class FetchContext:
         return self.session is not None and result.is_told
 
     def respond(self, answers: Answers, now_ms: int) -> Generator[None, None, FetchResponse]:
-        """The response for `answers`, in their order; a session is created or moved on by the first step."""
+        """The response for `answers`, in their order, a partition a step, and so is a new session."""
         if self.error != ErrorCode.NONE:
             return FetchResponse(error_code=self.error, session_id=INVALID_SESSION_ID)
         session = self.session
         if session is not None:
             if session.epoch != self._expected_epoch:  # the same session went on over another connection meanwhile
                 return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session.session_id)
-            topics = yield from _by_topic(session.select(answers))
+            topics = yield from _by_topic((yield from session.select(answers)))
             return FetchResponse(session_id=session.session_id, responses=topics)
         session_id = INVALID_SESSION_ID
         if self._full:
             assert self._asked_by is not None
-            created = self._cache.maybe_create(
+            created = yield from self._cache.maybe_create(
                 answers,
                 privileged=self._asked_by.is_follower,
                 uses_topic_ids=self._version >= TOPIC_ID_VERSION,
@@ -148,7 +148,7 @@ def new_context(
     asked_by: AskedBy,
     now_ms: int,
 ) -> Generator[None, None, FetchContext]:
-    """What `request` means, a partition named a step; a session is looked at, and moved on, by the last one.
+    """What `request` means, in steps of one partition; a session is moved on in the step that looks at its epoch.
 
     `topic_name` resolves the topic ids that versions 13 on use; unknown ones keep topic None.
     """
@@ -165,7 +165,12 @@ def new_context(
         return FetchContext(cache, (), version=version, error=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
     if session.uses_topic_ids != (version >= TOPIC_ID_VERSION):
         return FetchContext(cache, (), version=version, error=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-    session.update(requested, _forgotten(request, version), asked_by)
+    session.epoch = moved_on = 1 if epoch == MAX_EPOCH else epoch + 1
+    yield from session.update(requested, _forgotten(request, version), asked_by)
+    if session.epoch != moved_on:  # it went on over another connection meanwhile
+        return FetchContext(cache, (), version=version, error=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+    if cache.get(session_id) is not session:  # it made room for another one
+        return FetchContext(cache, (), version=version, error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
     added = len(session.partitions) - session.cached_size
     if added > 0 and not cache.has_room_for(added):
         cache.remove(session_id)  # the client starts over with a full fetch, which needs no session
@@ -174,7 +179,6 @@ def new_context(
         cache.remove(session_id)
         return FetchContext(cache, requested, version=version)
     cache.touch(session, now_ms)
-    session.epoch = 1 if session.epoch == MAX_EPOCH else session.epoch + 1
     for fetch in session.awake:
         if fetch.topic is None:
             fetch.topic = topic_name(fetch.topic_id)

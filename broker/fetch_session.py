@@ -19,7 +19,7 @@ What a follower's fetch says of resting partitions, that it is caught up there, 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Generator, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 from odradek.broker.replica import LastFetch
@@ -36,6 +36,9 @@ Key = tuple[bytes | str | None, int]
 
 NO_PREFERRED_REPLICA: Final = -1
 """Kafka: FetchResponse.INVALID_PREFERRED_REPLICA_ID."""
+
+FETCHES_AT_ONCE: Final = 1_000
+"""Partitions of a session that is over which one callback lets go of, in about a millisecond."""
 
 NOT_CACHED: Final = -1
 """The size of a session that is not counted and ranked in the cache yet."""
@@ -176,6 +179,14 @@ class PartitionFetch:
 
 
 Answers = Sequence[tuple[PartitionFetch, "PartitionData"]]
+LetGo = Callable[[Collection[PartitionFetch]], None]
+"""Has each of the partitions of a session that is over `leave`, now or little by little."""
+
+
+def let_go_at_once(fetches: Collection[PartitionFetch]) -> None:
+    """A `LetGo` for sessions of few partitions."""
+    for fetch in fetches:
+        fetch.leave()
 
 
 def records_size(data: PartitionData) -> int:
@@ -193,6 +204,7 @@ class FetchSession:
 
     __slots__ = (
         "_is_closed",
+        "_let_go",
         "_next_order",
         "asked_by",
         "awake",
@@ -214,9 +226,9 @@ class FetchSession:
         *,
         privileged: bool,
         uses_topic_ids: bool,
-        partitions: Iterable[PartitionFetch],
         now_ms: int,
         asked_by: Hashable = None,
+        let_go: LetGo = let_go_at_once,
     ) -> None:
         self.session_id = session_id
         self.privileged = privileged
@@ -230,10 +242,9 @@ class FetchSession:
         self.partitions: dict[Key, PartitionFetch] = {}
         self.awake: dict[PartitionFetch, None] = {}
         self.waiting: dict[WaitingFetch, None] = {}
+        self._let_go = let_go
         self._next_order = 0
         self._is_closed = False
-        for fetch in partitions:
-            self._add(fetch)
 
     @property
     def has_resting(self) -> bool:
@@ -248,28 +259,44 @@ class FetchSession:
         """The partitions that are awake, in the order in which they are served."""
         return sorted(self.awake, key=in_session)
 
-    def update(self, requested: Iterable[PartitionFetch], forgotten: Iterable[Key], asked_by: Hashable) -> None:
+    def add(self, fetch: PartitionFetch) -> None:
+        """One partition more, that it does not have yet."""
+        self.partitions[fetch.key] = fetch
+        fetch.session = self
+        self.awake[fetch] = None
+        self._to_end(fetch)
+
+    def update(
+        self, requested: Iterable[PartitionFetch], forgotten: Iterable[Key], asked_by: Hashable
+    ) -> Generator[None, None, None]:
+        """Take over what a request asks for, a partition a step."""
         if asked_by != self.asked_by:
             self.asked_by = asked_by
-            for fetch in self.partitions.values():
+            for fetch in list(self.partitions.values()):
                 fetch.wake_up()
+                yield
         for fetch in requested:
             cached = self.partitions.get(fetch.key)
             if cached is None:
-                self._add(fetch)
+                self.add(fetch)
             else:
                 cached.wake_up()
                 cached.take_request(fetch)
+            yield
         for key in forgotten:
             gone = self.partitions.pop(key, None)
             if gone is not None:
                 self.awake.pop(gone, None)
                 gone.leave()
+            yield
 
-    def select(self, answers: Answers) -> Answers:
-        """The answers that are news; partitions that returned records go to the end of the order."""
+    def select(self, answers: Answers) -> Generator[None, None, Answers]:
+        """The answers that are news, looked at a partition a step; partitions that returned records go to the end of
+        the order.
+        """
         selected = []
         for fetch, data in answers:
+            yield
             cached = self.partitions.get(fetch.key)
             if cached is None or not cached.note_answer(data):
                 continue
@@ -295,15 +322,8 @@ class FetchSession:
             self._leave()
 
     def _leave(self) -> None:
-        for fetch in self.partitions.values():
-            fetch.leave()
-        self.awake = {}
-
-    def _add(self, fetch: PartitionFetch) -> None:
-        self.partitions[fetch.key] = fetch
-        fetch.session = self
-        self.awake[fetch] = None
-        self._to_end(fetch)
+        fetches, self.partitions, self.awake = self.partitions, {}, {}
+        self._let_go(fetches.values())
 
     def _to_end(self, fetch: PartitionFetch) -> None:
         fetch.order = self._next_order

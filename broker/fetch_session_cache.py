@@ -16,10 +16,10 @@ Answers to FetchSessionCacheShard, whose `touch` decides as well whether a sessi
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Generator, Hashable
 from typing import Final
 
-from odradek.broker.fetch_session import NOT_CACHED, Answers, FetchSession
+from odradek.broker.fetch_session import NOT_CACHED, Answers, FetchSession, LetGo, let_go_at_once
 
 INVALID_SESSION_ID: Final = 0
 MAX_SESSION_ID: Final = 2**31 - 1
@@ -53,7 +53,7 @@ class _Evictable:
 
 
 class FetchSessionCache:
-    """`random_id` draws a number between two others, both included."""
+    """`random_id` draws a number between two others, both included. `let_go` is for sessions that are removed."""
 
     def __init__(
         self,
@@ -61,10 +61,12 @@ class FetchSessionCache:
         random_id: Callable[[int, int], int],
         *,
         max_partitions: int = MAX_CACHED_PARTITIONS,
+        let_go: LetGo = let_go_at_once,
     ) -> None:
         self._max_sessions = max_sessions
         self._max_partitions = max_partitions
         self._random_id = random_id
+        self._let_go = let_go
         self._sessions: dict[int, FetchSession] = {}  # in order of last use
         self._evictable_by_all = _Evictable()
         self._evictable_by_followers = _Evictable()
@@ -110,44 +112,62 @@ class FetchSessionCache:
         uses_topic_ids: bool,
         now_ms: int,
         asked_by: Hashable = None,
-    ) -> FetchSession | None:
-        """A new session that remembers `answers` as told, or None when there is no room."""
-        if len(self._sessions) >= self._max_sessions and not self._evict(privileged, len(answers), now_ms):
+    ) -> Generator[None, None, FetchSession | None]:
+        """A new session that remembers `answers` as told, a partition a step, or None when there is no room.
+
+        It is in the cache with the last step, and not before.
+        """
+        size = len(answers)
+        if not self._has_place_for(privileged, size, now_ms):
             return None
-        if not self.has_room_for(len(answers)):
-            return None
-        session_id = INVALID_SESSION_ID
-        while session_id == INVALID_SESSION_ID or session_id in self._sessions:
-            session_id = self._random_id(1, MAX_SESSION_ID)
+        session = FetchSession(
+            INVALID_SESSION_ID,
+            privileged=privileged,
+            uses_topic_ids=uses_topic_ids,
+            now_ms=now_ms,
+            asked_by=asked_by,
+            let_go=self._let_go,
+        )
         for fetch, data in answers:
             fetch.sent_high_watermark = data.high_watermark
             fetch.sent_log_start_offset = data.log_start_offset
-        session = FetchSession(
-            session_id,
-            privileged=privileged,
-            uses_topic_ids=uses_topic_ids,
-            partitions=(fetch for fetch, _ in answers),
-            now_ms=now_ms,
-            asked_by=asked_by,
-        )
-        self._sessions[session_id] = session
+            session.add(fetch)
+            yield
+        if not self._has_place_for(privileged, size, now_ms):  # another one has it now
+            session.close()
+            return None
+        if len(self._sessions) >= self._max_sessions:
+            victim = self._victim(privileged, size, now_ms)
+            assert victim is not None
+            self.remove(victim)
+            self.evictions += 1
+        while session.session_id == INVALID_SESSION_ID or session.session_id in self._sessions:
+            session.session_id = self._random_id(1, MAX_SESSION_ID)
+        self._sessions[session.session_id] = session
         self.touch(session, now_ms)
         return session
 
-    def _evict(self, privileged: bool, size: int, now_ms: int) -> bool:
+    def _has_place_for(self, privileged: bool, size: int, now_ms: int) -> bool:
+        """Whether there is room for a session of so many partitions, or can be made."""
+        given_up = 0
+        if len(self._sessions) >= self._max_sessions:
+            victim = self._victim(privileged, size, now_ms)
+            if victim is None:
+                return False
+            given_up = self._sessions[victim].cached_size
+        return self.has_room_for(size - given_up)
+
+    def _victim(self, privileged: bool, size: int, now_ms: int) -> int | None:
+        """The session whose place one of so many partitions may take."""
         oldest = next(iter(self._sessions.values()), None)
         if oldest is None:
-            return False
+            return None
         if now_ms - oldest.last_used_ms > MIN_EVICTION_MS:
-            victim = oldest.session_id
-        else:
-            least = (self._evictable_by_followers if privileged else self._evictable_by_all).least()
-            if least is None or (privileged, size, 0) < least:
-                return False
-            victim = least[2]
-        self.remove(victim)
-        self.evictions += 1
-        return True
+            return oldest.session_id
+        least = (self._evictable_by_followers if privileged else self._evictable_by_all).least()
+        if least is None or (privileged, size, 0) < least:
+            return None
+        return least[2]
 
     def _rank_no_longer(self, session: FetchSession) -> None:
         if session.cached_size == NOT_CACHED:

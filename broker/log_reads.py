@@ -95,8 +95,10 @@ class LogReads:
         """Read at the end of a wait. `known`: results of the first read that still hold, of partitions without data."""
         return run_through(self._read(params, fetches, known, update_follower_state=False))
 
-    def let_rest(self, params: FetchParams, results: Sequence[ReadResult]) -> None:
+    def let_rest(self, params: FetchParams, results: Sequence[ReadResult]) -> Steps:
         """Look at a partition again when it changes and not before, if its session has been told all there is of it.
+
+        Each partition is a step.
 
         Not while a consumer may be sent to another replica: that depends on more than the partition. Not a follower
         that is not in sync: each of its fetches may bring it into the ISR.
@@ -104,6 +106,7 @@ class LogReads:
         if self._selector is not None and not params.is_from_follower:
             return
         for result in results:
+            yield None
             fetch = result.fetch
             session = fetch.session
             if session is None or not session.may_rest or fetch.is_resting or not result.is_told:

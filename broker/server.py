@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from odradek.broker.add_partitions_to_txn_manager import AddPartitionsToTxnManager
@@ -21,6 +22,7 @@ from odradek.broker.dispatch import Dispatcher
 from odradek.broker.down_conversion import DownConverter
 from odradek.broker.dynamic_config import DynamicBrokerConfig, cleaner_config
 from odradek.broker.dynamic_passwords import Passwords
+from odradek.broker.fetch_session import FETCHES_AT_ONCE, PartitionFetch
 from odradek.broker.fetch_session_cache import FetchSessionCache
 from odradek.broker.first_metadata import FirstMetadata
 from odradek.broker.internal_topics import TopicCreator
@@ -55,6 +57,7 @@ from odradek.storage.producer_config import ProducerStateManagerConfig
 from odradek.timer.clock import SystemClock
 from odradek.timer.sliced_work import SlicedWork
 from odradek.timer.system_timer import SystemTimer
+from odradek.timer.walks import Walks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -300,7 +303,9 @@ class KafkaServer:
             metadata_cache=cache,
             first_metadata=FirstMetadata(self.timer, self._loop.call_soon, is_awaited=config.uses_zookeeper),
             fetch_sessions=FetchSessionCache(
-                config.max_incremental_fetch_session_cache_slots, self._machine.chance.randint
+                config.max_incremental_fetch_session_cache_slots,
+                self._machine.chance.randint,
+                let_go=partial(Walks(self.timer, FETCHES_AT_ONCE).walk, visit=PartitionFetch.leave),
             ),
             down_converter=DownConverter(self._machine.workers),
             group_coordinator=make_group_coordinator(

@@ -118,7 +118,7 @@ def _fetch(
     def answer(results: Sequence[ReadResult]) -> Steps:
         yield from _respond(broker, ctx, context, results, erroneous, is_follower=asked_by.is_follower)
         if version >= FIRST_ZSTD_VERSION:  # before, whether there is an error depends on the topic's config
-            reads.let_rest(params, results)
+            yield from reads.let_rest(params, results)
 
     def respond(results: Sequence[ReadResult]) -> None:
         now_or_in_slices(broker, ctx, request, answer(results), is_little=len(results) <= LITTLE)
@@ -169,7 +169,7 @@ def _respond(
     response = yield from context.respond(answers, broker.clock.monotonic_ms())
     response.node_endpoints = list(endpoints.values())
     if is_follower:
-        _record_throttled(broker, response)
+        yield from _record_throttled(broker, response)
     if not to_convert:
         ctx.reply(response)
         return
@@ -187,11 +187,12 @@ def _respond(
     convert_firsts([records for _, records in to_convert], broker.io_pool, converted)
 
 
-def _record_throttled(broker: Services, response: FetchResponse) -> None:
+def _record_throttled(broker: Services, response: FetchResponse) -> Steps:
     """Kafka counts the few bytes around the records, too."""
     throttle = broker.replica_manager.reads.throttle
     for topic in response.responses:
         for data in topic.partitions:
+            yield None
             partition = broker.replica_manager.hosted(TopicPartition(topic.topic, data.partition_index))
             if partition is not None and throttle.covers(partition):
                 throttle.record(records_size(data))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 
 from odradek.broker.fetch_context import AskedBy, FetchContext, new_context
 from odradek.broker.fetch_session_cache import FetchSessionCache
@@ -29,10 +29,14 @@ class Broker:
         self.cache = FetchSessionCache(max_sessions, lambda low, high: next(ids))
 
     def open(self, request: FetchRequest, version: int = 12, *, is_follower: bool = False) -> FetchContext:
+        return run_through(self.opening(request, version, is_follower=is_follower))
+
+    def opening(
+        self, request: FetchRequest, version: int = 12, *, is_follower: bool = False
+    ) -> Generator[None, None, FetchContext]:
         request.replica_id = request.replica_state.replica_id = 1 if is_follower else -1
         asked_by = AskedBy.of(request, version)
-        making = new_context(self.cache, request, version, self.names.get, asked_by=asked_by, now_ms=self.now_ms)
-        return run_through(making)
+        return new_context(self.cache, request, version, self.names.get, asked_by=asked_by, now_ms=self.now_ms)
 
     def fetch(
         self,

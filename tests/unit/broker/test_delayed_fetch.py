@@ -164,14 +164,16 @@ class Reader:
     def session(self) -> FetchSession:
         """One in which all partitions rest."""
         fetches = [PartitionFetch("t", ZERO_UUID, tp.partition, fetch_offset=0, max_bytes=1 << 20) for tp in self.tps]
-        session = FetchSession(1, privileged=True, uses_topic_ids=False, partitions=fetches, now_ms=0)
+        session = FetchSession(1, privileged=True, uses_topic_ids=False, now_ms=0)
+        for fetch in fetches:
+            session.add(fetch)
         reads = self.replicas.manager.reads
 
         def respond(results: Sequence[ReadResult]) -> None:
             for result in results:
                 result.fetch.sent_high_watermark = result.high_watermark
                 result.fetch.sent_log_start_offset = result.log_start_offset
-            reads.let_rest(self.params, results)
+            run_through(reads.let_rest(self.params, results))
 
         run_through(reads.fetch(replace(self.params, max_wait_ms=0), session.to_read(), respond, session))
         assert session.to_read() == []

@@ -121,3 +121,45 @@ def test_whoever_else_asks_or_asks_otherwise_reads_all_partitions() -> None:
     assert broker.open(request(1, session=session_id, epoch=2)).has_resting
     context = broker.open(request(session=session_id, epoch=3), is_follower=True)
     assert ([fetch.partition for fetch in context.partitions], context.has_resting) == ([0, 1], False)
+
+
+MANY = 100
+
+
+def test_what_a_request_changes_in_its_session_is_a_partition_a_step() -> None:
+    broker = Broker()
+    session_id = broker.fetch(request(0)).session_id
+    session = broker.cache.get(session_id)
+    assert session is not None
+    making = broker.opening(request(*range(1, MANY + 1), session=session_id, epoch=1))
+    sizes = [len(session.partitions) for _ in making]
+    assert sizes == [1] * MANY + list(range(2, MANY + 2)), "they are named first"
+
+
+def test_what_is_news_is_looked_for_a_partition_a_step() -> None:
+    broker = Broker()
+    session_id = broker.fetch(request(*range(MANY))).session_id
+    context = broker.open(request(session=session_id, epoch=1))
+    answers = [(fetch, told(fetch.partition, high_watermark=1)) for fetch in context.partitions]
+    told_of = [sum(fetch.sent_high_watermark == 1 for fetch, _ in answers) for _ in context.respond(answers, 0)]
+    assert told_of == [*range(MANY), *[MANY] * MANY]
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "error"),
+    [
+        ("another connection goes on", ErrorCode.INVALID_FETCH_SESSION_EPOCH),
+        ("it is closed", ErrorCode.FETCH_SESSION_ID_NOT_FOUND),
+    ],
+)
+def test_a_session_that_is_not_the_same_after_the_steps_is_an_error(meanwhile: str, error: ErrorCode) -> None:
+    broker = Broker()
+    session_id = broker.fetch(request(0)).session_id
+    making = broker.opening(request(1, session=session_id, epoch=1))
+    next(making)
+    next(making)
+    if meanwhile == "it is closed":
+        broker.cache.remove(session_id)
+    else:
+        assert broker.fetch(request(2, session=session_id, epoch=2)).error_code == ErrorCode.NONE
+    assert run_through(making).error == error

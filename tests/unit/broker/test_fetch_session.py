@@ -14,6 +14,7 @@ from odradek.protocol.messages.fetch import EpochEndOffset, PartitionData
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.storage.fetch_data import FetchDataInfo
 from odradek.storage.offsets import LogOffsetMetadata
+from odradek.timer.sliced_work import run_through
 from tests.support.fetch_sessions import Broker, named, request, told
 
 
@@ -104,8 +105,10 @@ AT_0 = LogOffsetMetadata(0)
 
 
 def session_of(*indexes: int) -> FetchSession:
-    fetches = [PartitionFetch("t", ZERO_UUID, index) for index in indexes]
-    return FetchSession(1, privileged=True, uses_topic_ids=False, partitions=fetches, now_ms=0)
+    session = FetchSession(1, privileged=True, uses_topic_ids=False, now_ms=0)
+    for index in indexes:
+        session.add(PartitionFetch("t", ZERO_UUID, index))
+    return session
 
 
 def partitions(fetches: list[PartitionFetch]) -> list[int]:
@@ -125,7 +128,7 @@ def test_what_is_named_is_read_and_what_is_forgotten_is_watched_no_longer() -> N
     session, news = session_of(0, 1), PartitionNews()
     for fetch in session.partitions.values():
         fetch.rest(news, AT_0, None)
-    session.update([PartitionFetch("t", ZERO_UUID, 0, fetch_offset=5)], [("t", 1)], None)
+    run_through(session.update([PartitionFetch("t", ZERO_UUID, 0, fetch_offset=5)], [("t", 1)], None))
     assert [(fetch.partition, fetch.fetch_offset) for fetch in session.to_read()] == [(0, 5)]
     assert len(news) == 0
 

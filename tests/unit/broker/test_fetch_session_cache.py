@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Collection
 from typing import Any, ClassVar
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.broker.fetch_session import FetchSession, PartitionFetch
+from odradek.broker.fetch_session import Answers, FetchSession, PartitionFetch
 from odradek.broker.fetch_session_cache import MIN_EVICTION_MS, FetchSessionCache
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.primitives import ZERO_UUID
+from odradek.timer.sliced_work import run_through
 from tests.support.fetch_sessions import Broker, request, told
 
 
@@ -117,12 +119,12 @@ def test_the_same_are_evicted_as_by_apache(steps: list[tuple[str, bool, int, int
         session = None if chosen is None else cache.get(chosen)
         if what == "create":
             answers = [(PartitionFetch("t", ZERO_UUID, next(names)), told(0)) for _ in range(size)]
-            created = cache.maybe_create(answers, privileged=privileged, uses_topic_ids=False, now_ms=now_ms)
+            created = make(cache, answers, privileged=privileged, now_ms=now_ms)
             assert (created is not None) is model.makes_room(privileged, size, now_ms)
             if created is not None:
                 model.touch(created.session_id, privileged, size, now_ms, now_ms)
         elif session is not None and what == "touch":
-            session.update([PartitionFetch("t", ZERO_UUID, next(names)) for _ in range(size)], (), None)
+            run_through(session.update([PartitionFetch("t", ZERO_UUID, next(names)) for _ in range(size)], (), None))
             cache.touch(session, now_ms)
             _touch(model, session, now_ms)
         elif chosen is not None:
@@ -147,17 +149,58 @@ class CountedSession(FetchSession):
         return super().__getattribute__(name)
 
 
+def make(cache: FetchSessionCache, answers: Answers, *, privileged: bool, now_ms: int) -> FetchSession | None:
+    return run_through(cache.maybe_create(answers, privileged=privileged, uses_topic_ids=False, now_ms=now_ms))
+
+
 def test_a_fetch_that_finds_no_room_looks_at_one_session() -> None:
     ids = itertools.count(1)
     cache = FetchSessionCache(1_000, lambda low, high: next(ids))
     for name in range(1_000):
         answers = [(PartitionFetch("t", ZERO_UUID, name), told(0)), (PartitionFetch("u", ZERO_UUID, name), told(0))]
-        created = cache.maybe_create(answers, privileged=False, uses_topic_ids=False, now_ms=0)
+        created = make(cache, answers, privileged=False, now_ms=0)
         assert created is not None
         created.__class__ = CountedSession
     CountedSession.looked_at.clear()
     one_more = [(PartitionFetch("t", ZERO_UUID, 0), told(0))]
-    assert cache.maybe_create(one_more, privileged=False, uses_topic_ids=False, now_ms=1) is None
+    assert make(cache, one_more, privileged=False, now_ms=1) is None
     assert len(CountedSession.looked_at) <= 1
-    assert cache.maybe_create(one_more, privileged=True, uses_topic_ids=False, now_ms=1) is not None
+    assert make(cache, one_more, privileged=True, now_ms=1) is not None
     assert len(CountedSession.looked_at) <= 2
+
+
+MANY = 100
+
+
+def test_a_session_is_made_a_partition_a_step_and_is_there_with_the_last_one() -> None:
+    broker = Broker()
+    context = broker.open(request(*range(MANY)))
+    making = context.respond([(fetch, told(fetch.partition)) for fetch in context.partitions], 0)
+    for made in range(1, MANY + 1):
+        next(making)
+        assert len(broker.cache) == 0
+        assert sum(fetch.session is not None for fetch in context.partitions) == made
+    next(making)
+    assert broker.cache.total_partitions == MANY
+
+
+def test_a_session_whose_place_is_taken_while_it_is_made_is_none() -> None:
+    broker = Broker(max_sessions=1)
+    context = broker.open(request(0))
+    making = context.respond([(fetch, told(fetch.partition)) for fetch in context.partitions], 0)
+    next(making)
+    other = broker.fetch(request(1)).session_id
+    assert run_through(making).session_id == 0
+    assert broker.cache.get(other) is not None
+    assert [fetch.session for fetch in context.partitions] == [None]
+
+
+def test_who_closes_a_session_does_not_let_go_of_its_partitions_one_by_one() -> None:
+    let_go: list[Collection[PartitionFetch]] = []
+    broker = Broker()
+    broker.cache = FetchSessionCache(10, lambda low, high: 77, let_go=let_go.append)
+    context = broker.open(request(*range(MANY)))
+    run_through(context.respond([(fetch, told(fetch.partition)) for fetch in context.partitions], 0))
+    broker.cache.remove(77)
+    assert [list(fetches) for fetches in let_go] == [context.partitions]
+    assert all(fetch.session is not None for fetch in context.partitions), "whoever was given them lets go"

@@ -37,7 +37,7 @@ from odradek.protocol.records.batch import batches
 from odradek.protocol.records.control import ControlRecordType
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.append_info import AppendOrigin
-from odradek.timer.sliced_work import run_through
+from odradek.timer.sliced_work import Steps, run_through
 from tests.support.in_process_broker import FakeConnection
 from tests.support.logs import batch, marker
 from tests.support.replicas import OWN_ID, TOPIC_ID, Replicas
@@ -55,7 +55,8 @@ READERS: Final = [("first", 1, 0), ("second", 2, 0), ("consumer", -1, 0), ("comm
 class FullReads(LogReads):
     """Lets no partition rest."""
 
-    def let_rest(self, *_: object) -> None: ...
+    def let_rest(self, *_: object) -> Steps:
+        yield from ()
 
 
 class World:
