@@ -77,7 +77,7 @@ final class LiveLogs {
                 int leader = metadata(partition).leaderId();
                 return leader < 0 ? Option.empty() : Option.apply(leader);
             })
-            .with("getLeaderEpoch", arguments -> metadata(partition).leaderEpoch())
+            .with("getLeaderEpoch", arguments -> leaderEpoch(partition))
             .with("inSyncReplicaIds", arguments -> {
                 Set<Object> ids = new HashSet<>(metadata(partition).isrNodes());
                 return CollectionConverters.asScala(ids).toSet();
@@ -93,6 +93,13 @@ final class LiveLogs {
     private boolean leads(TopicPartition partition) {
         short error = wire.offsetAsConsumer(partition, ListOffsetsRequest.LATEST_TIMESTAMP).errorCode();
         return error == Errors.NONE.code() || error == Errors.OFFSET_NOT_AVAILABLE.code();
+    }
+
+    /** The replica's own: the metadata of the cluster come to the broker behind its LeaderAndIsr. */
+    private int leaderEpoch(TopicPartition partition) {
+        ListOffsetsPartitionResponse answer = wire.offset(partition, ListOffsetsRequest.LATEST_TIMESTAMP);
+        Errors.forCode(answer.errorCode()).maybeThrow();
+        return answer.leaderEpoch();
     }
 
     private MetadataResponseData.MetadataResponsePartition metadata(TopicPartition partition) {
