@@ -1,0 +1,27 @@
+"""The page of tested clients says what the suite says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.documentation.clients_page import AIOKAFKA, CONFLUENT, JAVA, KAFKA_PYTHON, SPARK, clients_of, page
+from tests.documentation.pages import REPOSITORY
+
+CONFORMANCE = REPOSITORY / "tests" / "conformance"
+
+
+def test_the_page_is_what_the_command_prints() -> None:
+    written = (REPOSITORY / "docs" / "clients.md").read_text("utf-8")
+    assert written == page(), "python -m tests.documentation.clients_page > docs/clients.md"
+
+
+def test_clients_are_found_by_import_by_wrapper_and_by_fixture(tmp_path: Path) -> None:
+    assert clients_of(CONFORMANCE / "test_groups.py") >= {CONFLUENT, AIOKAFKA, KAFKA_PYTHON}
+    assert clients_of(CONFORMANCE / "test_clients_matrix.py") == {CONFLUENT, AIOKAFKA, KAFKA_PYTHON, JAVA}
+    assert SPARK in clients_of(CONFORMANCE / "test_spark_sink.py")
+    module = tmp_path / "test_none.py"
+    module.write_text("import os\nfrom tests.support.waiting import eventually\n")
+    assert clients_of(module) == set()
+    module = tmp_path / "test_tools.py"
+    module.write_text("def test_topics(tools):\n    assert tools\n")
+    assert clients_of(module) == {JAVA}
