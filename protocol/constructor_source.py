@@ -7,12 +7,9 @@ nested structs without calling their constructors: about six times faster than a
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
-from odradek.protocol.field import FRESH, Field, Kind
-
-if TYPE_CHECKING:
-    from odradek.protocol.schema import Struct
+from odradek.protocol.field import FRESH, Field, Kind, StructType
 
 
 def constructor_lines(fields: tuple[Field, ...], target: str, names: dict[str, object]) -> list[str]:
@@ -20,7 +17,7 @@ def constructor_lines(fields: tuple[Field, ...], target: str, names: dict[str, o
     lines = [f"{target}.unknown_tagged_fields = None"]
     for field in fields:
         if field.kind is Kind.STRUCT and field.default is FRESH:
-            struct = cast("type[Struct]", field.element)
+            struct = cast("StructType", field.element)
             names[struct.__name__] = struct
             nested = f"{target.rpartition('.')[2]}_{field.name}"
             lines.append(f"{nested} = new({struct.__name__})")
@@ -38,7 +35,7 @@ def default_source(field: Field) -> str:
     return repr(field.default)
 
 
-def compile_constructor(struct: type[Struct]) -> None:
+def compile_constructor(struct: StructType) -> None:
     """Give a class its `__init__`."""
     names: dict[str, object] = {"new": object.__new__, "fresh": FRESH}
     parameters, body = [], ["self.unknown_tagged_fields = None"]
@@ -50,7 +47,7 @@ def compile_constructor(struct: type[Struct]) -> None:
             if field.kind is Kind.ARRAY:
                 body.append(f"    {name} = []")
             else:
-                nested = cast("type[Struct]", field.element)
+                nested = cast("StructType", field.element)
                 names[nested.__name__] = nested
                 body.append(f"    {name} = new({nested.__name__})")
                 body += ["    " + line for line in constructor_lines(nested.FIELDS, name, names)]

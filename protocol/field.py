@@ -7,12 +7,9 @@ compared by eye. Answers to Kafka's `FieldSpec`, `FieldType` and `Versions`.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from odradek.protocol.primitives import ZERO_UUID
-
-if TYPE_CHECKING:
-    from odradek.protocol.schema import Struct
 
 T = TypeVar("T")
 MAX_VERSION = 32767
@@ -113,6 +110,12 @@ class RawTaggedField(NamedTuple):
     data: bytes
 
 
+class StructType(type):
+    """The class of struct classes, as far as fields and constructors know it; `schema` makes them."""
+
+    FIELDS: tuple[Field, ...]
+
+
 class Field:
     """One declared field. `element` is the struct class or the primitive of a STRUCT or ARRAY field."""
 
@@ -124,14 +127,14 @@ class Field:
         versions: str,
         default: object,
         *,
-        element: Primitive[object] | type[Struct] | None = None,
+        element: Primitive[object] | StructType | None = None,
         nullable: str | None = None,
         ignorable: bool = False,
         tag: int | None = None,
         tagged: str | None = None,
         flexible: bool = True,
     ) -> None:
-        self.name = ""  # set by StructMeta
+        self.name = ""  # set when the class is made that declares it
         self.kind = kind
         self.versions = VersionRange.parse(versions)
         self.default = default

@@ -50,6 +50,7 @@ from odradek.protocol.field import (
     RawTaggedField,
     Records,
     RecordsRegion,
+    StructType,
     VersionRange,
 )
 from odradek.protocol.limits import MAX_DECODED_VALUES
@@ -101,10 +102,8 @@ T = TypeVar("T")
 
 
 @dataclass_transform(kw_only_default=True)
-class StructMeta(type):
+class StructMeta(StructType):
     """Turns the declared fields of a class body into `FIELDS` and slots."""
-
-    FIELDS: tuple[Field, ...]
 
     def __new__(
         mcs, name: str, bases: tuple[type, ...], namespace: dict[str, object], **header: str | int
@@ -398,7 +397,7 @@ def array(
         Kind.ARRAY,
         versions,
         default,
-        element=cast("Primitive[object] | type[Struct]", element),
+        element=cast("Primitive[object] | StructType", element),
         nullable=nullable,
         ignorable=ignorable,
         tag=tag,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from odradek.protocol.schema import Field, Kind, Primitive, Struct
+from odradek.protocol.field import Field, Kind, Primitive, StructType
 
 FORMATS = {
     Kind.BOOL: "?",
@@ -77,7 +77,7 @@ class SourceWriter:
         return "\n".join(self._lines) + "\n"
 
 
-def fields_at(struct: type[Struct], version: int) -> tuple[list[Field], list[Field], list[Field]]:
+def fields_at(struct: StructType, version: int) -> tuple[list[Field], list[Field], list[Field]]:
     """The fields of a struct in one version: in place, tagged (by ascending tag), and absent."""
     in_place, tagged, absent = [], [], []
     for field in struct.FIELDS:
@@ -91,7 +91,7 @@ def fields_at(struct: type[Struct], version: int) -> tuple[list[Field], list[Fie
     return in_place, tagged, absent
 
 
-def holds_records(struct: type[Struct], version: int) -> bool:
+def holds_records(struct: StructType, version: int) -> bool:
     """Whether a message of this version can carry record batches."""
     in_place, tagged, _ = fields_at(struct, version)
     for field in in_place + tagged:
