@@ -74,13 +74,22 @@ class Bank:
         self._auditor = threading.Thread(target=self._read_along)
 
     def _order(self, tellers: int, transfers: int) -> None:
-        producer = confluent_kafka.Producer({"bootstrap.servers": self._bootstrap, "enable.idempotence": True})
+        producer = confluent_kafka.Producer(
+            {"bootstrap.servers": self._bootstrap, "enable.idempotence": True, "batch.size": 10_000}
+        )  # a batch has to fit into a segment, which is small here
+        lost: list[object] = []
         for teller in range(tellers):
             for number in range(transfers):
                 payer, payee = self._random.sample(range(ACCOUNTS), 2)
                 order = {"id": f"{teller}-{number}", "from": payer, "to": payee, "sum": self._random.randint(1, 100)}
-                producer.produce(self.source, json.dumps(order), partition=teller)
+                producer.produce(
+                    self.source,
+                    json.dumps(order),
+                    partition=teller,
+                    on_delivery=lambda error, _: lost.append(error) if error is not None else None,
+                )
         assert producer.flush(READ_TIMEOUT_S) == 0
+        assert not lost, f"{len(lost)} orders were refused: {lost[0]}"
 
     # -- work ------------------------------------------------------------------------------------------------
 

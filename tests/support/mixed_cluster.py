@@ -15,6 +15,8 @@ from odradek.protocol.messages.alter_partition_reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
+from odradek.protocol.messages.elect_leaders import ElectLeadersRequest
+from odradek.protocol.messages.elect_leaders import TopicPartitions as ElectedPartitions
 from tests.support.cluster import SETTLE_TIMEOUT_S, Cluster
 from tests.support.dump_logs import files_argument, kafka_prints
 from tests.support.numbered_load import PARTITIONS, Load, check_acknowledged, read_all
@@ -25,6 +27,7 @@ from tests.support.waiting import eventually
 
 BROKERS: Final = (0, 1, 2)
 TIMEOUT_S: Final = 30
+ELECTION_TIMEOUT_MS: Final = 5000
 Plan = Mapping[tuple[str, int], Sequence[int]]
 
 
@@ -53,12 +56,22 @@ def begin_reassignment(cluster: Cluster, plan: Plan) -> None:
 
 
 def elect_preferred(cluster: Cluster, topic: str) -> None:
-    partitions = [confluent_kafka.TopicPartition(topic, p) for p in cluster.tree.partitions(topic)]
-    admin = cluster.admin()  # alive until the answer is there
-    future = admin.client.elect_leaders(confluent_kafka.ElectionType.PREFERRED, partitions)
-    not_needed = confluent_kafka.KafkaError.ELECTION_NOT_NEEDED
-    errors = [e for e in future.result(TIMEOUT_S).values() if e is not None and e.code() != not_needed]
-    assert not errors, errors
+    """Has the controller elect, as often as it takes: Apache Kafka's answer waits for leaders that its cache may never
+    show, if a broker comes or goes meanwhile.
+    """
+    partitions = ElectedPartitions(topic=topic, partitions=[*cluster.tree.partitions(topic)])
+    request = ElectLeadersRequest(topic_partitions=[partitions], timeout_ms=ELECTION_TIMEOUT_MS)
+
+    def elect() -> set[int]:
+        controller = cluster.await_controller()
+        with RawClient(cluster.host(controller), cluster.ports[controller]) as client:
+            return set(error_codes(client.call(request, 2)))
+
+    eventually(
+        elect,
+        accept=lambda errors: errors <= {ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED},
+        timeout_s=SETTLE_TIMEOUT_S,
+    )
 
 
 def move_leaders(cluster: Cluster, topic: str, shift: int) -> None:
