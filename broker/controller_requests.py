@@ -11,7 +11,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from odradek.broker.partition import EPOCH_DURING_DELETE, NO_LEADER_EPOCH
+from odradek.broker.leadership import NO_LEADER_EPOCH
+from odradek.controller.leader_and_isr import EPOCH_DURING_DELETE
 from odradek.controller.topic_names import is_valid_topic_name
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.topic_partition import TopicPartition

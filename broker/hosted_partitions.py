@@ -15,7 +15,7 @@ from odradek.protocol.primitives import ZERO_UUID
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from odradek.broker.partition import PartitionEnvironment
+    from odradek.broker.leadership import PartitionEnvironment
     from odradek.protocol.topic_partition import TopicPartition
 
 

@@ -27,7 +27,7 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from odradek.broker.partition import Partition, PartitionEnvironment
+    from odradek.broker.leadership import Leadership
     from odradek.storage.offsets import LogOffsetMetadata
     from odradek.storage.unified_log import UnifiedLog
 
@@ -37,11 +37,11 @@ log = logging.getLogger(__name__)
 class InSyncReplicas:
     """`replicas` are the followers by broker id; there are none while the partition is not led here."""
 
-    __slots__ = ("_environment", "_partition", "replicas", "state")
+    __slots__ = ("_environment", "_leadership", "replicas", "state")
 
-    def __init__(self, partition: Partition, environment: PartitionEnvironment) -> None:
-        self._partition = partition
-        self._environment = environment
+    def __init__(self, leadership: Leadership) -> None:
+        self._leadership = leadership
+        self._environment = leadership.environment
         self.replicas: dict[int, Replica] = {}
         self.state = NO_ISR
 
@@ -83,13 +83,13 @@ class InSyncReplicas:
         """
         if broker_id in self.replicas:
             return
-        partition = self._partition
+        leadership = self._leadership
         # With an epoch in the request the pair (replica, epoch) is what we do not know yet; without one nobody can say
         # whose state is stale.
         raise KafkaError(
             ErrorCode.UNKNOWN_LEADER_EPOCH if current_leader_epoch >= 0 else ErrorCode.NOT_LEADER_OR_FOLLOWER,
-            f"Replica {broker_id} is not recognized as a valid replica of {partition.topic_partition} in leader epoch "
-            f"{partition.leader_epoch} with partition epoch {partition.partition_epoch}",
+            f"Replica {broker_id} is not recognized as a valid replica of {leadership.topic_partition} in leader epoch "
+            f"{leadership.leader_epoch} with partition epoch {leadership.partition_epoch}",
         )
 
     def record_fetch(
@@ -107,7 +107,7 @@ class InSyncReplicas:
         """
         replica = self.replicas[broker_id]
         if replica.is_resting:
-            self._partition.news.announce()  # in another session than the one that asks now
+            self._leadership.news.announce()  # in another session than the one that asks now
         old_end, old_start = replica.end_offset, replica.log_start_offset
         replica.record_fetch(
             fetch_offset,
@@ -121,7 +121,7 @@ class InSyncReplicas:
         if old_end != fetch_offset.message_offset:
             has_moved = self.maybe_increment_high_watermark()
         if has_moved or old_start != log_start_offset:
-            self._environment.offsets_moved(self._partition.topic_partition)
+            self._environment.offsets_moved(self._leadership.topic_partition)
 
     # What is committed
 
@@ -130,7 +130,7 @@ class InSyncReplicas:
 
     def maybe_increment_high_watermark(self) -> bool:
         """Move the high watermark as far as the in-sync replicas allow; True when it moved."""
-        leader_log = self._partition.log
+        leader_log = self._leadership.log
         if leader_log is None or len(self.state.isr) < self.min_isr(leader_log):
             return False
         if not self.replicas:
@@ -147,12 +147,12 @@ class InSyncReplicas:
     def review_high_watermark(self) -> None:
         """Something other than an append or a fetch may let the high watermark rise: see `high_watermark_reviews`."""
         if self.maybe_increment_high_watermark():
-            self._environment.offsets_moved(self._partition.topic_partition)
+            self._environment.offsets_moved(self._leadership.topic_partition)
 
     def has_reached(self, required_offset: int) -> tuple[bool, ErrorCode]:
         """Whether an acks=-1 append up to `required_offset` (exclusive) is answered, and with what."""
-        leader_log = self._partition.log
-        if leader_log is None or not self._partition.is_leader:
+        leader_log = self._leadership.log
+        if leader_log is None or not self._leadership.is_leader:
             return False, ErrorCode.NOT_LEADER_OR_FOLLOWER
         if leader_log.high_watermark < required_offset:
             return False, ErrorCode.NONE
@@ -172,17 +172,19 @@ class InSyncReplicas:
 
     def maybe_shrink(self) -> None:
         """Propose an ISR without the followers that have not been caught up for too long."""
-        partition, state = self._partition, self.state
-        leader_log = partition.log
-        if state.is_in_flight or leader_log is None or not partition.is_leader:
+        leadership, state = self._leadership, self.state
+        leader_log = leadership.log
+        if state.is_in_flight or leader_log is None or not leadership.is_leader:
             return
         lagging = self._out_of_sync(leader_log.log_end_offset)
         if not lagging:
             return
-        proposal = state.shrink(lagging, self._environment.broker_id, partition.leader_epoch, partition.partition_epoch)
+        proposal = state.shrink(
+            lagging, self._environment.broker_id, leadership.leader_epoch, leadership.partition_epoch
+        )
         log.info(
             "[Partition %s] Shrinking ISR from %s to %s. Leader: high watermark %d, end offset %d. Out of sync: %s",
-            partition.topic_partition,
+            leadership.topic_partition,
             _text(state.isr),
             _text(proposal.proposed.isr if proposal.proposed else ()),
             leader_log.high_watermark,
@@ -202,16 +204,16 @@ class InSyncReplicas:
         return lagging
 
     def _maybe_expand(self, replica: Replica) -> None:
-        partition, state = self._partition, self.state
+        leadership, state = self._leadership, self.state
         if state.is_in_flight or replica.broker_id in state.isr:
             return
-        leader_log, epoch_start = partition.log, partition.leader_epoch_start_offset
+        leader_log, epoch_start = leadership.log, leadership.leader_epoch_start_offset
         if leader_log is None or epoch_start is None or not self._is_eligible(replica.broker_id):
             return
         if replica.end_offset >= max(leader_log.high_watermark, epoch_start):
             self._propose(
                 state.expand(
-                    replica.broker_id, self._environment.broker_id, partition.leader_epoch, partition.partition_epoch
+                    replica.broker_id, self._environment.broker_id, leadership.leader_epoch, leadership.partition_epoch
                 )
             )
 
@@ -230,44 +232,44 @@ class InSyncReplicas:
     def _propose(self, proposal: IsrState) -> None:
         assert proposal.proposed is not None
         self.state = proposal
-        partition = self._partition
+        leadership = self._leadership
         self._environment.alter_partition.submit(
             AlterPartitionItem(
-                partition.topic_partition, partition.topic_id, proposal.proposed, partial(self._answered, proposal)
+                leadership.topic_partition, leadership.topic_id, proposal.proposed, partial(self._answered, proposal)
             )
         )
 
     def _answered(self, proposal: IsrState, answer: LeaderAndIsr | ErrorCode) -> None:
         if self.state is not proposal:
             return  # the controller has said something since
-        partition = self._partition
-        match meaning(answer, partition.leader_epoch, partition.partition_epoch):
+        leadership = self._leadership
+        match meaning(answer, leadership.leader_epoch, leadership.partition_epoch):
             case Answer.DONE:
                 assert isinstance(answer, LeaderAndIsr)
                 self._commit(answer)
             case Answer.NOT_DONE:
                 self.state = proposal.reverted()
-                log.info("[Partition %s] ISR stays %s: %r", partition.topic_partition, _text(self.state.isr), answer)
+                log.info("[Partition %s] ISR stays %s: %r", leadership.topic_partition, _text(self.state.isr), answer)
                 self.review_high_watermark()  # the one that was to join counted as a member
             case Answer.PROPOSE_AGAIN:
                 log.warning(
                     "[Partition %s] Failed to update ISR to %s: %r. Retrying.",
-                    partition.topic_partition,
+                    leadership.topic_partition,
                     proposal.proposed,
                     answer,
                 )
                 self._propose(proposal)
             case Answer.WAIT:
-                log.debug("[Partition %s] ISR change %s: %s", partition.topic_partition, proposal.proposed, answer)
+                log.debug("[Partition %s] ISR change %s: %s", leadership.topic_partition, proposal.proposed, answer)
 
     def _commit(self, answer: LeaderAndIsr) -> None:
-        partition = self._partition
+        leadership = self._leadership
         self.state = IsrState.committed(answer.isr)
-        partition.news.announce()  # who has left may rest no longer: each of its fetches may bring it back
-        partition.partition_epoch = answer.partition_epoch
+        leadership.news.announce()  # who has left may rest no longer: each of its fetches may bring it back
+        leadership.partition_epoch = answer.partition_epoch
         log.info(
             "[Partition %s] ISR updated to %s and version updated to %d",
-            partition.topic_partition,
+            leadership.topic_partition,
             _text(answer.isr),
             answer.partition_epoch,
         )

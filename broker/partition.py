@@ -11,49 +11,25 @@ its followers is in `in_sync_replicas.py`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.broker.in_sync_replicas import InSyncReplicas
-from odradek.broker.partition_news import PartitionNews
+from odradek.broker.leadership import Leadership
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.primitives import uuid_to_text
 
 if TYPE_CHECKING:
-    from odradek.broker.alter_partition_manager import AlterPartition
-    from odradek.broker.metadata_cache import MetadataCache
+    from odradek.broker.leadership import PartitionEnvironment
     from odradek.protocol.messages.leader_and_isr import LeaderAndIsrPartitionState
     from odradek.protocol.topic_partition import TopicPartition
     from odradek.storage.append_info import AppendOrigin, LogAppendInfo
     from odradek.storage.fetch_data import FetchDataInfo, FetchIsolation
-    from odradek.storage.log_manager import LogManager
     from odradek.storage.unified_log import UnifiedLog
-    from odradek.timer.clock import Clock
 
 state_change_log = logging.getLogger(__name__)
 
-NO_LEADER_EPOCH = -1
-EPOCH_DURING_DELETE = -2
 UNDEFINED_EPOCH = -1
 UNDEFINED_EPOCH_OFFSET = -1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionEnvironment:
-    """What all partitions of a broker work with.
-
-    `offsets_moved` is told of a partition whose watermarks have moved outside of an append. `alter_partition` carries
-    proposals of a new ISR to the controller.
-    """
-
-    broker_id: int
-    clock: Clock
-    log_manager: LogManager
-    metadata_cache: MetadataCache
-    replica_lag_time_max_ms: int
-    alter_partition: AlterPartition
-    offsets_moved: Callable[[TopicPartition], None]
 
 
 class ReadInfo(NamedTuple):
@@ -70,47 +46,15 @@ class ReadInfo(NamedTuple):
     last_stable_offset: int
 
 
-class Partition:
-    """A hosted partition. `log` is None until the first LeaderAndIsr that names this broker a replica; `future_log` is
-    what a move to another log directory is filling. `news` has to be told of every change that a reader may see.
-    """
+class Partition(Leadership):
+    """A hosted partition. `future_log` is what a move to another log directory is filling."""
 
-    __slots__ = (
-        "_environment",
-        "future_log",
-        "in_sync",
-        "leader_epoch",
-        "leader_epoch_start_offset",
-        "leader_id",
-        "log",
-        "news",
-        "partition_epoch",
-        "topic_partition",
-    )
+    __slots__ = ("future_log", "in_sync")
 
     def __init__(self, topic_partition: TopicPartition, environment: PartitionEnvironment) -> None:
-        self.topic_partition = topic_partition
-        self.log: UnifiedLog | None = None
+        super().__init__(topic_partition, environment)
         self.future_log: UnifiedLog | None = None
-        self.leader_id: int | None = None
-        self.leader_epoch = NO_LEADER_EPOCH
-        self.leader_epoch_start_offset: int | None = None
-        self.partition_epoch = -1
-        self.news = PartitionNews()
-        self.in_sync = InSyncReplicas(self, environment)
-        self._environment = environment
-
-    @property
-    def is_leader(self) -> bool:
-        return self.leader_id == self._environment.broker_id
-
-    @property
-    def topic_id(self) -> bytes | None:
-        """The id stored with the log, None while it has none. A log that lies here from before the first LeaderAndIsr
-        has one: it may be that of a topic that had the name before.
-        """
-        log = self.log or self._environment.log_manager.get_log(self.topic_partition)
-        return None if log is None else log.topic_id
+        self.in_sync = InSyncReplicas(self)
 
     # Leadership
 
@@ -147,7 +91,7 @@ class Partition:
             self.leader_epoch = state.leader_epoch
             self.leader_epoch_start_offset = start_offset
         self.partition_epoch = state.partition_epoch
-        self.leader_id = self._environment.broker_id
+        self.leader_id = self.environment.broker_id
         self.in_sync.maybe_increment_high_watermark()
         return is_new_leader
 
@@ -169,7 +113,7 @@ class Partition:
         """The log, which is made if it is not there, or given its topic id."""
         log = self.log
         if log is None:
-            log_manager = self._environment.log_manager
+            log_manager = self.environment.log_manager
             log = log_manager.get_or_create_log(self.topic_partition, topic_id, is_new=state.is_new)
             log.update_high_watermark(log_manager.checkpointed_high_watermark(log))
             self._take(log)
@@ -196,7 +140,7 @@ class Partition:
 
         Raises: KafkaError KAFKA_STORAGE_ERROR, and then the log is what it was.
         """
-        self._take(self._environment.log_manager.replace_current_with_future(self.topic_partition))
+        self._take(self.environment.log_manager.replace_current_with_future(self.topic_partition))
         self.future_log = None
         for replica in self.in_sync.replicas.values():
             replica.forget_position()
@@ -326,6 +270,6 @@ class Partition:
         if self.log is None or not self.is_leader:
             raise KafkaError(
                 ErrorCode.NOT_LEADER_OR_FOLLOWER,
-                f"Leader not local for partition {self.topic_partition} on broker {self._environment.broker_id}",
+                f"Leader not local for partition {self.topic_partition} on broker {self.environment.broker_id}",
             )
         return self.log

@@ -19,8 +19,8 @@ from odradek.broker.high_watermark_checkpoints import HighWatermarkCheckpoints
 from odradek.broker.high_watermark_reviews import HighWatermarkReviews
 from odradek.broker.hosted_partitions import HostedPartitions
 from odradek.broker.isr_expiration import IsrExpiration
+from odradek.broker.leadership import PartitionEnvironment
 from odradek.broker.log_reads import LogReads
-from odradek.broker.partition import PartitionEnvironment
 from odradek.broker.replica_moves import ReplicaMoves
 from odradek.broker.replica_results import (
     EXPECTED_APPEND_ERRORS,

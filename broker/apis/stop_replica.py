@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.apis.broker_epoch import is_stale
 from odradek.broker.apis.coordinators import coordinator_of
-from odradek.broker.partition import NO_LEADER_EPOCH
+from odradek.broker.leadership import NO_LEADER_EPOCH
 from odradek.broker.services import in_slices
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.stop_replica import (

@@ -69,7 +69,7 @@ def test_a_look_that_fails_keeps_it_neither_from_the_other_partitions_nor_from_l
     looked: list[TopicPartition] = []
 
     def look(in_sync: InSyncReplicas) -> None:
-        looked.append(in_sync._partition.topic_partition)
+        looked.append(in_sync._leadership.topic_partition)
         raise ValueError("a bug")
 
     monkeypatch.setattr(InSyncReplicas, "maybe_shrink", look)
