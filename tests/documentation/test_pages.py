@@ -74,3 +74,17 @@ def test_every_log_line_that_is_explained_occurs() -> None:
     for line in quoted:
         for part in line.split("…"):
             assert part.strip() in texts, f"no log line has {part.strip()!r}"
+
+
+def test_every_kip_that_the_code_names_is_in_the_table() -> None:
+    table = [cells for _, cells in rows(page("docs/kips.md")) if cells[0].startswith("KIP-")]
+    listed = [int(cells[0].removeprefix("KIP-")) for cells in table]
+    assert listed == sorted(set(listed)), "in order, each once"
+    assert {cells[2] for cells in table} == {"yes", "partly", "no"}
+    named = {
+        int(number)
+        for package in SOURCES
+        for path in (REPOSITORY / package).rglob("*.py")
+        for number in re.findall(r"KIP-(\d+)", path.read_text("utf-8"))
+    }
+    assert named - set(listed) == set()
