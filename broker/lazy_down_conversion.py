@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from odradek.broker.down_conversion import Piece
 from odradek.broker.hot_reads import read_hot
+from odradek.broker.network.sliced_records import SlicedRecords
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.records.batch import size_of_next_batch, view_batch
 from odradek.protocol.records.convert import overflow_batch
@@ -48,7 +49,7 @@ Wait: TypeAlias = "Callable[[Callable[[], None]], None]"
 Steps: TypeAlias = "Generator[Wait, None, None]"
 
 
-class LazyDownConversionRecords:
+class LazyDownConversionRecords(SlicedRecords):
     """Records of one partition. `size_in_bytes` is known when `convert_first` has ended without an error."""
 
     __slots__ = (
@@ -62,8 +63,6 @@ class LazyDownConversionRecords:
         "_position",
         "_region",
         "_skipped",
-        "remaining",
-        "size_in_bytes",
     )
 
     def __init__(
@@ -118,7 +117,6 @@ class LazyDownConversionRecords:
     # -- while it is sent ----------------------------------------------------------------------------
 
     def next_slice(self, done: Callable[[bytes | OSError], None]) -> None:
-        """The next bytes of the `remaining` ones, now or later."""
         run(self._slice(done))
 
     def _slice(self, done: Callable[[bytes | OSError], None]) -> Steps:

@@ -26,8 +26,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from odradek.broker.hot_reads import PROBE_STEP, is_in_memory, read_hot
-from odradek.broker.lazy_down_conversion import LazyDownConversionRecords
 from odradek.broker.network.close_reason import CloseReason
+from odradek.broker.network.sliced_records import SlicedRecords
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -142,7 +142,7 @@ class ResponseSender:
         self._direct: DirectSocket | None = None
         self._io_pool = io_pool
         self._call_soon = call_soon
-        self._queue: deque[bytes | memoryview | FileRegion | LazyDownConversionRecords] = deque()
+        self._queue: deque[bytes | memoryview | FileRegion | SlicedRecords] = deque()
         self._waiting = _Waiting.NOTHING
         self._sent_of_first = 0
         """Bytes of the region at the head of the queue that are gone."""
@@ -167,7 +167,7 @@ class ResponseSender:
                 self.queued_bytes += len(part)
                 self._queue.append(cast("bytes | memoryview", part))
             elif part.size_in_bytes:
-                region = cast("FileRegion | LazyDownConversionRecords", part)
+                region = cast("FileRegion | SlicedRecords", part)
                 region.retain()
                 self._queue.append(region)
                 urgent = True
@@ -187,7 +187,7 @@ class ResponseSender:
                 batch = self._next_batch()
                 if batch:
                     budget -= self._write(batch)
-                elif isinstance(queue[0], LazyDownConversionRecords):
+                elif isinstance(queue[0], SlicedRecords):
                     self._make_slice(queue[0])
                 else:
                     direct, region = self._direct_socket(), cast("FileRegion", queue[0])
@@ -236,11 +236,7 @@ class ResponseSender:
             if isinstance(part, bytes | memoryview):
                 data: bytes | memoryview | None = part
                 self.queued_bytes -= len(part)
-            elif (
-                isinstance(part, LazyDownConversionRecords)
-                or self._sent_of_first
-                or part.size_in_bytes > COPY_REGION_BYTES
-            ):
+            elif isinstance(part, SlicedRecords) or self._sent_of_first or part.size_in_bytes > COPY_REGION_BYTES:
                 break
             else:
                 data = read_hot(part)
@@ -258,7 +254,7 @@ class ResponseSender:
         data = batch[0] if len(batch) == 1 else b"".join(batch)
         size = len(data)
         following = self._queue[0] if self._queue else b""
-        records_follow = not isinstance(following, bytes | memoryview | LazyDownConversionRecords)
+        records_follow = not isinstance(following, bytes | memoryview | SlicedRecords)
         direct = self._direct_socket() if records_follow else None
         if direct is not None:
             sent = self._send_direct(direct, data)
@@ -301,7 +297,7 @@ class ResponseSender:
         self._advance(region, sent)
         return sent
 
-    def _make_slice(self, records: LazyDownConversionRecords) -> None:
+    def _make_slice(self, records: SlicedRecords) -> None:
         """Have the next slice of the records at the head of the queue made, to be sent before the rest of them."""
         is_now = True
         self._waiting = _Waiting.DISK
