@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from odradek.broker.config import EMBEDDED_METADATA_DEFAULTS
 from odradek.broker.config_keys import BROKER_CONFIG_KEYS
 from odradek.broker.config_keys.effects import effect
 from odradek.broker.config_keys.quotas import BROKER_QUOTAS
@@ -21,8 +22,10 @@ _HEAD: Final = """\
 Every config of Apache Kafka 3.9 in ZooKeeper mode and the few that Odradek adds, with what it does here. This page is
 the output of `python -m odradek.broker.config_reference`.
 
-*Effect*: a key acts; or it has none, which the log tells by its name if it is set to anything but its default; or it
-is refused at the start when it is set. *Dynamic*: where a value may be set while the broker runs.
+*Effect*, what setting the key does here: "acts" means that it works as in Apache Kafka; "none" that it changes nothing,
+and that a warning names it if it is set to anything but its default; "refused" that the broker does not start with it.
+*Dynamic*, whether the value can be changed while the broker runs: "read-only" takes a restart, "per-broker" is changed
+for one broker, "cluster-wide" for one broker or for all.
 """
 
 _TOPIC_EFFECTS: Final = {
@@ -48,13 +51,18 @@ def reference() -> str:
                 ),
             ),
             "",
-            "These are set with AlterConfigs alone, for a broker or for all:\n",
+            "Without `zookeeper.connect` these keys have other defaults, so that one node works as it is:\n",
+            *_table(("Name", "Default"), ((f"`{name}`", value) for name, value in EMBEDDED_METADATA_DEFAULTS.items())),
+            "",
+            "These can only be set with AlterConfigs, for one broker or for all; all of them act:\n",
             *_table(
                 ("Name", "Type", "Default", "Valid values", "What it is"),
                 ((*_columns(key), key.doc) for key in BROKER_QUOTAS),
             ),
             "",
             "## Topics\n",
+            "All of them can be set when a topic is created, and changed at any time. *Default from*: the keys of the",
+            "broker that the default is taken from, the first of them that is set.\n",
             *_table(
                 ("Name", "Type", "Default", "Valid values", "Default from", "Effect", "What it is"),
                 (

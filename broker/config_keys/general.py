@@ -86,7 +86,7 @@ GENERAL_KEYS: Final = (
         ConfigType.LONG,
         "30000",
         Importance.MEDIUM,
-        "Bound of that wait, which grows with each failure in a row.",
+        "Longest wait for a connection to another broker; the wait grows with each failure in a row.",
     ),
     BrokerConfigKey(
         "authorizer.class.name",

@@ -129,7 +129,7 @@ GROUP_KEYS: Final = (
         ConfigType.LONG,
         "600000",
         Importance.HIGH,
-        "How often expired offsets are looked for.",
+        "How often expired offsets are removed.",
         at_least(1),
     ),
     BrokerConfigKey(

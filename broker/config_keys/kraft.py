@@ -95,7 +95,7 @@ KRAFT_KEYS: Final = (
         ConfigType.INT,
         "8388608",
         Importance.HIGH,
-        "Smallest value for the size of those segments.",
+        "Smallest value that metadata.log.segment.bytes may have.",
         at_least(12),
         internal=True,
     ),

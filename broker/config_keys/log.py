@@ -53,7 +53,7 @@ LOG_KEYS: Final = (
         ConfigType.INT,
         "168",
         Importance.HIGH,
-        "The same in hours; log.roll.ms takes precedence.",
+        "Hours after which a new segment begins; log.roll.ms takes precedence.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -61,7 +61,7 @@ LOG_KEYS: Final = (
         ConfigType.LONG,
         None,
         Importance.HIGH,
-        "Most that is taken off that time at random, so that not all logs roll at once.",
+        "Most time by which log.roll.ms is shortened at random, so that not all logs roll at once.",
         update_mode=UpdateMode.CLUSTER_WIDE,
     ),
     BrokerConfigKey(
@@ -69,7 +69,7 @@ LOG_KEYS: Final = (
         ConfigType.INT,
         "0",
         Importance.HIGH,
-        "The same in hours; log.roll.jitter.ms takes precedence.",
+        "Most hours by which log.roll.hours is shortened at random; log.roll.jitter.ms takes precedence.",
         at_least(0),
     ),
     BrokerConfigKey(
@@ -85,14 +85,14 @@ LOG_KEYS: Final = (
         ConfigType.INT,
         None,
         Importance.HIGH,
-        "The same in minutes; log.retention.ms takes precedence.",
+        "Minutes for which segments are kept; log.retention.ms takes precedence.",
     ),
     BrokerConfigKey(
         "log.retention.hours",
         ConfigType.INT,
         "168",
         Importance.HIGH,
-        "The same in hours; the other two take precedence.",
+        "Hours for which segments are kept; log.retention.ms and log.retention.minutes take precedence.",
     ),
     BrokerConfigKey(
         "log.retention.bytes",
@@ -107,7 +107,7 @@ LOG_KEYS: Final = (
         ConfigType.LONG,
         "300000",
         Importance.MEDIUM,
-        "How often segments are looked for that need not be kept.",
+        "How often the broker removes segments that retention need not keep.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -160,7 +160,7 @@ LOG_KEYS: Final = (
         ConfigType.LONG,
         "9223372036854775807",
         Importance.HIGH,
-        "How often logs are looked for that are due to be flushed.",
+        "How often the broker checks which logs are due to be flushed.",
     ),
     BrokerConfigKey(
         "log.flush.interval.ms",
@@ -175,7 +175,7 @@ LOG_KEYS: Final = (
         ConfigType.INT,
         "60000",
         Importance.HIGH,
-        "How often it is saved up to where logs are flushed, which is where recovery begins.",
+        "How often the recovery points are saved: the offsets up to which logs are flushed.",
         at_least(0),
     ),
     BrokerConfigKey(

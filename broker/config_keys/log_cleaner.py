@@ -98,7 +98,7 @@ LOG_CLEANER_KEYS: Final = (
         ConfigType.LONG,
         "9223372036854775807",
         Importance.MEDIUM,
-        "Age above which a log is due for compaction whatever its share.",
+        "Age of a record above which its log is compacted even below log.cleaner.min.cleanable.ratio.",
         at_least(1),
         update_mode=UpdateMode.CLUSTER_WIDE,
     ),

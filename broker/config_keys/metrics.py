@@ -21,7 +21,7 @@ METRIC_KEYS: Final = (
         ConfigType.LONG,
         "30000",
         Importance.LOW,
-        "Length of one sample.",
+        "Length of one sample of a metric.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -58,7 +58,7 @@ METRIC_KEYS: Final = (
         ConfigType.INT,
         "10",
         Importance.LOW,
-        "How often those classes are called.",
+        "How often the classes of kafka.metrics.reporters are called.",
         at_least(1),
     ),
     BrokerConfigKey(

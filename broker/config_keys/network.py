@@ -117,7 +117,7 @@ NETWORK_KEYS: Final = (
         ConfigType.INT,
         "100",
         Importance.LOW,
-        "How long a failed authentication is answered with silence.",
+        "How long the broker waits before it answers a failed authentication.",
         at_least(0),
     ),
     BrokerConfigKey(

@@ -20,14 +20,14 @@ ODRADEK_KEYS: Final = (
         ConfigType.STRING,
         None,
         Importance.MEDIUM,
-        "Who the broker is to ZooKeeper, by SASL (DIGEST-MD5); a JVM is told by a JAAS file.",
+        "The user as whom the broker logs in to ZooKeeper with SASL (DIGEST-MD5); a JVM reads it from a JAAS file.",
     ),
     BrokerConfigKey(
         "odradek.zookeeper.sasl.password",
         ConfigType.PASSWORD,
         None,
         Importance.MEDIUM,
-        "The password that goes with it.",
+        "The password of odradek.zookeeper.sasl.username.",
     ),
     BrokerConfigKey(
         "odradek.validate.records",

@@ -105,21 +105,21 @@ REPLICATION_KEYS: Final = (
         ConfigType.INT,
         "1000",
         Importance.MEDIUM,
-        "After how many completed fetches the waiting ones are looked through for remains.",
+        "After how many completed fetches Apache Kafka removes those from its list of waiting requests.",
     ),
     BrokerConfigKey(
         "producer.purgatory.purge.interval.requests",
         ConfigType.INT,
         "1000",
         Importance.MEDIUM,
-        "After how many completed produce requests the waiting ones are looked through for remains.",
+        "After how many completed produce requests Apache Kafka removes those from its list of waiting requests.",
     ),
     BrokerConfigKey(
         "delete.records.purgatory.purge.interval.requests",
         ConfigType.INT,
         "1",
         Importance.MEDIUM,
-        "After how many completed record deletions the waiting ones are looked through for remains.",
+        "After how many completed record deletions Apache Kafka removes those from its list of waiting requests.",
     ),
     BrokerConfigKey(
         "auto.leader.rebalance.enable",
@@ -140,7 +140,7 @@ REPLICATION_KEYS: Final = (
         ConfigType.LONG,
         "300",
         Importance.HIGH,
-        "How often that is looked at.",
+        "How often the controller checks leader.imbalance.per.broker.percentage.",
         at_least(1),
     ),
     BrokerConfigKey(

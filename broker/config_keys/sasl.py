@@ -150,7 +150,7 @@ SASL_KEYS: Final = (
         ConfigType.DOUBLE,
         "0.05",
         Importance.MEDIUM,
-        "Share by which that time varies at random.",
+        "Share by which the time of sasl.login.refresh.window.factor varies at random.",
         update_mode=UpdateMode.PER_BROKER,
     ),
     BrokerConfigKey(
@@ -230,21 +230,21 @@ SASL_KEYS: Final = (
         ConfigType.LONG,
         "3600000",
         Importance.LOW,
-        "How often those keys are fetched.",
+        "How often the keys of sasl.oauthbearer.jwks.endpoint.url are fetched.",
     ),
     BrokerConfigKey(
         "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
         ConfigType.LONG,
         "100",
         Importance.LOW,
-        "First wait before fetching them is tried again.",
+        "First wait before the keys of the endpoint are asked for again after a failure.",
     ),
     BrokerConfigKey(
         "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
         ConfigType.LONG,
         "10000",
         Importance.LOW,
-        "Longest wait before fetching them is tried again.",
+        "Longest wait before the keys of the endpoint are asked for again after a failure.",
     ),
     BrokerConfigKey(
         "sasl.oauthbearer.clock.skew.seconds",

@@ -58,7 +58,7 @@ SECRET_KEYS: Final = (
         ConfigType.PASSWORD,
         None,
         Importance.MEDIUM,
-        "The secret before, when it is being changed.",
+        "The secret that was used before, for the start that changes it.",
     ),
     BrokerConfigKey(
         "password.encoder.keyfactory.algorithm",
@@ -79,7 +79,7 @@ SECRET_KEYS: Final = (
         ConfigType.INT,
         "128",
         Importance.LOW,
-        "Length of the key in bits.",
+        "Length in bits of the key of the passwords.",
         at_least(8),
     ),
     BrokerConfigKey(
@@ -87,7 +87,7 @@ SECRET_KEYS: Final = (
         ConfigType.INT,
         "4096",
         Importance.LOW,
-        "Rounds of making the key.",
+        "Iterations of the algorithm that makes the key of the passwords.",
         at_least(1024),
     ),
 )

@@ -203,7 +203,7 @@ TIERED_STORAGE_KEYS: Final = (
         ConfigType.INT,
         "1",
         Importance.MEDIUM,
-        "Length of one such sample.",
+        "Length of one sample of the rate of copying to remote storage.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -228,7 +228,7 @@ TIERED_STORAGE_KEYS: Final = (
         ConfigType.INT,
         "1",
         Importance.MEDIUM,
-        "Length of one such sample.",
+        "Length of one sample of the rate of reading from remote storage.",
         at_least(1),
     ),
     BrokerConfigKey(

@@ -70,7 +70,7 @@ TRANSACTION_KEYS: Final = (
         ConfigType.INT,
         "600000",
         Importance.LOW,
-        "How often such states are looked for.",
+        "How often the states of producers that are older than producer.id.expiration.ms are removed.",
         at_least(1),
         internal=True,
     ),
@@ -95,7 +95,7 @@ TRANSACTION_KEYS: Final = (
         ConfigType.INT,
         "10000",
         Importance.LOW,
-        "How often transactions are looked for that have timed out.",
+        "How often transactions that have timed out are aborted.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -103,7 +103,7 @@ TRANSACTION_KEYS: Final = (
         ConfigType.INT,
         "3600000",
         Importance.LOW,
-        "How often transactional ids are looked for that have expired.",
+        "How often transactional ids that have expired are removed.",
         at_least(1),
     ),
 )

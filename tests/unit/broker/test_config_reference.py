@@ -19,3 +19,7 @@ def test_a_row_says_what_a_key_does() -> None:
     assert "| refused: there is no tiered storage |" in rows["`remote.log.storage.system.enable`"]
     assert "| none: it belongs to KRaft |" in rows["`controller.quorum.voters`"]
     assert "log.roll.ms, log.roll.hours" in rows["`segment.ms`"]
+
+
+def test_what_differs_on_one_node_is_told() -> None:
+    assert "| `offsets.topic.replication.factor` | 1 |" in reference().splitlines()
