@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from odradek.broker.hot_reads import read_hot
 from odradek.protocol.records.batch import LegacyBatch, RecordBatch, batches
 from odradek.protocol.records.builder import build_batch
+from odradek.protocol.records.layout import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 from odradek.protocol.records.record import SimpleRecord
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.append_info import AppendOrigin
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
     from odradek.coordinator.ports import OnCommitted, TransactionalProducer
     from odradek.storage.ports import IoPool
 
-NO_PRODUCER_ID = -1
-NO_PRODUCER_EPOCH = -1
-NO_SEQUENCE = -1
 FIRST_SEQUENCE = 0
 """Transactional offsets are not deduplicated: Kafka writes every batch of them with sequence 0."""
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from odradek.broker.broker_connection import VersionMismatch
 from odradek.controller.topic_names import TRANSACTION_STATE_TOPIC
-from odradek.coordinator.transaction.markers import NO_LEADER
+from odradek.coordinator.transaction.markers import NO_NODE
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 from odradek.protocol.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
@@ -75,14 +75,14 @@ class InterBrokerChannel:
         if state is None:
             # A broker that starts leads partitions of transactions before it is told of the others. If what it has not
             # heard of were deleted, a transaction decided in between would stay open there for good.
-            return None if cache.contains(TRANSACTION_STATE_TOPIC) else NO_LEADER
-        return state.leader if cache.is_alive(state.leader) else NO_LEADER
+            return None if cache.contains(TRANSACTION_STATE_TOPIC) else NO_NODE
+        return state.leader if cache.is_alive(state.leader) else NO_NODE
 
     def coordinator_of(self, transactional_id: str) -> int | None:
         """Who coordinates the id; None while nobody who lives does."""
         partition = self._services.transaction_coordinator.partition_for(transactional_id)
         leader = self.leader_of(TopicPartition(TRANSACTION_STATE_TOPIC, partition))
-        return None if leader == NO_LEADER else leader
+        return None if leader == NO_NODE else leader
 
     def send_markers(
         self,

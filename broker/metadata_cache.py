@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from odradek.controller.broker_info import SecurityProtocol
+from odradek.controller.leader_and_isr import LEADER_DURING_DELETE, NO_LEADER
 from odradek.controller.topic_names import INTERNAL_TOPICS
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
@@ -24,9 +25,6 @@ from odradek.protocol.messages.update_metadata import (
 )
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.topic_partition import TopicPartition
-
-NO_LEADER = -1
-LEADER_DURING_DELETE = -2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from odradek.broker.replica_results import AppendResult
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.records.batch import batches
+from odradek.protocol.records.layout import NO_SEQUENCE
 from odradek.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 _E = ErrorCode
 
-NO_SEQUENCE = -1
 
 UNVERIFIED = frozenset(
     {

@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from odradek.controller import partition_reassignment, znodes
+from odradek.controller.broker_info import UNKNOWN_BROKER_EPOCH
 from odradek.controller.controllership import CHILDREN, DATA_CHANGE
 from odradek.controller.events import BrokerChange, BrokerModifications, LogDirEventNotification
 from odradek.controller.leader_and_isr import LeaderAndIsr
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from odradek.protocol.messages.leader_and_isr import LeaderAndIsrResponse
 
 logger = logging.getLogger("odradek.controller")
-
-UNKNOWN_BROKER_EPOCH = -1
 
 
 async def process_broker_change(c: Controllership) -> None:

@@ -7,6 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Final
+
+NO_CONTROLLER: Final = -1
+"""In place of a broker's id, where no broker is the controller."""
+UNKNOWN_BROKER_EPOCH: Final = -1
+"""The broker epoch of a request that names none."""
 
 
 class SecurityProtocol(IntEnum):

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 from odradek.controller import alter_partition, broker_changes, failover, partition_reassignment, topic_changes, znodes
 from odradek.controller import events as ev
 from odradek.controller import replica_elections as elections
+from odradek.controller.broker_info import NO_CONTROLLER
 from odradek.controller.controller_config import ControllerConfig
 from odradek.controller.controller_moved import ControllerMoved
 from odradek.controller.controllership import Controllership
@@ -55,7 +56,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("odradek.controller")
 
-NO_CONTROLLER: Final = -1
 FIRST_LEADER_BALANCE_MS: Final = 5000
 FAILOVER_RETRY_MS: Final = 1000
 """What keeps one broker from taking office may keep them all from it: they take turns then, and not without pauses."""

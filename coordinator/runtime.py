@@ -26,7 +26,7 @@ from odradek.timer.sliced_work import SlicedWork, Steps
 _log = logging.getLogger(__name__)
 
 
-NO_EPOCH = -1
+NO_COORDINATOR_EPOCH = -1
 
 
 class PartitionOwnership:
@@ -66,7 +66,7 @@ class PartitionOwnership:
 
     def epoch(self, partition: int) -> int:
         """The leader epoch under which the partition was last elected or resigned here; -1 if it never was."""
-        return self._epochs.get(partition, NO_EPOCH)
+        return self._epochs.get(partition, NO_COORDINATOR_EPOCH)
 
     @property
     def is_anything_loading(self) -> bool:

@@ -34,11 +34,8 @@ from odradek.protocol.decode_error import (
 )
 from odradek.protocol.limits import MAX_STRING_BYTES
 from odradek.protocol.schema import FRESH, Field, Kind, Message, Primitive, RawTaggedField, Struct
-from odradek.protocol.source_writer import FORMATS, WIDTHS, SourceWriter, fields_at, holds_records
+from odradek.protocol.source_writer import FORMATS, SMALL_ARRAY, WIDTHS, SourceWriter, fields_at, holds_records
 from odradek.protocol.varint import uvarint_tail
-
-SMALL_ARRAY = 16
-"""Arrays of numbers up to this length (replicas, ISRs) are read with a layout made in advance."""
 
 _GLOBALS: dict[str, object] = {
     "new": object.__new__,

@@ -20,10 +20,8 @@ from typing import cast
 from odradek.protocol.constructor_source import default_source
 from odradek.protocol.limits import MAX_STRING_BYTES
 from odradek.protocol.schema import FRESH, Field, Kind, Message, Primitive, RawTaggedField, Struct
-from odradek.protocol.source_writer import FORMATS, SourceWriter, fields_at
+from odradek.protocol.source_writer import FORMATS, SMALL_ARRAY, SourceWriter, fields_at
 from odradek.protocol.varint import ONE_BYTE, write_uvarint
-
-SMALL_ARRAY = 16
 
 
 class EncodeError(Exception):

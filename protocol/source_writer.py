@@ -11,6 +11,9 @@ from contextlib import contextmanager
 
 from odradek.protocol.field import Field, Kind, Primitive, StructType
 
+SMALL_ARRAY = 16
+"""Arrays of numbers up to this length (replicas, ISRs) are read and written with a layout made in advance."""
+
 FORMATS = {
     Kind.BOOL: "?",
     Kind.INT8: "b",

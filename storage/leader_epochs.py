@@ -16,13 +16,14 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
 
-from odradek.storage.offsets import NO_EPOCH, UNKNOWN_OFFSET, EpochEndOffset, EpochEntry
+from odradek.protocol.records.layout import NO_PARTITION_LEADER_EPOCH
+from odradek.storage.offsets import UNKNOWN_OFFSET, EpochEndOffset, EpochEntry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 
-UNDEFINED = EpochEndOffset(NO_EPOCH, UNKNOWN_OFFSET)
+UNDEFINED = EpochEndOffset(NO_PARTITION_LEADER_EPOCH, UNKNOWN_OFFSET)
 
 
 class LeaderEpochs:
@@ -34,7 +35,7 @@ class LeaderEpochs:
         self, entries: Sequence[EpochEntry] = (), on_change: Callable[[Sequence[EpochEntry]], None] | None = None
     ) -> None:
         self._entries: list[EpochEntry] = []
-        self._latest = NO_EPOCH
+        self._latest = NO_PARTITION_LEADER_EPOCH
         self._is_kept = True
         self.on_change: Callable[[Sequence[EpochEntry]], None] | None = None
         for entry in entries:
@@ -78,7 +79,7 @@ class LeaderEpochs:
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEndOffset:
         """The largest epoch at or below the given one, and the offset where its successor begins."""
-        if epoch == NO_EPOCH:
+        if epoch == NO_PARTITION_LEADER_EPOCH:
             return UNDEFINED
         if epoch == self._latest:
             return EpochEndOffset(epoch, log_end_offset)
@@ -116,7 +117,7 @@ class LeaderEpochs:
         self._latest = entry.epoch
 
     def _changed(self) -> None:
-        self._latest = self._entries[-1].epoch if self._entries else NO_EPOCH
+        self._latest = self._entries[-1].epoch if self._entries else NO_PARTITION_LEADER_EPOCH
         if self.on_change is not None:
             self.on_change(self._entries)
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.metadata_version import MetadataVersion
-from odradek.protocol.records.layout import MAGIC_V0, MAGIC_V1
-from odradek.storage.offsets import NO_EPOCH, NO_TIMESTAMP, SpecialTimestamp, TimestampAndOffset
+from odradek.protocol.records.layout import MAGIC_V0, MAGIC_V1, NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP
+from odradek.storage.offsets import SpecialTimestamp, TimestampAndOffset
 
 if TYPE_CHECKING:
     from odradek.storage.log_state import LogState
@@ -44,12 +44,12 @@ def lookup_by_timestamp(log: LogState, timestamp: int, limit: int) -> TimestampA
             return TimestampAndOffset(NO_TIMESTAMP, limit, log.leader_epochs.latest_epoch)
         case SpecialTimestamp.EARLIEST | SpecialTimestamp.EARLIEST_LOCAL:
             earliest = log.leader_epochs.earliest_entry
-            epoch = NO_EPOCH
+            epoch = NO_PARTITION_LEADER_EPOCH
             if earliest is not None and earliest.start_offset <= log.watermarks.log_start_offset:
                 epoch = earliest.epoch
             return TimestampAndOffset(NO_TIMESTAMP, log.watermarks.log_start_offset, epoch)
         case SpecialTimestamp.LATEST_TIERED:
-            return TimestampAndOffset(NO_TIMESTAMP, -1, NO_EPOCH)
+            return TimestampAndOffset(NO_TIMESTAMP, -1, NO_PARTITION_LEADER_EPOCH)
         case SpecialTimestamp.MAX:
             found = _record_of_max_timestamp(log)
         case _ if timestamp >= 0:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Final, NamedTuple
 
+from odradek.protocol.records.layout import NO_PARTITION_LEADER_EPOCH
+
 UNKNOWN_OFFSET: Final = -1
 UNKNOWN_POSITION: Final = -1
-NO_TIMESTAMP: Final = -1
-NO_EPOCH: Final = -1
 
 
 class SpecialTimestamp(IntEnum):
@@ -61,7 +61,7 @@ class TimestampAndOffset(NamedTuple):
 
     timestamp: int
     offset: int
-    leader_epoch: int = NO_EPOCH
+    leader_epoch: int = NO_PARTITION_LEADER_EPOCH
 
 
 class EpochEntry(NamedTuple):

@@ -24,6 +24,7 @@ import logging
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.records.layout import MAX_INT32, NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP
 from odradek.storage.append_info import AppendOrigin
 
 if TYPE_CHECKING:
@@ -32,11 +33,6 @@ if TYPE_CHECKING:
 BATCHES_RETAINED: Final = 5
 """As many as a producer may have in flight (max.in.flight.requests.per.connection)."""
 
-NO_PRODUCER_ID: Final = -1
-NO_PRODUCER_EPOCH: Final = -1
-NO_SEQUENCE: Final = -1
-NO_TIMESTAMP: Final = -1
-_MAX_SEQUENCE: Final = 2**31 - 1
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +47,7 @@ class BatchMetadata(NamedTuple):
 
     @property
     def first_seq(self) -> int:
-        return (self.last_seq - self.offset_delta) & _MAX_SEQUENCE
+        return (self.last_seq - self.offset_delta) & MAX_INT32
 
     @property
     def first_offset(self) -> int:
@@ -311,4 +307,4 @@ class ProducerAppendInfo:
 
 
 def _in_sequence(last_seq: int, next_seq: int) -> bool:
-    return next_seq == last_seq + 1 or (next_seq == 0 and last_seq == _MAX_SEQUENCE)
+    return next_seq == last_seq + 1 or (next_seq == 0 and last_seq == MAX_INT32)

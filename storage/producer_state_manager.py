@@ -23,12 +23,12 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.protocol.records.checksum import crc32c
+from odradek.protocol.records.layout import NO_PRODUCER_ID
 from odradek.storage import log_files
 from odradek.storage.disk_space import is_no_space
 from odradek.storage.offsets import LogOffsetMetadata
 from odradek.storage.producer_config import ProducerStateManagerConfig
 from odradek.storage.producer_state import (
-    NO_PRODUCER_ID,
     BatchMetadata,
     CompletedTxn,
     ProducerAppendInfo,

@@ -21,13 +21,13 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from odradek.protocol.records.layout import MAGIC_V2
+from odradek.protocol.records.layout import MAGIC_V2, NO_TIMESTAMP
 from odradek.storage import checkpoints, log_files
 from odradek.storage.interrupted_swaps import file_names, finish_interrupted_swaps
 from odradek.storage.leader_epochs import LeaderEpochs
 from odradek.storage.local_log import LocalLog
 from odradek.storage.mapped_index import InvalidOffsetError
-from odradek.storage.offsets import NO_TIMESTAMP, TimestampOffset
+from odradek.storage.offsets import TimestampOffset
 from odradek.storage.producer_recovery import rebuild_producer_state, replay_beside, run_to_end
 from odradek.storage.producer_state_manager import ProducerStateManager
 from odradek.storage.segment import LogSegment, SegmentOffsetOverflowError

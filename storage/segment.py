@@ -17,13 +17,14 @@ import os
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.records.layout import NO_TIMESTAMP
 from odradek.storage import log_files
 from odradek.storage.descriptors import is_out_of_descriptors
 from odradek.storage.disk_space import DiskFullError, is_no_space
 from odradek.storage.fetch_data import EMPTY_RECORDS, FetchDataInfo
 from odradek.storage.file_records import FileRecords
 from odradek.storage.offset_index import OffsetIndex
-from odradek.storage.offsets import NO_TIMESTAMP, LogOffsetMetadata, TimestampAndOffset, TimestampOffset
+from odradek.storage.offsets import LogOffsetMetadata, TimestampAndOffset, TimestampOffset
 from odradek.storage.time_index import TimeIndex
 from odradek.storage.transaction_index import AbortedTxn, TransactionIndex
 

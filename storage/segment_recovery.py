@@ -26,9 +26,10 @@ from odradek.protocol.records.layout import (
     LOG_OVERHEAD,
     MAGIC_POSITION,
     MAGIC_V2,
+    NO_TIMESTAMP,
 )
 from odradek.storage.file_records import MIN_BATCH_LENGTH, MIN_HEADER, SEQUENTIAL_READ_BYTES, CorruptLogError
-from odradek.storage.offsets import NO_TIMESTAMP, TimestampOffset
+from odradek.storage.offsets import TimestampOffset
 from odradek.storage.producer_recovery import complete_transaction, replay_batch
 from odradek.storage.segment import MAX_RELATIVE_OFFSET
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.controller.broker_info import UNKNOWN_BROKER_EPOCH
+
 if TYPE_CHECKING:
     from odradek.broker.services import Services
-
-NO_BROKER_EPOCH = -1
 
 
 def is_stale(broker: Services, broker_epoch: int) -> bool:
     """A larger epoch is accepted: the controller may learn of our registration before we do."""
-    return broker_epoch != NO_BROKER_EPOCH and broker_epoch < broker.controller.broker_epoch
+    return broker_epoch != UNKNOWN_BROKER_EPOCH and broker_epoch < broker.controller.broker_epoch

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.apis.authorized_operations import CLUSTER_OPERATIONS
 from odradek.broker.apis.leaders import reachable_nodes
+from odradek.controller.broker_info import NO_CONTROLLER
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 ENDPOINT_BROKER = 1
 ENDPOINT_CONTROLLER = 2
-NO_CONTROLLER = -1
 
 
 def handle(broker: Services, ctx: RequestContext, request: DescribeClusterRequest) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.broker.metadata_cache import NO_LEADER, Node
+from odradek.broker.metadata_cache import Node
+from odradek.controller.leader_and_isr import NO_LEADER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

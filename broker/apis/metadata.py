@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from odradek.broker.apis.authorized_operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
 from odradek.broker.apis.leaders import reachable_nodes
 from odradek.broker.services import in_slices
+from odradek.controller.broker_info import NO_CONTROLLER
 from odradek.controller.topic_names import INTERNAL_TOPICS, is_valid_topic_name
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.metadata import (
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from odradek.broker.services import Services
     from odradek.timer.sliced_work import Steps
 
-NO_CONTROLLER = -1
 FIRST_TOPIC_ID_VERSION = 12
 
 

@@ -29,13 +29,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.hot_reads import read_hot
-from odradek.broker.replication.copied_records import SLICE_BYTES, append_copied, slices
+from odradek.broker.replication.copied_records import PASSING_ERRORS, SLICE_BYTES, append_copied, slices
 from odradek.broker.replication.truncation_offset import truncation_offset
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.records.layout import NO_PARTITION_LEADER_EPOCH
 from odradek.storage.disk_space import LogDirFullError
 from odradek.storage.fetch_data import FetchIsolation
 from odradek.storage.file_records import FileRegion
-from odradek.storage.offsets import NO_EPOCH, EpochEndOffset
+from odradek.storage.offsets import EpochEndOffset
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,9 +53,6 @@ SLICE_INTERVAL_MS: Final = 1
 
 HOLD_MAX_MS: Final = 5_000
 """For so long at most the answers of producers wait, when a log is about to move, for the disk it moves to."""
-
-# The future log may still be moved there; anything else that goes wrong with a chunk ends the move.
-_PASSING_ERRORS: Final = frozenset({ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD})
 
 log = logging.getLogger(__name__)
 
@@ -216,7 +214,7 @@ class AlterLogDirsManager:
 
     def _truncate(self, move: LogMove, future: UnifiedLog) -> None:
         offset, is_complete = move.initial_offset, True
-        if future.latest_epoch != NO_EPOCH:
+        if future.latest_epoch != NO_PARTITION_LEADER_EPOCH:
             answer = move.partition.last_offset_for_leader_epoch(move.leader_epoch, future.latest_epoch, False)
             offset, is_complete = truncation_offset(
                 EpochEndOffset(*answer),
@@ -275,7 +273,7 @@ class AlterLogDirsManager:
             isolation=FetchIsolation.LOG_END,
             min_one_message=True,
             current_leader_epoch=move.leader_epoch,
-            last_fetched_epoch=NO_EPOCH,
+            last_fetched_epoch=NO_PARTITION_LEADER_EPOCH,
             leader_only=False,
         )
         assert read.fetched is not None, "no diverging epoch without an epoch in the request"
@@ -291,7 +289,7 @@ class AlterLogDirsManager:
                 append_copied(future, part, lambda offset: self._begin_at(move, offset))
             self._follow_watermarks(current, future)
         except KafkaError as error:
-            if error.code in _PASSING_ERRORS or isinstance(error, LogDirFullError):
+            if error.code in PASSING_ERRORS or isinstance(error, LogDirFullError):
                 self._read_failed(move, error)
             else:
                 self._give_up(move, error)

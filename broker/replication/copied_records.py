@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records.layout import HEADER_SIZE_UP_TO_MAGIC, LOG_OVERHEAD, SIZE_AND_MAGIC
 from odradek.storage.append_info import UnexpectedAppendOffsetError
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 SLICE_BYTES: Final = 256 * 1024
 SLICE_BATCHES: Final = 256
 """Appended before the event loop has a turn: about 3 ms of small batches."""
+
+PASSING_ERRORS: Final = frozenset({ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD})
+"""The records may arrive whole the next time. Any other error ends the copying."""
 
 
 def slices(records: memoryview, max_bytes: int) -> Iterator[memoryview]:

@@ -23,7 +23,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from odradek.storage.offsets import NO_EPOCH
+from odradek.protocol.records.layout import NO_PARTITION_LEADER_EPOCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -43,7 +43,7 @@ class PartitionFetchState:
 
     fetch_offset: int
     current_leader_epoch: int
-    last_fetched_epoch: int = NO_EPOCH
+    last_fetched_epoch: int = NO_PARTITION_LEADER_EPOCH
     is_truncating: bool = False
     lag: int | None = None
     delayed_until_ms: int | None = None
@@ -114,7 +114,7 @@ class FetchStates:
         self, topic_partition: TopicPartition, *, leader_epoch: int, latest_epoch: int, end_offset: int, watermark: int
     ) -> None:
         """Begin to follow a leader. `latest_epoch`, `end_offset` and the high `watermark` are those of the own log."""
-        has_epochs = latest_epoch != NO_EPOCH
+        has_epochs = latest_epoch != NO_PARTITION_LEADER_EPOCH
         state = PartitionFetchState(
             fetch_offset=end_offset if has_epochs else watermark,
             current_leader_epoch=leader_epoch,
@@ -183,7 +183,7 @@ class FetchStates:
         state = PartitionFetchState(
             fetch_offset=next_offset,
             current_leader_epoch=state.current_leader_epoch,
-            last_fetched_epoch=state.last_fetched_epoch if last_epoch == NO_EPOCH else last_epoch,
+            last_fetched_epoch=state.last_fetched_epoch if last_epoch == NO_PARTITION_LEADER_EPOCH else last_epoch,
             lag=max(0, high_watermark - next_offset),
         )
         self._to_end(topic_partition, state)

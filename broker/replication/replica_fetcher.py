@@ -27,7 +27,7 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.replication.copied_records import SLICE_BYTES, append_copied, slices
+from odradek.broker.replication.copied_records import PASSING_ERRORS, SLICE_BYTES, append_copied, slices
 from odradek.broker.replication.fetch_session_handler import PartitionRequest
 from odradek.broker.replication.fetch_states import FetchStates
 from odradek.broker.replication.follower_log import follow_watermarks, producers_at
@@ -56,9 +56,6 @@ log = logging.getLogger(__name__)
 
 ANSWERS_AT_ONCE: Final = 100
 """Partitions without records whose answers are looked at before the event loop has a turn; those with have one each."""
-
-# The records may arrive whole the next time.
-_PASSING_ERRORS = frozenset({ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD})
 
 # The controller tells brokers of an election one after another. The leader may be the last to hear of it, a few
 # milliseconds later; nothing is committed until it is followed.
@@ -366,7 +363,7 @@ class ReplicaFetcher:
         return self.states.fetched(topic_partition, end_offset, info.last_leader_epoch, high_watermark)
 
     def _not_appended(self, topic_partition: TopicPartition, error: KafkaError) -> None:
-        if error.code in _PASSING_ERRORS or isinstance(error, LogDirFullError):
+        if error.code in PASSING_ERRORS or isinstance(error, LogDirFullError):
             log.error("[%s] Records of %s are not appended: %s", self._name, topic_partition, error.message)
             self._delay([topic_partition])
         else:

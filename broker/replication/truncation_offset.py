@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.storage.offsets import NO_EPOCH, UNKNOWN_OFFSET
+from odradek.protocol.records.layout import NO_PARTITION_LEADER_EPOCH
+from odradek.storage.offsets import UNKNOWN_OFFSET
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +42,7 @@ def truncation_offset(
     """`log_end_offset` and `end_offset_for_epoch` are the copy's."""
     if answer.end_offset == UNKNOWN_OFFSET:
         return OffsetTruncationState(initial_offset, is_complete=True)
-    if answer.leader_epoch == NO_EPOCH:
+    if answer.leader_epoch == NO_PARTITION_LEADER_EPOCH:
         return OffsetTruncationState(min(answer.end_offset, log_end_offset), is_complete=True)
     own = end_offset_for_epoch(answer.leader_epoch)
     if own.end_offset == UNKNOWN_OFFSET:

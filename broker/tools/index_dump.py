@@ -11,10 +11,10 @@ Answers to dumpIndex, dumpTimeIndex, dumpTxnIndex and dumpProducerIdSnapshot of 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.broker.tools.java_text import absolute_path, optional_long, parse_long
-from odradek.protocol.records.layout import MAX_INT32
+from odradek.protocol.records.layout import MAX_INT32, NO_TIMESTAMP
 from odradek.storage import offset_index, time_index, transaction_index
 from odradek.storage.log_files import INDEX_FILE_SUFFIX, LOG_FILE_SUFFIX
 from odradek.storage.producer_state_manager import CorruptSnapshotError, decode_snapshot
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from odradek.storage.time_index import TimeIndex
 
     Write = Callable[[str], object]
-
-_NO_TIMESTAMP: Final = -1
 
 
 class IndexDumpOptions(NamedTuple):
@@ -91,7 +89,7 @@ def dump_time_index(path: str, options: IndexDumpOptions, write: Write, errors: 
             check_time_index(times)
             write(f"{path} passed sanity check.\n")
             return
-        previous = _NO_TIMESTAMP
+        previous = NO_TIMESTAMP
         for slot in range(times.entries):
             entry = times.entry(slot)
             if entry.offset == base_offset and slot:
@@ -112,8 +110,8 @@ def _compare(
         errors.not_found.setdefault(path, []).append((offset, -1 if where is None else where.last_offset))
         return
     batch = records.batch_at(where)
-    youngest = max((record.timestamp for record in batch.records(MAX_INT32)), default=_NO_TIMESTAMP)
-    youngest = max(youngest, _NO_TIMESTAMP)
+    youngest = max((record.timestamp for record in batch.records(MAX_INT32)), default=NO_TIMESTAMP)
+    youngest = max(youngest, NO_TIMESTAMP)
     if youngest != timestamp:
         errors.mismatches.setdefault(path, []).append((timestamp, youngest))
     if previous >= timestamp:

@@ -24,9 +24,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from odradek.coordinator.group.states import GroupState
+from odradek.protocol.records.layout import NO_PARTITION_LEADER_EPOCH
 from odradek.protocol.topic_partition import TopicPartition
-
-NO_LEADER_EPOCH = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +35,7 @@ class OffsetAndMetadata:
     """
 
     offset: int
-    leader_epoch: int = NO_LEADER_EPOCH
+    leader_epoch: int = NO_PARTITION_LEADER_EPOCH
     metadata: str = ""
     commit_timestamp_ms: int
     expire_timestamp_ms: int | None = None

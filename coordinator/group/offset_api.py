@@ -45,11 +45,11 @@ from odradek.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
+from odradek.protocol.records.layout import NO_TIMESTAMP
 from odradek.protocol.topic_partition import TopicPartition
 
 NO_OFFSET = -1
 NO_METADATA = ""
-NO_TIMESTAMP = -1
 NO_RETENTION = -1
 
 Outcome = Mapping[TopicPartition, ErrorCode]

@@ -28,6 +28,7 @@ from odradek.protocol.messages.coordinator_records import (
 )
 from odradek.protocol.messages.coordinator_records import MemberMetadata as MemberMetadataRecord
 from odradek.protocol.metadata_version import LATEST_PRODUCTION, MetadataVersion
+from odradek.protocol.records.layout import NO_TIMESTAMP
 from odradek.protocol.topic_partition import TopicPartition
 
 CONSUMER_PROTOCOL_TYPE: Final = "consumer"
@@ -36,7 +37,6 @@ OFFSET_KEY_VERSION: Final = 1
 GROUP_KEY_VERSION: Final = 2
 OFFSET_VALUE_VERSION_WITH_EXPIRY: Final = 1
 
-_NO_TIMESTAMP: Final = -1
 _OFFSET_KEY_PREFIX: Final = OFFSET_KEY_VERSION.to_bytes(2, "big")
 _GROUP_KEY_PREFIX: Final = GROUP_KEY_VERSION.to_bytes(2, "big")
 
@@ -84,7 +84,7 @@ def group_metadata_value(
         generation=generation_id,
         protocol=protocol_name,
         leader=leader_id,
-        current_state_timestamp=_NO_TIMESTAMP if since_ms is None else since_ms,
+        current_state_timestamp=NO_TIMESTAMP if since_ms is None else since_ms,
         members=[
             MemberMetadataRecord(
                 member_id=member.member_id,
@@ -132,7 +132,7 @@ def read_offset_value(data: bytes) -> OffsetAndMetadata:
         leader_epoch=value.leader_epoch,
         metadata=value.metadata,
         commit_timestamp_ms=value.commit_timestamp,
-        expire_timestamp_ms=None if value.expire_timestamp == _NO_TIMESTAMP else value.expire_timestamp,
+        expire_timestamp_ms=None if value.expire_timestamp == NO_TIMESTAMP else value.expire_timestamp,
     )
 
 

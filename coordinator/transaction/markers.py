@@ -49,7 +49,8 @@ _log = logging.getLogger(__name__)
 
 _E = ErrorCode
 
-NO_LEADER = -1
+NO_NODE = -1
+"""Where markers go while nobody who lives leads the partition (Kafka: Node.noNode)."""
 
 MARKED = frozenset({_E.NONE, _E.UNSUPPORTED_FOR_MESSAGE_FORMAT, _E.UNSUPPORTED_VERSION})
 RETRIABLE = frozenset(
@@ -154,7 +155,7 @@ class MarkerSender:
             part = _Entry(entry.completion, frozenset(topic_partitions))
             if leader is None:
                 self._drop_deleted(part)
-            elif leader == NO_LEADER:
+            elif leader == NO_NODE:
                 self._route_later(part)
             else:
                 self._queues.setdefault(leader, []).append(part)

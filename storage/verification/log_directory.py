@@ -15,12 +15,11 @@ from odradek.storage.verification.partition import LogPromises, verify_partition
 if TYPE_CHECKING:
     from odradek.protocol.topic_partition import TopicPartition
 
-CLEANER_OFFSET_FILE: Final = "cleaner-offset-checkpoint"
 _CHECKPOINTS: Final = (
     checkpoints.RECOVERY_POINT_FILE,
     checkpoints.LOG_START_OFFSET_FILE,
     checkpoints.HIGH_WATERMARK_FILE,
-    CLEANER_OFFSET_FILE,
+    checkpoints.CLEANER_OFFSET_FILE,
 )
 _IDENTITY_KEYS: Final = {"0": ("broker.id", "cluster.id"), "1": ("node.id", "cluster.id")}
 """What meta.properties must hold, by its version: 0 of ZooKeeper mode, 1 of KRaft."""

@@ -14,7 +14,7 @@ from odradek.broker.broker_connection import VersionMismatch
 from odradek.broker.inter_broker import InterBrokerChannel
 from odradek.broker.services import Services
 from odradek.controller.broker_info import EndPoint
-from odradek.coordinator.transaction.markers import NO_LEADER
+from odradek.coordinator.transaction.markers import NO_NODE
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 from odradek.protocol.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
@@ -54,7 +54,7 @@ class _OtherBrokers:
 
 def test_leaders_and_coordinators_are_those_of_the_metadata(broker: InProcessBroker) -> None:
     channel = broker.links.inter_broker
-    assert channel.leader_of(TopicPartition("t", 0)) == NO_LEADER, "the broker has been told of nothing yet"
+    assert channel.leader_of(TopicPartition("t", 0)) == NO_NODE, "the broker has been told of nothing yet"
     assert channel.coordinator_of("id") is None
     broker.create_topic("__transaction_state", configs={"cleanup.policy": "compact"})
     assert channel.leader_of(TopicPartition("t", 0)) is None, "it is deleted"
@@ -63,7 +63,7 @@ def test_leaders_and_coordinators_are_those_of_the_metadata(broker: InProcessBro
     assert channel.coordinator_of("id") == broker.services.broker_id
     snapshot = broker.services.metadata_cache.snapshot
     broker.services.metadata_cache.snapshot = replace(snapshot, nodes={})
-    assert channel.leader_of(TopicPartition("t", 0)) == NO_LEADER
+    assert channel.leader_of(TopicPartition("t", 0)) == NO_NODE
     assert channel.coordinator_of("id") is None
 
 

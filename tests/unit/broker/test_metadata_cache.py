@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from odradek.broker.metadata_cache import LEADER_DURING_DELETE, MetadataCache
+from odradek.broker.metadata_cache import MetadataCache
+from odradek.controller.leader_and_isr import LEADER_DURING_DELETE
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.update_metadata import (
     UpdateMetadataBroker,

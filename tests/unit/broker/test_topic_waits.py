@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 
-from odradek.broker.metadata_cache import LEADER_DURING_DELETE, MetadataCache
+from odradek.broker.metadata_cache import MetadataCache
 from odradek.broker.topic_waits import TopicWaits
+from odradek.controller.leader_and_isr import LEADER_DURING_DELETE
 from odradek.protocol.messages.update_metadata import (
     UpdateMetadataBroker,
     UpdateMetadataEndpoint,

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from odradek.protocol.records.batch import RecordBatch
+from odradek.protocol.records.layout import NO_TIMESTAMP
 from odradek.storage.config import LogConfig
 from odradek.storage.disk_space import DiskFullError
-from odradek.storage.offsets import NO_TIMESTAMP, TimestampOffset
+from odradek.storage.offsets import TimestampOffset
 from odradek.storage.segment import AppendedBatch, LogSegment, SegmentOffsetOverflowError
 from odradek.storage.transaction_index import AbortedTxn
 from tests.support.faulty_disk import FaultyFileSystem, disk_full, io_error
