@@ -27,11 +27,18 @@ KILL_DURING_START = 0.25
 START_S = 0.5
 PROGRESS_TIMEOUT_S = 30
 GROUP = "committer"
+SETTINGS = {
+    "log.segment.bytes": "200000",
+    "offsets.topic.segment.bytes": "4000",
+    # No life is as long as the default interval of a minute: each start would recover all that was ever written.
+    "log.flush.offset.checkpoint.interval.ms": "500",
+    "log.initial.task.delay.ms": "200",
+}
 
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[OdradekBroker]:
-    process = OdradekBroker(tmp_path, {"log.segment.bytes": "200000", "offsets.topic.segment.bytes": "4000"})
+    process = OdradekBroker(tmp_path, SETTINGS)
     process.start()
     yield process
     process.close()
