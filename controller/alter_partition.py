@@ -24,6 +24,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from odradek.controller.leader_and_isr import LeaderAndIsr, LeaderIsrAndControllerEpoch, LeaderRecoveryState
+from odradek.controller.loop_turns import in_turns
 from odradek.controller.partition_states import StateChangeFailed
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_partition import (
@@ -77,17 +78,17 @@ async def process_alter_partition(
         logger.info("Ignoring AlterPartition of broker %d at epoch %d", request.broker_id, request.broker_epoch)
         return AlterPartitionResponse(error_code=ErrorCode.STALE_BROKER_EPOCH), []
     response = AlterPartitionResponse()
-    proposals = _proposals(c, request, version, response)
+    proposals = await _proposals(c, request, version, response)
     results: dict[TopicPartition, LeaderAndIsr | ErrorCode] = {}
     to_write: dict[TopicPartition, LeaderAndIsr] = {}
-    for partition, proposed in proposals.items():
+    async for partition, proposed in in_turns(proposals.items()):
         verdict = judge(context, partition, proposed, version)
         if verdict is None:
             to_write[partition] = proposed
         else:
             results[partition] = verdict
     updates = await c.state_nodes.update_partition_states(to_write)
-    for partition, written in updates.finished.items():
+    async for partition, written in in_turns(updates.finished.items()):
         if isinstance(written, StateChangeFailed):
             logger.error("Failed to update ISR for partition %s: %s", partition, written)
             results[partition] = ErrorCode.UNKNOWN_SERVER_ERROR
@@ -96,12 +97,12 @@ async def process_alter_partition(
             context.put_leadership(partition, LeaderIsrAndControllerEpoch(written, context.epoch))
     for partition in updates.to_retry:
         results[partition] = ErrorCode.INVALID_UPDATE_VERSION
-    c.send_update_metadata_to_all(proposals)
-    _add_results(c, response, results, by_id=version > 1)
+    await c.send_update_metadata_to_all(proposals)
+    await _add_results(c, response, results, by_id=version > 1)
     return response, [partition for partition, result in results.items() if isinstance(result, LeaderAndIsr)]
 
 
-def _proposals(
+async def _proposals(
     c: Controllership, request: AlterPartitionRequest, version: int, response: AlterPartitionResponse
 ) -> dict[TopicPartition, LeaderAndIsr]:
     """The proposed states; topics with unknown ids are answered at once."""
@@ -115,7 +116,7 @@ def _proposals(
             ]
             response.topics.append(ResponseTopicData(topic_id=topic.topic_id, partitions=unknown))
             continue
-        for partition in topic.partitions:
+        async for partition in in_turns(topic.partitions):
             topic_partition = TopicPartition(name, partition.partition_index)
             proposals[topic_partition] = _proposal(request.broker_id, partition, version)
     return proposals
@@ -132,7 +133,7 @@ def _proposal(broker_id: int, partition: RequestPartitionData, version: int) -> 
     )
 
 
-def _add_results(
+async def _add_results(
     c: Controllership,
     response: AlterPartitionResponse,
     results: dict[TopicPartition, LeaderAndIsr | ErrorCode],
@@ -140,7 +141,7 @@ def _add_results(
     by_id: bool,
 ) -> None:
     topics: dict[str, ResponseTopicData] = {}
-    for partition, result in results.items():
+    async for partition, result in in_turns(results.items()):
         topic = topics.get(partition.topic)
         if topic is None:
             topic = (

@@ -68,8 +68,8 @@ async def on_broker_startup(c: Controllership, broker_ids: list[int]) -> None:
     context = c.context
     for broker_id in broker_ids:
         context.replicas_on_offline_dirs.pop(broker_id, None)
-    c.send_update_metadata(context.live_or_shutting_down_broker_ids - set(broker_ids))
-    c.send_update_metadata(broker_ids, context.partitions_with_leaders)
+    await c.send_update_metadata(context.live_or_shutting_down_broker_ids - set(broker_ids))
+    await c.send_update_metadata(broker_ids, context.partitions_with_leaders)
     replicas = context.replicas_on_brokers(broker_ids)
     await c.replica_states.handle_state_changes(replicas, ReplicaState.ONLINE)
     await c.partition_states.trigger_online_state_change()
@@ -102,7 +102,7 @@ async def on_replicas_become_offline(c: Controllership, replicas: Iterable[Parti
         await c.deletions.fail_replica_deletion(being_deleted)
     if not others and not any(isinstance(result, LeaderAndIsr) for result in elections.values()):
         # Nothing else told the brokers that one of them is gone.
-        c.send_update_metadata_to_all()
+        await c.send_update_metadata_to_all()
 
 
 async def process_broker_modification(c: Controllership, broker_id: int) -> None:
@@ -112,7 +112,7 @@ async def process_broker_modification(c: Controllership, broker_id: int) -> None
     if registered is not None and known is not None and registered.end_points != known.end_points:
         logger.info("Updated broker metadata: %s -> %s", known, registered)
         c.context.update_broker(registered)
-        c.send_update_metadata_to_all()
+        await c.send_update_metadata_to_all()
 
 
 async def do_controlled_shutdown(c: Controllership, broker_id: int, broker_epoch: int) -> list[TopicPartition]:

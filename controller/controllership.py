@@ -20,6 +20,7 @@ from odradek.controller.events import (
     TopicDeletionStopReplicaResponseReceived,
     UpdateMetadataResponseReceived,
 )
+from odradek.controller.loop_turns import in_turns
 from odradek.controller.metadata_tree import Watcher, WatchEvent, WatchEventType
 from odradek.controller.partition_state_nodes import PartitionStateNodes
 from odradek.controller.partition_states import PartitionStateMachine
@@ -126,13 +127,15 @@ class Controllership:
     def send_batch(self) -> None:
         self.send(self.batch.take_requests())
 
-    def send_update_metadata(self, broker_ids: Iterable[int], partitions: Iterable[TopicPartition] = ()) -> None:
+    async def send_update_metadata(self, broker_ids: Iterable[int], partitions: Iterable[TopicPartition] = ()) -> None:
         """Tell brokers who is alive and, if asked, about partitions."""
-        self.batch.add_update_metadata(broker_ids, partitions)
+        self.batch.add_update_metadata(broker_ids)
+        async for partition in in_turns(partitions):
+            self.batch.add_update_metadata((), (partition,))
         self.send_batch()
 
-    def send_update_metadata_to_all(self, partitions: Iterable[TopicPartition] = ()) -> None:
-        self.send_update_metadata(self.context.live_or_shutting_down_broker_ids, partitions)
+    async def send_update_metadata_to_all(self, partitions: Iterable[TopicPartition] = ()) -> None:
+        await self.send_update_metadata(self.context.live_or_shutting_down_broker_ids, partitions)
 
     def _callback(self, broker_id: int, request: ControlRequest) -> Callable[[ControlResponse], None]:
         def on_response(response: ControlResponse) -> None:

@@ -51,7 +51,7 @@ async def on_controller_failover(c: Controllership, new_topic_id: Callable[[], b
     await client.watch_existence(znodes.REASSIGN_PARTITIONS, c.watch(ZkPartitionReassignment(), CREATION))
     await _initialize_context(c, new_topic_id)
     await _initialize_deletions(c)
-    c.send_update_metadata_to_all()
+    await c.send_update_metadata_to_all()
     await c.replica_states.startup()
     await c.partition_states.startup()
     logger.info("Ready to serve as the new controller with epoch %d", c.context.epoch)
@@ -79,7 +79,8 @@ async def _initialize_context(c: Controllership, new_topic_id: Callable[[], byte
 
 
 async def refresh_leadership(c: Controllership, partitions: list[TopicPartition]) -> None:
-    for partition, state in (await c.state_nodes.read_partition_states(partitions)).items():
+    states = await c.state_nodes.read_partition_states(partitions)
+    async for partition, state in in_turns(states.items()):
         if state is not None:
             c.context.put_leadership(partition, state)
 
@@ -109,7 +110,7 @@ async def process_isr_change_notification(c: Controllership) -> None:
         }
         if changed:
             await refresh_leadership(c, sorted(changed))
-            c.send_update_metadata_to_all(changed)
+            await c.send_update_metadata_to_all(changed)
             for partition in sorted(changed):
                 await partition_reassignment.maybe_complete(c, partition)
     finally:

@@ -16,6 +16,7 @@ from typing import Final, TypeVar
 from odradek.controller import znodes
 from odradek.controller.broker_info import Broker
 from odradek.controller.controller_moved import ControllerMoved
+from odradek.controller.loop_turns import in_turns
 from odradek.controller.metadata_tree import (
     BadVersion,
     Check,
@@ -48,6 +49,8 @@ from odradek.controller.znodes import ProducerIdsBlock, TopicIdReplicaAssignment
 from odradek.protocol.topic_partition import TopicPartition
 
 OPERATIONS_PER_BATCH_MAX: Final = 1000
+TOPICS_A_TURN: Final = 8
+"""Nodes of topics that are decoded before the event loop has a turn; one of 1,000 partitions takes a millisecond."""
 CONFIGS_AT_ONCE: Final = 500
 """Configs that are read before the event loop has a turn; each takes some 5 microseconds."""
 
@@ -70,7 +73,8 @@ async def write_fenced(
     """Write in the controller's name, each operation by itself; ControllerMoved when the fencing token is stale."""
     check = Check(znodes.CONTROLLER_EPOCH, epoch_zk_version)
     results: list[WriteResult | TreeError] = []
-    for answer in await submit_all(tree, [Multi((check, operation)) for operation in operations]):
+    answers = await submit_all(tree, [Multi((check, operation)) async for operation in in_turns(operations)])
+    async for answer in in_turns(answers):
         if not isinstance(answer, TreeError):
             results.append(answer[1])
         elif not isinstance(answer, MultiFailed):
@@ -222,7 +226,9 @@ class MetadataClient:
         by_path = {znodes.topic_path(topic): watcher for topic, watcher in (watchers or {}).items()}
         nodes = await self._get_all([znodes.topic_path(topic) for topic in names], by_path)
         return [
-            znodes.decode_topic(topic, node.data) for topic, node in zip(names, nodes, strict=True) if node is not None
+            znodes.decode_topic(topic, node.data)
+            async for topic, node in in_turns(zip(names, nodes, strict=True), TOPICS_A_TURN)
+            if node is not None
         ]
 
     async def set_topic_assignment(

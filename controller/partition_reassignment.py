@@ -189,7 +189,7 @@ async def on_partition_reassignment(
     await _write_assignment(c, partition, completed)
     await _remove_from_tree(c, lambda other, replicas: other == partition and replicas == completed.replicas)
     c.context.partitions_being_reassigned.discard(partition)
-    c.send_update_metadata_to_all((partition,))
+    await c.send_update_metadata_to_all((partition,))
 
 
 async def _update_current(c: Controllership, partition: TopicPartition, reassignment: ReplicaAssignment) -> None:

@@ -75,7 +75,7 @@ class PartitionStateNodes:
         results = await self._write(
             [
                 Create(znodes.partition_state_path(p), znodes.encode_partition_state(state))
-                for p, state in states.items()
+                async for p, state in in_turns(states.items())
             ]
         )
         refused = {p: result for p, result in zip(states, results, strict=True) if isinstance(result, TreeError)}
@@ -96,12 +96,12 @@ class PartitionStateNodes:
                     znodes.encode_partition_state(LeaderIsrAndControllerEpoch(leadership, epoch)),
                     leadership.partition_epoch,
                 )
-                for partition, leadership in leaderships.items()
+                async for partition, leadership in in_turns(leaderships.items())
             ]
         )
         finished: dict[TopicPartition, LeadershipOrError] = {}
         refused: dict[TopicPartition, LeaderIsrAndControllerEpoch] = {}
-        for (partition, leadership), result in zip(leaderships.items(), results, strict=True):
+        async for (partition, leadership), result in in_turns(zip(leaderships.items(), results, strict=True)):
             if isinstance(result, BadVersion):
                 next_epoch = leadership.with_partition_epoch(leadership.partition_epoch + 1)
                 refused[partition] = LeaderIsrAndControllerEpoch(next_epoch, epoch)

@@ -159,7 +159,7 @@ class PartitionStateMachine:
         strategy: ElectionStrategy | None = None,
     ) -> dict[TopicPartition, LeadershipOrError]:
         """Move partitions to a state and send what follows. Returns the result of every election that was held."""
-        valid = [partition for partition in partitions if self._is_valid_transition(partition, target)]
+        valid = [partition async for partition in in_turns(partitions) if self._is_valid_transition(partition, target)]
         results: dict[TopicPartition, LeadershipOrError] = {}
         if target is PartitionState.ONLINE:
             new = [partition for partition in valid if self.state(partition) is PartitionState.NEW]
@@ -171,7 +171,7 @@ class PartitionStateMachine:
                     raise ValueError("an election strategy is required to bring a partition online")
                 results = await self._elect_leaders(led_before, strategy)
         else:
-            for partition in valid:
+            async for partition in in_turns(valid):
                 self._put(partition, target)
         self._send(self._batch.take_requests())
         return results
@@ -189,7 +189,7 @@ class PartitionStateMachine:
     async def _initialize_leaders(self, partitions: Sequence[TopicPartition]) -> None:
         context = self._context
         initial: dict[TopicPartition, LeaderIsrAndControllerEpoch] = {}
-        for partition in partitions:
+        async for partition in in_turns(partitions):
             live = context.online_replicas(partition)
             if live:
                 initial[partition] = LeaderIsrAndControllerEpoch(LeaderAndIsr(leader=live[0], isr=live), context.epoch)
@@ -201,7 +201,7 @@ class PartitionStateMachine:
                     f"live brokers are {sorted(context.live_broker_ids)}",
                 )
         failed = await self._store.create_partition_states(initial)
-        for partition, leadership in initial.items():
+        async for partition, leadership in in_turns(initial.items()):
             if partition in failed:
                 self._log_failure(partition, PartitionState.ONLINE, str(failed[partition]))
                 continue
@@ -219,7 +219,7 @@ class PartitionStateMachine:
         while remaining:
             finished, remaining = await self._try_elect_leaders(remaining, strategy)
             results.update(finished)
-        for partition, result in results.items():
+        async for partition, result in in_turns(results.items()):
             if isinstance(result, StateChangeFailed):
                 self._log_failure(partition, PartitionState.ONLINE, str(result))
             else:
@@ -233,7 +233,8 @@ class PartitionStateMachine:
         context = self._context
         results: dict[TopicPartition, LeadershipOrError] = {}
         current: dict[TopicPartition, LeaderAndIsr] = {}
-        for partition, state in (await self._store.read_partition_states(partitions)).items():
+        states = await self._store.read_partition_states(partitions)
+        async for partition, state in in_turns(states.items()):
             if state is None:
                 results[partition] = StateChangeFailed(
                     f"LeaderAndIsr information doesn't exist for partition {partition} "
@@ -247,7 +248,7 @@ class PartitionStateMachine:
                 current[partition] = state.leader_and_isr
         elections = await self._hold_elections(current, strategy)
         elected: dict[TopicPartition, LeaderAndIsr] = {}
-        for partition, election in elections.items():
+        async for partition, election in in_turns(elections.items()):
             if election.leader_and_isr is None:
                 results[partition] = StateChangeFailed(
                     f"Failed to elect leader for partition {partition} under strategy {strategy.value}"
@@ -255,7 +256,7 @@ class PartitionStateMachine:
             else:
                 elected[partition] = election.leader_and_isr
         updates = await self._store.update_partition_states(elected)
-        for partition, written in updates.finished.items():
+        async for partition, written in in_turns(updates.finished.items()):
             results[partition] = written
             if isinstance(written, LeaderAndIsr):
                 leadership = LeaderIsrAndControllerEpoch(written, context.epoch)
@@ -291,7 +292,7 @@ class PartitionStateMachine:
                 unclean_allowed=partition.topic in unclean_topics,
                 has_leader_recovery=self._has_leader_recovery,
             )
-            for partition, leadership in current.items()
+            async for partition, leadership in in_turns(current.items())
         }
 
     def _put(self, partition: TopicPartition, target: PartitionState) -> None:

@@ -144,20 +144,20 @@ class ReplicaStateMachine:
         for broker_id, valid in by_broker.items():
             match target:
                 case ReplicaState.NEW:
-                    self._start_new(valid)
+                    await self._start_new(valid)
                 case ReplicaState.ONLINE:
                     await self._bring_online(valid)
                 case ReplicaState.OFFLINE:
                     await self._take_offline(broker_id, valid)
                 case ReplicaState.DELETION_STARTED:
-                    for replica in valid:
+                    async for replica in in_turns(valid):
                         self._put(replica, target)
                         self._batch.add_stop_replica((broker_id,), replica.topic_partition, delete=True)
                 case ReplicaState.DELETION_SUCCESSFUL | ReplicaState.DELETION_INELIGIBLE:
-                    for replica in valid:
+                    async for replica in in_turns(valid):
                         self._put(replica, target)
                 case ReplicaState.NON_EXISTENT:
-                    self._remove(valid)
+                    await self._remove(valid)
         self._send(self._batch.take_requests())
 
     def _is_valid_transition(self, replica: PartitionAndReplica, target: ReplicaState) -> bool:
@@ -170,8 +170,8 @@ class ReplicaStateMachine:
         )
         return False
 
-    def _start_new(self, replicas: Sequence[PartitionAndReplica]) -> None:
-        for replica in replicas:
+    async def _start_new(self, replicas: Sequence[PartitionAndReplica]) -> None:
+        async for replica in in_turns(replicas):
             partition = replica.topic_partition
             leadership = self._context.leadership(partition)
             if leadership is not None:
@@ -199,7 +199,7 @@ class ReplicaStateMachine:
     async def _take_offline(self, broker_id: int, replicas: Sequence[PartitionAndReplica]) -> None:
         context = self._context
         with_leadership: list[TopicPartition] = []
-        for replica in replicas:
+        async for replica in in_turns(replicas):
             partition = replica.topic_partition
             self._batch.add_stop_replica((broker_id,), partition, delete=False)
             if context.leadership(partition) is not None:
@@ -207,7 +207,8 @@ class ReplicaStateMachine:
             else:
                 self._batch.add_update_metadata(context.live_or_shutting_down_broker_ids, (partition,))
                 self._put(replica, ReplicaState.OFFLINE)
-        for partition, leadership in (await self._remove_from_isr(broker_id, with_leadership)).items():
+        left = await self._remove_from_isr(broker_id, with_leadership)
+        async for partition, leadership in in_turns(left.items()):
             if not context.is_topic_queued_for_deletion(partition.topic):
                 others = [replica for replica in context.replicas(partition) if replica != broker_id]
                 self._batch.add_leader_and_isr(
@@ -225,7 +226,8 @@ class ReplicaStateMachine:
         while remaining:
             unchanged: dict[TopicPartition, LeaderAndIsr] = {}
             changed: dict[TopicPartition, LeaderAndIsr] = {}
-            for partition, state in (await self._store.read_partition_states(remaining)).items():
+            states = await self._store.read_partition_states(remaining)
+            async for partition, state in in_turns(states.items()):
                 if state is None:
                     if not context.is_topic_queued_for_deletion(partition.topic):
                         self._log_removal_failure(partition, broker_id, "it has no state node")
@@ -240,7 +242,7 @@ class ReplicaStateMachine:
                     else:
                         changed[partition] = adjusted
             updates = await self._store.update_partition_states(changed)
-            for partition, written in (unchanged | dict(updates.finished)).items():
+            async for partition, written in in_turns((unchanged | dict(updates.finished)).items()):
                 if isinstance(written, StateChangeFailed):
                     self._log_removal_failure(partition, broker_id, str(written))
                 else:
@@ -249,8 +251,8 @@ class ReplicaStateMachine:
             remaining = updates.to_retry
         return results
 
-    def _remove(self, replicas: Sequence[PartitionAndReplica]) -> None:
-        for replica in replicas:
+    async def _remove(self, replicas: Sequence[PartitionAndReplica]) -> None:
+        async for replica in in_turns(replicas):
             partition = replica.topic_partition
             assignment = self._context.full_assignment(partition).remove_replica(replica.replica)
             self._context.update_assignment(partition, assignment)

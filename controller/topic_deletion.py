@@ -17,9 +17,10 @@ Answers to kafka.controller.TopicDeletionManager.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING
 
+from odradek.controller.loop_turns import in_turns
 from odradek.controller.partition_states import PartitionState, PartitionStateMachine
 from odradek.controller.replica_states import ReplicaState, ReplicaStateMachine
 
@@ -42,7 +43,7 @@ class TopicDeletionManager:
         client: MetadataClient,
         partition_states: PartitionStateMachine,
         replica_states: ReplicaStateMachine,
-        send_update_metadata: Callable[[Iterable[TopicPartition]], None],
+        send_update_metadata: Callable[[Iterable[TopicPartition]], Awaitable[None]],
         is_enabled: bool,
     ) -> None:
         self._context = context
@@ -111,7 +112,7 @@ class TopicDeletionManager:
         replica_states = self._replica_states
         to_retry: list[str] = []
         eligible: list[str] = []
-        for topic in sorted(self._context.topics_to_be_deleted):
+        async for topic in in_turns(sorted(self._context.topics_to_be_deleted)):
             if replica_states.are_all_replicas_in_state(topic, ReplicaState.DELETION_SUCCESSFUL):
                 await self._complete(topic)
             elif not replica_states.is_any_replica_in_state(
@@ -138,18 +139,20 @@ class TopicDeletionManager:
         await self._partition_states.handle_state_changes(partitions, PartitionState.OFFLINE)
         await self._partition_states.handle_state_changes(partitions, PartitionState.NON_EXISTENT)
         context.topics_with_deletion_started.update(unseen)
-        self._send_update_metadata([partition for topic in topics for partition in context.partitions_of(topic)])
+        await self._send_update_metadata([partition for topic in topics for partition in context.partitions_of(topic)])
         await self._delete_replicas(topics)
 
     async def _delete_replicas(self, topics: list[str]) -> None:
         dead: list[PartitionAndReplica] = []
         to_delete: list[PartitionAndReplica] = []
-        for topic in topics:
-            for replica in self._context.replicas_of_topic(topic):
-                if not self._context.is_replica_online(replica.replica, replica.topic_partition):
-                    dead.append(replica)
-                elif self._replica_states.state(replica) is not ReplicaState.DELETION_SUCCESSFUL:
-                    to_delete.append(replica)
+        replicas = self._context.replicas_of_partitions(
+            [partition for topic in topics for partition in self._context.partitions_of(topic)]
+        )
+        async for replica in in_turns(replicas):
+            if not self._context.is_replica_online(replica.replica, replica.topic_partition):
+                dead.append(replica)
+            elif self._replica_states.state(replica) is not ReplicaState.DELETION_SUCCESSFUL:
+                to_delete.append(replica)
         await self._replica_states.handle_state_changes(dead, ReplicaState.DELETION_INELIGIBLE)
         await self._replica_states.handle_state_changes(to_delete, ReplicaState.OFFLINE)
         await self._replica_states.handle_state_changes(to_delete, ReplicaState.DELETION_STARTED)

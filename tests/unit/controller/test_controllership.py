@@ -18,6 +18,7 @@ from odradek.controller.events import (
     UpdateMetadataResponseReceived,
 )
 from odradek.controller.leader_and_isr import LeaderAndIsr, LeaderIsrAndControllerEpoch
+from odradek.controller.loop_turns import ITEMS_A_TURN
 from odradek.controller.metadata_client import MetadataClient
 from odradek.controller.metadata_tree import Watcher, WatchEvent, WatchEventType
 from odradek.controller.reassignment import ReplicaAssignment
@@ -34,6 +35,7 @@ from odradek.protocol.messages.update_metadata import UpdateMetadataRequest, Upd
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.async_test import async_test
 from tests.support.controller_states import broker, shown
+from tests.support.loop_turns import most_in_a_turn
 
 ELECTED = Elected(epoch=7, epoch_zk_version=12)
 PARTITION = TopicPartition("t", 0)
@@ -181,11 +183,12 @@ def test_batch_is_sent_once() -> None:
     assert len(term.requests.sent) == 2
 
 
-def test_update_metadata_tells_chosen_brokers_of_chosen_partitions() -> None:
+@async_test
+async def test_update_metadata_tells_chosen_brokers_of_chosen_partitions() -> None:
     term = _Term()
     term.lead(PARTITION, 1)
-    term.send_update_metadata([2], [PARTITION])
-    term.send_update_metadata([2])
+    await term.send_update_metadata([2], [PARTITION])
+    await term.send_update_metadata([2])
     first, second = (request for _, request, _ in term.requests.sent)
     assert isinstance(first, UpdateMetadataRequest)
     assert isinstance(second, UpdateMetadataRequest)
@@ -196,12 +199,26 @@ def test_update_metadata_tells_chosen_brokers_of_chosen_partitions() -> None:
     assert {live.id for live in second.live_brokers} == {0, 1, 2}
 
 
-def test_update_metadata_to_all_reaches_brokers_that_are_shutting_down() -> None:
+@async_test
+async def test_update_metadata_to_all_reaches_brokers_that_are_shutting_down() -> None:
     term = _Term()
     term.context.shutting_down_broker_ids.add(2)
     term.context.remove_live_brokers([1])
-    term.send_update_metadata_to_all()
+    await term.send_update_metadata_to_all()
     assert sorted(term.receivers) == [0, 2]
+
+
+@async_test
+async def test_what_is_told_of_many_partitions_is_put_together_with_turns_for_others() -> None:
+    term = _Term()
+    partitions = [TopicPartition("t", index) for index in range(4 * ITEMS_A_TURN)]
+    for partition in partitions:
+        term.lead(partition, 1)
+    told = term.batch._update_metadata
+    assert await most_in_a_turn(term.send_update_metadata([2], partitions), lambda: len(told)) <= 2 * ITEMS_A_TURN
+    (request,) = (request for _, request, _ in term.requests.sent)
+    assert isinstance(request, UpdateMetadataRequest)
+    assert [len(topic.partition_states) for topic in request.topic_states] == [4 * ITEMS_A_TURN]
 
 
 # -- answers

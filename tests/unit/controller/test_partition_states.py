@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import itertools
 import logging
+from functools import partial
 
 import pytest
 
 from odradek.controller.leader_and_isr import LeaderAndIsr, LeaderIsrAndControllerEpoch
 from odradek.controller.leader_election import ElectionStrategy
+from odradek.controller.loop_turns import ITEMS_A_TURN
 from odradek.controller.partition_states import (
     VALID_PREVIOUS_PARTITION_STATES,
     PartitionState,
@@ -15,6 +17,7 @@ from odradek.controller.partition_states import (
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.async_test import async_test
 from tests.support.controller_states import CONTROLLER_EPOCH, StateMachines
+from tests.support.loop_turns import most_in_a_turn
 
 T0 = TopicPartition("t", 0)
 NEW, ONLINE, OFFLINE, GONE = PartitionState
@@ -196,3 +199,20 @@ async def test_an_election_needs_a_strategy() -> None:
     machines.partitions.states[T0] = OFFLINE
     with pytest.raises(ValueError, match="strategy"):
         await machines.partitions.handle_state_changes([T0], ONLINE)
+
+
+@async_test
+async def test_many_partitions_change_their_state_with_turns_for_others() -> None:
+    machines = StateMachines(live={0})
+    partitions = [TopicPartition("t", index) for index in range(4 * ITEMS_A_TURN)]
+    for partition in partitions:
+        machines.assign(partition, 0)
+
+    def in_state(state: PartitionState) -> int:
+        return sum(machines.partitions.state(partition) is state for partition in partitions)
+
+    for target in (NEW, ONLINE, OFFLINE, ONLINE, OFFLINE, GONE):
+        work = machines.partitions.handle_state_changes(partitions, target, ElectionStrategy.OFFLINE)
+        assert await most_in_a_turn(work, partial(in_state, target)) <= ITEMS_A_TURN
+        if target is not GONE:
+            assert in_state(target) == len(partitions)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -14,6 +15,7 @@ from odradek.controller.replica_states import VALID_PREVIOUS_REPLICA_STATES, Rep
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.async_test import async_test
 from tests.support.controller_states import CONTROLLER_EPOCH, StateMachines
+from tests.support.loop_turns import most_in_a_turn
 
 T0 = TopicPartition("t", 0)
 NEW, ONLINE, OFFLINE, STARTED, SUCCESSFUL, INELIGIBLE, GONE = ReplicaState
@@ -232,3 +234,38 @@ async def test_a_controller_that_takes_office_leaves_others_their_turn() -> None
     # What each replica is; whether it may become that; what its broker is told. What each partition is.
     assert turns[0] >= 3 * count // ITEMS_A_TURN
     assert turns[1] >= count // ITEMS_A_TURN
+
+
+@pytest.mark.parametrize(
+    "way", [(NEW, ONLINE), (ONLINE, OFFLINE), (OFFLINE, STARTED, SUCCESSFUL, GONE), (INELIGIBLE, OFFLINE)]
+)
+@async_test
+async def test_many_replicas_change_their_state_with_turns_for_others(way: tuple[ReplicaState, ...]) -> None:
+    machines = StateMachines(live={0, 1})
+    count = 4 * ITEMS_A_TURN
+    replicas = []
+    for index in range(count):
+        partition = TopicPartition("t", index)
+        machines.assign(partition, 0, 1)
+        machines.lead(partition, 0, (0, 1))
+        replicas.append(PartitionAndReplica(partition, 1))
+        machines.replicas.states[replicas[-1]] = way[0]
+    for target in way[1:]:
+        changed = partial(sum_of_state, machines, replicas, target)
+        assert await most_in_a_turn(machines.replicas.handle_state_changes(replicas, target), changed) <= ITEMS_A_TURN
+        assert changed() == count
+
+
+@async_test
+async def test_many_replicas_become_new_with_turns_for_others() -> None:
+    machines = StateMachines(live={0, 1})
+    replicas = []
+    for index in range(4 * ITEMS_A_TURN):
+        machines.assign(TopicPartition("t", index), 0, 1)
+        replicas.append(PartitionAndReplica(TopicPartition("t", index), 1))
+    changed = partial(sum_of_state, machines, replicas, NEW)
+    assert await most_in_a_turn(machines.replicas.handle_state_changes(replicas, NEW), changed) <= ITEMS_A_TURN
+
+
+def sum_of_state(machines: StateMachines, replicas: list[PartitionAndReplica], state: ReplicaState) -> int:
+    return sum(machines.replicas.state(replica) is state for replica in replicas)

@@ -1,0 +1,17 @@
+"""How much of its work a coroutine does before others have a turn."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+
+
+async def most_in_a_turn(work: Coroutine[object, object, object], amount: Callable[[], int]) -> int:
+    """Have the work done; the most by which `amount` grew between two turns of the event loop."""
+    task = asyncio.ensure_future(work)
+    before, most = amount(), 0
+    while not task.done():
+        await asyncio.sleep(0)
+        before, most = amount(), max(most, amount() - before)
+    await task
+    return most
