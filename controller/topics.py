@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from odradek.controller import topic_names, znodes
 from odradek.controller.assignment import RandomBelow, assign_replicas
@@ -52,6 +52,14 @@ class TopicsReady(Protocol):
 
     async def wait_for_deletion(self, topics: Collection[str], timeout_ms: int) -> set[str]:
         """Wait until the topics are gone; those that still exist when the time is over."""
+
+
+class NamedTopic(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+TopicT = TypeVar("TopicT", bound=NamedTopic)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -117,17 +125,12 @@ class AdminManager:
         record_mutations: RecordMutations = lambda partitions: None,
     ) -> dict[str, TopicResult]:
         """Create topics and wait until they can be used."""
-        brokers = sorted(await self._client.brokers_and_epochs(), key=lambda broker: broker.id)
-        allowance = PartitionAllowance()
-        results = {
-            topic.name: await _result(
-                topic.name, self._create(topic, brokers, allowance, validate_only, record_mutations)
-            )
-            async for topic in in_turns(topics)
-        }
-        if not validate_only:
-            await self._wait_for_leaders(results, timeout_ms)
-        return results
+        brokers, allowance = await self._brokers(), PartitionAllowance()
+        return await self._with_leaders(
+            topics,
+            lambda topic: self._create(topic, brokers, allowance, validate_only, record_mutations),
+            None if validate_only else timeout_ms,
+        )
 
     async def _create(
         self,
@@ -225,6 +228,18 @@ class AdminManager:
             for name, result in results.items()
         }
 
+    async def _with_leaders(
+        self, topics: Sequence[TopicT], work: Callable[[TopicT], Awaitable[TopicResult]], timeout_ms: int | None
+    ) -> dict[str, TopicResult]:
+        """Do the work for each topic, then wait for the leaders of its partitions; with None, there are none."""
+        results = {topic.name: await _result(topic.name, work(topic)) async for topic in in_turns(topics)}
+        if timeout_ms is not None:
+            await self._wait_for_leaders(results, timeout_ms)
+        return results
+
+    async def _brokers(self) -> list[Broker]:
+        return sorted(await self._client.brokers_and_epochs(), key=lambda broker: broker.id)
+
     async def _wait_for_leaders(self, results: Mapping[str, TopicResult], timeout_ms: int) -> None:
         created = {name: result for name, result in results.items() if result.is_success}
         late: Iterable[str] = created
@@ -275,17 +290,12 @@ class AdminManager:
         record_mutations: RecordMutations = lambda partitions: None,
     ) -> dict[str, TopicResult]:
         """Add partitions to topics and wait until they can be used."""
-        brokers = sorted(await self._client.brokers_and_epochs(), key=lambda broker: broker.id)
-        allowance = PartitionAllowance()
-        results = {
-            topic.name: await _result(
-                topic.name, self._add_partitions(topic, brokers, allowance, validate_only, record_mutations)
-            )
-            async for topic in in_turns(topics)
-        }
-        if not validate_only:
-            await self._wait_for_leaders(results, timeout_ms)
-        return results
+        brokers, allowance = await self._brokers(), PartitionAllowance()
+        return await self._with_leaders(
+            topics,
+            lambda topic: self._add_partitions(topic, brokers, allowance, validate_only, record_mutations),
+            None if validate_only else timeout_ms,
+        )
 
     async def _add_partitions(
         self,

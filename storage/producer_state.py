@@ -261,9 +261,7 @@ class ProducerAppendInfo:
             f"Epoch of producer {self.producer_id} at offset {offset} in {self._partition} is {epoch}, which is "
             f"smaller than the last seen epoch {self.updated.producer_epoch}"
         )
-        if self._origin is not AppendOrigin.REPLICATION:
-            raise KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH, message)
-        logger.warning(message)
+        self._refuse(ErrorCode.INVALID_PRODUCER_EPOCH, message, logging.WARNING)
 
     def _check_sequence(self, epoch: int, first_seq: int, offset: int) -> None:
         where = f"at offset {offset} in partition {self._partition}"
@@ -301,9 +299,13 @@ class ProducerAppendInfo:
             f"Invalid coordinator epoch for producerId {self.producer_id} at offset {offset} in partition "
             f"{self._partition}: {coordinator_epoch} (zombie), {self.updated.coordinator_epoch} (current)"
         )
+        self._refuse(ErrorCode.TRANSACTION_COORDINATOR_FENCED, message, logging.INFO)
+
+    def _refuse(self, code: ErrorCode, message: str, level_of_replicas: int) -> None:
+        """What a leader has appended is in the log all the same: its followers only log what is wrong with it."""
         if self._origin is not AppendOrigin.REPLICATION:
-            raise KafkaError(ErrorCode.TRANSACTION_COORDINATOR_FENCED, message)
-        logger.info(message)
+            raise KafkaError(code, message)
+        logger.log(level_of_replicas, message)
 
 
 def _in_sequence(last_seq: int, next_seq: int) -> bool:

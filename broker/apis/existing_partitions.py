@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
@@ -26,6 +26,11 @@ class NamedTopic(Protocol[PartitionT_co]):
     def partitions(self) -> Sequence[PartitionT_co]: ...
 
 
+class AnsweredTopic(Protocol[RefusalT]):
+    name: str
+    partitions: list[RefusalT]
+
+
 def split_by_existence(
     broker: Services, topics: Iterable[NamedTopic[PartitionT_co]], refusal: Callable[[int], RefusalT]
 ) -> Generator[None, None, tuple[list[tuple[str, list[PartitionT_co]]], dict[str, list[RefusalT]]]]:
@@ -46,3 +51,17 @@ def split_by_existence(
         if found:
             existing.append((topic.name, found))
     return existing, missing
+
+
+def add_refusals(
+    answered: Iterable[AnsweredTopic[RefusalT]], refusals: Mapping[str, list[RefusalT]]
+) -> list[tuple[str, list[RefusalT]]]:
+    """Put refusals behind the coordinator's answers for their topics; return those of topics it does not answer for."""
+    by_name = {topic.name: topic for topic in answered}
+    others = []
+    for name, refused in refusals.items():
+        if name in by_name:
+            by_name[name].partitions += refused
+        else:
+            others.append((name, refused))
+    return others

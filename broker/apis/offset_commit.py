@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.apis.existing_partitions import split_by_existence
+from odradek.broker.apis.existing_partitions import add_refusals, split_by_existence
 from odradek.broker.apis.group_requests import group_context
 from odradek.broker.services import in_slices
 from odradek.protocol.errors import ErrorCode
@@ -34,7 +34,9 @@ def handle(broker: Services, ctx: RequestContext, request: OffsetCommitRequest) 
     existing, unknown = yield from split_by_existence(broker, request.topics, _unknown)
 
     def respond(response: OffsetCommitResponse) -> None:
-        _add_unknown(response, unknown)
+        response.topics += [
+            OffsetCommitResponseTopic(name=n, partitions=p) for n, p in add_refusals(response.topics, unknown)
+        ]
         ctx.reply(response)
 
     if not existing:
@@ -46,16 +48,6 @@ def handle(broker: Services, ctx: RequestContext, request: OffsetCommitRequest) 
 
 def _unknown(index: int) -> OffsetCommitResponsePartition:
     return OffsetCommitResponsePartition(partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-
-
-def _add_unknown(response: OffsetCommitResponse, unknown: dict[str, list[OffsetCommitResponsePartition]]) -> None:
-    by_name = {topic.name: topic for topic in response.topics}
-    for name, refused in unknown.items():
-        topic = by_name.get(name)
-        if topic is None:
-            topic = OffsetCommitResponseTopic(name=name)
-            response.topics.append(topic)
-        topic.partitions += refused
 
 
 def error_response(

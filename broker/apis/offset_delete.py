@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.apis.existing_partitions import split_by_existence
+from odradek.broker.apis.existing_partitions import add_refusals, split_by_existence
 from odradek.broker.apis.group_requests import group_context
 from odradek.broker.services import in_slices
 from odradek.protocol.errors import ErrorCode
@@ -28,7 +28,9 @@ def handle(broker: Services, ctx: RequestContext, request: OffsetDeleteRequest) 
 
     def respond(response: OffsetDeleteResponse) -> None:
         if response.error_code == ErrorCode.NONE:  # an error on top stands alone
-            _add_unknown(response, unknown)
+            response.topics += [
+                OffsetDeleteResponseTopic(name=n, partitions=p) for n, p in add_refusals(response.topics, unknown)
+            ]
         ctx.reply(response)
 
     request.topics = [OffsetDeleteRequestTopic(name=name, partitions=found) for name, found in existing]
@@ -37,13 +39,3 @@ def handle(broker: Services, ctx: RequestContext, request: OffsetDeleteRequest) 
 
 def _unknown(index: int) -> OffsetDeleteResponsePartition:
     return OffsetDeleteResponsePartition(partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-
-
-def _add_unknown(response: OffsetDeleteResponse, unknown: dict[str, list[OffsetDeleteResponsePartition]]) -> None:
-    by_name = {topic.name: topic for topic in response.topics}
-    for name, refused in unknown.items():
-        topic = by_name.get(name)
-        if topic is None:
-            topic = OffsetDeleteResponseTopic(name=name)
-            response.topics.append(topic)
-        topic.partitions += refused

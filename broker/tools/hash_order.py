@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from odradek.coordinator.partitioning import java_string_hash
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -63,11 +65,7 @@ def _place(hash_code: int, slots: int) -> tuple[int, int]:
 
 
 def _string_hash(text: str) -> int:
-    code = 0
-    units = text.encode("utf-16-be", "surrogatepass")
-    for at in range(0, len(units), 2):
-        code = (31 * code + (units[at] << 8) + units[at + 1]) & _BITS
-    return code
+    return java_string_hash(text) & _BITS
 
 
 def _partition_hash(partition: TopicPartition) -> int:
