@@ -26,7 +26,7 @@ from odradek.broker.config_values import BrokerConfigValues
 from odradek.broker.endpoint import parse_csv, parse_csv_map
 from odradek.broker.listeners import Listeners
 from odradek.protocol.metadata_version import MetadataVersion
-from odradek.storage.config_def import ConfigError, ConfigType, ConfigValue, NoDefault, to_text
+from odradek.storage.config_def import ConfigError, ConfigType, ConfigValue, NoDefault, parse_type, to_text
 
 __all__ = ["BROKER_CONFIGS", "BrokerConfig", "ConfigSource", "SynonymValue"]
 
@@ -277,7 +277,9 @@ def _connection_overrides(values: Mapping[str, ConfigValue]) -> dict[str, int]:
     name = "max.connections.per.ip.overrides"
     overrides = {}
     for host, limit in parse_csv_map(name, _text(values, name) or "").items():
-        if not limit.isascii() or not limit.isdigit():
-            raise ConfigError.of_value(name, _text(values, name), f"'{limit}' is not a number of connections")
-        overrides[host] = int(limit)
+        try:
+            overrides[host] = cast("int", parse_type(name, limit, ConfigType.INT))
+        except ConfigError:
+            message = f"'{limit}' is not a number of connections"
+            raise ConfigError.of_value(name, _text(values, name), message) from None
     return overrides

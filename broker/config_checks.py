@@ -10,16 +10,20 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
-from odradek.broker.config_keys import BROKER_CONFIG_KEYS
+from odradek.broker.config_keys import BROKER_CONFIG_KEYS, LISTENER_PREFIX
 from odradek.broker.config_keys.effects import refusal
+from odradek.broker.config_keys.groups import ASSIGNORS
 from odradek.broker.config_keys.replication import RACK_AWARE_REPLICA_SELECTOR
+from odradek.broker.endpoint import parse_csv
 from odradek.broker.listeners import Listeners
 from odradek.controller.broker_info import SecurityProtocol
 from odradek.protocol.metadata_version import OLDEST_BETWEEN_BROKERS, MetadataVersion
 from odradek.protocol.records.compression import CompressionType
 from odradek.protocol.records.layout import MAGIC_V2
+from odradek.storage.cleaner_config import OFFSET_MAP_BYTES_MAX
 from odradek.storage.config import check_broker_settings
 from odradek.storage.config_def import ConfigError, ConfigValue
+from odradek.storage.offset_map import BYTES_PER_ENTRY
 
 _HOST: Final = re.compile(r"[0-9a-zA-Z\-%._:]*")
 _MIB: Final = 1024 * 1024
@@ -45,8 +49,9 @@ def check_values(values: Mapping[str, ConfigValue]) -> None:
         "log.retention.ms must be unlimited (-1) or, greater than or equal to 1"
         + ("" if deciding == "log.retention.ms" else f" (from {deciding})"),
     )
+    _require(number("log.cleaner.threads") > 0, "Log cleaner threads should be at least 1")
     _require(
-        number("log.cleaner.dedupe.buffer.size") > _MIB * max(1, number("log.cleaner.threads")),
+        number("log.cleaner.dedupe.buffer.size") // number("log.cleaner.threads") > _MIB,
         "log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread.",
     )
     _require(
@@ -65,12 +70,40 @@ def check_values(values: Mapping[str, ConfigValue]) -> None:
         "queued.max.request.bytes must be larger or equal to socket.request.max.bytes",
     )
     _check_versions(values)
+    _check_groups(values)
     idle, delay = number("connections.max.idle.ms"), number("connection.failed.authentication.delay.ms")
     _require(
         idle < 0 or delay < idle,
         f"connection.failed.authentication.delay.ms={delay} should always be less than connections.max.idle.ms={idle} "
         "to prevent failed authentication responses from timing out",
     )
+
+
+def _check_groups(values: Mapping[str, ConfigValue]) -> None:
+    """Kafka: the constructors of GroupCoordinatorConfig and ShareGroupConfig."""
+
+    def number(name: str) -> int:
+        return cast("int", values[name])
+
+    def at_least(name: str, low: str) -> None:
+        _require(number(name) >= number(low), f"{name} must be greater than or equals to {low}")
+
+    _require(
+        -1 <= number("offsets.commit.required.acks") <= number("offsets.topic.replication.factor"),
+        "offsets.commit.required.acks must be greater or equal to -1 and less or equal to "
+        "offsets.topic.replication.factor",
+    )
+    for assignor in cast("list[str]", values["group.consumer.assignors"]):
+        _require(assignor in ASSIGNORS, f"Class {assignor} cannot be found (from group.consumer.assignors)")
+    for kind in ("consumer", "share"):
+        for limit in ("heartbeat.interval.ms", "session.timeout.ms"):
+            name, low, high = f"group.{kind}.{limit}", f"group.{kind}.min.{limit}", f"group.{kind}.max.{limit}"
+            at_least(high, low)
+            at_least(name, low)
+            _require(number(name) <= number(high), f"{name} must be less than or equals to {high}")
+    lock, low, high = (f"group.share.{bound}record.lock.duration.ms" for bound in ("", "min.", "max."))
+    at_least(lock, low)
+    at_least(high, lock)
 
 
 def _check_versions(values: Mapping[str, ConfigValue]) -> None:
@@ -83,8 +116,10 @@ def _check_versions(values: Mapping[str, ConfigValue]) -> None:
             f"log.message.format.version {text} can only be used when inter.broker.protocol.version is set to version "
             f"{MetadataVersion.first_of_record_version(magic).release} or higher",
         )
+    codec = values["offsets.topic.compression.codec"]
+    _require(codec in tuple(CompressionType), f"Unknown compression type id: {codec}")
     _require(
-        values["offsets.topic.compression.codec"] != CompressionType.ZSTD or spoken.record_version == MAGIC_V2,
+        codec != CompressionType.ZSTD or spoken.record_version == MAGIC_V2,
         "offsets.topic.compression.codec zstd can only be used when inter.broker.protocol.version is set to version "
         f"{MetadataVersion.IBP_2_1_IV0.release} or higher",
     )
@@ -101,6 +136,23 @@ def check_static(values: Mapping[str, ConfigValue], listeners: Listeners, log_di
     )
     _check_broker_id(values)
     _require(bool(log_dirs), "At least one log directory must be defined via log.dirs or log.dir.")
+    receive_buffer = cast("int", values["socket.receive.buffer.bytes"])
+    _require(
+        receive_buffer == -1 or receive_buffer > 0,
+        f"socket.receive.buffer.bytes={receive_buffer}: size cannot be 0 or negative",
+    )
+    _check_offset_map(values)
+
+
+def _check_offset_map(values: Mapping[str, ConfigValue]) -> None:
+    """Kafka: the constructor of Cleaner."""
+    buffer, threads = cast("int", values["log.cleaner.dedupe.buffer.size"]), cast("int", values["log.cleaner.threads"])
+    slots = min(buffer // threads, OFFSET_MAP_BYTES_MAX) // BYTES_PER_ENTRY
+    _require(
+        not values["log.cleaner.enable"] or slots * cast("float", values["log.cleaner.io.buffer.load.factor"]) > 1,
+        "offset map is too small to fit in even a single message, so log cleaning will never make progress. You can "
+        "increase log.cleaner.dedupe.buffer.size or decrease log.cleaner.threads",
+    )
 
 
 def check_dynamic(
@@ -116,6 +168,8 @@ def check_dynamic(
     """
     _check_unserved(values, listeners)
     check_listeners(listeners)
+    _check_early_start(values, listeners)
+    _check_listener_settings(settings, listeners)
     check_broker_settings(settings)
     _require(
         cast("int", values["max.connections.per.ip"]) > 0 or bool(connection_overrides),
@@ -146,13 +200,14 @@ def _check_unserved(values: Mapping[str, ConfigValue], listeners: Listeners) -> 
         "process.roles is set, but this broker has no KRaft mode: it joins a ZooKeeper cluster (zookeeper.connect) or "
         "keeps the metadata itself.",
     )
+    controllers = cast("str | None", values["controller.listener.names"]) or ""
     _require(
-        not values["controller.listener.names"],
+        not controllers.rstrip(","),
         "controller.listener.names must be empty when not running in KRaft mode: "
-        f"{values['controller.listener.names']}",
+        f"[{', '.join(controllers.rstrip(',').split(','))}]",
     )
     for key in BROKER_CONFIG_KEYS.values():
-        reason = refusal(key, is_default=values[key.name] == key.default_value())
+        reason = refusal(key, is_default=values[key.name] in (key.default_value(), ""))
         _require(reason is None, reason or "")
     _check_password_encoder(values)
     selector = values["replica.selector.class"]
@@ -161,8 +216,8 @@ def _check_unserved(values: Mapping[str, ConfigValue], listeners: Listeners) -> 
         f"replica.selector.class={selector} is not supported; {RACK_AWARE_REPLICA_SELECTOR} is.",
     )
     protocols = cast("list[str]", values["group.coordinator.rebalance.protocols"])
-    _require("classic" in protocols, "Disabling the 'CLASSIC' protocol is not supported.")
-    _require("consumer" not in protocols, "The new 'CONSUMER' rebalance protocol is only supported in KRaft cluster.")
+    _require("classic" in protocols, "Disabling the 'classic' protocol is not supported.")
+    _require("consumer" not in protocols, "The new 'consumer' rebalance protocol is only supported in KRaft cluster.")
 
 
 def _check_password_encoder(values: Mapping[str, ConfigValue]) -> None:
@@ -218,3 +273,29 @@ def check_listeners(listeners: Listeners) -> None:
             "control.plane.listener.name, when defined, should have a different value from the inter broker listener "
             f"name. Currently they both have the value {name}",
         )
+
+
+def _check_early_start(values: Mapping[str, ConfigValue], listeners: Listeners) -> None:
+    """Names as `listeners` has them, in capitals: here Kafka does not put them into capitals."""
+    names = {end_point.listener_name for end_point in listeners.bound}
+    for name in parse_csv((cast("str | None", values["early.start.listeners"]) or "").strip()):
+        _require(
+            name in names,
+            f"early.start.listeners contains listener {name}, but this is not contained in listeners or "
+            "controller.listener.names",
+        )
+
+
+def _check_listener_settings(settings: Mapping[str, str], listeners: Listeners) -> None:
+    """The keys behind `listener.name.<listener>.` of a listener there is; others are nobody's.
+
+    Kafka: AbstractConfig.valuesWithPrefixOverride
+    """
+    for end_point in listeners.bound:
+        prefix = f"{LISTENER_PREFIX}{end_point.listener_name.lower()}."
+        for name, text in settings.items():
+            if name.startswith(prefix):
+                base = name.removeprefix(prefix)
+                key = BROKER_CONFIG_KEYS.get(base) or BROKER_CONFIG_KEYS.get(base.partition(".")[2])
+                if key is not None:
+                    key.parse(text)

@@ -74,6 +74,7 @@ def _inter_broker(
         return ListenerSecurity(protocol.name, protocol)
     if protocol_is_set:
         raise ConfigError("Only one of inter.broker.listener.name and security.inter.broker.protocol should be set.")
+    _require_name(name)
     found = protocols.get(name.upper())
     if found is None:
         raise ConfigError(
@@ -89,6 +90,7 @@ def _control_plane(
     name = _text(values, "control.plane.listener.name")
     if name is None:
         return None
+    _require_name(name)
     found = protocols.get(name.upper())
     if found is None:
         raise ConfigError(
@@ -96,6 +98,11 @@ def _control_plane(
             "listener.security.protocol.map."
         )
     return ListenerSecurity(name.upper(), found)
+
+
+def _require_name(name: str) -> None:
+    if not name:
+        raise ConfigError("The provided listener name is null or empty string")
 
 
 def _text(values: Mapping[str, ConfigValue], name: str) -> str | None:

@@ -7,6 +7,12 @@ from typing import Final
 from odradek.broker.config_keys.key import BrokerConfigKey
 from odradek.storage.config_def import CaseInsensitiveValidString, ConfigType, Importance, ValidList, at_least
 
+ASSIGNORS: Final = (
+    "org.apache.kafka.coordinator.group.assignor.UniformAssignor",
+    "org.apache.kafka.coordinator.group.assignor.RangeAssignor",
+)
+"""What `group.consumer.assignors` can name: Apache Kafka's own classes. There is no JVM that could load others."""
+
 GROUP_KEYS: Final = (
     BrokerConfigKey(
         "group.min.session.timeout.ms",
@@ -206,7 +212,7 @@ GROUP_KEYS: Final = (
     BrokerConfigKey(
         "group.consumer.assignors",
         ConfigType.LIST,
-        "org.apache.kafka.coordinator.group.assignor.UniformAssignor,org.apache.kafka.coordinator.group.assignor.RangeAssignor",
+        ",".join(ASSIGNORS),
         Importance.MEDIUM,
         "Classes of the assignors on the side of the server, the default one first.",
     ),

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Final
 
 from odradek.broker.config_keys.key import BrokerConfigKey
+from odradek.broker.config_keys.validators import QuorumBootstrapServers, QuorumVoters
 from odradek.storage.config_def import ConfigType, Importance, ValidList, at_least
 
 KRAFT_KEYS: Final = (
@@ -166,6 +167,7 @@ KRAFT_KEYS: Final = (
         "",
         Importance.HIGH,
         "The KRaft controllers as id@host:port,...",
+        QuorumVoters(),
     ),
     BrokerConfigKey(
         "controller.quorum.bootstrap.servers",
@@ -173,6 +175,7 @@ KRAFT_KEYS: Final = (
         "",
         Importance.HIGH,
         "Addresses at which KRaft controllers are found.",
+        QuorumBootstrapServers(),
     ),
     BrokerConfigKey(
         "controller.quorum.election.timeout.ms",

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from typing import Final
 
-from odradek.storage.config_def import ConfigError, ConfigValue
+from odradek.storage.config_def import ConfigError, ConfigType, ConfigValue, parse_type
+
+PORT_MAX: Final = 65535
+
+_HOST_AND_PORT: Final = re.compile(r"(?:[0-9a-zA-Z\-%._]*://)?\[?([0-9a-zA-Z\-%._:]*)\]?:([0-9]+)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +33,56 @@ class MinusOneOrAtLeast:
 
     def ensure_valid(self, name: str, value: ConfigValue) -> None:
         if not isinstance(value, int) or (value != -1 and value < self.low):
-            raise ConfigError.of_value(name, value, f"Value must be -1 or at least {self.low}")
+            raise ConfigError.of_value(name, value, f"Value can be -1 or greater than {self.low - 1}")
 
     def __str__(self) -> str:
         return f"-1 or [{self.low},...]"
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumVoters:
+    """`id@host:port` each. Kafka: QuorumConfig.ControllerQuorumVotersValidator."""
+
+    def ensure_valid(self, name: str, value: ConfigValue) -> None:
+        for entry in value if isinstance(value, list) else ():
+            self._check(name, entry)
+
+    def _check(self, name: str, entry: str) -> None:
+        form = "Each entry should be in the form `{id}@{host}:{port}`."
+        parts = entry.rstrip("@").split("@")  # as Java splits
+        if len(parts) != 2:
+            raise ConfigError(f"Invalid configuration value for {name}. {form}")
+        try:
+            parse_type(name, parts[0], ConfigType.INT)
+        except ConfigError:
+            raise ConfigError(f"Failed to parse voter ID as an integer from {parts[0]}") from None
+        match = _HOST_AND_PORT.fullmatch(parts[1])
+        if match is None:
+            raise ConfigError(f"Failed to parse host name from entry {entry} for the configuration {name}. {form}")
+        _check_port(match[2])
+
+    def __str__(self) -> str:
+        return "non-empty list"
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumBootstrapServers:
+    """`host:port` each. Kafka: QuorumConfig.ControllerQuorumBootstrapServersValidator."""
+
+    def ensure_valid(self, name: str, value: ConfigValue) -> None:
+        for entry in value if isinstance(value, list) else ():
+            match = _HOST_AND_PORT.fullmatch(entry)
+            if match is None:
+                raise ConfigError(
+                    f"Failed to parse host name from {entry} for the configuration {name}. "
+                    'Each entry should be in the form "{host}:{port}"'
+                )
+            _check_port(match[2])
+
+    def __str__(self) -> str:
+        return "non-empty list"
+
+
+def _check_port(text: str) -> None:
+    if int(text) > PORT_MAX:
+        raise ConfigError(f"port out of range:{text}")

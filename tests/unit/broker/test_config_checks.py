@@ -34,9 +34,38 @@ def refusal(settings: dict[str, str]) -> str:
             "log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread.",
         ),
         (
-            {"log.cleaner.dedupe.buffer.size": "2097152", "log.cleaner.threads": "2"},
+            {"log.cleaner.dedupe.buffer.size": "2097153", "log.cleaner.threads": "2"},
             "log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread.",
         ),
+        ({"log.cleaner.threads": "0"}, "Log cleaner threads should be at least 1"),
+        (
+            {"offsets.commit.required.acks": "-2"},
+            "offsets.commit.required.acks must be greater or equal to -1 and less or equal to "
+            "offsets.topic.replication.factor",
+        ),
+        (
+            {"offsets.commit.required.acks": "3", "offsets.topic.replication.factor": "2"},
+            "offsets.commit.required.acks must be greater or equal to -1 and less or equal to "
+            "offsets.topic.replication.factor",
+        ),
+        (
+            {"group.consumer.assignors": "org.apache.kafka.coordinator.group.assignor.RangeAssignor,"},
+            "Class  cannot be found (from group.consumer.assignors)",
+        ),
+        ({"offsets.topic.compression.codec": "-1"}, "Unknown compression type id: -1"),
+        ({"offsets.topic.compression.codec": "5"}, "Unknown compression type id: 5"),
+        (
+            {"group.share.record.lock.duration.ms": "14999"},
+            "group.share.record.lock.duration.ms must be greater than or equals to "
+            "group.share.min.record.lock.duration.ms",
+        ),
+        (
+            {"group.share.record.lock.duration.ms": "30001", "group.share.max.record.lock.duration.ms": "30000"},
+            "group.share.max.record.lock.duration.ms must be greater than or equals to "
+            "group.share.record.lock.duration.ms",
+        ),
+        ({"socket.receive.buffer.bytes": "0"}, "socket.receive.buffer.bytes=0: size cannot be 0 or negative"),
+        ({"socket.receive.buffer.bytes": "-2"}, "socket.receive.buffer.bytes=-2: size cannot be 0 or negative"),
         (
             {"replica.fetch.wait.max.ms": "501", "replica.socket.timeout.ms": "500"},
             "replica.socket.timeout.ms should always be at least replica.fetch.wait.max.ms to prevent unnecessary "
@@ -94,7 +123,15 @@ def test_relation_that_does_not_hold_is_refused(settings: dict[str, str], messag
         {"log.retention.ms": "1"},
         {"log.retention.ms": "-1"},
         {"log.cleaner.dedupe.buffer.size": "1048577"},
-        {"log.cleaner.dedupe.buffer.size": "1048577", "log.cleaner.threads": "0"},
+        {"offsets.commit.required.acks": "-1"},
+        {"offsets.commit.required.acks": "2", "offsets.topic.replication.factor": "2"},
+        {"offsets.topic.compression.codec": "0"},
+        {"offsets.topic.compression.codec": "4"},
+        {"group.share.record.lock.duration.ms": "15000"},
+        {"group.share.record.lock.duration.ms": "30000", "group.share.max.record.lock.duration.ms": "30000"},
+        {"socket.receive.buffer.bytes": "1"},
+        {"socket.receive.buffer.bytes": "-1"},
+        {"log.cleaner.dedupe.buffer.size": "2097154", "log.cleaner.threads": "2"},
         {"replica.fetch.wait.max.ms": "500", "replica.socket.timeout.ms": "500"},
         {"replica.fetch.wait.max.ms": "500", "replica.lag.time.max.ms": "500"},
         {"queued.max.request.bytes": "100", "socket.request.max.bytes": "100"},
@@ -106,6 +143,31 @@ def test_relation_that_does_not_hold_is_refused(settings: dict[str, str], messag
 def test_relation_that_just_holds_is_taken(settings: dict[str, str]) -> None:
     config = BrokerConfig(settings)
     assert {name: config.value(name) for name in settings} == {name: int(text) for name, text in settings.items()}
+
+
+@pytest.mark.parametrize("kind", ["consumer", "share"])
+@pytest.mark.parametrize("limit", ["heartbeat.interval.ms", "session.timeout.ms"])
+def test_values_of_the_new_groups_lie_between_their_limits(kind: str, limit: str) -> None:
+    name, low, high = f"group.{kind}.{limit}", f"group.{kind}.min.{limit}", f"group.{kind}.max.{limit}"
+
+    def texts(*values: int) -> dict[str, str]:
+        return {key: str(value) for key, value in zip((low, name, high), values, strict=True)}
+
+    assert BrokerConfig(texts(10, 10, 10)).value(name) == 10
+    assert refusal(texts(11, 10, 10)) == f"{high} must be greater than or equals to {low}"
+    assert refusal(texts(10, 9, 10)) == f"{name} must be greater than or equals to {low}"
+    assert refusal(texts(10, 11, 10)) == f"{name} must be less than or equals to {high}"
+
+
+def test_the_cleaner_has_room_for_more_than_one_key_per_pass() -> None:
+    """1 MiB and 24 bytes: 43,691 slots."""
+    buffer = {"log.cleaner.dedupe.buffer.size": str(43_691 * 24)}
+    message = "offset map is too small to fit in even a single message"
+    assert refusal({**buffer, "log.cleaner.io.buffer.load.factor": "0.00002"}).startswith(message)
+    assert refusal({"log.cleaner.io.buffer.load.factor": "NaN"}).startswith(message)
+    assert BrokerConfig({**buffer, "log.cleaner.io.buffer.load.factor": "0.00003"}).log_cleaner_enable
+    off = {"log.cleaner.io.buffer.load.factor": "0", "log.cleaner.enable": "false"}
+    assert not BrokerConfig(off).log_cleaner_enable
 
 
 def test_versions_between_brokers_that_just_hold_are_taken() -> None:
@@ -182,7 +244,7 @@ def test_exempt_addresses_look_like_addresses() -> None:
         ),
         (
             {"controller.listener.names": "CONTROLLER"},
-            "controller.listener.names must be empty when not running in KRaft mode: CONTROLLER",
+            "controller.listener.names must be empty when not running in KRaft mode: [CONTROLLER]",
         ),
         ({"authorizer.class.name": "x.Y"}, "authorizers are not supported yet"),
         ({"listeners": "SSL://:9093"}, "uses SSL, which is not supported yet"),
@@ -196,11 +258,11 @@ def test_exempt_addresses_look_like_addresses() -> None:
         ),
         (
             {"group.coordinator.rebalance.protocols": "classic,consumer"},
-            "The new 'CONSUMER' rebalance protocol is only supported in KRaft cluster.",
+            "The new 'consumer' rebalance protocol is only supported in KRaft cluster.",
         ),
         (
             {"group.coordinator.rebalance.protocols": "consumer"},
-            "Disabling the 'CLASSIC' protocol is not supported.",
+            "Disabling the 'classic' protocol is not supported.",
         ),
     ],
 )
@@ -245,6 +307,44 @@ def test_control_plane_has_a_listener_of_its_own() -> None:
     hidden = {**control_plane("B"), "advertised.listeners": "PLAINTEXT://h:1"}
     assert "control.plane.listener.name must be a listener name defined in advertised.listeners" in refusal(hidden)
     assert BrokerConfig(control_plane("b")).listeners.control.name == "B"
+
+
+@pytest.mark.parametrize("names", ["PLAINTEXT", " PLAINTEXT , ", ","])
+def test_listeners_that_start_early_are_listeners(names: str) -> None:
+    assert BrokerConfig({"early.start.listeners": names}).early_start_listeners is not None
+
+
+@pytest.mark.parametrize(("names", "unknown"), [("X", "X"), ("PLAINTEXT, X", "X"), ("plaintext", "plaintext")])
+def test_other_listeners_cannot_start_early(names: str, unknown: str) -> None:
+    assert refusal({"early.start.listeners": names}) == (
+        f"early.start.listeners contains listener {unknown}, but this is not contained in listeners or "
+        "controller.listener.names"
+    )
+
+
+@pytest.mark.parametrize("name", ["max.connections", "plain.connections.max.reauth.ms"])
+def test_settings_of_a_listener_are_values_of_their_key(name: str) -> None:
+    key = f"listener.name.plaintext.{name}"
+    message = f"Invalid value x for configuration {name.removeprefix('plain.')}: Not a number of type"
+    assert refusal({key: "x"}).startswith(message)
+    assert BrokerConfig({key: "5"}).keys_without_effect.keys() == {key}
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "listener.name.other.max.connections",
+        "listener.name.PLAINTEXT.max.connections",
+        "listener.name.plaintext.no.such",
+    ],
+)
+def test_settings_of_no_listener_or_no_key_are_not_looked_at(key: str) -> None:
+    assert BrokerConfig({key: "x"}).settings[key] == "x"
+
+
+@pytest.mark.parametrize("name", ["controller.listener.names", "security.providers", "authorizer.class.name"])
+def test_an_empty_text_is_not_refused_where_only_the_default_is_taken(name: str) -> None:
+    assert BrokerConfig({name: ""}).value(name) == ""
 
 
 def test_replica_selector_is_one_that_is_known() -> None:
