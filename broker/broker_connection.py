@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from odradek.broker.network.answer_receiver import AnswerReceiver
 from odradek.broker.network.frame_buffers import FrameBuffers
-from odradek.broker.timed_waits import deadline
+from odradek.broker.timed_waits import deadline, pause
 from odradek.protocol.api import API, ApiKey
 from odradek.protocol.codec import EncodeError, decode
 from odradek.protocol.decode_error import DecodeError
@@ -119,7 +119,7 @@ class BrokerConnection:
     async def _open(self) -> AnswerReceiver:
         settings = self._settings
         if self._failed_attempts:
-            await self._back_off()
+            await pause(settings.timer, RECONNECT_BACKOFF_MS, until=self._closed)
         opening = asyncio.ensure_future(
             settings.connect(self._end_point, lambda: AnswerReceiver(settings.max_frame_bytes, settings.buffers))
         )
@@ -133,14 +133,6 @@ class BrokerConnection:
             opening.add_done_callback(_drop)
             raise
         return opening.result()
-
-    async def _back_off(self) -> None:
-        elapsed = asyncio.get_running_loop().create_future()
-        task = self._settings.timer.schedule(RECONNECT_BACKOFF_MS, lambda: elapsed.set_result(None))
-        try:
-            await asyncio.wait({elapsed, self._closed}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            task.cancel()
 
     async def _ask_in_agreed_version(
         self, receiver: AnswerReceiver, request: Request, response_type: type[ResponseT]

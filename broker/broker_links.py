@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.controller.broker_info import EndPoint
-
 if TYPE_CHECKING:
     from odradek.broker.links import BrokerLink, MakeLink
+    from odradek.broker.listeners import ListenerSecurity
     from odradek.broker.metadata_cache import MetadataCache
     from odradek.broker.own_link import OwnLink
-    from odradek.controller.broker_info import SecurityProtocol
+    from odradek.controller.broker_info import EndPoint
 
 
 class BrokerLinks:
@@ -26,16 +25,14 @@ class BrokerLinks:
         cache: MetadataCache,
         *,
         broker_id: int,
-        listener_name: str,
-        security_protocol: SecurityProtocol,
+        listener: ListenerSecurity,
         client_id: str,
     ) -> None:
         self._make_link = make_link
         self._own_link = own_link
         self._cache = cache
         self._broker_id = broker_id
-        self._listener_name = listener_name
-        self._security_protocol = security_protocol
+        self._listener = listener
         self._client_id = client_id
         self._links: dict[int, tuple[EndPoint, BrokerLink]] = {}
 
@@ -43,14 +40,14 @@ class BrokerLinks:
         """Raises: ConnectionRefusedError if no such broker lives, or it has no such listener."""
         if broker_id == self._broker_id:
             return self._own_link
-        end_point = self._end_point(broker_id)
+        end_point = self._cache.end_point(broker_id, self._listener)
         if broker_id in self._links:
             known, link = self._links[broker_id]
             if known == end_point:
                 return link
             self.hang_up(broker_id)
         if end_point is None:
-            raise ConnectionRefusedError(f"broker {broker_id} is not there on listener {self._listener_name}")
+            raise ConnectionRefusedError(f"broker {broker_id} is not there on listener {self._listener.name}")
         link = self._make_link(end_point, client_id=self._client_id)
         self._links[broker_id] = end_point, link
         return link
@@ -64,9 +61,3 @@ class BrokerLinks:
     def close(self) -> None:
         for broker_id in list(self._links):
             self.hang_up(broker_id)
-
-    def _end_point(self, broker_id: int) -> EndPoint | None:
-        node = self._cache.snapshot.node(broker_id, self._listener_name)
-        if node is None:
-            return None
-        return EndPoint(node.host, node.port, self._listener_name, self._security_protocol)

@@ -91,8 +91,7 @@ class ClusterLinks:
             self.own_link,
             self._cache,
             broker_id=self._broker_id,
-            listener_name=config.listeners.control.name,
-            security_protocol=config.listeners.control.security_protocol,
+            listener=config.listeners.control,
             client_id=str(self._broker_id),
         )
         channel = ControllerChannel(links, self._cache, self._clock, self._timer, config.controller_socket_timeout_ms)
@@ -150,7 +149,6 @@ class ClusterLinks:
             self.own_link,
             self._cache,
             broker_id=self._broker_id,
-            listener_name=self._config.listeners.inter_broker.name,
-            security_protocol=self._config.listeners.inter_broker.security_protocol,
+            listener=self._config.listeners.inter_broker,
             client_id=client_id,
         )

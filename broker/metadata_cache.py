@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from odradek.controller.broker_info import SecurityProtocol
+from odradek.controller.broker_info import EndPoint, SecurityProtocol
 from odradek.controller.leader_and_isr import LEADER_DURING_DELETE, NO_LEADER
 from odradek.controller.topic_names import INTERNAL_TOPICS
 from odradek.protocol.errors import ErrorCode
@@ -25,6 +26,9 @@ from odradek.protocol.messages.update_metadata import (
 )
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from odradek.broker.listeners import ListenerSecurity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +135,13 @@ class MetadataCache:
             node = listeners.get(listener)
             if node is not None:
                 yield node
+
+    def end_point(self, broker_id: int, listener: ListenerSecurity) -> EndPoint | None:
+        """Where a broker listens for others, None when it is dead or lacks that listener. It is reached by the security
+        protocol that the listener has here, whatever it has registered.
+        """
+        node = self.snapshot.node(broker_id, listener.name)
+        return None if node is None else EndPoint(node.host, node.port, listener.name, listener.security_protocol)
 
     def topic_metadata(
         self,

@@ -19,7 +19,6 @@ from odradek.broker.replication.fetcher_settings import FetcherSettings, Fetcher
 from odradek.broker.replication.leader_throttle import LeaderThrottle
 from odradek.broker.replication.replica_fetchers import ReplicaFetchers
 from odradek.broker.replication.replication_quota import ReplicationQuota
-from odradek.controller.broker_info import EndPoint
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -101,14 +100,6 @@ def _fetchers_settings(
     make_link: MakeLink,
     broker_epoch: Callable[[], int],
 ) -> FetchersSettings:
-    listener = config.listeners.inter_broker.name
-
-    def end_point(broker_id: int) -> EndPoint | None:
-        node = cache.snapshot.node(broker_id, listener)
-        if node is None:
-            return None
-        return EndPoint(node.host, node.port, listener, config.listeners.inter_broker.security_protocol)
-
     leader = RemoteLeaderSettings(
         broker_id=broker_id,
         broker_epoch=broker_epoch,
@@ -121,7 +112,7 @@ def _fetchers_settings(
     )
     return FetchersSettings(
         make_link=make_link,
-        end_point=end_point,
+        end_point=lambda leader_id: cache.end_point(leader_id, config.listeners.inter_broker),
         count=lambda: config.num_replica_fetchers,
         leader=leader,
         fetcher=FetcherSettings(

@@ -34,11 +34,19 @@ def deadline(timer: SystemTimer, timeout_ms: int, what: str) -> Iterator[None]:
         expiration.cancel()
 
 
-async def pause(timer: SystemTimer, delay_ms: int) -> None:
-    """Wait, and nothing else."""
-    elapsed = asyncio.Event()
-    expiration = timer.schedule(delay_ms, elapsed.set)
+async def pause(timer: SystemTimer, delay_ms: int, *, until: asyncio.Future[None] | None = None) -> None:
+    """Wait, and nothing else; no longer than until a future is done, if one is given."""
+    is_over = asyncio.Event()
+
+    def end(_: object) -> None:
+        is_over.set()
+
+    expiration = timer.schedule(delay_ms, is_over.set)
+    if until is not None:
+        until.add_done_callback(end)
     try:
-        await elapsed.wait()
+        await is_over.wait()
     finally:
         expiration.cancel()
+        if until is not None:
+            until.remove_done_callback(end)

@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.isolation import READ_COMMITTED, require_isolation_level
-from odradek.broker.apis.leaders import current_leader
+from odradek.broker.apis.leaders import name_leader
 from odradek.broker.fetch_context import AskedBy, FetchContext, new_context
 from odradek.broker.fetch_session import PartitionFetch, records_size
 from odradek.broker.lazy_down_conversion import LazyDownConversionRecords, convert_firsts
@@ -29,7 +29,6 @@ from odradek.protocol.messages.fetch import (
     FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
-    LeaderIdAndEpoch,
     NodeEndpoint,
     PartitionData,
 )
@@ -162,7 +161,8 @@ def _respond(
             continue  # a follower hears of all its partitions once, and then of the few that change
         data = _partition_data(broker, result, version, is_follower, to_convert)
         if version >= 16 and result.error in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
-            _name_leader(broker, ctx, result.fetch, data, endpoints)
+            topic_partition = TopicPartition(result.fetch.topic or "", result.fetch.partition)
+            name_leader(broker, ctx, topic_partition, data.current_leader, endpoints, NodeEndpoint)
         answers.append((result.fetch, data))
     answers.extend((context.partitions[index], data) for index, data in erroneous.items())
     yield None
@@ -279,20 +279,6 @@ def _down_conversion_magic(record_version: int, version: int) -> int | None:
     if record_version > MAGIC_V0 and version <= LAST_MAGIC_0_VERSION:
         return MAGIC_V0
     return MAGIC_V1 if record_version > MAGIC_V1 and version < FIRST_V2_BATCH_VERSION else None
-
-
-def _name_leader(
-    broker: Services,
-    ctx: RequestContext,
-    fetch: PartitionFetch,
-    data: PartitionData,
-    endpoints: dict[int, NodeEndpoint],
-) -> None:
-    leader = current_leader(broker, ctx, TopicPartition(fetch.topic or "", fetch.partition))
-    data.current_leader = LeaderIdAndEpoch(leader_id=leader.leader_id, leader_epoch=leader.leader_epoch)
-    node = leader.node
-    if node is not None:
-        endpoints[node.broker_id] = NodeEndpoint(node_id=node.broker_id, host=node.host, port=node.port, rack=node.rack)
 
 
 def error_response(request: FetchRequest, version: int, code: ErrorCode, message: str | None) -> FetchResponse:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from odradek.broker.metadata_cache import Node
 from odradek.controller.leader_and_isr import NO_LEADER
@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
     from odradek.broker.request import RequestContext
     from odradek.broker.services import Services
+    from odradek.protocol.messages import fetch, produce
     from odradek.protocol.topic_partition import TopicPartition
+
+EndPointT = TypeVar("EndPointT", "fetch.NodeEndpoint", "produce.NodeEndpoint")
 
 
 class Leader(NamedTuple):
@@ -35,6 +38,29 @@ def current_leader(broker: Services, ctx: RequestContext, topic_partition: Topic
             return Leader(NO_LEADER, -1, None)
         leader_id, leader_epoch = state.leader, state.leader_epoch
     return Leader(leader_id, leader_epoch, reachable_node(broker, ctx, leader_id))
+
+
+class LeaderIdAndEpoch(Protocol):
+    """The struct of that name in the answers of Produce and Fetch."""
+
+    leader_id: int
+    leader_epoch: int
+
+
+def name_leader(
+    broker: Services,
+    ctx: RequestContext,
+    topic_partition: TopicPartition,
+    answer: LeaderIdAndEpoch,
+    end_points: dict[int, EndPointT],
+    end_point: type[EndPointT],
+) -> None:
+    """Tell the client in `answer` who leads the partition, and in `end_points` where that broker is (KIP-951)."""
+    leader = current_leader(broker, ctx, topic_partition)
+    answer.leader_id, answer.leader_epoch = leader.leader_id, leader.leader_epoch
+    node = leader.node
+    if node is not None:
+        end_points[node.broker_id] = end_point(node_id=node.broker_id, host=node.host, port=node.port, rack=node.rack)
 
 
 def reachable_node(broker: Services, ctx: RequestContext, broker_id: int) -> Node | None:

@@ -12,12 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from odradek.broker.apis.leaders import current_leader
+from odradek.broker.apis.leaders import name_leader
 from odradek.broker.services import LITTLE, now_or_in_slices
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
-    LeaderIdAndEpoch,
     NodeEndpoint,
     PartitionProduceResponse,
     ProduceRequest,
@@ -167,6 +166,7 @@ def _respond(
     refused: Mapping[TopicPartition, ErrorCode],
 ) -> Steps:
     """One answer a partition, however often it was named."""
+    names_leaders = ctx.header.api_version >= FIRST_CURRENT_LEADER_VERSION
     endpoints: dict[int, NodeEndpoint] = {}
     topics: dict[str, list[PartitionProduceResponse]] = {}
     for topic_partition, result in results.items():
@@ -185,8 +185,8 @@ def _respond(
                 BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message)
                 for index, message in result.record_errors
             ]
-        if result.error == ErrorCode.NOT_LEADER_OR_FOLLOWER:
-            _name_leader(broker, ctx, topic_partition, answer, endpoints)
+        if names_leaders and result.error == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            name_leader(broker, ctx, topic_partition, answer.current_leader, endpoints, NodeEndpoint)
         topics.setdefault(topic_partition.topic, []).append(answer)
         yield None
     for topic_partition, error in refused.items():
@@ -198,22 +198,6 @@ def _respond(
             node_endpoints=list(endpoints.values()),
         )
     )
-
-
-def _name_leader(
-    broker: Services,
-    ctx: RequestContext,
-    topic_partition: TopicPartition,
-    answer: PartitionProduceResponse,
-    endpoints: dict[int, NodeEndpoint],
-) -> None:
-    if ctx.header.api_version < FIRST_CURRENT_LEADER_VERSION:
-        return
-    leader = current_leader(broker, ctx, topic_partition)
-    answer.current_leader = LeaderIdAndEpoch(leader_id=leader.leader_id, leader_epoch=leader.leader_epoch)
-    node = leader.node
-    if node is not None:
-        endpoints[node.broker_id] = NodeEndpoint(node_id=node.broker_id, host=node.host, port=node.port, rack=node.rack)
 
 
 def _refusal(index: int, code: ErrorCode, message: str | None = None) -> PartitionProduceResponse:

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from odradek.broker.broker_links import BrokerLinks
 from odradek.broker.config import BrokerConfig
+from odradek.broker.listeners import ListenerSecurity
 from odradek.broker.metadata_cache import MetadataCache
 from odradek.broker.own_link import OwnLink
 from odradek.broker.request import RequestContext
@@ -90,8 +91,7 @@ class FakeLinks:
             self.own_link,
             self.cache,
             broker_id=OWN_ID,
-            listener_name="PLAINTEXT",
-            security_protocol=SecurityProtocol.PLAINTEXT,
+            listener=ListenerSecurity("PLAINTEXT", SecurityProtocol.PLAINTEXT),
             client_id=client_id,
         )
 

@@ -6,7 +6,6 @@ from typing import cast
 import pytest
 
 from odradek.broker.controlled_shutdown import ControlledShutdown
-from odradek.broker.dispatch import Dispatcher
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.controlled_shutdown import (
     ControlledShutdownRequest,
@@ -104,6 +103,6 @@ async def test_without_a_controller_it_waits_for_one() -> None:
 async def test_a_broker_that_is_the_controller_asks_itself() -> None:
     stopping = Stopping()
     stopping.links.know(OWN_ID, {OWN_ID: 9001})
-    stopping.links.own_link.serve(cast("Dispatcher", OwnAnswers(lambda request: DONE)))
+    stopping.links.own_link.serve(OwnAnswers(lambda request: DONE).serve)
     assert await stopping.begin()
     assert not stopping.links.made

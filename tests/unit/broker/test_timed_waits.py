@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from odradek.broker.timed_waits import deadline
+from odradek.broker.timed_waits import deadline, pause
 from odradek.timer.clock import ManualClock
 from odradek.timer.system_timer import SystemTimer
 from tests.support.async_test import async_test
@@ -89,3 +89,32 @@ async def test_of_two_deadlines_only_the_one_that_is_over_speaks() -> None:
     await turns()
     waiter.advance(101)
     assert await task == "The answer took more than 100 ms"
+
+
+@async_test
+async def test_a_pause_is_over_when_its_time_is() -> None:
+    waiter = Waiter()
+    task = asyncio.ensure_future(pause(waiter.timer, 100))
+    await turns()
+    waiter.advance(99)
+    await turns()
+    assert not task.done()
+    waiter.advance(1)
+    await task
+    assert waiter.timer.next_deadline_ms() is None
+
+
+@pytest.mark.parametrize("is_done_before", [False, True])
+@async_test
+async def test_a_pause_is_no_longer_than_until_a_future_is_done(is_done_before: bool) -> None:
+    waiter = Waiter()
+    closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    if is_done_before:
+        closed.set_result(None)
+    task = asyncio.ensure_future(pause(waiter.timer, 100, until=closed))
+    await turns()
+    if not is_done_before:
+        assert not task.done()
+        closed.set_result(None)
+    await task
+    assert waiter.timer.next_deadline_ms() is None, "nothing keeps waiting"
