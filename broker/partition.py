@@ -17,6 +17,8 @@ from odradek.broker.in_sync_replicas import InSyncReplicas
 from odradek.broker.leadership import Leadership
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.primitives import uuid_to_text
+from odradek.protocol.records.layout import NO_PARTITION_LEADER_EPOCH
+from odradek.storage.offsets import UNKNOWN_OFFSET
 
 if TYPE_CHECKING:
     from odradek.broker.leadership import PartitionEnvironment
@@ -27,9 +29,6 @@ if TYPE_CHECKING:
     from odradek.storage.unified_log import UnifiedLog
 
 state_change_log = logging.getLogger(__name__)
-
-UNDEFINED_EPOCH = -1
-UNDEFINED_EPOCH_OFFSET = -1
 
 
 class ReadInfo(NamedTuple):
@@ -226,7 +225,7 @@ class Partition(Leadership):
 
     def _divergence(self, log: UnifiedLog, fetch_offset: int, last_fetched_epoch: int) -> tuple[int, int] | None:
         epoch, end_offset = log.end_offset_for_epoch(last_fetched_epoch)
-        if end_offset == UNDEFINED_EPOCH_OFFSET or epoch == UNDEFINED_EPOCH:
+        if end_offset == UNKNOWN_OFFSET or epoch == NO_PARTITION_LEADER_EPOCH:
             raise KafkaError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
                 f"Could not determine the end offset of the last fetched epoch {last_fetched_epoch} from the request",

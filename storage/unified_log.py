@@ -191,6 +191,7 @@ class UnifiedLog:
         verification_guard: object | None = None,
     ) -> LogAppendInfo:
         """Append what a client or coordinator sent, giving it offsets: all of it, or KafkaError and nothing."""
+        # What `disk` does is repeated in the two appends, which are spared its generator.
         if self.log_dir.failure is not None:
             self.state.raise_offline()
         if not self.log_dir.space.take(records.nbytes):

@@ -213,6 +213,19 @@ def test_what_is_defined_is_used_by_more_than_tests() -> None:
         assert any(one.startswith(excuse) for one in unused), f"{excuse} needs no excuse"
 
 
+def test_what_stands_for_nothing_is_defined_once() -> None:
+    """NO_LEADER, UNKNOWN_OFFSET and their like: two definitions of one name could come to differ."""
+    modules: dict[str, list[str]] = {}
+    for path in OURS:
+        for node in ast.parse(path.read_text()).body:
+            target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+            value = getattr(node, "value", None)
+            if isinstance(target, ast.Name) and isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.USub):
+                modules.setdefault(target.id.lstrip("_"), []).append(relative(path))
+    assert len(modules) > 20, "the constants are found"
+    assert not {name: where for name, where in modules.items() if len(where) > 1}
+
+
 def named(tree: ast.AST, kind: type[ast.Attribute | ast.Name]) -> Iterator[str]:
     """The attributes, or the plain names, that are read; the type of a cast, a text, counts as a name."""
     for node in ast.walk(tree):

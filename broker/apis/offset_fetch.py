@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.apis.group_requests import group_context
 from odradek.broker.services import in_slices
+from odradek.coordinator.group.offset_api import INVALID_OFFSET
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from odradek.broker.services import Services
     from odradek.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
     from odradek.timer.sliced_work import Steps
-
-INVALID_OFFSET = -1
 
 
 @in_slices

@@ -14,6 +14,7 @@ from odradek.broker.config_keys.quotas import (
     LEADER_BYTES_PER_SECOND,
 )
 from odradek.broker.tools.admin_client import check
+from odradek.controller.configs import AlterOperation, ResourceType
 from odradek.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -28,47 +29,44 @@ if TYPE_CHECKING:
 LEADER_REPLICAS: Final = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS: Final = "follower.replication.throttled.replicas"
 
-TOPIC_RESOURCE: Final = 2
-BROKER_RESOURCE: Final = 4
-SET: Final = 0
-DELETE: Final = 1
-
 
 async def throttle_replication(client: AdminClient, throttles: Throttles, bytes_per_second: int) -> None:
     """Of the replicas that move, at their leaders and at themselves."""
     for topic in sorted(throttles.leaders):
         replicas = {LEADER_REPLICAS: throttles.leaders[topic], FOLLOWER_REPLICAS: throttles.followers[topic]}
-        await _alter(client, TOPIC_RESOURCE, topic, replicas)
+        await _alter(client, ResourceType.TOPIC, topic, replicas)
     rates = {LEADER_BYTES_PER_SECOND: str(bytes_per_second), FOLLOWER_BYTES_PER_SECOND: str(bytes_per_second)}
     for broker_id in throttles.brokers:
-        await _alter(client, BROKER_RESOURCE, str(broker_id), rates)
+        await _alter(client, ResourceType.BROKER, str(broker_id), rates)
 
 
 async def throttle_log_dirs(client: AdminClient, brokers: Sequence[int], bytes_per_second: int) -> None:
     """Of moves between the directories of these brokers."""
     for broker_id in brokers:
         rates = {ALTER_LOG_DIRS_BYTES_PER_SECOND: str(bytes_per_second)}
-        await _alter(client, BROKER_RESOURCE, str(broker_id), rates)
+        await _alter(client, ResourceType.BROKER, str(broker_id), rates)
 
 
 async def clear_throttles(client: AdminClient, brokers: Sequence[int], topics: Sequence[str]) -> None:
     """Take away whatever throttles these brokers and topics."""
     rates = (LEADER_BYTES_PER_SECOND, FOLLOWER_BYTES_PER_SECOND, ALTER_LOG_DIRS_BYTES_PER_SECOND)
     for broker_id in brokers:
-        await _alter(client, BROKER_RESOURCE, str(broker_id), dict.fromkeys(rates))
+        await _alter(client, ResourceType.BROKER, str(broker_id), dict.fromkeys(rates))
     for topic in topics:
-        await _alter(client, TOPIC_RESOURCE, topic, dict.fromkeys((LEADER_REPLICAS, FOLLOWER_REPLICAS)))
+        await _alter(client, ResourceType.TOPIC, topic, dict.fromkeys((LEADER_REPLICAS, FOLLOWER_REPLICAS)))
 
 
 async def _alter(client: AdminClient, kind: int, name: str, values: Mapping[str, str | None]) -> None:
     """None takes the value away. What concerns a broker is asked of that broker."""
     configs = [
-        AlterableConfig(name=key, config_operation=DELETE if value is None else SET, value=value)
+        AlterableConfig(
+            name=key, config_operation=AlterOperation.DELETE if value is None else AlterOperation.SET, value=value
+        )
         for key, value in values.items()
     ]
     resource = AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
     request = IncrementalAlterConfigsRequest(resources=[resource])
-    if kind == BROKER_RESOURCE:
+    if kind == ResourceType.BROKER:
         response = await client.ask_broker(int(name), request, IncrementalAlterConfigsResponse)
     else:
         response = await client.ask(request, IncrementalAlterConfigsResponse)

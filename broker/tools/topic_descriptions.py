@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from odradek.broker.tools.cluster import describe_partition, ids_text
 from odradek.broker.tools.hash_order import order_of_names
+from odradek.controller.configs import DEFAULT_CONFIG
 from odradek.protocol.primitives import ZERO_UUID, uuid_to_text
 from odradek.protocol.topic_partition import TopicPartition
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from odradek.protocol.messages.list_partition_reassignments import OngoingPartitionReassignment
     from odradek.protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
 
-DEFAULT_CONFIG: Final = 5
 MIN_ISR: Final = "min.insync.replicas"
 OVERRIDES: Final = "topics_with_overrides"
 """The report of topics; the others are of partitions."""

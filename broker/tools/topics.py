@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Final
 
 from odradek.broker.tools.admin_client import CommandFailed, check, run
 from odradek.broker.tools.topic_descriptions import OVERRIDES, PARTITION_REPORTS, describe
+from odradek.controller.configs import ResourceType
 from odradek.controller.topic_names import has_collision_chars
+from odradek.controller.topics import BROKER_DEFAULT
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_partitions import (
     CreatePartitionsAssignment,
@@ -44,8 +46,6 @@ if TYPE_CHECKING:
     from odradek.broker.tools.admin_client import AdminClient
     from odradek.protocol.messages.metadata import MetadataResponseTopic
 
-TOPIC_RESOURCE: Final = 2
-BROKER_DEFAULT: Final = -1
 TIMEOUT_MS: Final = 30_000
 MAX_REPLICATION_FACTOR: Final = 32767
 
@@ -203,7 +203,7 @@ async def _describe(client: AdminClient, options: argparse.Namespace) -> None:
 
 async def _configs(client: AdminClient, topics: Sequence[str]) -> dict[str, list[DescribeConfigsResourceResult]]:
     resources = [
-        DescribeConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=topic, configuration_keys=None)
+        DescribeConfigsResource(resource_type=ResourceType.TOPIC, resource_name=topic, configuration_keys=None)
         for topic in topics
     ]
     response = await client.ask(DescribeConfigsRequest(resources=resources), DescribeConfigsResponse)

@@ -48,7 +48,7 @@ from odradek.protocol.messages.txn_offset_commit import (
 from odradek.protocol.records.layout import NO_TIMESTAMP
 from odradek.protocol.topic_partition import TopicPartition
 
-NO_OFFSET = -1
+INVALID_OFFSET = -1
 NO_METADATA = ""
 NO_RETENTION = -1
 
@@ -159,7 +159,7 @@ def fetched_offsets(
     for topic_partition in partitions:
         name, index = topic_partition
         found = OffsetFetchResponsePartitions(
-            partition_index=index, committed_offset=NO_OFFSET, metadata=NO_METADATA, error_code=ErrorCode.NONE
+            partition_index=index, committed_offset=INVALID_OFFSET, metadata=NO_METADATA, error_code=ErrorCode.NONE
         )
         if group is not None and known:
             if require_stable and group.offsets.is_unstable(topic_partition):
@@ -205,7 +205,7 @@ def offset_fetch_error(group: OffsetFetchRequestGroup, error: ErrorCode, version
                 name=topic.name,
                 partitions=[
                     OffsetFetchResponsePartitions(
-                        partition_index=index, committed_offset=NO_OFFSET, metadata=NO_METADATA, error_code=error
+                        partition_index=index, committed_offset=INVALID_OFFSET, metadata=NO_METADATA, error_code=error
                     )
                     for index in topic.partition_indexes
                 ],

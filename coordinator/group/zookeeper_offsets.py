@@ -12,8 +12,8 @@ from functools import partial
 
 from odradek.coordinator.group.group_offsets import OffsetAndMetadata
 from odradek.coordinator.group.offset_api import (
+    INVALID_OFFSET,
     NO_METADATA,
-    NO_OFFSET,
     Outcome,
     offset_commit_response,
     offset_fetch_response,
@@ -90,7 +90,7 @@ def fetch_from_tree(
             error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         found[topic_partition] = OffsetFetchResponsePartitions(
             partition_index=topic_partition.partition,
-            committed_offset=NO_OFFSET if offset is None else offset,
+            committed_offset=INVALID_OFFSET if offset is None else offset,
             metadata=NO_METADATA,
             error_code=error,
         )

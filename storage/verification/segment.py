@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from odradek.protocol.records.batch import RecordBatch
 from odradek.protocol.records.errors import CorruptRecordError
 from odradek.protocol.records.layout import MAX_INT32, NO_PARTITION_LEADER_EPOCH
 from odradek.storage import log_files, offset_index, time_index
 from odradek.storage.file_records import SEQUENTIAL_READ_BYTES, CorruptLogError
+from odradek.storage.offsets import UNKNOWN_OFFSET
 from odradek.storage.read_only_files import open_offset_index, open_records, open_time_index
 from odradek.storage.verification.findings import Finding, Report
 from odradek.storage.verification.index_checks import OffsetIndexCheck, TimeIndexCheck
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from odradek.storage.file_records import FileRecords
     from odradek.storage.verification.epoch_check import EpochCheck
 
-_NO_OFFSET: Final = -1
-
 
 @dataclass(slots=True)
 class LogProgress:
@@ -34,7 +33,7 @@ class LogProgress:
 
     epochs: EpochCheck | None = None
     transactions: Transactions = field(default_factory=Transactions)
-    last_offset: int = _NO_OFFSET
+    last_offset: int = UNKNOWN_OFFSET
     has_producers: bool = False
     """Some batch has a producer id."""
 
