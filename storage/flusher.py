@@ -4,6 +4,10 @@ A flush up to an offset covers the segments from the recovery point on. One is u
 arrive meanwhile are served together by the next (group commit), so that `flush.messages=1` costs one fsync per round
 trip of the disk and not one per append.
 
+A checkpoint of the recovery point promises the next start that everything below is whole, so that it looks at nothing
+there. `promised` is what a checkpoint may say: less than the recovery point where a cut is about to be made, and
+nothing for an empty log, which may begin anew at another offset.
+
 Invariants: the recovery point only advances to an offset that had been appended before the fsync began; truncation
 moves it back and voids the flush under way; after a failed fsync nothing is retried and the directory goes offline.
 
@@ -46,6 +50,7 @@ class LogFlusher:
         "_is_dir_new",
         "_is_held",
         "_on_failure",
+        "_promise_limits",
         "_requested",
         "_segments",
         "_syncing",
@@ -74,6 +79,7 @@ class LogFlusher:
         self._in_flight = False
         self._is_held = False
         self._generation = 0
+        self._promise_limits: list[int] = []
         self._failure: OSError | None = None
         self._finished: list[LogSegment] = []
         self._syncing: list[LogSegment] = []
@@ -82,6 +88,21 @@ class LogFlusher:
         self._dir_changed = True
         self._is_dir_new = recovery_point == 0
         """Nothing was flushed before: the name of the directory may not be on the disk."""
+
+    @property
+    def promised(self) -> int:
+        """The recovery point that a checkpoint may have."""
+        segments = self._segments
+        if segments.first is segments.active and not segments.active.size:
+            return 0
+        return min(self.recovery_point, *self._promise_limits) if self._promise_limits else self.recovery_point
+
+    def promise_at_most(self, offset: int) -> None:
+        """Let no checkpoint promise more than this, until `promise_again` is called with the same offset."""
+        self._promise_limits.append(offset)
+
+    def promise_again(self, offset: int) -> None:
+        self._promise_limits.remove(offset)
 
     def flush(self, offset: int) -> None:
         """See to it that everything below `offset` gets to the disk."""
@@ -154,11 +175,6 @@ class LogFlusher:
         self._requested = min(self._requested, offset)
         # What waited for the removed records will not get them; their append is answered by the replica manager.
         self._release(offset, None, include_beyond=True)
-
-    def restarted_at(self, offset: int) -> None:
-        """The log is empty and begins at `offset`: there is nothing left that could be lost."""
-        self.truncated_to(offset)
-        self.recovery_point = self._requested = offset
 
     def _pump(self) -> None:
         if self._in_flight or self._is_held or self._failure is not None:

@@ -70,7 +70,7 @@ def read(log_dir: LogDir, name: str) -> dict[TopicPartition, int]:
 
 
 def _recovery_points(logs: Iterable[UnifiedLog]) -> dict[TopicPartition, int]:
-    return {log.topic_partition: log.recovery_point for log in logs}
+    return {log.topic_partition: log.flusher.promised for log in logs}
 
 
 def _log_start_offsets(logs: Iterable[UnifiedLog]) -> dict[TopicPartition, int]:

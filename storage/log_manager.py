@@ -4,8 +4,7 @@ What a start finds in a directory is `log_loading`'s; the checkpoints are `log_c
 `log_sweeps`'; a log that takes another one's place is `log_moves`'.
 
 High watermarks are the replica manager's; it calls `checkpoint_high_watermarks` every 5 s. A new log goes where
-`log_placement` says. A deleted one is renamed `-delete` at once and removed after
-`file.delete.delay.ms`.
+`log_placement` says. A deleted one is renamed `-delete` at once and removed after `file.delete.delay.ms`.
 
 Invariants: a partition has at most one log and at most one future log, which a move fills in another directory (a
 second one found at start is fatal); a failed directory's logs are gone from here, and the others go on; the
@@ -16,13 +15,14 @@ Answers to LogManager.
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.storage import log_checkpoints, log_files
+from odradek.storage import log_checkpoints, log_files, truncation
 from odradek.storage.cleaner import LogCleaner
 from odradek.storage.disk_space import LogDirFullError, is_no_space
 from odradek.storage.log_dir import LogDir, LogDirError
@@ -160,6 +160,7 @@ class LogManager:
             self._is_started = error is None
             if error is None:
                 self.cleaner.checkpoints.load(self.live_log_dirs)
+                self.checkpoint_recovery_points()  # where logs end below what the last one has promised
             else:
                 self._abandon()
             done(error)
@@ -379,6 +380,14 @@ class LogManager:
 
     # -- truncating ---------------------------------------------------------------------------------------------
 
+    def when_cuttable(self, log: UnifiedLog, offset: int, callback: Callable[[OSError | None], None]) -> None:
+        """See `truncation.when_cuttable`. A log that is closed meanwhile cannot be cut."""
+
+        def cuttable(error: OSError | None) -> None:
+            callback(OSError(errno.ENOENT, "the log is closed") if error is None and log.is_closed else error)
+
+        truncation.when_cuttable(log.state, offset, partial(self.checkpoint_recovery_points, log.log_dir), cuttable)
+
     def truncate_to(
         self,
         offsets: Mapping[TopicPartition, int],
@@ -386,10 +395,7 @@ class LogManager:
         is_future: bool = False,
         producers: Mapping[TopicPartition, ProducerMemory] | None = None,
     ) -> None:
-        """Truncate logs and checkpoint their recovery points, which may have moved back. `producers`: from
-        `truncation.replay_producers`.
-        """
-        touched: dict[str, LogDir] = {}
+        """Truncate logs and checkpoint what has moved back. `producers`: from `truncation.replay_producers`."""
         for topic_partition, offset in offsets.items():
             log = self.get_log(topic_partition, is_future=is_future)
             if log is None:
@@ -398,11 +404,9 @@ class LogManager:
             if is_compacted_part_cut:
                 self.cleaner.abort(topic_partition)
             if log.truncate_to(offset, (producers or {}).get(topic_partition)):
-                touched[log.log_dir.path] = log.log_dir
+                self._checkpoint_cut(log.log_dir)
             if is_compacted_part_cut:
                 self.cleaner.truncated(log)
-        for log_dir in touched.values():
-            self.checkpoint_recovery_points(log_dir)
 
     def truncate_fully_and_start_at(
         self, topic_partition: TopicPartition, offset: int, *, is_future: bool = False
@@ -412,7 +416,12 @@ class LogManager:
             self.cleaner.abort(topic_partition)
             log.truncate_fully_and_start_at(offset)
             self.cleaner.truncated(log)
-            self.checkpoint_recovery_points(log.log_dir)
+            self._checkpoint_cut(log.log_dir)
+
+    def _checkpoint_cut(self, log_dir: LogDir) -> None:
+        """Both may have moved back; a log start that has not would hide what is appended below it."""
+        self.checkpoint_recovery_points(log_dir)
+        self.checkpoint_log_start_offsets(log_dir)
 
     # -- checkpoints --------------------------------------------------------------------------------------------
 

@@ -213,9 +213,10 @@ class LogLoader:
             if suffix != log_files.LOG_FILE_SUFFIX or (base_offset := log_files.offset_of(name)) is None:
                 continue
             segment = LogSegment.open(self.path, base_offset, self.config, self.environment)
-            if stem + log_files.TIME_INDEX_FILE_SUFFIX not in present:
+            has_time_index = stem + log_files.TIME_INDEX_FILE_SUFFIX in present
+            if not has_time_index:
                 segment.time_index.create()
-            problem = self._index_problem(segment, stem + log_files.INDEX_FILE_SUFFIX in present)
+            problem = self._index_problem(segment, stem + log_files.INDEX_FILE_SUFFIX in present, has_time_index)
             # Those above the recovery point come later, in order: what lies before them may be torn as well.
             if problem is not None and (self.had_clean_shutdown or base_offset < self.recovery_point):
                 logger.warning(
@@ -224,9 +225,12 @@ class LogLoader:
                 self._recover_segment(segment, None)
             self.segments.add(segment)
 
-    def _index_problem(self, segment: LogSegment, has_index: bool) -> str | None:
+    def _index_problem(self, segment: LogSegment, has_index: bool, has_time_index: bool) -> str | None:
         if not has_index:
             return "it has no offset index"
+        if not has_time_index and not self.had_clean_shutdown:
+            # A loss of power in the middle of its deletion. Apache goes on with an empty one.
+            return "it has no time index"
         if segment.base_offset in self._split_parts and self.had_clean_shutdown:
             return "it was split off, and only its batches were copied"
         try:

@@ -3,8 +3,17 @@
 Segments above the offset go as a whole; in the one that holds it, the batch with the offset goes as a whole too, while
 the log end becomes the offset itself. Epochs, producer state, watermarks and the recovery point follow.
 
-Invariant: files are cut from the end of the log towards the offset, so that dying in between leaves a log without a
-hole.
+A loss of power in the middle keeps some of the changes and loses others, in any order: a hole may be left, a file that
+is cut and an index that is not. The next start looks for that from the checkpointed recovery point on. So the order is
+
+    1. a checkpoint that promises no more than the offset    `when_cuttable`, which waits for the disk in the background
+    2. the cut                                               `truncate_to`, `truncate_fully_and_start_at`
+    3. the cut is on the disk                                the sync queue; only then may anything be appended
+
+Apache's checkpoint follows the cut: a loss of power between them leaves it a hole that no scan looks at.
+
+Invariants: no checkpoint on the disk, or on its way there, is above the recovery point of the log; files are cut from
+the end of the log towards the offset, so that a process that dies in between leaves a log without a hole.
 
 Answers to UnifiedLog.truncateTo and truncateFullyAndStartAt.
 """
@@ -18,12 +27,36 @@ from odradek.storage.producer_recovery import rebuild_producer_state, replay_bes
 from odradek.storage.segment_deletion import delete_snapshots
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
 
     from odradek.storage.log_state import LogState
     from odradek.storage.producer_state_manager import ProducerMemory
 
 logger = logging.getLogger(__name__)
+
+
+def when_cuttable(
+    log: LogState, offset: int, checkpoint: Callable[[], None], callback: Callable[[OSError | None], None]
+) -> None:
+    """Call back once no checkpoint promises anything at `offset` or above: at once if none does, or with the error that
+    keeps the checkpoint from being stored. `checkpoint` queues it.
+
+    The cut belongs into the callback: when that returns, checkpoints follow the recovery point again.
+    """
+    flusher = log.flusher
+    if flusher.recovery_point <= offset:
+        callback(None)
+        return
+    flusher.promise_at_most(offset)
+
+    def lowered(error: OSError | None) -> None:
+        try:
+            callback(error)
+        finally:
+            flusher.promise_again(offset)
+
+    checkpoint()
+    log.log_dir.sync_queue.when_durable(lowered)
 
 
 def truncate_to(log: LogState, offset: int, now_ms: int, producers: ProducerMemory | None = None) -> bool:
@@ -52,8 +85,10 @@ def truncate_to(log: LogState, offset: int, now_ms: int, producers: ProducerMemo
 def truncate_fully_and_start_at(log: LogState, offset: int, log_start_offset: int | None, now_ms: int) -> None:
     """Drop all data and begin anew at `offset`; the log start may be told to lie below."""
     logger.info("Truncating %s fully, to start at offset %d", log.topic_partition, offset)
+    first_offset = log.segments.first.base_offset
     log.local_log.truncate_fully_and_start_at(offset)
-    log.flusher.restarted_at(offset)
+    # Not to `offset`, until something is flushed: the files of before may still be found under their names.
+    log.flusher.truncated_to(min(first_offset, offset))
     log.leader_epochs.clear()
     log.producers.truncate_fully_and_start_at(offset)
     log.watermarks.log_start_offset = offset if log_start_offset is None else log_start_offset

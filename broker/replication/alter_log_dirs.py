@@ -188,7 +188,6 @@ class AlterLogDirsManager:
         try:
             if move.is_truncating:
                 self._truncate(move, future)
-                self._continue(move, 0)
             elif self._quota.is_exceeded and move.held is None:  # what is left is little, and producers wait for it
                 self._delay(move)
             else:
@@ -222,15 +221,56 @@ class AlterLogDirsManager:
                 log_end_offset=future.log_end_offset,
                 end_offset_for_epoch=future.end_offset_for_epoch,
             )
-        self._log_manager.truncate_to({move.topic_partition: offset}, is_future=True)
-        move.initial_offset, move.is_truncating = offset, not is_complete
+
+        def cut() -> None:
+            self._log_manager.truncate_to({move.topic_partition: offset}, is_future=True)
+            move.initial_offset, move.is_truncating = offset, not is_complete
+
+        self._when_cuttable(move, future, offset, cut)
+
+    def _when_cuttable(self, move: LogMove, future: UnifiedLog, offset: int, cut: Callable[[], None]) -> None:
+        """Cut the future log as soon as it may be cut at `offset`; the move goes on when that is on the disk: what is
+        appended must not meet records that were cut off.
+        """
+        if offset >= future.log_end_offset:  # nothing is cut off
+            cut()
+            self._continue(move, 0)
+            return
+
+        def cuttable(error: OSError | None) -> None:
+            if not self._is_current(move) or move.partition.future_log is not future:
+                return
+            try:
+                if error is None:
+                    cut()
+                    future.log_dir.sync_queue.when_durable(durable)
+                else:
+                    log.info("The future log of %s is cut later: %s", move.topic_partition, error)
+                    self._delay(move)
+            except KafkaError as failure:
+                self._read_failed(move, failure)
+
+        def durable(error: OSError | None) -> None:
+            if self._is_current(move):
+                self._continue(move, 0)
+
+        self._log_manager.when_cuttable(future, offset, cuttable)
 
     def _reset(self, move: LogMove, current: UnifiedLog, future: UnifiedLog) -> None:
         """The current log ends before the future one, or begins behind its end: cut, or begin at its start."""
         if current.log_end_offset < future.log_end_offset:
-            self._log_manager.truncate_to({move.topic_partition: current.log_end_offset}, is_future=True)
+            offset = current.log_end_offset
+            self._when_cuttable(
+                move,
+                future,
+                offset,
+                lambda: self._log_manager.truncate_to({move.topic_partition: offset}, is_future=True),
+            )
         elif current.log_start_offset > future.log_end_offset:
-            self._begin_at(move, current.log_start_offset)
+            start = current.log_start_offset
+            self._when_cuttable(move, future, future.segments.first.base_offset, lambda: self._begin_at(move, start))
+        else:
+            self._delay(move)
 
     def _begin_at(self, move: LogMove, offset: int) -> None:
         self._log_manager.truncate_fully_and_start_at(move.topic_partition, offset, is_future=True)
@@ -244,7 +284,7 @@ class AlterLogDirsManager:
             if error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
                 raise
             self._reset(move, current, future)
-            region = self._next_region(move, future)
+            return
         if not isinstance(region, FileRegion):
             self._copy(move, current, future, deque())
             return

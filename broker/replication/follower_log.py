@@ -9,10 +9,14 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from odradek.protocol.errors import KafkaError
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.storage.disk_space import LogDirFullError, is_no_space
 from odradek.storage.truncation import replay_producers
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.storage.log_manager import LogManager
     from odradek.storage.producer_state_manager import ProducerMemory
     from odradek.storage.unified_log import UnifiedLog
 
@@ -44,3 +48,30 @@ async def producers_at(log: UnifiedLog, offset: int, now_ms: int) -> ProducerMem
     except (OSError, KafkaError) as error:
         logger.warning("The producers of %s cannot be replayed before it is cut: %s", log, error)
         return None
+
+
+async def when_cuttable(log_manager: LogManager, log: UnifiedLog, offset: int, cut: Callable[[], bool]) -> bool:
+    """Call `cut` once the log may be cut at `offset`, and answer what it answers.
+
+    Others have had their turn before: it is to look again whether the log should be cut at all. Raises: KafkaError.
+    """
+    done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+    def cuttable(error: OSError | None) -> None:
+        if done.done():
+            return  # nobody waits any more
+        was_cut = False
+        try:
+            if error is not None and is_no_space(error):
+                raise LogDirFullError(log.log_dir.path)
+            if error is not None:
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{log} cannot be cut: {error}")
+            was_cut = cut()
+        except KafkaError as failure:
+            done.set_exception(failure)
+        finally:
+            if not done.done():
+                done.set_result(was_cut)
+
+    log_manager.when_cuttable(log, offset, cuttable)
+    return await done

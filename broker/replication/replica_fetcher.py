@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Final
 from odradek.broker.replication.copied_records import PASSING_ERRORS, SLICE_BYTES, append_copied, slices
 from odradek.broker.replication.fetch_session_handler import PartitionRequest
 from odradek.broker.replication.fetch_states import FetchStates
-from odradek.broker.replication.follower_log import follow_watermarks, producers_at
+from odradek.broker.replication.follower_log import follow_watermarks, producers_at, when_cuttable
 from odradek.broker.replication.replication_quota import is_throttled
 from odradek.broker.replication.truncation_offset import OffsetTruncationState, truncation_offset
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -407,20 +407,52 @@ class ReplicaFetcher:
             self._delay([topic_partition])
             return False
         producers = await producers_at(own, offset, self._clock.time_ms())
-        if self.states.get(topic_partition) is not state or self._log(topic_partition) is not own:
-            return False
-        if offset < own.high_watermark:
-            log.warning("[%s] Truncating %s below its high watermark %d", self._name, own, own.high_watermark)
-        try:
+
+        def cut() -> bool:
+            if self.states.get(topic_partition) is not state or self._log(topic_partition) is not own:
+                return False
+            if offset < own.high_watermark:
+                log.warning("[%s] Truncating %s below its high watermark %d", self._name, own, own.high_watermark)
             self._log_manager.truncate_to(
                 {topic_partition: offset}, producers=producers and {topic_partition: producers}
             )
+            if truncation.is_complete:
+                self._mark_for_truncation(topic_partition, offset)
+            self.states.truncated(topic_partition, offset, own.latest_epoch)
+            return True
+
+        try:
+            was_cut = await when_cuttable(self._log_manager, own, offset, cut)
         except KafkaError as error:
-            self._park(topic_partition, error.message)
+            if self.states.get(topic_partition) is state:
+                self._not_cut(topic_partition, error)
             return False
-        if truncation.is_complete:
-            self._mark_for_truncation(topic_partition, offset)
-        self.states.truncated(topic_partition, offset, own.latest_epoch)
+        if was_cut:
+            self._wait_for_disk(own.log_dir.sync_queue.when_durable)
+        return was_cut
+
+    def _not_cut(self, topic_partition: TopicPartition, error: KafkaError) -> None:
+        if isinstance(error, LogDirFullError):
+            log.error("[%s] %s is cut later: %s", self._name, topic_partition, error.message)
+            self._delay([topic_partition])
+        else:
+            self._park(topic_partition, error.message)
+
+    async def _begin_anew(self, topic_partition: TopicPartition, state: PartitionFetchState, start: int) -> bool:
+        """Whether the log is empty now and begins at `start`. Raises: KafkaError."""
+        own = self._log(topic_partition)
+        if own is None:
+            return False
+
+        def begin() -> bool:
+            if self.states.get(topic_partition) is not state or self._log(topic_partition) is not own:
+                return False
+            log.warning("[%s] %s begins anew at the leader's start offset %d", self._name, own, start)
+            self._log_manager.truncate_fully_and_start_at(topic_partition, start)
+            return True
+
+        if not await when_cuttable(self._log_manager, own, own.segments.first.base_offset, begin):
+            return False
         self._wait_for_disk(own.log_dir.sync_queue.when_durable)
         return True
 
@@ -444,10 +476,8 @@ class ReplicaFetcher:
             own = self._log(topic_partition)
             if own is None or self.states.get(topic_partition) is not state:
                 return
-            if start > own.log_end_offset:
-                log.warning("[%s] %s begins anew at the leader's start offset %d", self._name, own, start)
-                self._log_manager.truncate_fully_and_start_at(topic_partition, start)
-                self._wait_for_disk(own.log_dir.sync_queue.when_durable)
+            if start > own.log_end_offset and not await self._begin_anew(topic_partition, state, start):
+                return
             offset = own.log_end_offset
             self.states.reset(topic_partition, offset, own.latest_epoch, lag=end - offset)
         except KafkaError as error:

@@ -1,4 +1,4 @@
-"""The same as tests/crash/test_power_loss.py, a thousand times; a failure prints its seed."""
+"""The same as tests/crash/test_power_loss.py, thousands of times; a failure prints its seed."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from tests.support.power_loss import PowerLoss
 
 pytestmark = pytest.mark.soak
 
-SEEDS = 1_000
+SEEDS = 3_000
 
 
-def test_what_was_flushed_survives_a_thousand_losses_of_power(tmp_path: Path) -> None:
+def test_what_was_flushed_survives_thousands_of_losses_of_power(tmp_path: Path) -> None:
     for seed in range(SEEDS):
         print(f"seed {seed}")
         PowerLoss(seed, tmp_path / str(seed)).run()

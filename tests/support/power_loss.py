@@ -49,6 +49,8 @@ PARTITIONS: Final = [TopicPartition(topic, 0) for topic in TOPICS]
 PRODUCERS: Final = (-1, -1, 1, 2)
 BROKEN_CONNECTIONS: Final = 0.4
 """Of appends with idempotence, how many are sent again."""
+BEGUN_ANEW: Final = 0.3
+"""Of truncations, how many leave nothing, as where the leader's log begins behind the end."""
 
 
 @dataclass(slots=True)
@@ -68,11 +70,20 @@ class Model:
     """Everything below was said to be on the disk."""
     truncations: int = 0
     is_truncating: bool = False
-    """Who truncates waits until that is durable before appending anew, as a follower does."""
+    """Who truncates waits until that may be done, and until it is durable before appending anew, as a follower does."""
     sequences: dict[int, int] = field(default_factory=dict)
     created: bool = False
     """Its creation was said to be on the disk: nobody is told of a log before, and so nobody appends to it."""
     epoch: int = 0
+
+    def begin_anew(self, offset: int) -> None:
+        """The log is empty, and its next record will be the one at `offset`."""
+        self.values += [b""] * (offset - len(self.values))
+        self.bases = []
+        self.truncations += 1
+        self.start = self.flushed = offset
+        self.epoch += 1
+        self.sequences = {}
 
     def truncate(self, offset: int) -> None:
         del self.values[offset:]
@@ -91,7 +102,7 @@ class PowerLoss:
 
     def __init__(self, seed: int, path: Path) -> None:
         self.chance = Random(seed)
-        self.retries = Random(seed + 1)
+        self.other_chance = Random(seed + 1)
         self.path = path
         self.clock = ManualClock(NOW)
         cut_at = self.chance.randrange(1, CHANGES_MAX)
@@ -197,7 +208,7 @@ class PowerLoss:
         if producer_id >= 0:
             model.sequences[producer_id] = sequence + count - 1
         log.update_high_watermark(log.log_end_offset)
-        if producer_id >= 0 and self.retries.random() < BROKEN_CONNECTIONS:
+        if producer_id >= 0 and self.other_chance.random() < BROKEN_CONNECTIONS:
             # There was no answer, so the producer sends it again.
             first_offset = info.first_offset
             info = log.append_as_leader(records, model.epoch)
@@ -242,18 +253,38 @@ class PowerLoss:
         log, model = self._some_log()
         end = len(model.values)
         offset = self.chance.choice([base for base in [*model.bases[-6:], end] if base >= log.log_start_offset])
-        if offset < end:
+        if offset >= end or model.is_truncating:
+            return
+        model.is_truncating = True
+        if self.other_chance.random() < BEGUN_ANEW:
+            offset = end + self.other_chance.randint(0, 3)
+            self.manager.when_cuttable(
+                log, log.segments.first.base_offset, lambda error: self._begin_anew(error, model, offset)
+            )
+        else:
+            self.manager.when_cuttable(log, offset, lambda error: self._cut(error, model, offset))
+
+    def _cut(self, error: OSError | None, model: Model, offset: int) -> None:
+        if error is None:
             model.truncate(offset)
-            model.is_truncating = True
             self.manager.truncate_to({model.tp: offset})
-            truncations = model.truncations
+            self._append_when_durable(model)
 
-            def durable(error: OSError | None) -> None:
-                assert error is None
-                if truncations == model.truncations:
-                    model.is_truncating = False
+    def _begin_anew(self, error: OSError | None, model: Model, offset: int) -> None:
+        if error is None:
+            model.begin_anew(offset)
+            self.manager.truncate_fully_and_start_at(model.tp, offset)
+            self._append_when_durable(model)
 
-            self.manager.when_durable(durable)
+    def _append_when_durable(self, model: Model) -> None:
+        truncations = model.truncations
+
+        def durable(error: OSError | None) -> None:
+            assert error is None
+            if truncations == model.truncations:
+                model.is_truncating = False
+
+        self.manager.when_durable(durable)
 
     def _delete_records(self) -> None:
         log, model = self._some_log()

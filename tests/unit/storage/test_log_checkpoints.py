@@ -43,8 +43,56 @@ def test_truncation_checkpoints_the_recovery_point(tmp_path: Path) -> None:
     manager.truncate_to({A0: 1, B0: 5})
     assert (tmp_path / checkpoints.RECOVERY_POINT_FILE).read_text() == "0\n1\na 0 1\n"
     manager.truncate_fully_and_start_at(A0, 10)
-    assert (tmp_path / checkpoints.RECOVERY_POINT_FILE).read_text() == "0\n1\na 0 10\n"
+    assert (tmp_path / checkpoints.RECOVERY_POINT_FILE).read_text() == "0\n1\na 0 0\n"
+    append(log, b"x")
+    log.flush()
+    manager.checkpoint_recovery_points()
+    assert (tmp_path / checkpoints.RECOVERY_POINT_FILE).read_text() == "0\n1\na 0 11\n"
     manager.shutdown()
+
+
+def test_truncation_checkpoints_a_log_start_that_has_moved_back(tmp_path: Path) -> None:
+    manager = Broker(tmp_path).start()
+    create(manager, A0)
+    log = manager.get_log(A0)
+    assert log is not None
+    append(log, b"w")
+    append(log, b"x", b"y", b"z")
+    log.update_high_watermark(4)
+    log.delete_records(2)
+    manager.checkpoint_log_start_offsets()
+    manager.truncate_to({A0: 1})
+    assert (tmp_path / "log-start-offset-checkpoint").read_text() == "0\n1\na 0 1\n"
+    manager.shutdown()
+
+
+def test_a_start_checkpoints_recovery_points_of_logs_that_end_before_them(tmp_path: Path) -> None:
+    manager = Broker(tmp_path).start()
+    create(manager, A0)
+    manager.shutdown()
+    (tmp_path / ".kafka_cleanshutdown").unlink()
+    (tmp_path / checkpoints.RECOVERY_POINT_FILE).write_text("0\n1\na 0 5\n")
+    manager = Broker(tmp_path).start()
+    assert (tmp_path / checkpoints.RECOVERY_POINT_FILE).read_text() == "0\n1\na 0 0\n"
+    manager.shutdown()
+
+
+def test_a_log_that_is_closed_meanwhile_is_not_cut(tmp_path: Path) -> None:
+    pool = DeferredIoPool()
+    manager = Broker(tmp_path, io_pool=pool).start()
+    create(manager, A0)
+    pool.run_all()
+    log = manager.get_log(A0)
+    assert log is not None
+    append(log, b"x")
+    log.flush()
+    pool.run_all()
+    answers: list[OSError | None] = []
+    manager.when_cuttable(log, 0, answers.append)
+    assert not answers
+    manager.shutdown()
+    pool.run_all()
+    assert [type(answer) for answer in answers] == [FileNotFoundError]
 
 
 def test_high_watermarks_come_back(tmp_path: Path) -> None:

@@ -206,6 +206,15 @@ def test_log_start_before_the_first_segment(disk: Disk) -> None:
     assert reopened(disk, clean=True).log_start_offset == 2
 
 
+def test_a_time_index_that_went_with_the_power_is_rebuilt_below_the_recovery_point(killed: Disk) -> None:
+    directory(killed).joinpath("00000000000000000000.timeindex").unlink()
+    log = reopened(killed, recovery_point=4)
+    assert log.segments.first.time_index.entries
+    found = log.fetch_offset_by_timestamp(NOW + 2)
+    assert found is not None
+    assert found.offset == 2
+
+
 def test_orphaned_indexes_and_old_deletions_go(disk: Disk) -> None:
     fill(disk).close()
     for name in ("00000000000000000009.index", "00000000000000000009.txnindex", "00000000000000000001.log.deleted"):

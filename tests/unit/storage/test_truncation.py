@@ -11,9 +11,9 @@ from odradek.protocol.records.control import ControlRecordType
 from odradek.storage.append_info import AppendOrigin
 from odradek.storage.producer_recovery import REPLAYED_AT_ONCE
 from odradek.storage.producer_state_manager import ProducerMemory
-from odradek.storage.truncation import replay_producers
+from odradek.storage.truncation import replay_producers, when_cuttable
 from odradek.storage.unified_log import UnifiedLog
-from tests.support.logs import NOW, Disk, append, marker, read_all, values_of
+from tests.support.logs import NOW, DeferredIoPool, Disk, append, marker, read_all, values_of
 
 OVERRIDES = {"segment.bytes": "150"}
 
@@ -55,10 +55,98 @@ def test_truncated_log_survives_a_restart(log: UnifiedLog, tmp_path: Path) -> No
 
 def test_empty_log_begins_where_it_is_told(log: UnifiedLog) -> None:
     log.truncate_fully_and_start_at(100, 90)
-    assert (log.log_start_offset, log.log_end_offset, log.recovery_point) == (90, 100, 100)
+    assert (log.log_start_offset, log.log_end_offset) == (90, 100)
     assert log.high_watermark == 100
     assert not log.active_producers()
     assert append(log, b"x", epoch=9) == 100
+    assert log.recovery_point == 0, "the files of before may have kept their names"
+    log.flush()
+    assert log.recovery_point == 101
+
+
+# What checkpoints promise
+
+
+class Cut:
+    """A log of three flushed records that is to be cut at 1, and what checkpoints have promised of it."""
+
+    def __init__(self, path: Path) -> None:
+        self.pool = DeferredIoPool()
+        self.disk = Disk(path, io_pool=self.pool)
+        self.log = self.disk.log()
+        for value in (b"a", b"b", b"c"):
+            append(self.log, value)
+        self.log.flush()
+        self.pool.run_all()
+        self.promised: list[int] = []
+        self.at: list[OSError | None] = []
+
+    def checkpoint(self) -> None:
+        self.disk.log_dir.sync_queue.write(str(self.disk.path / "checkpoint"), self._content)
+
+    def _content(self) -> bytes:
+        self.promised.append(self.log.flusher.promised)
+        return b""
+
+    def ask(self, offset: int) -> None:
+        when_cuttable(self.log.state, offset, self.checkpoint, self._cut)
+
+    def _cut(self, error: OSError | None) -> None:
+        self.at.append(error)
+        if error is None:
+            self.log.truncate_to(1)
+
+
+@pytest.fixture
+def cut(tmp_path: Path) -> Cut:
+    return Cut(tmp_path)
+
+
+def test_a_log_is_cut_when_a_checkpoint_on_the_disk_promises_less(cut: Cut) -> None:
+    cut.ask(1)
+    assert (cut.promised, cut.log.log_end_offset, cut.log.recovery_point) == ([1], 3, 3)
+    cut.pool.run_all()
+    assert (cut.at, cut.log.log_end_offset, cut.log.recovery_point) == ([None], 1, 1)
+
+
+def test_until_the_cut_no_other_checkpoint_promises_more(cut: Cut) -> None:
+    cut.ask(1)
+    append(cut.log, b"d")
+    cut.log.flusher.flush_now(4)
+    assert cut.log.recovery_point == 4
+    cut.checkpoint()
+    cut.pool.run_one()
+    cut.pool.run_all()
+    assert cut.promised == [1, 1]
+    append(cut.log, b"other")
+    cut.log.flush()
+    cut.pool.run_all()
+    assert cut.log.flusher.promised == 2
+
+
+def test_where_nothing_is_promised_a_log_is_cut_at_once(cut: Cut) -> None:
+    append(cut.log, b"d")
+    cut.ask(3)
+    assert (cut.at, cut.promised) == ([None], [])
+
+
+def test_a_log_whose_checkpoint_is_not_stored_is_not_cut(cut: Cut) -> None:
+    cut.ask(1)
+    failure = OSError("lost")
+    cut.disk.log_dir.sync_queue.fail(failure)
+    cut.pool.run_all()
+    assert (cut.at, cut.log.log_end_offset) == ([failure], 3)
+    assert cut.log.flusher.promised == 3
+
+
+def test_an_empty_log_promises_nothing_because_it_may_begin_at_another_offset(cut: Cut) -> None:
+    cut.log.truncate_fully_and_start_at(100)
+    cut.log.flush()
+    cut.pool.run_all()
+    assert (cut.log.recovery_point, cut.log.flusher.promised) == (100, 0)
+    cut.log.truncate_fully_and_start_at(98)
+    append(cut.log, b"x")
+    assert cut.log.flusher.promised <= 98
 
 
 # Producers that were replayed before

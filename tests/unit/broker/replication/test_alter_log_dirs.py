@@ -215,6 +215,26 @@ def test_a_follower_that_cuts_its_log_has_the_future_one_cut(tmp_path: Path, poo
     assert moving.log().log_end_offset == 2, "nothing moves any more"
 
 
+def test_a_flushed_future_log_is_cut_when_a_checkpoint_on_the_disk_promises_less(
+    tmp_path: Path, pool: DeferredIoPool
+) -> None:
+    moving = led(tmp_path, *VALUES, pool=pool)
+    moving.log().flush()
+    pool.run_all()
+    moving.alter(1)
+    moving.replicas.advance(1)
+    moving.replicas.advance(1)
+    pool.run_all()
+    assert moving.future().recovery_point == 10
+    moving.log_manager.truncate_to({TP: 1})
+    pool.run_all()
+    moving.replicas.manager.moves.mark_for_truncation(TP, 1)
+    moving.replicas.advance(1)
+    assert moving.future().log_end_offset == 10, "its checkpoint may promise all of that"
+    moving.settle()
+    assert (moving.where(), moving.values()) == (1, VALUES[:1])
+
+
 # Waiting
 
 

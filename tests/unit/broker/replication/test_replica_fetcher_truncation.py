@@ -299,6 +299,50 @@ async def test_a_cut_is_on_the_disk_before_the_next_fetch(tmp_path: Path) -> Non
     following.shutdown()
 
 
+@async_test
+async def test_what_a_checkpoint_may_promise_is_cut_off_when_one_on_the_disk_promises_less(tmp_path: Path) -> None:
+    pool = DeferredIoPool()
+    following = Following(tmp_path, pool=pool)
+    following.tell_leader(epoch=1)
+    following.append(b"a")
+    following.follower.follow(leader=9, epoch=1)
+    append(following.log(), b"x", b"y", epoch=2)
+    following.log().flush()
+    pool.run_all()
+    assert following.log().recovery_point == 2
+    following.lead(epoch=3)
+    pool.run_all()
+    await following.turns()
+    assert following.log().log_end_offset == 2
+    pool.run_all()
+    assert following.log().log_end_offset == 0
+    await following.turns()
+    pool.run_all()
+    await following.turns()
+    assert following.log().log_end_offset == 1
+    following.shutdown()
+
+
+@async_test
+async def test_a_log_is_not_cut_that_was_taken_away_before_the_checkpoint_was_on_the_disk(tmp_path: Path) -> None:
+    pool = DeferredIoPool()
+    following = Following(tmp_path, pool=pool)
+    following.tell_leader(epoch=1)
+    following.append(b"a")
+    following.follower.follow(leader=9, epoch=1)
+    append(following.log(), b"x", b"y", epoch=2)
+    following.log().flush()
+    pool.run_all()
+    following.lead(epoch=3)
+    pool.run_all()
+    await following.turns()
+    following.follower.lead(epoch=4, partition_epoch=4)
+    pool.run_all()
+    await following.turns()
+    assert following.log().log_end_offset == 2
+    following.shutdown()
+
+
 def with_a_long_tail(following: Following) -> None:
     """The follower has some hundreds of batches of an epoch that nobody else saw."""
     following.tell_leader(epoch=1)
