@@ -5,22 +5,32 @@ from __future__ import annotations
 import re
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+from odradek.broker import config_checks, config_keys, config_values, reconfiguration
 from odradek.broker.config import BrokerConfig
-from odradek.broker.config_keys import BROKER_CONFIG_KEYS, BrokerConfigKey
+from odradek.broker.config_keys import BROKER_CONFIG_KEYS, BrokerConfigKey, key
 from odradek.broker.config_keys.effects import REFUSED, WITHOUT_EFFECT, effect
 from odradek.broker.config_keys.groups import ASSIGNORS
 from odradek.broker.config_keys.replication import RACK_AWARE_REPLICA_SELECTOR
+from odradek.storage import topic_config_table
 from odradek.storage.config import TOPIC_CONFIG_SYNONYMS
 from odradek.storage.config_def import ConfigError, ConfigType, ValidList, ValidString
 
 REPOSITORY = Path(__file__).parents[4]
 PINNED = REPOSITORY / "tests" / "golden" / "config_effects.txt"
 """A line for each key: its name, and `acts`, `warns` or `refused`. It changes only with a decision about a key."""
-TABLES = ("broker/config_keys/", "broker/config_values.py", "storage/topic_config_table.py")
-CHECKS = ("broker/reconfiguration.py", "broker/config_checks.py")
+
+
+def source_of(module: ModuleType) -> Path:
+    assert module.__file__ is not None
+    return Path(module.__file__).resolve()
+
+
+TABLES = (source_of(key).parent, source_of(config_keys), source_of(config_values), source_of(topic_config_table))
+CHECKS = (source_of(reconfiguration), source_of(config_checks))
 """They read keys to refuse values, which is no effect."""
 IN_PIECES = ("zookeeper.ssl.keystore", "zookeeper.ssl.truststore")
 """Read as f"{prefix}.location" and f"{prefix}.type"."""
@@ -35,11 +45,9 @@ READ_BY_CHECKS = {
 @cache
 def sources(*, with_checks: bool) -> str:
     folders = ("broker", "controller", "coordinator", "storage")
-    paths = [
-        path.relative_to(REPOSITORY).as_posix() for folder in folders for path in (REPOSITORY / folder).rglob("*.py")
-    ]
+    paths = [path for folder in folders for path in (REPOSITORY / folder).rglob("*.py")]
     left_out = TABLES if with_checks else TABLES + CHECKS
-    return "\n".join((REPOSITORY / path).read_text() for path in paths if not path.startswith(left_out))
+    return "\n".join(path.read_text() for path in paths if not any(map(path.is_relative_to, left_out)))
 
 
 def is_read(name: str, *, with_checks: bool = False) -> bool:
