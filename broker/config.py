@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from enum import IntEnum
 from typing import Final, NamedTuple, cast
 
 from odradek.broker.config_checks import check_dynamic, check_static, check_values
@@ -25,10 +24,11 @@ from odradek.broker.config_keys.quotas import BROKER_QUOTAS
 from odradek.broker.config_values import BrokerConfigValues
 from odradek.broker.endpoint import parse_csv, parse_csv_map
 from odradek.broker.listeners import Listeners
+from odradek.controller.config_source import ConfigSource
 from odradek.protocol.metadata_version import MetadataVersion
 from odradek.storage.config_def import ConfigError, ConfigType, ConfigValue, NoDefault, parse_type, to_text
 
-__all__ = ["BROKER_CONFIGS", "BrokerConfig", "ConfigSource", "SynonymValue"]
+__all__ = ["BROKER_CONFIGS", "BrokerConfig", "SynonymValue"]
 
 EMBEDDED_METADATA_DEFAULTS: Final[Mapping[str, str]] = {
     "listeners": "PLAINTEXT://127.0.0.1:9092",
@@ -42,15 +42,6 @@ EMBEDDED_METADATA_DEFAULTS: Final[Mapping[str, str]] = {
 """What a broker without ZooKeeper takes for keys that are not set."""
 
 _TYPED_ATTRIBUTES: Final = {name.replace("_", "."): name for name in BrokerConfigValues.__annotations__}
-
-
-class ConfigSource(IntEnum):
-    """Where a value comes from, as DescribeConfigs puts it on the wire."""
-
-    DYNAMIC_BROKER_CONFIG = 2
-    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
-    STATIC_BROKER_CONFIG = 4
-    DEFAULT_CONFIG = 5
 
 
 class SynonymValue(NamedTuple):

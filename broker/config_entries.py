@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from odradek.broker.config import ConfigSource, type_of
+from odradek.broker.config import type_of
 from odradek.broker.config_keys import BROKER_CONFIG_KEYS, UpdateMode
 from odradek.broker.config_keys.odradek import ODRADEK_KEYS
+from odradek.controller.config_source import ConfigSource
 from odradek.protocol.messages.describe_configs import DescribeConfigsResourceResult, DescribeConfigsSynonym
 
 if TYPE_CHECKING:

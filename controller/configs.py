@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from odradek.controller import topic_names, znodes
 from odradek.controller.config_nodes import change_entity_config
+from odradek.controller.config_source import ConfigSource
 from odradek.controller.loop_turns import in_turns
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_configs import DescribeConfigsResourceResult, DescribeConfigsSynonym
@@ -34,10 +35,6 @@ if TYPE_CHECKING:
     from odradek.controller.metadata_client import MetadataClient
 
 logger = logging.getLogger("odradek.controller")
-
-TOPIC_CONFIG: Final = 1
-DEFAULT_CONFIG: Final = 5
-"""Sources of a value, as DescribeConfigs numbers them; those in between belong to the broker's configuration."""
 
 
 LOGGED_KEYS: Final = 100
@@ -298,19 +295,19 @@ def describe_topic_configs(
         value = to_text(key.parse(texts[key.name]) if key.name in texts else key.default_value())
         synonyms: list[DescribeConfigsSynonym] = []
         if key.name in overrides:
-            synonyms.append(DescribeConfigsSynonym(name=key.name, value=value, source=TOPIC_CONFIG))
+            synonyms.append(DescribeConfigsSynonym(name=key.name, value=value, source=ConfigSource.TOPIC_CONFIG))
         for broker_name in TOPIC_CONFIG_SYNONYMS.get(key.name, ())[:1]:
             synonyms += [
                 DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=int(synonym.source))
                 for synonym in broker_synonyms(broker_name.name)
             ]
-        source = synonyms[0].source if synonyms else DEFAULT_CONFIG
+        source = synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG
         results.append(
             DescribeConfigsResourceResult(
                 name=key.name,
                 value=value,
                 config_source=source,
-                is_default=source == DEFAULT_CONFIG,
+                is_default=source == ConfigSource.DEFAULT_CONFIG,
                 synonyms=synonyms,
                 config_type=int(key.type),
                 documentation=key.doc,
@@ -325,8 +322,8 @@ def _unknown_config(name: str) -> DescribeConfigsResourceResult:
     return DescribeConfigsResourceResult(
         name=name,
         value=None,
-        config_source=TOPIC_CONFIG,
+        config_source=ConfigSource.TOPIC_CONFIG,
         is_sensitive=True,
-        synonyms=[DescribeConfigsSynonym(name=name, value=None, source=TOPIC_CONFIG)],
+        synonyms=[DescribeConfigsSynonym(name=name, value=None, source=ConfigSource.TOPIC_CONFIG)],
         documentation=None,
     )

@@ -218,10 +218,6 @@ class LogConfig:
         """The magic in which a leader writes."""
         return self.message_format_version.record_version
 
-    @property
-    def cleanup_policy(self) -> str:
-        return ",".join(name for name, is_set in (("compact", self.compact), ("delete", self.delete)) if is_set)
-
 
 def _int(values: Mapping[str, ConfigValue], name: str) -> int:
     return cast("int", values[name])

@@ -57,7 +57,6 @@ NAMED_BY_TESTS_ALONE: dict[str, str] = {
     "protocol/api.py:flexible_version": "held against Kafka's definitions",
     "protocol/codec.py:generated_source": "for a reader: it prints what the codec has written",
     "protocol/records/batch.py:assign_prefix": "tests are leaders: they give batches their offsets",
-    "protocol/records/compression.py:config_name": "names for tests and benchmarks",
     "protocol/schema.py:uint32": "a type of the schema language that no served API needs",
     "timer/purgatory.py:watched": "tests see by it that nothing is left",
     "timer/purgatory.py:num_keys": "tests see by it that nothing is left",
@@ -72,7 +71,6 @@ NAMED_BY_TESTS_ALONE: dict[str, str] = {
     "protocol/errors.py:retriable": "what clients do with an error: tests are clients",
     "protocol/headers.py:decode_request": "the other side of what is encoded: tests are brokers",
     "storage/cleaner.py:is_cleaning": "tests see by it whether the cleaner is at work",
-    "storage/config.py:cleanup_policy": "tests see by it what a log is told",
     "storage/producer_state_manager.py:first_undecided_offset": "tests see by it which transactions are open",
 }
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from odradek.broker.tools.cluster import describe_partition, ids_text
 from odradek.broker.tools.hash_order import order_of_names
-from odradek.controller.configs import DEFAULT_CONFIG
+from odradek.controller.config_source import ConfigSource
 from odradek.protocol.primitives import ZERO_UUID, uuid_to_text
 from odradek.protocol.topic_partition import TopicPartition
 
@@ -86,7 +86,7 @@ def describe(
     """The lines for a topic. Of several reports about partitions, one is enough."""
     name = topic.name or ""
     values = {config.name: config.value for config in configs}
-    default = {config.name for config in configs if config.config_source == DEFAULT_CONFIG}
+    default = {config.name for config in configs if config.config_source == ConfigSource.DEFAULT_CONFIG}
     # Kafka's Config has all of them in a hash table.
     changed = [f"{key}={values[key]}" for key in order_of_names(values) if key not in default]
     partitions = [

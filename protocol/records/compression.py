@@ -29,11 +29,6 @@ class CompressionType(IntEnum):
     LZ4 = 3
     ZSTD = 4
 
-    @property
-    def config_name(self) -> str:
-        """The value of `compression.type`."""
-        return self.name.lower()
-
 
 def compress(
     codec: int, data: bytes | bytearray | memoryview, level: int | None = None, magic: int = MAGIC_V2

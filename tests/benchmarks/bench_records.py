@@ -101,7 +101,7 @@ def bench_codecs() -> None:
         if codec == CompressionType.NONE:
             continue
         packed = compress(codec, data)
-        name = f"{codec.config_name} ({len(data) / len(packed):.1f}:1)"
+        name = f"{codec.name.lower()} ({len(data) / len(packed):.1f}:1)"
         report(f"decompress: {name}", len(data) / best(lambda p=packed, c=codec: decompress(c, p)) / 1e6, "MB/s")
         report(f"compress: {name}", len(data) / best(lambda c=codec: compress(c, data)) / 1e6, "MB/s")
 

@@ -51,7 +51,7 @@ def test_kafka_reads_our_batches() -> None:
         base_offset = 50 if sample == "mixed" else 0
         for codec in CompressionType:
             add(
-                f"{sample}/v2/{codec.config_name}",
+                f"{sample}/v2/{codec.name.lower()}",
                 build_batch(records, base_offset=base_offset, compression_type=codec),
                 records,
             )
@@ -60,7 +60,7 @@ def test_kafka_reads_our_batches() -> None:
             for magic in (0, 1):
                 seen = [r._replace(headers=(), timestamp=-1 if magic == 0 else r.timestamp) for r in records]
                 built = build_messages(records, magic, base_offset=base_offset, compression_type=codec)
-                add(f"{sample}/v{magic}/{codec.config_name}", built, seen)
+                add(f"{sample}/v{magic}/{codec.name.lower()}", built, seen)
 
     appended = [record._replace(timestamp=T + 1000) for record in MIXED]
     add("append-time", build_batch(MIXED, base_offset=50, timestamp_type=1, log_append_time=T + 1000), appended)
@@ -238,7 +238,7 @@ ODD_MESSAGES = {
 
 def test_odd_bytes_are_taken_or_refused_as_by_kafka() -> None:
     batches = {
-        f"{codec.config_name}/{name}": batch(codec, payload)
+        f"{codec.name.lower()}/{name}": batch(codec, payload)
         for codec, streams in ODD_STREAMS.items()
         for name, payload in streams.items()
     }

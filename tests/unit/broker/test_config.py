@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.broker.config import EMBEDDED_METADATA_DEFAULTS, BrokerConfig, ConfigSource
+from odradek.broker.config import EMBEDDED_METADATA_DEFAULTS, BrokerConfig
 from odradek.broker.config_keys import BROKER_CONFIG_KEYS, UpdateMode, config_synonyms
 from odradek.broker.config_values import BrokerConfigValues
 from odradek.broker.endpoint import EndPoint
 from odradek.controller.broker_info import SecurityProtocol
+from odradek.controller.config_source import ConfigSource
 from odradek.storage.config import TOPIC_CONFIG_SYNONYMS
 from odradek.storage.config_def import ConfigError, ConfigType, Password
 

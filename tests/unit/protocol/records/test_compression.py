@@ -104,7 +104,7 @@ def test_zstd_came_with_magic_2() -> None:
 
 
 def test_names_are_those_of_the_configuration() -> None:
-    assert [codec.config_name for codec in CompressionType] == ["none", "gzip", "snappy", "lz4", "zstd"]
+    assert [codec.name.lower() for codec in CompressionType] == ["none", "gzip", "snappy", "lz4", "zstd"]
 
 
 # Bombs: each becomes more than 100 MB, a thousandfold of itself or the most its codec can
