@@ -67,7 +67,7 @@ async def _initialize_context(c: Controllership, new_topic_id: Callable[[], byte
     topics = context.all_topics
     assignments = await c.client.topic_assignments(topics, {topic: c.topic_watcher(topic) for topic in topics})
     await load_topics(c, assignments, new_topic_id)
-    for partition in context.all_partitions:
+    async for partition in in_turns(context.all_partitions):
         if context.full_assignment(partition).is_being_reassigned:
             context.partitions_being_reassigned.add(partition)
     await c.watch_brokers(sorted(context.live_or_shutting_down_broker_ids))

@@ -14,6 +14,8 @@ from odradek.controller import znodes
 from odradek.controller.controllership import CHILDREN
 from odradek.controller.events import TopicChange, TopicDeletion, TopicDeletionStopReplicaResponseReceived
 from odradek.controller.leader_election import ElectionStrategy
+from odradek.controller.loop_turns import in_turns
+from odradek.controller.metadata_client import TOPICS_A_TURN
 from odradek.controller.partition_states import PartitionState
 from odradek.controller.replica import PartitionAndReplica
 from odradek.controller.replica_states import ReplicaState
@@ -64,14 +66,14 @@ async def load_topics(
     An inter-broker protocol without topic ids leaves topics as they are; an id that is there stays in what is written.
     """
     partitions: list[TopicPartition] = []
-    for loaded in assignments:
+    async for loaded in in_turns(assignments, TOPICS_A_TURN):
         topic = loaded
         if topic.topic_id is None and c.config.metadata_version.has_topic_ids:
             topic = replace(topic, topic_id=new_topic_id())
             await c.client.set_topic_assignment(topic.topic, topic.topic_id, topic.assignment, c.fence)
         if topic.topic_id is not None:
             c.context.add_topic_id(topic.topic, topic.topic_id)
-        for partition, assignment in topic.assignment.items():
+        async for partition, assignment in in_turns(topic.assignment.items()):
             topic_partition = TopicPartition(topic.topic, partition)
             c.context.update_assignment(topic_partition, assignment)
             partitions.append(topic_partition)

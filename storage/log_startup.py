@@ -3,6 +3,8 @@
     on the loop        logs that were stopped cleanly, and those with less than `INLINE_SCAN_BYTES` to scan
     in a worker        the others, `num.recovery.threads.per.data.dir` at a time in each directory; then opened on the
                        loop, where nothing is left to scan
+    in the I/O pool    first of all, what is read of a log to open it is brought into memory (`log_warming`), for some
+                       logs ahead of those that are opened
 
 The loop is let go on every few milliseconds, so that signals are heard during a recovery that takes minutes.
 
@@ -20,12 +22,14 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from odradek.storage import log_files
 from odradek.storage.log_dir import LogDirError
 from odradek.storage.log_loading import open_log, stored_logs, take_last_stop
-from odradek.storage.ports import WorkerError
+from odradek.storage.log_warming import warm_dirs
+from odradek.storage.ports import InlineIoPool, WorkerError
 from odradek.storage.recovery_job import RecoveryJob, RecoveryProgress, Unloadable, bytes_to_scan, recover_log
 from odradek.timer.periodic import PeriodicTask
 
@@ -36,7 +40,7 @@ if TYPE_CHECKING:
     from odradek.storage.environment import Environment
     from odradek.storage.log_dir import LogDir
     from odradek.storage.log_loading import LastStop, StoredLog
-    from odradek.storage.ports import WorkerJob
+    from odradek.storage.ports import IoPool, WorkerJob
     from odradek.storage.producer_state_manager import ProducerMemory
     from odradek.storage.unified_log import UnifiedLog
 
@@ -45,6 +49,10 @@ INLINE_SCAN_BYTES: Final = 256 * 1024
 
 SLICE_MS: Final = 10
 """For so long logs are opened before the loop goes on; a log that was stopped cleanly takes about 0.2 ms."""
+
+LOGS_AHEAD: Final = 64
+"""Logs that one call in the I/O pool brings into memory; there are `CALLS_AHEAD` of them at a time."""
+CALLS_AHEAD: Final = 2
 
 PROGRESS_INTERVAL_MS: Final = 5_000
 _UNBOUNDED_MS: Final = 2**62
@@ -127,10 +135,14 @@ class LogStartup:
         self._owner = owner
         self._environment = environment
         self._threads = recovery_threads_per_data_dir
+        self._io_pool: IoPool = environment.io_pool
         self._done: Callable[[BaseException | None], None] | None = done
         self._directories: list[_Directory] = []
+        self._found: deque[tuple[_Directory, StoredLog]] = deque()
+        """Not looked into yet."""
+        self._calls_ahead = 0
         self._to_open: deque[tuple[_Directory, StoredLog, ProducerMemory | None]] = deque()
-        """And what a worker has left that has recovered the log."""
+        """In memory. And what a worker has left that has recovered the log."""
         self._slice_ms = _UNBOUNDED_MS
         self._started_ms = 0
         self._progress = PeriodicTask(
@@ -140,10 +152,19 @@ class LogStartup:
         self._is_between_slices = False
 
     def begin(self, log_dirs: Sequence[LogDir], *, slice_ms: int = SLICE_MS) -> None:
-        """Look at the directories and load what is in them."""
+        """Look at the directories and load what is in them; in slices without an end the caller waits for it all."""
         self._slice_ms = slice_ms
+        if slice_ms >= _UNBOUNDED_MS:
+            self._io_pool = InlineIoPool()
         self._started_ms = self._environment.clock.monotonic_ms()
         logger.info("Loading logs from log dirs %s", [log_dir.path for log_dir in log_dirs])
+        self._io_pool.submit(
+            partial(warm_dirs, [log_dir.path for log_dir in log_dirs]), lambda _: self._look_into_all(log_dirs)
+        )
+
+    def _look_into_all(self, log_dirs: Sequence[LogDir]) -> None:
+        if self._done is None:
+            return
         try:
             for log_dir in log_dirs:
                 self._look_into(log_dir)
@@ -179,7 +200,7 @@ class LogStartup:
             log_dir.fail("Error while loading log dir", error)
             return
         directory.total = len(found)
-        self._to_open += [(directory, stored, None) for stored in found]
+        self._found += [(directory, stored) for stored in found]
         if not found:
             logger.info("No logs found to be loaded in %s", log_dir.path)
         elif last_stop.was_clean:
@@ -214,7 +235,8 @@ class LogStartup:
             raise
         finally:
             self._is_working = False
-        if not self._to_open and not any(directory.running for directory in self._directories):
+        is_waiting = self._calls_ahead or any(directory.running for directory in self._directories)
+        if not (self._found or self._to_open or is_waiting):
             self._finish(None)
 
     def _next_slice(self) -> None:
@@ -223,6 +245,7 @@ class LogStartup:
 
     def _do_one(self) -> bool:
         """Open one log or begin one recovery; False when there is nothing to be done now."""
+        self._look_ahead()
         if self._to_open:
             directory, stored, recovered = self._to_open.popleft()
             if recovered is None:
@@ -235,6 +258,21 @@ class LogStartup:
                 self._recover(directory, directory.waiting.popleft())
                 return True
         return False
+
+    def _look_ahead(self) -> None:
+        """Have some logs brought into memory, if there are not enough of them."""
+        while self._found and self._calls_ahead < CALLS_AHEAD and len(self._to_open) <= LOGS_AHEAD:
+            some = [self._found.popleft() for _ in range(min(LOGS_AHEAD, len(self._found)))]
+            self._calls_ahead += 1
+            self._io_pool.submit(
+                partial(warm_dirs, [stored.path for _, stored in some]), partial(self._looked_ahead, some)
+            )
+
+    def _looked_ahead(self, some: Sequence[tuple[_Directory, StoredLog]], _: object) -> None:
+        self._calls_ahead -= 1
+        if self._done is not None:
+            self._to_open += [(directory, stored, None) for directory, stored in some]
+            self._work()
 
     def _begin_log(self, directory: _Directory, stored: StoredLog) -> None:
         if stored.marker == log_files.DELETE_DIR_SUFFIX:

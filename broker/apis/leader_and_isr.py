@@ -26,6 +26,7 @@ from odradek.protocol.messages.leader_and_isr import (
 )
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.topic_partition import TopicPartition
+from odradek.timer.sliced_work import SLICE_MS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 FIRST_TOPIC_ID_VERSION = 5
 
 SLICE = 16
-"""Partitions that are applied before the event loop has a turn."""
+"""Partitions that are applied before the event loop has a turn, at most."""
 
 State = TypeVar("State")
 
@@ -54,8 +55,8 @@ async def apply(
 ) -> None:
     """Do what the controller asks; `respond` is called once it is durable.
 
-    Making a log takes about a millisecond: many partitions are applied a few at a time, and the loop has its turn
-    between. Each slice looks at the controller's epoch anew.
+    Making a log takes about a millisecond, and many on a busy disk: the loop has its turn after `SLICE` partitions, or
+    `SLICE_MS`. Each partition looks at the controller's epoch anew.
 
     Nobody is notified of the configs a topic is created with, so those of topics that are new here are read first.
     """
@@ -69,11 +70,16 @@ async def apply(
     errors: dict[TopicPartition, ErrorCode] = {}
     try:
         for states in _slices(list(partition_states(request))):
-            errors |= broker.replica_manager.controller_requests.become_leader_or_follower(
-                request.controller_epoch,
-                states,
-                lambda leaders, followers: _move_coordinators(broker, leaders, followers),
-            )
+            deadline_ms = broker.clock.monotonic_ms() + SLICE_MS
+            for state in states:
+                errors |= broker.replica_manager.controller_requests.become_leader_or_follower(
+                    request.controller_epoch,
+                    [state],
+                    lambda leaders, followers: _move_coordinators(broker, leaders, followers),
+                )
+                if broker.clock.monotonic_ms() >= deadline_ms:
+                    await asyncio.sleep(0)
+                    deadline_ms = broker.clock.monotonic_ms() + SLICE_MS
             await asyncio.sleep(0)
     except KafkaError as error:
         respond(error_response(request, version, error.code, None))

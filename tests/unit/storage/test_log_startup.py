@@ -10,9 +10,10 @@ import pytest
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage import log_startup
 from odradek.storage.log_dir import LogDirError
+from odradek.storage.log_startup import CALLS_AHEAD
 from odradek.storage.ports import WorkerError
 from odradek.storage.recovery_job import RecoveryProgress, Unloadable, recover_log
-from tests.support.logs import append, read_all, values_of
+from tests.support.logs import DeferredIoPool, append, read_all, values_of
 from tests.support.managed_logs import Broker, DeferredWorkers, create
 
 LOGS = [TopicPartition("a", number) for number in range(4)]
@@ -202,3 +203,41 @@ def test_progress_is_told_while_it_lasts(tmp_path: Path, caplog: pytest.LogCaptu
     assert "remain" not in caplog.text
     assert start.workers.jobs[0].work is recover_log
     start.manager.shutdown()
+
+
+def test_what_a_log_is_opened_from_is_brought_into_memory_first_and_not_by_the_event_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_logs(tmp_path, *LOGS, clean=True)
+    monkeypatch.setattr(log_startup, "LOGS_AHEAD", 1)
+    warmed: list[str] = []
+
+    def warm_dirs(paths: list[str]) -> None:
+        warmed.extend(Path(path).name for path in paths)
+
+    monkeypatch.setattr(log_startup, "warm_dirs", warm_dirs)
+    pool, outcome = DeferredIoPool(), list[BaseException | None]()
+    manager = Broker(tmp_path, io_pool=pool).manager
+    manager.begin_startup({}, outcome.append)
+    opened = []
+    while not outcome:
+        assert len(pool.pending) <= CALLS_AHEAD
+        pool.run_one()
+        opened.append((len(warmed), len(manager.all_logs())))
+    assert outcome == [None]
+    assert warmed == [tmp_path.name, *map(str, LOGS)]
+    assert opened == [(1, 0), (2, 1), (3, 2), (4, 3), (5, 4)]
+    manager.shutdown()
+
+
+def test_a_start_that_is_broken_off_while_it_waits_for_the_disk_does_nothing_more(tmp_path: Path) -> None:
+    make_logs(tmp_path, *LOGS, clean=True)
+    pool, outcome = DeferredIoPool(), list[BaseException | None]()
+    manager = Broker(tmp_path, io_pool=pool).manager
+    manager.begin_startup({}, outcome.append)
+    pool.run_one()
+    assert pool.pending
+    manager.shutdown()
+    pool.run_all()
+    assert (outcome, manager.all_logs()) == ([], [])
+    assert (tmp_path / ".kafka_cleanshutdown").exists()

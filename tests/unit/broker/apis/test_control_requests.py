@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from odradek.broker.apis import leader_and_isr as leader_and_isr_api
 from odradek.broker.apis.leader_and_isr import SLICE
+from odradek.broker.partition import Partition
 from odradek.protocol.api import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.schema import Request, Response
 from odradek.protocol.topic_partition import TopicPartition
+from odradek.timer.sliced_work import SLICE_MS
 from tests.support.in_process_broker import InProcessBroker, in_process_broker, no_bugs_logged
 from tests.support.requests import build
 
@@ -263,7 +266,18 @@ def test_what_is_meant_for_an_earlier_life_of_the_broker_tells_nothing(broker: I
     assert broker.call(update_metadata(8, broker_epoch=epoch), 8).error_code == NONE  # type: ignore[attr-defined]
 
 
-def test_many_partitions_are_applied_in_slices_between_which_the_loop_has_its_turn(broker: InProcessBroker) -> None:
+@pytest.mark.parametrize("disk", ["quick", "slow"])
+def test_many_partitions_are_applied_in_slices_between_which_the_loop_has_its_turn(
+    broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch, disk: str
+) -> None:
+    if disk == "slow":
+        make_leader = Partition.make_leader
+
+        def slowly(partition: Partition, *rest: Any) -> bool:
+            broker.clock.advance(SLICE_MS)  # type: ignore[union-attr]
+            return make_leader(partition, *rest)
+
+        monkeypatch.setattr(Partition, "make_leader", slowly)
     states = [
         {
             "partition_index": index,
@@ -295,4 +309,7 @@ def test_many_partitions_are_applied_in_slices_between_which_the_loop_has_its_tu
 
     response = broker.run(apply())
     assert len(partition_errors(response, 7)) == len(states)
-    assert {SLICE, 2 * SLICE} <= {*hosted_at_turn}
+    if disk == "slow":
+        assert {*hosted_at_turn} == {*range(len(states) + 1)}
+    else:
+        assert {SLICE, 2 * SLICE} <= {*hosted_at_turn}
