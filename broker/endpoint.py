@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from odradek.controller.broker_info import SecurityProtocol
-from odradek.storage.config_def import ConfigError
+from odradek.storage.config_def import ConfigError, parse_integer
 
 _URI: Final = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
 _COMMA: Final = re.compile(r"\s*,\s*")
@@ -84,11 +84,11 @@ def _parse_end_point(entry: str, protocols: Mapping[str, SecurityProtocol], text
     match = _URI.fullmatch(entry)
     if match is None:
         raise refused(f"Unable to parse {entry} to a broker endpoint")
-    listener_name, port = match[1].upper(), int(match[3])
+    listener_name, port = match[1].upper(), parse_integer(match[3])
     protocol = protocols.get(listener_name)
     if protocol is None:
         raise refused(f"No security protocol defined for listener {listener_name}")
-    if not -(2**31) <= port < 2**31:
+    if port is None or not -(2**31) <= port < 2**31:
         raise refused(f'For input string: "{match[3]}"')
     return EndPoint(match[2] or None, port, listener_name, protocol)
 

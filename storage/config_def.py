@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 HIDDEN: Final = "[hidden]"
-_INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})", re.ASCII)
 _DOUBLE = re.compile(r"[+-]?(NaN|Infinity|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?)", re.ASCII)
 _COMMA = re.compile(r"\s*,\s*")
 
@@ -114,6 +114,15 @@ def to_text(value: ConfigValue) -> str | None:
     return value.value if isinstance(value, Password) else shown(value)
 
 
+def parse_integer(text: str) -> int | None:
+    """The number a text stands for in Java; None for any other text and for more than 19 digits, which no type holds.
+
+    `int` alone raises ValueError for a text of thousands of digits.
+    """
+    match = _INTEGER.fullmatch(text)
+    return None if match is None else int(match[1] + match[2])
+
+
 def parse_type(name: str, text: str, config_type: ConfigType) -> ConfigValue:
     """Turn a text into a value of the type, or raise ConfigError."""
     trimmed = text.strip()
@@ -125,7 +134,8 @@ def parse_type(name: str, text: str, config_type: ConfigType) -> ConfigValue:
             return lowered == "true"
         case ConfigType.INT | ConfigType.SHORT | ConfigType.LONG:
             low, high = _BOUNDS[config_type]
-            if _INTEGER.fullmatch(trimmed) is None or not low <= (number := int(trimmed)) <= high:
+            number = parse_integer(trimmed)
+            if number is None or not low <= number <= high:
                 raise ConfigError.of_value(name, text, f"Not a number of type {config_type.name}")
             return number
         case ConfigType.DOUBLE:

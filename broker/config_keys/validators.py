@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from odradek.storage.config_def import ConfigError, ConfigType, ConfigValue, parse_type
+from odradek.storage.config_def import ConfigError, ConfigValue, parse_integer
 
 PORT_MAX: Final = 65535
 
@@ -52,10 +52,9 @@ class QuorumVoters:
         parts = entry.rstrip("@").split("@")  # as Java splits
         if len(parts) != 2:
             raise ConfigError(f"Invalid configuration value for {name}. {form}")
-        try:
-            parse_type(name, parts[0], ConfigType.INT)
-        except ConfigError:
-            raise ConfigError(f"Failed to parse voter ID as an integer from {parts[0]}") from None
+        voter_id = parse_integer(parts[0])
+        if voter_id is None or not -(2**31) <= voter_id < 2**31:
+            raise ConfigError(f"Failed to parse voter ID as an integer from {parts[0]}")
         match = _HOST_AND_PORT.fullmatch(parts[1])
         if match is None:
             raise ConfigError(f"Failed to parse host name from entry {entry} for the configuration {name}. {form}")
@@ -84,5 +83,6 @@ class QuorumBootstrapServers:
 
 
 def _check_port(text: str) -> None:
-    if int(text) > PORT_MAX:
+    port = parse_integer(text)
+    if port is None or port > PORT_MAX:
         raise ConfigError(f"port out of range:{text}")

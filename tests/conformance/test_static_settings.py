@@ -1,4 +1,5 @@
-"""Which static settings a broker refuses to start with, beside Apache Kafka: every key with border values and nonsense.
+"""Which static settings a broker refuses to start with, beside Apache Kafka: every key with border values and nonsense,
+and the settings that have to fit each other.
 
 Apache's side of it is its `KafkaConfig`, asked in a JVM without a broker; ours is `BrokerConfig`.
 """
@@ -18,8 +19,7 @@ from odradek.broker.config_keys.effects import REFUSED
 from odradek.storage.config_def import ConfigError
 from tests.support.config_oracle import kafka_refuses
 from tests.support.hostile_values import hostile_values
-
-Settings = dict[str, str]
+from tests.support.related_settings import Settings, related_settings
 
 pytestmark = pytest.mark.oracle
 
@@ -33,6 +33,7 @@ SAME = (
     # Texts of Apache that speak of its own classes and of Java's arithmetic, and ours that say more, as one text.
     (r"^requirement failed: ", ""),
     (r" \(from [\w.]+\)$", ""),
+    (r"ListenerName\((\w+)\)", r"\1"),
     (r"begin 0, end -1, length \d+|'[^']*' is not a pair of name:value", "<not a pair>"),
     (r"^/ by zero$|^Log cleaner threads should be at least 1$", "<no threads>"),
     (r'^For input string: ".*|.* is not a number of connections$', "<not a number>"),
@@ -78,7 +79,7 @@ def answers(cases: Iterable[Settings], target: str) -> dict[str, dict[str, list[
     return found
 
 
-@pytest.mark.parametrize("cases", [values_of_each_key])
+@pytest.mark.parametrize("cases", [values_of_each_key, related_settings])
 def test_what_a_start_refuses(
     cases: Callable[[], Iterable[Settings]], target: str, request: pytest.FixtureRequest
 ) -> None:

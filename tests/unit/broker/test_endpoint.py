@@ -43,6 +43,12 @@ def test_what_is_no_listener_is_refused(text: str) -> None:
         parse_end_points(text, PROTOCOLS)
 
 
+@pytest.mark.parametrize("port", ["2147483648", 5000 * "1"])
+def test_a_port_that_is_no_number_of_java_is_refused(port: str) -> None:
+    with pytest.raises(ConfigError, match="For input string"):
+        parse_end_points(f"PLAINTEXT://h:{port}", PROTOCOLS)
+
+
 def test_shown_as_configured() -> None:
     for text in ("PLAINTEXT://:9092", "SSL://[::1]:9093", "SSL://host:1"):
         assert str(parse_end_points(text, PROTOCOLS)[0]) == text

@@ -49,6 +49,15 @@ def test_texts_become_values(type_: ConfigType, text: str, value: object) -> Non
     assert parse_type("name", text, type_) == value
 
 
+@pytest.mark.parametrize("type_", [ConfigType.INT, ConfigType.SHORT, ConfigType.LONG])
+def test_a_number_may_have_thousands_of_digits(type_: ConfigType) -> None:
+    """More than `int` takes: they are zeros, or it is no number of the type."""
+    assert parse_type("name", "-" + 5000 * "0" + "7", type_) == -7
+    assert parse_type("name", 5000 * "0", type_) == 0
+    with pytest.raises(ConfigError, match="Not a number of type"):
+        parse_type("name", 5000 * "1", type_)
+
+
 @pytest.mark.parametrize(
     ("type_", "text", "message"),
     [

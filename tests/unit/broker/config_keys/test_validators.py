@@ -31,6 +31,8 @@ def test_bootstrap_servers(text: str) -> None:
         (VOTERS, "1@h:2,", f"Invalid configuration value for {VOTERS}. Each entry should be in the form"),
         (VOTERS, "1@a@h:2", f"Invalid configuration value for {VOTERS}. Each entry should be in the form"),
         (VOTERS, "x@h:2", "Failed to parse voter ID as an integer from x"),
+        (VOTERS, "1 @h:2", "Failed to parse voter ID as an integer from 1 "),
+        (VOTERS, "2147483648@h:2", "Failed to parse voter ID as an integer from 2147483648"),
         (VOTERS, "1@h", f"Failed to parse host name from entry 1@h for the configuration {VOTERS}."),
         (VOTERS, "1@h:65536", "port out of range:65536"),
         (SERVERS, "h", f"Failed to parse host name from h for the configuration {SERVERS}."),
