@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,17 +85,28 @@ class ClusterTree:
 
     def partitions(self, topic: str) -> dict[int, PartitionState]:
         """The partitions of a topic that have a leader, or had one."""
+        node = self.get(f"/brokers/topics/{topic}") or {"partitions": {}}
+        replicas = {int(partition): tuple(ids) for partition, ids in node["partitions"].items()}
+        return {
+            partition: PartitionState(
+                replicas=replicas[partition],
+                leader=state["leader"],
+                isr=tuple(state["isr"]),
+                leader_epoch=state["leader_epoch"],
+                controller_epoch=state["controller_epoch"],
+            )
+            for partition, state in self.client.retry(self._states, topic, list(replicas)).items()
+        }
+
+    def _states(self, topic: str, partitions: Sequence[int]) -> dict[int, Any]:
+        """The JSON of those partitions that have a state; all are asked for before the first answer is waited for."""
+        asked = [self.client.get_async(f"/brokers/topics/{topic}/partitions/{each}/state") for each in partitions]
         found = {}
-        for partition, replicas in (self.get(f"/brokers/topics/{topic}") or {"partitions": {}})["partitions"].items():
-            state = self.get(f"/brokers/topics/{topic}/partitions/{partition}/state")
-            if state is not None:
-                found[int(partition)] = PartitionState(
-                    replicas=tuple(replicas),
-                    leader=state["leader"],
-                    isr=tuple(state["isr"]),
-                    leader_epoch=state["leader_epoch"],
-                    controller_epoch=state["controller_epoch"],
-                )
+        for partition, answer in zip(partitions, asked, strict=True):
+            try:
+                found[partition] = json.loads(answer.get()[0])
+            except NoNodeError:
+                continue
         return found
 
     def partition(self, topic: str, partition: int = 0) -> PartitionState:

@@ -82,7 +82,7 @@ class Measured:
         self.count += count
         self.elapsed_s += elapsed_s
         self.cpu_s += cpu_s
-        self.commits += commit_many(broker, records, count)
+        self.commits += commit_many(broker, f"bench-{records}", TOPIC, records, count)
 
     @property
     def per_second(self) -> float:
@@ -120,9 +120,8 @@ def produce_many(broker: Contender, records: int, count: int) -> tuple[float, fl
     return elapsed, (usage_of(broker.pid) - before).total_s
 
 
-def commit_many(broker: Contender, records: int, count: int) -> list[Commit]:
-    """How long commits take, by a producer that does nothing else meanwhile."""
-    transactional_id = f"bench-{records}"
+def commit_many(broker: Contender, transactional_id: str, topic: str, records: int, count: int) -> list[Commit]:
+    """How long commits take, by a producer that does nothing else meanwhile; `broker` coordinates and leads all."""
     partitions = list(range(min(records, PARTITIONS)))
     values = [SimpleRecord(int(time.time() * 1000), None, VALUE)] * (records // len(partitions))
     with RawClient(broker.host, broker.port) as client:
@@ -130,7 +129,7 @@ def commit_many(broker: Contender, records: int, count: int) -> list[Commit]:
         given = _call(client, init, 4, lambda answer: answer)
         producer = {"producer_id": given.producer_id, "producer_epoch": given.producer_epoch}
         who = {"transactional_id": transactional_id, **producer}
-        topics = [{"name": TOPIC, "partitions": partitions}]
+        topics = [{"name": topic, "partitions": partitions}]
         old = {f"v3_and_below_{name}": value for name, value in (*who.items(), ("topics", topics))}
         add = build(ApiKey.ADD_PARTITIONS_TO_TXN, **old)
         end = build(ApiKey.END_TXN, **who, committed=True)
@@ -139,8 +138,8 @@ def commit_many(broker: Contender, records: int, count: int) -> list[Commit]:
         for number in range(count):
             batch = build_batch(values, base_sequence=number * len(values), is_transactional=True, **producer)
             data = [{"index": partition, "records": memoryview(batch)} for partition in partitions]
-            topic = {"name": TOPIC, "partition_data": data}
-            request = {"transactional_id": transactional_id, "acks": -1, "timeout_ms": 60_000, "topic_data": [topic]}
+            written = {"name": topic, "partition_data": data}
+            request = {"transactional_id": transactional_id, "acks": -1, "timeout_ms": 60_000, "topic_data": [written]}
             _call(
                 client, build(ApiKey.PRODUCE, **request), 9, lambda answer: answer.responses[0].partition_responses[0]
             )
@@ -163,6 +162,6 @@ def _call(client: RawClient, request: Request, version: int, result: Callable[[A
     while True:
         answer = result(client.call(request, version))
         error = getattr(answer, "error_code", None) or getattr(answer, "partition_error_code", 0)
-        if error != ErrorCode.CONCURRENT_TRANSACTIONS:
+        if error not in (ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS):
             assert error == ErrorCode.NONE, answer
             return answer

@@ -15,6 +15,7 @@ from odradek.protocol.records.builder import build_batch
 from odradek.protocol.records.record import SimpleRecord
 from odradek.protocol.topic_partition import TopicPartition
 from tests.benchmarks.contenders import create_topic
+from tests.benchmarks.group_offsets import commit, find_coordinator, offsets_of, served
 from tests.benchmarks.loop_pauses.requests_naming import ask
 from tests.benchmarks.loop_pauses.watch import WatchedBroker, print_header
 from tests.support.raw_client import RawClient
@@ -75,41 +76,9 @@ def run(watched: WatchedBroker, count: int) -> None:
         wait_until_loaded(client, [group_of(partition) for partition in range(OFFSETS_PARTITIONS)])
 
 
-def find_coordinator(client: RawClient) -> None:
-    """Have `__consumer_offsets` made, and its partitions loaded."""
-    while True:
-        found = client.call(build(ApiKey.FIND_COORDINATOR, coordinator_keys=["any"]), 4)
-        if found.coordinators[0].error_code == 0:  # type: ignore[attr-defined]
-            return
-        time.sleep(0.05)
-
-
-def commit(client: RawClient, group: str, topic: str, partitions: int) -> None:
-    offsets = [
-        {"partition_index": index, "committed_offset": 1, "committed_metadata": ""} for index in range(partitions)
-    ]
-    request = build(
-        ApiKey.OFFSET_COMMIT,
-        group_id=group,
-        generation_id_or_member_epoch=-1,
-        topics=[{"name": topic, "partitions": offsets}],
-    )
-    while True:
-        answer = client.call(request, 8)
-        errors = {part.error_code for part in answer.topics[0].partitions}  # type: ignore[attr-defined]
-        if errors == {0}:
-            return
-        assert errors <= {14, 16}, errors  # is loading, or not yet the coordinator
-        time.sleep(0.05)
-
-
 def wait_until_forgotten(client: RawClient, groups: Sequence[str]) -> None:
     """Deletion goes on after it was answered."""
-    wanted = [{"group_id": group, "topics": None} for group in groups]
-    while any(
-        group.topics
-        for group in client.call(build(ApiKey.OFFSET_FETCH, groups=wanted), 8).groups  # type: ignore[attr-defined]
-    ):
+    while any(offsets_of(client, groups).values()):
         time.sleep(0.1)
 
 
@@ -140,9 +109,5 @@ def produce_often(client: RawClient, partition: int, batch: bytes, times: int) -
 
 
 def wait_until_loaded(client: RawClient, groups: Sequence[str]) -> None:
-    wanted = [{"group_id": group, "topics": []} for group in groups]
-    while any(
-        group.error_code
-        for group in client.call(build(ApiKey.OFFSET_FETCH, groups=wanted), 8).groups  # type: ignore[attr-defined]
-    ):
+    while served(client, groups) != set(groups):
         time.sleep(0.1)
