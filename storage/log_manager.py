@@ -160,7 +160,6 @@ class LogManager:
             self._is_started = error is None
             if error is None:
                 self.cleaner.checkpoints.load(self.live_log_dirs)
-                self.checkpoint_recovery_points()  # where logs end below what the last one has promised
             else:
                 self._abandon()
             done(error)

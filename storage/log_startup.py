@@ -70,6 +70,8 @@ class LogsOwner(Protocol):
     def register(self, log: UnifiedLog, *, is_future: bool) -> None:
         """Raises LogDirError when there is a log of that partition already."""
 
+    def checkpoint_recovery_points(self, log_dir: LogDir) -> None: ...
+
     def remove_dir_later(self, path: str, log_dir: LogDir, delay_ms: int) -> None: ...
 
     def require_a_live_dir(self) -> None:
@@ -92,7 +94,17 @@ class _Recovery:
 class _Directory:
     """How far the loading of one directory has come."""
 
-    __slots__ = ("failure", "last_stop", "loaded", "log_dir", "recovered_bytes", "running", "total", "waiting")
+    __slots__ = (
+        "failure",
+        "has_shorter_logs",
+        "last_stop",
+        "loaded",
+        "log_dir",
+        "recovered_bytes",
+        "running",
+        "total",
+        "waiting",
+    )
 
     def __init__(self, log_dir: LogDir, last_stop: LastStop) -> None:
         self.log_dir = log_dir
@@ -103,6 +115,8 @@ class _Directory:
         self.waiting: deque[_Recovery] = deque()
         self.running: set[_Recovery] = set()
         self.failure: OSError | None = None
+        self.has_shorter_logs = False
+        """Whether the last checkpoint of recovery points promises more than there is."""
 
     @property
     def is_untouched(self) -> bool:
@@ -331,6 +345,8 @@ class LogStartup:
             log.discard()
         else:
             self._owner.register(log, is_future=stored.marker == log_files.FUTURE_DIR_SUFFIX)
+            last_recovery_point = directory.last_stop.recovery_points.get(log.topic_partition, 0)
+            directory.has_shorter_logs |= log.flusher.promised < last_recovery_point
 
     def _failed(self, directory: _Directory, stored: StoredLog, error: OSError) -> None:
         directory.loaded += 1
@@ -400,6 +416,8 @@ class LogStartup:
             for directory in self._directories:
                 if directory.failure is not None:
                     directory.log_dir.fail("Error while loading log dir", directory.failure)
+                elif directory.has_shorter_logs and directory.log_dir.is_online:
+                    self._owner.checkpoint_recovery_points(directory.log_dir)
             logger.info(
                 "Loaded %d logs in %d ms%s",
                 sum(directory.total for directory in self._directories),

@@ -97,7 +97,7 @@ def load_log(
         environment=environment,
     )
     if loader.epochs_changed:
-        log.write_leader_epochs()
+        log.write_leader_epochs_later(loader.stored_epochs)
     local_log.delete_later(loader.removed)
     if topic_id is not None:
         log.assign_topic_id(topic_id)
@@ -144,8 +144,8 @@ class LogLoader:
         self._split_parts: set[int] = set()
         self.removed: list[LogSegment] = []
         """Segments found unusable and condemned. Their files are deleted by the log that is made of this."""
-        self.epochs_changed = False
-        self.leader_epochs = LeaderEpochs(self._read_epochs(), self._note_epoch_change)
+        self.stored_epochs = self._read_epochs()
+        self.leader_epochs = LeaderEpochs(self.stored_epochs or ())
         self.leader_epochs.keep(config.record_version >= MAGIC_V2)
         self.producers = self._new_producer_state()
         if recovered is not None:
@@ -185,17 +185,20 @@ class LogLoader:
     def _new_producer_state(self) -> ProducerStateManager:
         return ProducerStateManager(self.topic_partition, self.path, self.environment.fs, self.environment.producers)
 
-    def _read_epochs(self) -> list[EpochEntry]:
+    @property
+    def epochs_changed(self) -> bool:
+        """Whether they are others now than those in their file, which may be damaged."""
+        return self.leader_epochs.entries != self.stored_epochs
+
+    def _read_epochs(self) -> list[EpochEntry] | None:
+        """None if the file is damaged."""
         path = os.path.join(self.path, checkpoints.LEADER_EPOCH_FILE)
         try:
             return checkpoints.read_epochs(path)
         except checkpoints.CheckpointError as error:
             # Batches carry their epoch: what is recovered below fills in, the rest is found by high watermark.
             logger.warning("Ignoring the leader epochs of %s: %s", self.topic_partition, error)
-            return []
-
-    def _note_epoch_change(self, _: object) -> None:
-        self.epochs_changed = True
+            return None
 
     # -- 2. the segments --------------------------------------------------------------------------------
 

@@ -110,6 +110,14 @@ class SyncQueue:
         self._gathering.files[path] = content
         self._pump()
 
+    def write_later(self, path: str, content: bytes) -> None:
+        """Replace a file's content with the next batch: for what nobody would miss if the process died before."""
+        self._gathering.files[path] = content
+
+    def withdraw(self, path: str) -> bool:
+        """Let a file's content be what it is. False if that may be another one since, or will be in a moment."""
+        return self._gathering.files.pop(path, None) is not None
+
     def sync_dir(self, path: str) -> None:
         """Make created, renamed and removed names in a directory durable."""
         self._gathering.dirs[path] = None

@@ -86,6 +86,8 @@ class UnifiedLog:
         self._clock = environment.clock
         self._rules = self._rules_of(local_log.config)
         self._closed = False
+        self._stored_epochs: list[EpochEntry] | None = None
+        """What the file of leader epochs holds while it is to be written because of the load, and nothing else."""
         leader_epochs.on_change = self._write_epochs
 
     def __repr__(self) -> str:
@@ -310,14 +312,26 @@ class UnifiedLog:
         """(-1, -1) when undefined."""
         return self.state.leader_epochs.end_offset_for(epoch, self.local_log.log_end_offset)
 
-    def write_leader_epochs(self) -> None:
-        """Queue the leader epochs as they are, because loading the log changed them."""
-        self._write_epochs(self.state.leader_epochs.entries)
+    def write_leader_epochs_later(self, stored: list[EpochEntry] | None) -> None:
+        """Queue the leader epochs as they are, because loading the log made others of the `stored` ones.
+
+        An empty log loses the last epoch that way, and gets it again when its leader is the same as before: then its
+        file is not touched. Were the broker to die before that, the next start would do the same once more.
+        """
+        self._stored_epochs = stored
+        entries = self.state.leader_epochs.entries
+        self.log_dir.sync_queue.write_later(self._epochs_path, checkpoints.encode_epochs(entries))
+
+    @property
+    def _epochs_path(self) -> str:
+        return os.path.join(self.local_log.dir, checkpoints.LEADER_EPOCH_FILE)
 
     def _write_epochs(self, entries: Sequence[EpochEntry]) -> None:
         self.watermarks.on_change()
-        path = os.path.join(self.local_log.dir, checkpoints.LEADER_EPOCH_FILE)
-        self.log_dir.sync_queue.write(path, checkpoints.encode_epochs(entries))
+        stored, self._stored_epochs = self._stored_epochs, None
+        if entries == stored and self.log_dir.sync_queue.withdraw(self._epochs_path):
+            return
+        self.log_dir.sync_queue.write(self._epochs_path, checkpoints.encode_epochs(entries))
 
     def assign_topic_id(self, topic_id: bytes) -> None:
         """Note the topic's id, in memory and in partition.metadata. A different one known before is a breach."""

@@ -201,6 +201,63 @@ def test_shutdown_before_the_start_touches_nothing(tmp_path: Path) -> None:
     Broker(tmp_path).start().shutdown()
 
 
+def restarted_with_leader(path: Path, epoch: int, *, clean: bool) -> list[str]:
+    """What is done to the small files by a start in which the same leader as before leads logs without records."""
+    broker = Broker(path)
+    manager = broker.start()
+    create(manager, A0, A1, B0)
+    for log in manager.all_logs():
+        log.assign_epoch_start_offset(3, 0)
+    manager.shutdown() if clean else broker.kill()
+    fs = FaultyFileSystem(kinds=frozenset({"write", "rename", "sync", "unlink"}))
+    again = Broker(path, fs=fs).start()
+    for log in again.all_logs():
+        assert log.latest_epoch == -1, "an epoch that begins at the end of the log is forgotten"
+        log.assign_epoch_start_offset(epoch, 0)
+        log.assign_topic_id(b"\x07" * 16)
+    answers: list[object] = []
+    again.when_durable(answers.append)
+    assert answers == [None]
+    for log in again.all_logs():
+        with open(os.path.join(log.dir, "leader-epoch-checkpoint"), encoding="utf-8") as file:
+            assert file.read() == f"0\n1\n{epoch} 0\n"
+    done = list(fs.operations)
+    again.shutdown()
+    return done
+
+
+@pytest.mark.parametrize(("clean", "done"), [(False, []), (True, ["unlink .kafka_cleanshutdown", "sync dir"])])
+def test_a_start_writes_no_epochs_that_are_on_the_disk(tmp_path: Path, clean: bool, done: list[str]) -> None:
+    assert restarted_with_leader(tmp_path, 3, clean=clean) == done
+
+
+def test_a_start_writes_the_epochs_of_another_leader(tmp_path: Path) -> None:
+    assert "write leader-epoch-checkpoint.tmp" in restarted_with_leader(tmp_path, 4, clean=False)
+
+
+def test_epochs_that_a_start_has_cut_are_written_with_what_is_written_next(tmp_path: Path) -> None:
+    """A log may go on in an older epoch, which changes no entry: the cut one must not come back after that."""
+    broker = Broker(tmp_path)
+    create(broker.start(), A0, B0)
+    for log in broker.manager.all_logs():
+        log.assign_epoch_start_offset(3, 0)
+    broker.kill()
+    io_pool = DeferredIoPool()
+    again = Broker(tmp_path, io_pool=io_pool).start()
+    assert not io_pool.pending
+    cut, led = again.get_log(A0), again.get_log(B0)
+    assert cut is not None
+    assert led is not None
+    led.assign_epoch_start_offset(4, 0)
+    cut.assign_epoch_start_offset(3, 0)  # too late: the file of the cut is under way
+    io_pool.run_one()
+    checkpoint = tmp_path / "a-0" / "leader-epoch-checkpoint"
+    assert checkpoint.read_text() == "0\n0\n"
+    io_pool.run_all()
+    assert checkpoint.read_text() == "0\n1\n3 0\n"
+    again.shutdown()
+
+
 def test_when_durable_waits_for_all_directories(tmp_path: Path) -> None:
     pool = DeferredIoPool()
     manager = Broker(tmp_path / "1", tmp_path / "2", io_pool=pool).start()

@@ -276,6 +276,7 @@ def test_damaged_epoch_file_is_filled_from_the_batches(killed: Disk) -> None:
     (directory(killed) / "leader-epoch-checkpoint").write_text("rubbish")
     log = reopened(killed)
     assert [tuple(entry) for entry in log.state.leader_epochs.entries] == [(0, 0), (1, 2), (2, 4)]
+    log.log_dir.sync_queue.when_durable(lambda _: None)
     assert (directory(killed) / "leader-epoch-checkpoint").read_text() == "0\n3\n0 0\n1 2\n2 4\n"
 
 

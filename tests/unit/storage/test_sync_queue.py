@@ -48,6 +48,26 @@ def test_idle_queue_answers_at_once(setup: Setup) -> None:
     assert setup.queue.is_idle
 
 
+def test_what_can_wait_is_stored_with_the_next_batch(setup: Setup) -> None:
+    setup.queue.write_later(setup.file("a"), b"1")
+    setup.queue.write_later(setup.file("b"), b"2")
+    assert not setup.pool.pending
+    assert setup.queue.withdraw(setup.file("b"))
+    assert not setup.queue.withdraw(setup.file("b"))
+    setup.when_durable("a")
+    assert not setup.queue.withdraw(setup.file("a")), "it is under way"
+    setup.pool.run_all()
+    assert setup.events == [("a", None)]
+    assert [path.name for path in setup.path.iterdir()] == ["a"]
+
+
+def test_nobody_waits_for_what_was_withdrawn(setup: Setup) -> None:
+    setup.queue.write_later(setup.file("a"), b"1")
+    setup.queue.withdraw(setup.file("a"))
+    setup.when_durable("nothing")
+    assert setup.events == [("nothing", None)]
+
+
 def test_a_function_is_asked_once_when_its_file_is_about_to_be_stored(setup: Setup) -> None:
     asked: list[int] = []
     now = 1
