@@ -91,6 +91,9 @@ class MetadataClient:
 
     def __init__(self, tree: MetadataTree) -> None:
         self.tree = tree
+        self._last_topic: tuple[bytes, TopicIdReplicaAssignment] | None = None
+        """The node of a topic that was read or written last: partitions of one topic are changed one after the other,
+        and who is told of each change reads all of the node again."""
 
     # Building blocks
 
@@ -226,7 +229,7 @@ class MetadataClient:
         by_path = {znodes.topic_path(topic): watcher for topic, watcher in (watchers or {}).items()}
         nodes = await self._get_all([znodes.topic_path(topic) for topic in names], by_path)
         return [
-            znodes.decode_topic(topic, node.data)
+            self._topic_in(topic, node.data)
             async for topic, node in in_turns(zip(names, nodes, strict=True), TOPICS_A_TURN)
             if node is not None
         ]
@@ -243,13 +246,26 @@ class MetadataClient:
         """Write the replicas of some partitions and leave the others alone, those just added by others included."""
         while True:
             node = await self.tree.run(GetData(znodes.topic_path(topic)))
-            found = znodes.decode_topic(topic, node.data)
-            data = znodes.encode_topic(found.topic_id, {**found.assignment, **changed})
+            found = self._topic_in(topic, node.data)
+            assignment = {**found.assignment, **changed}
+            data = znodes.encode_topic(found.topic_id, assignment)
             try:
                 await self.write(epoch_zk_version, SetData(znodes.topic_path(topic), data, node.stat.version))
             except BadVersion:
                 continue
+            in_order = {partition: assignment[partition] for partition in sorted(assignment)}
+            self._last_topic = data, TopicIdReplicaAssignment(topic, found.topic_id, in_order)
             return
+
+    def _topic_in(self, topic: str, data: bytes | None) -> TopicIdReplicaAssignment:
+        """What a topic's node says, decoded only if it is not the one that was decoded or written last."""
+        last = self._last_topic
+        if last is not None and last[0] == data and last[1].topic == topic:
+            return last[1]
+        found = znodes.decode_topic(topic, data)
+        if data is not None:
+            self._last_topic = data, found
+        return found
 
     async def topic_deletions(self, watcher: Watcher | None = None) -> set[str]:
         return set(await self.children(znodes.DELETE_TOPICS, watcher))

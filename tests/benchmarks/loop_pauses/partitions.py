@@ -7,6 +7,7 @@ from __future__ import annotations
 import time
 
 from odradek.protocol.api import ApiKey
+from tests.benchmarks.group_offsets import GROUP, TRANSACTION, commit, find_coordinator
 from tests.benchmarks.loop_pauses.requests_naming import LARGE_REQUESTS, PER_TOPIC, ask, requests_about_all
 from tests.benchmarks.loop_pauses.watch import WatchedBroker, print_header
 from tests.support.raw_client import RawClient
@@ -30,6 +31,9 @@ def run(watched: WatchedBroker, count: int) -> None:
             ]
             created = client.call(build(ApiKey.CREATE_TOPICS, topics=topics, timeout_ms=TIMEOUT_MS), 7)
             assert all(topic.error_code == 0 for topic in created.topics), created  # type: ignore[attr-defined]
+        find_coordinator(client, GROUP)
+        find_coordinator(client, TRANSACTION)
+        commit(client, "group", names[0], PER_TOPIC)
         for name, request, version in requests_about_all(names):
             with watched.situation(name):
                 ask(client, request, version)

@@ -27,6 +27,7 @@ SETTINGS: Mapping[str, str] = {
     "offsets.topic.num.partitions": "50",
     "log.cleaner.enable": "false",  # has a benchmark of its own
     "auto.create.topics.enable": "false",
+    "transaction.partition.verification.enable": "false",  # commits within transactions are taken without a transaction
 }
 HELD_UP = re.compile(
     r"The event loop was held up for (\d+) ms \((\d+) ms computing, (\d+) ms in system calls, (\d+) ms without a core, "

@@ -17,7 +17,7 @@ from odradek.controller.metadata_client import (
 )
 from odradek.controller.metadata_tree import BadVersion, Check, Create, Delete, NoNode, SetData
 from odradek.controller.reassignment import ReplicaAssignment
-from odradek.controller.znodes import ProducerIdsBlock
+from odradek.controller.znodes import ProducerIdsBlock, TopicIdReplicaAssignment
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.clock import ManualClock
 from tests.support.async_test import async_test
@@ -179,3 +179,32 @@ async def test_long_lists_of_operations_are_cut(operations: int, batches: int) -
     tree = Tree()
     assert await submit_all(tree, list(range(operations))) == list(range(operations))
     assert tree.submitted == batches
+
+
+@async_test
+async def test_partitions_that_are_changed_one_by_one_have_the_node_of_their_topic_decoded_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    decoded: list[bytes | None] = []
+    decode_topic = znodes.decode_topic
+
+    def noted(topic: str, data: bytes | None) -> TopicIdReplicaAssignment:
+        decoded.append(data)
+        return decode_topic(topic, data)
+
+    monkeypatch.setattr(znodes, "decode_topic", noted)
+    async with opened() as client:
+        await client.create_recursive(znodes.TOPICS)
+        data = znodes.encode_topic(bytes(16), {partition: ReplicaAssignment((1,)) for partition in range(9)})
+        await client.tree.run(Create(znodes.topic_path("t"), data))
+        for partition in range(9):
+            await client.change_topic_assignment("t", {partition: ReplicaAssignment((1, 2), (2,), (1,))}, 0)
+            (known,) = await client.topic_assignments(["t"])
+            node = await client.get(znodes.topic_path("t"))
+            assert node is not None
+            assert known == decode_topic("t", node.data)
+        assert (len(decoded), node.stat.version) == (1, 9)
+        await client.tree.run(SetData(znodes.topic_path("t"), znodes.encode_topic(None, {0: ReplicaAssignment((3,))})))
+        await client.change_topic_assignment("t", {1: ReplicaAssignment((4,))}, 0)
+        (known,) = await client.topic_assignments(["t"])
+        assert known.assignment == {0: ReplicaAssignment((3,)), 1: ReplicaAssignment((4,))}, "somebody else has written"
