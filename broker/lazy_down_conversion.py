@@ -161,6 +161,8 @@ class LazyDownConversionRecords(SlicedRecords):
             return b""
         if size > len(data):
             data = yield from self._read(size)
+            if size > len(data):
+                return b""  # the log was cut meanwhile
         end = _end_of_whole_batches(data, size, max_bytes)
         self._position += end
         return data[:end]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -205,6 +206,19 @@ def test_what_is_not_in_memory_is_read_in_the_pool(log: UnifiedLog, monkeypatch:
     pool.run_all()
     assert errors == [NONE]
     assert sent(records)[0] == converted(log)
+
+
+def test_a_batch_that_is_cut_off_while_it_is_read_is_nothing(log: UnifiedLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lazy_down_conversion, "read_hot", lambda region: None)
+    log.append_as_leader(batch(b"x" * 10_000), 0)
+    pool = DeferredIoPool()
+    records = lazy(log, pool=pool)
+    found: list[ErrorCode] = []
+    convert_firsts([records], pool, found.extend)
+    pool.run_one()
+    os.truncate(log.segments.active.records.path, 10)
+    pool.run_all()
+    assert (found, records.size_in_bytes) == ([NONE], 0)
 
 
 def test_a_disk_that_fails_is_a_storage_error_and_later_breaks_off(
