@@ -68,6 +68,18 @@ class DelayedFetch(DelayedOperation):
         self._has_looked = False
         if session is not None:
             session.begin_wait(self)
+            self._notice_late(session)
+
+    def _notice_late(self, session: FetchSession) -> None:
+        """What has woken up since it was said what is read first: one partition's news may be another's, as when a
+        follower's fetch ends an append and what waited for that appends at once. It is at the end of `awake`.
+        """
+        for fetch in reversed(session.awake):
+            topic_partition = _name(fetch)
+            if topic_partition in self._first:
+                break
+            if fetch.position is not None:
+                self._woken[topic_partition] = fetch, fetch.position
 
     @property
     def is_from_follower(self) -> bool:
@@ -76,7 +88,7 @@ class DelayedFetch(DelayedOperation):
     @property
     def keys(self) -> Sequence[Hashable]:
         """Of a session it is one key more: all of its partitions may be resting."""
-        return (*self._first, *(() if self._session is None else (self._session,)))
+        return (*self._first, *self._woken, *(() if self._session is None else (self._session,)))
 
     def woke_up(self, fetch: PartitionFetch) -> None:
         """Implements `WaitingFetch`."""
@@ -92,6 +104,8 @@ class DelayedFetch(DelayedOperation):
         if self._has_looked:
             return False
         self._has_looked = True
+        if any(self._look(topic_partition) for topic_partition in self._woken):
+            return self.force_complete()
         for topic_partition, result in self._first.items():
             if self._log_at_end(topic_partition, result) is None and self._look(topic_partition):
                 self._changed.update(self._first)

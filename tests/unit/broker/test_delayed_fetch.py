@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -180,13 +180,15 @@ class Reader:
         self.reads.clear()
         return session
 
-    def fetch_in(self, session: FetchSession) -> list[list[int]]:
-        """The partitions of each answer."""
+    def fetch_in(self, session: FetchSession, meanwhile: Callable[[], None] = lambda: None) -> list[list[int]]:
+        """The partitions of each answer. `meanwhile` is between what is to be read and the first read."""
+        to_read = session.to_read()
+        meanwhile()
         answers: list[list[int]] = []
         run_through(
             self.replicas.manager.reads.fetch(
                 self.params,
-                session.to_read(),
+                to_read,
                 lambda results: answers.append([result.fetch.partition for result in results]),
                 session,
             )
@@ -285,6 +287,25 @@ def test_session_is_woken_by_the_partition_that_changes_and_reads_it_alone(
     assert (answers, reader.reads) == ([[1]], [1])
     assert reader.replicas.manager.fetch_purgatory.num_keys == 0
     assert reader.fetch_in(session) == [[1]], "it is read again until the follower asks for what comes after"
+
+
+def test_session_is_answered_what_has_changed_since_it_was_said_what_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when one partition's read ends an append, and what waited for that appends to another, which rests."""
+    reader = Reader(tmp_path, monkeypatch)
+    answers = reader.fetch_in(reader.session(), meanwhile=lambda: reader.append(1))
+    assert (answers, reader.reads) == ([[1]], [1])
+
+
+def test_session_waits_for_more_of_what_has_changed_since_it_was_said_what_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = Reader(tmp_path, monkeypatch, min_bytes=2 * len(batch(b"a")))
+    answers = reader.fetch_in(reader.session(), meanwhile=lambda: reader.append(1))
+    assert answers == []
+    reader.append(1)
+    assert answers == [[1]]
 
 
 def test_bytes_of_partitions_that_wake_up_count_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
