@@ -1,10 +1,19 @@
-"""Requests that wait until this broker has been told of the cluster it has just joined.
+"""Requests that wait until the controller has told this broker of the cluster.
 
-Until its first UpdateMetadata the cache of a member knows no broker, no controller and no topic. A client that is
-answered from it takes the cluster for empty: librdkafka's admin client waits for a controller for as long as its
-request may take, and a producer forgets its topic. So what clients alone ask, and what is answered from the cache, is
-held until then, `FIRST_METADATA_WAIT_MS` at most; after that the answer is what is known. What brokers ask of each
+After a start the metadata cache knows no broker, no controller and no topic. A client that is answered from it takes
+the cluster for empty: librdkafka's admin client waits for a controller for as long as its request may take, a producer
+forgets its topic, and a topic that exists is created once more. So what clients alone ask, and what is answered from
+the cache, is held, `FIRST_METADATA_WAIT_MS` at most; after that the answer is what is known. What brokers ask of each
 other is never held: the controller tells nobody who does not answer it.
+
+Which UpdateMetadata ends the wait:
+
+    no topic when the broker started    the first
+    topics, and a controller in office  the first, which names all partitions (onBrokerStartup)
+    topics, and a new controller        the second: the first names the brokers only, then comes LeaderAndIsr
+
+One that names no partition although there were topics ends the wait later, after `FIRST_METADATA_WAIT_MS`: the topics
+may have been deleted meanwhile. On one node the controller is always a new one.
 
 Apache Kafka has no such wait, and a window of the same kind, which its slower start makes less likely.
 """
@@ -44,14 +53,17 @@ ask for metadata, and so wait here, when they are told that a partition is unkno
 
 
 class FirstMetadata:
-    """Who waits for the first UpdateMetadata; `is_awaited` is False from then on, or where there is no cluster."""
+    """Who waits to be told; `is_awaited` is False when the broker has been. `has_topics`: when it was started."""
 
-    __slots__ = ("_call_soon", "_timer", "_waiting", "is_awaited")
+    __slots__ = ("_call_soon", "_end_of_wait", "_has_topics", "_timer", "_waiting", "is_awaited")
 
     def __init__(
-        self, timer: SystemTimer, call_soon: Callable[[Callable[[], None]], object], *, is_awaited: bool
+        self, timer: SystemTimer, call_soon: Callable[[Callable[[], None]], object], *, has_topics: bool
     ) -> None:
-        self.is_awaited = is_awaited
+        self.is_awaited = True
+        self._has_topics = has_topics
+        self._end_of_wait: TimerTask | None = None
+        """There once an UpdateMetadata without partitions has come that is not yet all."""
         self._timer = timer
         self._call_soon = call_soon
         self._waiting: dict[Callable[[], None], TimerTask] = {}
@@ -66,17 +78,28 @@ class FirstMetadata:
 
         self._waiting[go_on] = self._timer.schedule(FIRST_METADATA_WAIT_MS, expire)
 
-    def arrived(self) -> None:
-        """The broker has been told."""
-        if self.is_awaited:
-            self.is_awaited = False
-            self._go_on()
+    def arrived(self, *, names_partitions: bool) -> None:
+        """An UpdateMetadata has been applied."""
+        if not self.is_awaited:
+            return
+        if names_partitions or not self._has_topics:
+            self._end()
+        elif self._end_of_wait is None:
+            self._end_of_wait = self._timer.schedule(FIRST_METADATA_WAIT_MS, self._end)
 
     def close(self) -> None:
         """The broker stops: nobody waits any longer, nor is anybody answered."""
+        if self._end_of_wait is not None:
+            self._end_of_wait.cancel()
         for expiration in self._waiting.values():
             expiration.cancel()
         self._waiting.clear()
+
+    def _end(self) -> None:
+        if self._end_of_wait is not None:
+            self._end_of_wait.cancel()
+        self.is_awaited = False
+        self._go_on()
 
     def _go_on(self) -> None:
         """One request in each turn of the loop: thousands of clients may have come back at once."""

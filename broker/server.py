@@ -166,7 +166,8 @@ class KafkaServer:
         self.config.assign_broker_id(self.broker_id)
         self._ticker.start()
         self._watch_loop(self.config.odradek_event_loop_pause_ms)
-        overrides = await client.entity_configs("topics", sorted(await client.topics()))
+        topics = sorted(await client.topics())
+        overrides = await client.entity_configs("topics", topics)
         await self._load_logs(overrides)
 
         self._sockets = sockets = self._make_sockets(
@@ -178,7 +179,7 @@ class KafkaServer:
         self._links = links = ClusterLinks(
             self.config, self._make_link, cache, self.clock, self.timer, self._in_background, broker_id=self.broker_id
         )
-        self._services = services = self._make_services(client, broker_info, cache, links)
+        self._services = services = self._make_services(client, broker_info, cache, links, has_topics=bool(topics))
         dispatcher = Dispatcher(
             services,
             self._in_background,
@@ -266,7 +267,13 @@ class KafkaServer:
         return manager
 
     def _make_services(
-        self, client: MetadataClient, broker_info: BrokerInfo, cache: MetadataCache, links: ClusterLinks
+        self,
+        client: MetadataClient,
+        broker_info: BrokerInfo,
+        cache: MetadataCache,
+        links: ClusterLinks,
+        *,
+        has_topics: bool,
     ) -> Services:
         config = self.config
         topic_waits = TopicWaits(cache, self.timer)
@@ -301,7 +308,7 @@ class KafkaServer:
             log_manager=self._log_manager,
             replica_manager=replicas,
             metadata_cache=cache,
-            first_metadata=FirstMetadata(self.timer, self._loop.call_soon, is_awaited=config.uses_zookeeper),
+            first_metadata=FirstMetadata(self.timer, self._loop.call_soon, has_topics=has_topics),
             fetch_sessions=FetchSessionCache(
                 config.max_incremental_fetch_session_cache_slots,
                 self._machine.chance.randint,

@@ -40,7 +40,7 @@ def apply(
         return
     alive = broker.metadata_cache.snapshot.nodes.keys()
     deleted = broker.metadata_cache.update(request)
-    broker.first_metadata.arrived()
+    broker.first_metadata.arrived(names_partitions=bool(request.topic_states or request.ungrouped_partition_states))
     if deleted:
         broker.replica_manager.partitions.announce(deleted)
         broker.group_coordinator.on_partitions_deleted(deleted)

@@ -160,7 +160,8 @@ def serve(loop_name: str) -> None:
             services = types.SimpleNamespace(config=config)
             timer = SystemTimer(clock)
             Ticker(loop, clock, timer).start()
-            first_metadata = FirstMetadata(timer, loop.call_soon, is_awaited=False)
+            first_metadata = FirstMetadata(timer, loop.call_soon, has_topics=False)
+            first_metadata.arrived(names_partitions=False)
             slices = SlicedWork(timer, clock, in_turns=True)
             dispatcher = Dispatcher(services, asyncio.ensure_future, first_metadata, slices, modules)  # type: ignore[arg-type]
             server = SocketServer(config, clock, timer, ThreadIoPool(loop), dispatcher.dispatch)

@@ -1,4 +1,4 @@
-"""A member of a cluster that nobody has told anything yet: clients wait for the answer that there will be."""
+"""A broker that the controller has told nothing yet: clients wait for the answer that there will be."""
 
 from __future__ import annotations
 
@@ -87,3 +87,46 @@ def test_a_stop_waits_for_nobody_who_waits(member: OdradekBroker) -> None:
         started = time.monotonic()
         member.stop()
         assert time.monotonic() - started < FIRST_METADATA_WAIT_MS / 1000
+
+
+TOPICS = [f"topic-{number}" for number in range(200)]
+
+
+def first_answer(broker: OdradekBroker, topic: str) -> tuple[int, int]:
+    """What a broker that has just been launched says first of a topic: the error, and the leader of its partition."""
+    deadline = time.monotonic() + broker.start_timeout_s
+    while True:
+        try:
+            client = RawClient(broker.host, broker.port)
+            break
+        except ConnectionRefusedError:
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+    with client:
+        request = build(ApiKey.METADATA, topics=[{"name": topic}], allow_auto_topic_creation=True)
+        [found] = client.call(request, 9).topics  # type: ignore[attr-defined]
+    return found.error_code, found.partitions[0].leader_id if found.partitions else -1
+
+
+@pytest.mark.parametrize("metadata", ["embedded", "zookeeper"])
+def test_the_first_answer_after_a_start_names_the_leader_of_a_topic(
+    metadata: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    settings = {"broker.id": "3"}
+    if metadata == "zookeeper":
+        settings = {**FAST_SETTINGS, **settings, "zookeeper.connect": request.getfixturevalue("connect")}
+    broker = OdradekBroker(tmp_path, settings)
+    broker.start()
+    try:
+        with RawClient(broker.host, broker.port) as client:
+            described = [{"name": topic, "num_partitions": 1, "replication_factor": 1} for topic in TOPICS]
+            created = client.call(build(ApiKey.CREATE_TOPICS, topics=described, timeout_ms=30_000), 5)
+        assert {topic.error_code for topic in created.topics} == {ErrorCode.NONE}  # type: ignore[attr-defined]
+        if metadata == "embedded":
+            broker.kill()
+        else:
+            broker.stop()  # a session in ZooKeeper would outlive a killed broker
+        broker.launch()
+        assert first_answer(broker, TOPICS[-1]) == (ErrorCode.NONE, 3)
+    finally:
+        broker.close()

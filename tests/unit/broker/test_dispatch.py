@@ -49,7 +49,8 @@ class Broker:
         owner = FakeOwner()
         self.timer = SystemTimer(owner.clock)
         self.slices = SlicedWork(self.timer, owner.clock, in_turns=True)
-        self.first_metadata = FirstMetadata(SystemTimer(owner.clock), owner.call_soon, is_awaited=False)
+        self.first_metadata = FirstMetadata(SystemTimer(owner.clock), owner.call_soon, has_topics=False)
+        self.first_metadata.is_awaited = False
         self.dispatcher = Dispatcher(
             SimpleNamespace(config=BrokerConfig({})),  # type: ignore[arg-type]
             self.in_background,
@@ -134,7 +135,7 @@ def test_what_the_cache_answers_waits_until_the_broker_was_told_and_other_reques
     assert isinstance(broker.call(ApiVersionsRequest(), 3), ApiVersionsResponse)
     broker.send(encode_request(RequestHeader(ApiKey.METADATA, 9, 5, "me"), MetadataRequest()))
     assert not broker.link.wire.data
-    broker.first_metadata.arrived()
+    broker.first_metadata.arrived(names_partitions=True)
     assert broker.answer(ApiKey.METADATA, 9) == MetadataResponse(cluster_id="told")
 
 
