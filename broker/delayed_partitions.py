@@ -1,15 +1,16 @@
-"""A request whose partitions settle one by one, and which is answered when all have, or when its time is up."""
+"""A request whose partitions settle one by one, and which is answered when all have, or when its time is up.
+
+It waits under each of its partitions, and looks at the one that has changed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from collections.abc import Callable, Hashable, Mapping
+from typing import Generic, Protocol, TypeVar
 
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.delayed_operation import DelayedOperation
-
-if TYPE_CHECKING:
-    from odradek.protocol.topic_partition import TopicPartition
 
 
 class PartitionResult(Protocol):
@@ -39,9 +40,19 @@ class DelayedPartitions(DelayedOperation, Generic[ResultT]):
 
     def try_complete(self) -> bool:
         for topic_partition in list(self._pending):
-            if self.settle(topic_partition, self._results[topic_partition]):
-                self._pending.discard(topic_partition)
+            self._look(topic_partition)
         return not self._pending and self.force_complete()
+
+    def try_complete_for(self, key: Hashable) -> bool:
+        """Only that partition has changed: a request of thousands is not looked at as a whole for each of them."""
+        assert isinstance(key, TopicPartition)
+        if key in self._pending:
+            self._look(key)
+        return not self._pending and self.force_complete()
+
+    def _look(self, topic_partition: TopicPartition) -> None:
+        if self.settle(topic_partition, self._results[topic_partition]):
+            self._pending.discard(topic_partition)
 
     def on_complete(self) -> None:
         for topic_partition in self._pending:

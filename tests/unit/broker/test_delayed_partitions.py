@@ -53,3 +53,15 @@ def test_only_what_is_left_times_out() -> None:
     delayed.try_complete()
     delayed.run()
     assert delayed.answers == [{A: ErrorCode.NONE, B: ErrorCode.REQUEST_TIMED_OUT}]
+
+
+def test_of_many_partitions_the_one_that_has_changed_is_looked_at() -> None:
+    partitions = [TopicPartition("t", index) for index in range(100)]
+    delayed = Delayed({partition: DeleteRecordsResult() for partition in partitions})
+    for partition in partitions:
+        assert delayed.answers == []
+        delayed.settled = {partition}
+        delayed.try_complete_for(partition)
+    assert delayed.answers == [dict.fromkeys(partitions, ErrorCode.NONE)]
+    assert delayed.asked == partitions
+    assert not delayed.try_complete_for(A), "it was answered"
