@@ -126,6 +126,8 @@ def test_the_first_answer_after_a_start_names_the_leader_of_a_topic(
             broker.kill()
         else:
             broker.stop()  # a session in ZooKeeper would outlive a killed broker
+        for checkpoint in broker.log_dir.glob("*/leader-epoch-checkpoint"):
+            checkpoint.unlink()  # LeaderAndIsr is answered, and so partitions are named, when all are written again
         broker.launch()
         assert first_answer(broker, TOPICS[-1]) == (ErrorCode.NONE, 3)
     finally:
