@@ -71,10 +71,10 @@ async def apply(
     try:
         for states in _slices(list(partition_states(request))):
             deadline_ms = broker.clock.monotonic_ms() + SLICE_MS
-            for state in states:
+            for one in [[state] for state in states] or [[]]:  # the epoch of a request without any counts, too
                 errors |= broker.replica_manager.controller_requests.become_leader_or_follower(
                     request.controller_epoch,
-                    [state],
+                    one,
                     lambda leaders, followers: _move_coordinators(broker, leaders, followers),
                 )
                 if broker.clock.monotonic_ms() >= deadline_ms:
