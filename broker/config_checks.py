@@ -147,11 +147,13 @@ def check_static(values: Mapping[str, ConfigValue], listeners: Listeners, log_di
 def _check_offset_map(values: Mapping[str, ConfigValue]) -> None:
     """Kafka: the constructor of Cleaner."""
     buffer, threads = cast("int", values["log.cleaner.dedupe.buffer.size"]), cast("int", values["log.cleaner.threads"])
+    load_factor = cast("float", values["log.cleaner.io.buffer.load.factor"])
     slots = min(buffer // threads, OFFSET_MAP_BYTES_MAX) // BYTES_PER_ENTRY
     _require(
-        not values["log.cleaner.enable"] or slots * cast("float", values["log.cleaner.io.buffer.load.factor"]) > 1,
+        not values["log.cleaner.enable"] or slots * load_factor > 1,
         "offset map is too small to fit in even a single message, so log cleaning will never make progress. You can "
-        "increase log.cleaner.dedupe.buffer.size or decrease log.cleaner.threads",
+        "increase log.cleaner.dedupe.buffer.size or decrease log.cleaner.threads "
+        f"(log.cleaner.io.buffer.load.factor={load_factor})",
     )
 
 

@@ -27,6 +27,7 @@ LEFT_OUT = {
     "reserved.broker.max.id": "who the broker is",
     "default.replication.factor": "a topic takes as many brokers",
     "log.cleaner.threads": "each needs its part of the buffer, and is a process",
+    "offsets.topic.compression.codec": "what is no codec is refused, as by Apache Kafka, without the name of the key",
     "request.timeout.ms": "no request to another broker, or to oneself, is answered within 0 ms",
 }
 
