@@ -18,8 +18,8 @@ import odradek
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odradek.broker.config import BrokerConfig
-    from odradek.broker.config_sources import Settings
+    from odradek.broker.config.broker_config import BrokerConfig
+    from odradek.broker.config.config_sources import Settings
 
 EXIT_USAGE: Final = 2
 
@@ -158,9 +158,9 @@ def _port(text: str) -> int:
 
 
 def _serve(parsed: argparse.Namespace) -> int:
-    from odradek.broker.log_setup import configure_logging
-    from odradek.broker.startup_error import StartupError, refuse
-    from odradek.storage.config_def import ConfigError
+    from odradek.broker.machine.log_setup import configure_logging
+    from odradek.broker.machine.startup_error import StartupError, refuse
+    from odradek.storage.config.config_def import ConfigError
 
     configure_logging(parsed.log_level)
     try:
@@ -174,8 +174,8 @@ def _serve(parsed: argparse.Namespace) -> int:
 
 def _configure(parsed: argparse.Namespace) -> BrokerConfig:
     """The configuration the arguments, the environment and the file make together."""
-    from odradek.broker.config import BrokerConfig
-    from odradek.broker.config_sources import gather_settings
+    from odradek.broker.config.broker_config import BrokerConfig
+    from odradek.broker.config.config_sources import gather_settings
 
     settings = gather_settings(
         file=parsed.file, overrides=[*parsed.override, *_shortcuts(parsed)], environment=os.environ
@@ -187,7 +187,7 @@ def _configure(parsed: argparse.Namespace) -> BrokerConfig:
 
 def _shortcuts(parsed: argparse.Namespace) -> list[str]:
     """What --port, --host and --data stand for."""
-    from odradek.broker.startup_error import StartupError
+    from odradek.broker.machine.startup_error import StartupError
 
     given = {override.partition("=")[0].strip() for override in parsed.override}
     shortcuts = []
@@ -207,7 +207,7 @@ def _shortcuts(parsed: argparse.Namespace) -> list[str]:
 def _warn(settings: Settings, config: BrokerConfig) -> None:
     import logging
 
-    from odradek.storage.message_format import why_broker_setting_is_ignored
+    from odradek.storage.config.message_format import why_broker_setting_is_ignored
 
     logger = logging.getLogger("odradek.broker")
     for warning in settings.warnings:

@@ -10,25 +10,25 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from odradek.broker.alter_partition_manager import AlterPartitionManager
-from odradek.broker.broker_links import BrokerLinks
-from odradek.broker.control_transport import LinkTransport, NoListener
-from odradek.broker.inter_broker import InterBrokerChannel
-from odradek.broker.own_link import OwnLink
-from odradek.broker.producer_ids import OwnBlocks, ProducerIdManager
-from odradek.broker.to_controller import ControllerChannel
+from odradek.broker.inter_broker.alter_partition_manager import AlterPartitionManager
+from odradek.broker.inter_broker.broker_links import BrokerLinks
+from odradek.broker.inter_broker.control_transport import LinkTransport, NoListener
+from odradek.broker.inter_broker.own_link import OwnLink
+from odradek.broker.inter_broker.producer_ids import OwnBlocks, ProducerIdManager
+from odradek.broker.inter_broker.to_controller import ControllerChannel
+from odradek.broker.transaction_channel import InterBrokerChannel
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
-    from odradek.broker.config import BrokerConfig
+    from odradek.broker.apis.services import Services
+    from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.dispatch import Dispatcher
-    from odradek.broker.links import MakeLink, ToController
-    from odradek.broker.metadata_cache import MetadataCache
-    from odradek.broker.services import Services
-    from odradek.controller.broker_info import Broker
+    from odradek.broker.inter_broker.ports import MakeLink, ToController
+    from odradek.broker.metadata.metadata_cache import MetadataCache
     from odradek.controller.channels import ControlTransport
-    from odradek.controller.znodes import ProducerIdsBlock
+    from odradek.controller.model.broker_info import Broker
+    from odradek.controller.znodes.znodes import ProducerIdsBlock
     from odradek.timer.clock import Clock
     from odradek.timer.system_timer import SystemTimer
 
@@ -126,7 +126,7 @@ class ClusterLinks:
         """Hand over what this broker leads, or give up after a while. A broker that is alone has nobody to take it."""
         if not (self._config.uses_zookeeper and self._config.controlled_shutdown_enable):
             return
-        from odradek.broker.controlled_shutdown import ControlledShutdown
+        from odradek.broker.inter_broker.controlled_shutdown import ControlledShutdown
 
         links = self._inter_broker_links(str(self._broker_id))
         request = ControlledShutdown(

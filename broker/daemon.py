@@ -15,12 +15,12 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 import odradek
-from odradek.broker.startup_error import StartupError, refuse
+from odradek.broker.machine.startup_error import StartupError, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from odradek.broker.config import BrokerConfig
+    from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.server import KafkaServer
 
 logger = logging.getLogger(__name__)
@@ -37,9 +37,9 @@ middle generation is looked through every 60,000 objects, which takes 20 ms: wha
 
 def run(config: BrokerConfig, event_loop: str) -> int:
     """Run a broker until it is told to stop; answers the exit status."""
-    from odradek.controller.registration import RegistrationRefused
-    from odradek.storage.config_def import ConfigError
-    from odradek.storage.log_dir import LogDirError
+    from odradek.controller.znodes.registration import RegistrationRefused
+    from odradek.storage.config.config_def import ConfigError
+    from odradek.storage.disk.log_dir import LogDirError
 
     gc.set_threshold(*GC_THRESHOLDS)
     raise_descriptor_limit()

@@ -21,16 +21,15 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from odradek.broker import version_gates
-from odradek.broker.apis import HANDLERS
+from odradek.broker.apis import HANDLERS, version_gates
 from odradek.broker.error_responses import error_response
-from odradek.broker.first_metadata import ANSWERED_FROM_THE_CACHE
+from odradek.broker.metadata.first_metadata import ANSWERED_FROM_THE_CACHE
 from odradek.broker.network.close_reason import CloseReason
-from odradek.broker.request import RequestContext
-from odradek.controller.metadata_tree import TreeError
+from odradek.broker.network.request import RequestContext
+from odradek.controller.tree.metadata_tree import TreeError
 from odradek.protocol.api import API, ApiKey, ApiSpec
-from odradek.protocol.codec import decode, decode_in_steps
-from odradek.protocol.decode_error import DecodeError
+from odradek.protocol.codec.codec import decode, decode_in_steps
+from odradek.protocol.codec.decode_error import DecodeError
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.headers import RequestHeader, UnsupportedVersionError, decode_request_header
 from odradek.protocol.metadata_version import LATEST_PRODUCTION, MetadataVersion
@@ -38,10 +37,10 @@ from odradek.protocol.metadata_version import LATEST_PRODUCTION, MetadataVersion
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
-    from odradek.broker.first_metadata import FirstMetadata
+    from odradek.broker.apis.services import Services
+    from odradek.broker.metadata.first_metadata import FirstMetadata
     from odradek.broker.network.connection import Connection
-    from odradek.broker.services import Services
-    from odradek.protocol.schema import Request, Response
+    from odradek.protocol.codec.schema import Request, Response
     from odradek.timer.sliced_work import SlicedWork, Steps
 
 logger = logging.getLogger(__name__)
@@ -209,7 +208,7 @@ class Dispatcher:
         if not error.is_api_versions:
             connection.abort(CloseReason.INVALID_REQUEST, str(error))
             return
-        from odradek.broker.apis.api_versions import unsupported_version_response
+        from odradek.broker.apis.connection.api_versions import unsupported_version_response
 
         header = error.header
         header.api_version = 0

@@ -17,8 +17,8 @@ from odradek.protocol.api import ApiKey
 from odradek.protocol.errors import DEFAULT_MESSAGES
 
 if TYPE_CHECKING:
+    from odradek.protocol.codec.schema import Request, Response, Struct
     from odradek.protocol.errors import ErrorCode
-    from odradek.protocol.schema import Request, Response, Struct
 
 ITSELF: Final = ""
 """Stands for an element that is a plain value: an id, an index."""

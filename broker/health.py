@@ -9,7 +9,7 @@ import socket
 import sys
 
 from odradek.protocol.api import ApiKey
-from odradek.protocol.codec import DecodeError
+from odradek.protocol.codec.codec import DecodeError
 from odradek.protocol.framing import frame_prefix
 from odradek.protocol.headers import RequestHeader, decode_response, encode_request
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse

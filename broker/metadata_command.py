@@ -13,12 +13,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
-from odradek.broker.log_setup import configure_logging
-from odradek.broker.startup_error import refuse
-from odradek.controller.embedded_tree import METADATA_FILE, TreeDatabase
-from odradek.controller.metadata_copy import Copied, CopyRefused, copy_metadata
-from odradek.controller.metadata_tree import Nodes, TreeError
-from odradek.controller.zookeeper_settings import REQUESTS_IN_FLIGHT_MAX, ZooKeeperSettings, hosts_and_chroot
+from odradek.broker.machine.log_setup import configure_logging
+from odradek.broker.machine.startup_error import refuse
+from odradek.controller.tree.embedded_tree import METADATA_FILE, TreeDatabase
+from odradek.controller.tree.metadata_tree import Nodes, TreeError
+from odradek.controller.tree.zookeeper_settings import REQUESTS_IN_FLIGHT_MAX, ZooKeeperSettings, hosts_and_chroot
+from odradek.controller.znodes.metadata_copy import Copied, CopyRefused, copy_metadata
 from odradek.timer.clock import SystemClock
 
 ZOOKEEPER_SCHEME: Final = "zookeeper://"
@@ -46,7 +46,7 @@ async def _copy(source: str, target: str, overwrite: bool) -> Copied:
 async def open_nodes(location: str, *, is_target: bool) -> AsyncIterator[Nodes]:
     """The nodes at a location, for as long as the context lasts; raises CopyRefused or TreeError."""
     if location.startswith(ZOOKEEPER_SCHEME):
-        from odradek.controller.zookeeper_tree import ZooKeeperTree
+        from odradek.controller.tree.zookeeper_tree import ZooKeeperTree
 
         settings = zookeeper_settings(location)
         zookeeper = await ZooKeeperTree.open(settings, waits_for_server=False, creates_chroot=is_target)

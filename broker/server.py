@@ -12,48 +12,48 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from odradek.broker.add_partitions_to_txn_manager import AddPartitionsToTxnManager
-from odradek.broker.broker_identity import establish_identity, registered_info
+from odradek.broker.apis.services import Services
 from odradek.broker.cluster_links import ClusterLinks
-from odradek.broker.config import BrokerConfig
-from odradek.broker.consumer_offset_tree import ZnodeOffsets
-from odradek.broker.coordinator_setup import make_group_coordinator, make_transaction_coordinator
+from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.config.dynamic_config import DynamicBrokerConfig, cleaner_config
+from odradek.broker.config.dynamic_passwords import Passwords
+from odradek.broker.coordinators.add_partitions_to_txn_manager import AddPartitionsToTxnManager
+from odradek.broker.coordinators.coordinator_setup import make_group_coordinator, make_transaction_coordinator
+from odradek.broker.coordinators.transaction_verification import TransactionVerification
 from odradek.broker.dispatch import Dispatcher
-from odradek.broker.down_conversion import DownConverter
-from odradek.broker.dynamic_config import DynamicBrokerConfig, cleaner_config
-from odradek.broker.dynamic_passwords import Passwords
-from odradek.broker.fetch_session import FETCHES_AT_ONCE, PartitionFetch
-from odradek.broker.fetch_session_cache import FetchSessionCache
-from odradek.broker.first_metadata import FirstMetadata
-from odradek.broker.internal_topics import TopicCreator
-from odradek.broker.machine import Machine
-from odradek.broker.metadata_cache import MetadataCache
-from odradek.broker.metadata_tree_setup import Patience, close_tree, open_metadata_tree
+from odradek.broker.fetch.down_conversion import DownConverter
+from odradek.broker.fetch.fetch_session import FETCHES_AT_ONCE, PartitionFetch
+from odradek.broker.fetch.fetch_session_cache import FetchSessionCache
+from odradek.broker.inter_broker.socket_links import SocketLinks
+from odradek.broker.machine.machine import Machine
+from odradek.broker.machine.startup_error import StartupError
+from odradek.broker.machine.ticker import Ticker
+from odradek.broker.metadata.broker_identity import establish_identity, registered_info
+from odradek.broker.metadata.consumer_offset_tree import ZnodeOffsets
+from odradek.broker.metadata.first_metadata import FirstMetadata
+from odradek.broker.metadata.internal_topics import TopicCreator
+from odradek.broker.metadata.metadata_cache import MetadataCache
+from odradek.broker.metadata.metadata_tree_setup import Patience, close_tree, open_metadata_tree
+from odradek.broker.metadata.topic_waits import TopicWaits
 from odradek.broker.network.socket_server import SocketServer
-from odradek.broker.replication_setup import make_replica_manager
-from odradek.broker.services import Services
-from odradek.broker.socket_links import SocketLinks
-from odradek.broker.startup_error import StartupError
-from odradek.broker.ticker import Ticker
-from odradek.broker.topic_waits import TopicWaits
-from odradek.broker.transaction_verification import TransactionVerification
-from odradek.controller import znodes
+from odradek.broker.replica_manager.replication_setup import make_replica_manager
+from odradek.controller.admin.config_admin import ConfigAdmin
+from odradek.controller.admin.config_changes import ConfigChangeListener
+from odradek.controller.admin.topic_admin import AdminManager
 from odradek.controller.channels import ControllerChannels
-from odradek.controller.config_changes import ConfigChangeListener
-from odradek.controller.configs import ConfigAdmin
 from odradek.controller.controller import Controller
-from odradek.controller.controller_config import ControllerConfig
-from odradek.controller.metadata_client import MetadataClient
-from odradek.controller.metadata_tree import MetadataTree, SetData, TreeError
-from odradek.controller.registration import RegistrationRefused, check_end_points_are_free
-from odradek.controller.topic_names import GROUP_METADATA_TOPIC
-from odradek.controller.topics import AdminManager
-from odradek.controller.znode_json import BadZnode
-from odradek.storage.config_def import ConfigError
-from odradek.storage.environment import Environment
-from odradek.storage.log_dir import LogDir, LogDirError
-from odradek.storage.log_manager import LogManager, LogManagerSettings
-from odradek.storage.producer_config import ProducerStateManagerConfig
+from odradek.controller.model.controller_config import ControllerConfig
+from odradek.controller.model.topic_names import GROUP_METADATA_TOPIC
+from odradek.controller.tree.metadata_tree import MetadataTree, SetData, TreeError
+from odradek.controller.znodes import znodes
+from odradek.controller.znodes.metadata_client import MetadataClient
+from odradek.controller.znodes.registration import RegistrationRefused, check_end_points_are_free
+from odradek.controller.znodes.znode_json import BadZnode
+from odradek.storage.config.config_def import ConfigError
+from odradek.storage.config.producer_config import ProducerStateManagerConfig
+from odradek.storage.disk.environment import Environment
+from odradek.storage.disk.log_dir import LogDir, LogDirError
+from odradek.storage.manager.log_manager import LogManager, LogManagerSettings
 from odradek.timer.clock import SystemClock
 from odradek.timer.sliced_work import SlicedWork
 from odradek.timer.system_timer import SystemTimer
@@ -62,14 +62,14 @@ from odradek.timer.walks import Walks
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from odradek.broker.endpoint import EndPoint
-    from odradek.broker.links import MakeLink
-    from odradek.broker.loop_monitor import LoopMonitor
-    from odradek.broker.metadata_tree_setup import OpenTree
+    from odradek.broker.config.endpoint import EndPoint
+    from odradek.broker.inter_broker.ports import MakeLink
+    from odradek.broker.machine.loop_monitor import LoopMonitor
+    from odradek.broker.metadata.metadata_tree_setup import OpenTree
     from odradek.broker.network.connection import Connection
-    from odradek.controller.broker_info import BrokerInfo
+    from odradek.controller.model.broker_info import BrokerInfo
     from odradek.protocol.topic_partition import TopicPartition
-    from odradek.storage.ports import IoPool
+    from odradek.storage.disk.ports import IoPool
     from odradek.timer.clock import Clock
     from odradek.timer.task import TimerTask
 
@@ -231,7 +231,7 @@ class KafkaServer:
 
     def _watch_loop(self, pause_ms: int) -> None:
         if pause_ms:
-            from odradek.broker.loop_monitor import LoopMonitor
+            from odradek.broker.machine.loop_monitor import LoopMonitor
 
             self._loop_monitor = LoopMonitor(self._loop, self.clock, pause_ms)
             self._loop_monitor.start()

@@ -23,9 +23,10 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from odradek.controller.leader_and_isr import LeaderAndIsr, LeaderIsrAndControllerEpoch, LeaderRecoveryState
 from odradek.controller.loop_turns import in_turns
-from odradek.controller.partition_states import StateChangeFailed
+from odradek.controller.model.leader_and_isr import LeaderAndIsr, LeaderIsrAndControllerEpoch, LeaderRecoveryState
+from odradek.controller.states.partition_states import StateChangeFailed
+from odradek.protocol.codec.primitives import ZERO_UUID
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_partition import (
     AlterPartitionRequest,
@@ -34,12 +35,11 @@ from odradek.protocol.messages.alter_partition import (
     ResponsePartitionData,
     ResponseTopicData,
 )
-from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from odradek.controller.context import ControllerContext
     from odradek.controller.controllership import Controllership
+    from odradek.controller.states.context import ControllerContext
 
 logger = logging.getLogger("odradek.controller")
 

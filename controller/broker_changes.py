@@ -17,15 +17,16 @@ import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from odradek.controller import partition_reassignment, znodes
-from odradek.controller.broker_info import UNKNOWN_BROKER_EPOCH
+from odradek.controller import partition_reassignment
 from odradek.controller.controllership import CHILDREN, DATA_CHANGE
 from odradek.controller.events import BrokerChange, BrokerModifications, LogDirEventNotification
-from odradek.controller.leader_and_isr import LeaderAndIsr
-from odradek.controller.leader_election import ElectionStrategy
-from odradek.controller.partition_states import PartitionState
-from odradek.controller.replica import PartitionAndReplica
-from odradek.controller.replica_states import ReplicaState
+from odradek.controller.model.broker_info import UNKNOWN_BROKER_EPOCH
+from odradek.controller.model.leader_and_isr import LeaderAndIsr
+from odradek.controller.model.replica import PartitionAndReplica
+from odradek.controller.states.leader_election import ElectionStrategy
+from odradek.controller.states.partition_states import PartitionState
+from odradek.controller.states.replica_states import ReplicaState
+from odradek.controller.znodes import znodes
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.topic_partition import TopicPartition
 

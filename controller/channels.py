@@ -16,10 +16,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
-from odradek.controller.request_batch import ControlRequest, ControlResponse
+from odradek.controller.states.request_batch import ControlRequest, ControlResponse
 
 if TYPE_CHECKING:
-    from odradek.controller.broker_info import Broker
+    from odradek.controller.model.broker_info import Broker
     from odradek.timer.system_timer import SystemTimer
 
 logger = logging.getLogger("odradek.controller")

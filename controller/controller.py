@@ -19,36 +19,31 @@ import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, assert_never
 
-from odradek.controller import alter_partition, broker_changes, failover, partition_reassignment, topic_changes, znodes
+from odradek.controller import alter_partition, broker_changes, failover, partition_reassignment, topic_changes
 from odradek.controller import events as ev
 from odradek.controller import replica_elections as elections
-from odradek.controller.broker_info import NO_CONTROLLER
-from odradek.controller.controller_config import ControllerConfig
-from odradek.controller.controller_moved import ControllerMoved
 from odradek.controller.controllership import Controllership
-from odradek.controller.election import delete_controller, register_controller
 from odradek.controller.event_manager import ControllerEventManager, FutureReply
-from odradek.controller.features import update_features
-from odradek.controller.metadata_client import MetadataClient
-from odradek.controller.metadata_tree import (
-    MetadataTree,
-    SessionExpired,
-    TreeError,
-    WatchEvent,
-    WatchEventType,
-)
-from odradek.controller.registration import register_broker, update_broker
-from odradek.controller.znode_json import BadZnode
-from odradek.controller.znodes import PRODUCER_IDS_BLOCK_SIZE
+from odradek.controller.model.broker_info import NO_CONTROLLER
+from odradek.controller.model.controller_config import ControllerConfig
+from odradek.controller.model.controller_moved import ControllerMoved
+from odradek.controller.tree.metadata_tree import MetadataTree, SessionExpired, TreeError, WatchEvent, WatchEventType
+from odradek.controller.znodes import znodes
+from odradek.controller.znodes.election import delete_controller, register_controller
+from odradek.controller.znodes.features import update_features
+from odradek.controller.znodes.metadata_client import MetadataClient
+from odradek.controller.znodes.registration import register_broker, update_broker
+from odradek.controller.znodes.znode_json import BadZnode
+from odradek.controller.znodes.znodes import PRODUCER_IDS_BLOCK_SIZE
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 
 if TYPE_CHECKING:
-    from odradek.controller.broker_info import BrokerInfo
     from odradek.controller.channels import ControlChannel
-    from odradek.controller.features import FeatureUpdate
-    from odradek.controller.reassignment import ReplicaAssignment
-    from odradek.controller.znodes import ProducerIdsBlock
+    from odradek.controller.model.broker_info import BrokerInfo
+    from odradek.controller.model.reassignment import ReplicaAssignment
+    from odradek.controller.znodes.features import FeatureUpdate
+    from odradek.controller.znodes.znodes import ProducerIdsBlock
     from odradek.protocol.topic_partition import TopicPartition
     from odradek.timer.clock import Clock
     from odradek.timer.system_timer import SystemTimer

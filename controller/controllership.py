@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from odradek.controller import znodes
-from odradek.controller.context import ControllerContext
 from odradek.controller.events import (
     BrokerModifications,
     ControllerEvent,
@@ -21,12 +19,14 @@ from odradek.controller.events import (
     UpdateMetadataResponseReceived,
 )
 from odradek.controller.loop_turns import in_turns
-from odradek.controller.metadata_tree import Watcher, WatchEvent, WatchEventType
 from odradek.controller.partition_state_nodes import PartitionStateNodes
-from odradek.controller.partition_states import PartitionStateMachine
-from odradek.controller.replica_states import ReplicaStateMachine
-from odradek.controller.request_batch import ControlRequest, ControlResponse, RequestBatch
+from odradek.controller.states.context import ControllerContext
+from odradek.controller.states.partition_states import PartitionStateMachine
+from odradek.controller.states.replica_states import ReplicaStateMachine
+from odradek.controller.states.request_batch import ControlRequest, ControlResponse, RequestBatch
 from odradek.controller.topic_deletion import TopicDeletionManager
+from odradek.controller.tree.metadata_tree import Watcher, WatchEvent, WatchEventType
+from odradek.controller.znodes import znodes
 from odradek.protocol.messages.leader_and_isr import LeaderAndIsrResponse
 from odradek.protocol.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 from odradek.protocol.messages.update_metadata import UpdateMetadataResponse
@@ -34,9 +34,9 @@ from odradek.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from odradek.controller.channels import ControlChannel
-    from odradek.controller.controller_config import ControllerConfig
-    from odradek.controller.election import Elected
-    from odradek.controller.metadata_client import MetadataClient
+    from odradek.controller.model.controller_config import ControllerConfig
+    from odradek.controller.znodes.election import Elected
+    from odradek.controller.znodes.metadata_client import MetadataClient
 
 DATA_CHANGE = frozenset({WatchEventType.CHANGED})
 CREATION = frozenset({WatchEventType.CREATED})

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Protocol, TypeAlias, TypeVar
 
-from odradek.controller.features import FeatureUpdate
-from odradek.controller.reassignment import ReplicaAssignment
-from odradek.controller.znodes import ProducerIdsBlock
+from odradek.controller.model.reassignment import ReplicaAssignment
+from odradek.controller.znodes.features import FeatureUpdate
+from odradek.controller.znodes.znodes import ProducerIdsBlock
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from odradek.protocol.messages.leader_and_isr import LeaderAndIsrResponse

@@ -14,7 +14,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from odradek.controller import partition_reassignment, replica_elections, znodes
+from odradek.controller import partition_reassignment, replica_elections
 from odradek.controller.controllership import CHILDREN, CREATION
 from odradek.controller.events import (
     BrokerChange,
@@ -24,9 +24,10 @@ from odradek.controller.events import (
     TopicDeletion,
     ZkPartitionReassignment,
 )
-from odradek.controller.features import set_up_features
 from odradek.controller.loop_turns import in_turns
 from odradek.controller.topic_changes import load_topics
+from odradek.controller.znodes import znodes
+from odradek.controller.znodes.features import set_up_features
 from odradek.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:

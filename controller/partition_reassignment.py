@@ -25,20 +25,20 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from odradek.controller import znodes
 from odradek.controller.controllership import CREATION
 from odradek.controller.events import ZkPartitionReassignment
-from odradek.controller.leader_and_isr import LeaderAndIsr, LeaderIsrAndControllerEpoch
-from odradek.controller.leader_election import ElectionStrategy
 from odradek.controller.loop_turns import in_turns
-from odradek.controller.metadata_tree import SessionExpired, TreeError
-from odradek.controller.partition_states import PartitionState, StateChangeFailed
-from odradek.controller.reassignment import ReplicaAssignment
-from odradek.controller.replica import PartitionAndReplica
-from odradek.controller.replica_states import ReplicaState
-from odradek.controller.znode_json import BadZnode
+from odradek.controller.model.leader_and_isr import LeaderAndIsr, LeaderIsrAndControllerEpoch
+from odradek.controller.model.reassignment import ReplicaAssignment
+from odradek.controller.model.replica import PartitionAndReplica
+from odradek.controller.states.leader_election import ElectionStrategy
+from odradek.controller.states.partition_states import PartitionState, StateChangeFailed
+from odradek.controller.states.replica_states import ReplicaState
+from odradek.controller.tree.metadata_tree import SessionExpired, TreeError
+from odradek.controller.znodes import znodes
+from odradek.controller.znodes.znode_json import BadZnode
+from odradek.protocol.codec.limits import MAX_STRING_BYTES
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.limits import MAX_STRING_BYTES
 
 if TYPE_CHECKING:
     from odradek.controller.controllership import Controllership

@@ -13,11 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from odradek.controller import znodes
-from odradek.controller.leader_and_isr import LeaderAndIsr, LeaderIsrAndControllerEpoch
 from odradek.controller.loop_turns import in_turns
-from odradek.controller.metadata_client import MetadataClient, stat_of, submit_all, write_fenced
-from odradek.controller.metadata_tree import (
+from odradek.controller.model.leader_and_isr import LeaderAndIsr, LeaderIsrAndControllerEpoch
+from odradek.controller.states.partition_states import LeadershipOrError, StateChangeFailed, StateUpdates
+from odradek.controller.tree.metadata_tree import (
     BadVersion,
     Create,
     GetData,
@@ -27,14 +26,15 @@ from odradek.controller.metadata_tree import (
     TreeError,
     WriteResult,
 )
-from odradek.controller.partition_states import LeadershipOrError, StateChangeFailed, StateUpdates
+from odradek.controller.znodes import znodes
+from odradek.controller.znodes.metadata_client import MetadataClient, stat_of, submit_all, write_fenced
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.topic_partition import TopicPartition
-from odradek.storage.config import LogConfig
-from odradek.storage.config_def import ConfigError
+from odradek.storage.config.config_def import ConfigError
+from odradek.storage.config.log_config import LogConfig
 
 if TYPE_CHECKING:
-    from odradek.controller.context import ControllerContext
+    from odradek.controller.states.context import ControllerContext
 
 
 class PartitionStateNodes:

@@ -13,13 +13,13 @@ import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from odradek.controller import znodes
 from odradek.controller.controllership import CREATION
 from odradek.controller.events import ElectionTrigger, ElectionType, ReplicaLeaderElection
-from odradek.controller.leader_and_isr import NO_LEADER
-from odradek.controller.leader_election import ElectionStrategy, preferred_leader
 from odradek.controller.loop_turns import in_turns
-from odradek.controller.partition_states import LeadershipOrError, PartitionState, StateChangeFailed
+from odradek.controller.model.leader_and_isr import NO_LEADER
+from odradek.controller.states.leader_election import ElectionStrategy, preferred_leader
+from odradek.controller.states.partition_states import LeadershipOrError, PartitionState, StateChangeFailed
+from odradek.controller.znodes import znodes
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:

@@ -10,16 +10,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from odradek.controller import znodes
 from odradek.controller.controllership import CHILDREN
 from odradek.controller.events import TopicChange, TopicDeletion, TopicDeletionStopReplicaResponseReceived
-from odradek.controller.leader_election import ElectionStrategy
 from odradek.controller.loop_turns import in_turns
-from odradek.controller.metadata_client import TOPICS_A_TURN
-from odradek.controller.partition_states import PartitionState
-from odradek.controller.replica import PartitionAndReplica
-from odradek.controller.replica_states import ReplicaState
-from odradek.controller.znodes import TopicIdReplicaAssignment
+from odradek.controller.model.replica import PartitionAndReplica
+from odradek.controller.states.leader_election import ElectionStrategy
+from odradek.controller.states.partition_states import PartitionState
+from odradek.controller.states.replica_states import ReplicaState
+from odradek.controller.znodes import znodes
+from odradek.controller.znodes.metadata_client import TOPICS_A_TURN
+from odradek.controller.znodes.znodes import TopicIdReplicaAssignment
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.topic_partition import TopicPartition
 

@@ -21,13 +21,13 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING
 
 from odradek.controller.loop_turns import in_turns
-from odradek.controller.partition_states import PartitionState, PartitionStateMachine
-from odradek.controller.replica_states import ReplicaState, ReplicaStateMachine
+from odradek.controller.states.partition_states import PartitionState, PartitionStateMachine
+from odradek.controller.states.replica_states import ReplicaState, ReplicaStateMachine
 
 if TYPE_CHECKING:
-    from odradek.controller.context import ControllerContext
-    from odradek.controller.metadata_client import MetadataClient
-    from odradek.controller.replica import PartitionAndReplica
+    from odradek.controller.model.replica import PartitionAndReplica
+    from odradek.controller.states.context import ControllerContext
+    from odradek.controller.znodes.metadata_client import MetadataClient
     from odradek.protocol.topic_partition import TopicPartition
 
 logger = logging.getLogger("odradek.controller")

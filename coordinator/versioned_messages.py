@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from odradek.protocol.codec import DecodeError, decode
-from odradek.protocol.schema import Message
+from odradek.protocol.codec.codec import DecodeError, decode
+from odradek.protocol.codec.schema import Message
 
 MessageT = TypeVar("MessageT", bound=Message)
 

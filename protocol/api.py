@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import IntEnum
 from importlib import import_module
 
-from odradek.protocol.schema import MAX_VERSION, Request, Response
+from odradek.protocol.codec.schema import MAX_VERSION, Request, Response
 
 
 class ApiKey(IntEnum):

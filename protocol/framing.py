@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from struct import Struct as Layout
 
-from odradek.protocol.codec import EncodeError, Part, size_of
-from odradek.protocol.decode_error import DecodeError
+from odradek.protocol.codec.codec import EncodeError, Part, size_of
+from odradek.protocol.codec.decode_error import DecodeError
 
 _SIZE = Layout(">i")
 SIZE_BYTES = _SIZE.size

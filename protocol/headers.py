@@ -18,7 +18,7 @@ from struct import Struct as Layout
 from struct import error as StructError
 
 from odradek.protocol.api import API, ApiKey
-from odradek.protocol.codec import (
+from odradek.protocol.codec.codec import (
     DecodeBudget,
     DecodeError,
     Part,
@@ -27,9 +27,9 @@ from odradek.protocol.codec import (
     encode_parts,
     encode_parts_in_steps,
 )
-from odradek.protocol.decode_error import read_unknown_tagged_fields
-from odradek.protocol.limits import MAX_DECODED_VALUES, MAX_TAGGED_FIELDS
-from odradek.protocol.schema import Request, Response
+from odradek.protocol.codec.decode_error import read_unknown_tagged_fields
+from odradek.protocol.codec.limits import MAX_DECODED_VALUES, MAX_TAGGED_FIELDS
+from odradek.protocol.codec.schema import Request, Response
 
 _FIXED = Layout(">hhi")
 _FIXED_WITH_CLIENT_ID = Layout(">hhih")

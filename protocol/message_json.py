@@ -13,9 +13,9 @@ import re
 from binascii import b2a_base64
 from typing import Final, TypeAlias
 
-from odradek.protocol.field import FRESH, Field, Kind, Primitive
-from odradek.protocol.primitives import uuid_to_text
-from odradek.protocol.schema import Struct
+from odradek.protocol.codec.field import FRESH, Field, Kind, Primitive
+from odradek.protocol.codec.primitives import uuid_to_text
+from odradek.protocol.codec.schema import Struct
 
 Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
 

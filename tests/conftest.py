@@ -8,8 +8,8 @@ import signal
 import hypothesis
 import pytest
 
-from tests.support.areas import AreaTimes
-from tests.support.not_yet import REFUSALS
+from tests.areas import AreaTimes
+from tests.support.transcripts.not_yet import REFUSALS
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -54,7 +54,7 @@ class _AreaReport:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out, for Odradek, what stands on an API that is refused yet (tests/support/not_yet.py)."""
+    """Leave out, for Odradek, what stands on an API that is refused yet (tests/support/transcripts/not_yet.py)."""
     if config.getoption("--target") != "odradek":
         return
     early = [item for item in items if any(REFUSALS.keys() & {*mark.args} for mark in item.iter_markers("needs"))]

@@ -19,13 +19,13 @@ FORBIDDEN_NAMES = {"utils", "util", "helpers", "common", "misc"}
 # The places where a bug is caught so that the rest goes on, and nothing else catches everything for good.
 CATCHES_EVERYTHING = {
     "broker/dispatch.py": "a bug in a handler: the request gets UNKNOWN_SERVER_ERROR, the others go on",
-    "broker/io_pool.py": "a bug in work of a thread: it is handed to the loop, where bugs are reported",
+    "broker/machine/io_pool.py": "a bug in work of a thread: it is handed to the loop, where bugs are reported",
     "controller/channels.py": "a bug in one request to a broker: logged, and the requests after it are sent",
-    "controller/config_changes.py": "a config that cannot be applied: logged, and the changes after it are applied",
+    "controller/admin/config_changes.py": "a config that cannot be applied: logged, and the changes after it are applied",
     "controller/controller.py": "a bug in an event of the controller: logged, and the events after it are processed",
-    "controller/embedded_tree.py": "SQLite failed, or a bug in its thread: all who wait are told, and the broker stops",
-    "storage/clean_run.py": "a bug in a compaction: logged, and the run ends as one whose worker has died",
-    "storage/worker.py": "a bug in work of a process: its traceback goes to the broker, and the process goes on",
+    "controller/tree/embedded_tree.py": "SQLite failed, or a bug in its thread: all who wait are told, and the broker stops",
+    "storage/cleaning/clean_run.py": "a bug in a compaction: logged, and the run ends as one whose worker has died",
+    "storage/disk/worker.py": "a bug in work of a process: its traceback goes to the broker, and the process goes on",
     "timer/purgatory.py": "a bug in a waiting request: the others of its key are still looked at",
     "timer/system_timer.py": "a bug in a task: the tasks after it still run",
 }
@@ -34,7 +34,7 @@ CATCHES_EVERYTHING = {
 WITHOUT_UNIT_TEST: dict[str, str] = {
     "protocol/messages": "declarations: every version of every message is held against Kafka's definitions",
     "broker/apis": "handlers: the conformance transcripts compare their answers with Apache Kafka's",
-    "broker/config_keys": "a table, held against Apache Kafka's DescribeConfigs by a transcript",
+    "broker/config/config_keys": "a table, held against Apache Kafka's DescribeConfigs by a transcript",
 }
 
 
@@ -47,31 +47,31 @@ OPENS_SOCKETS: dict[str, str] = {
 
 # Definitions that no running code names, and why they are there.
 NAMED_BY_TESTS_ALONE: dict[str, str] = {
-    "broker/log_setup.py": "logging calls it",
+    "broker/machine/log_setup.py": "logging calls it",
     "broker/network/answer_receiver.py": "asyncio calls it",
     "broker/network/connection.py": "asyncio calls it",
-    "controller/zookeeper_connection.py": "kazoo calls it",
-    "storage/worker.py": "logging calls it",
+    "controller/tree/zookeeper_connection.py": "kazoo calls it",
+    "storage/disk/worker.py": "logging calls it",
     "protocol/messages": "declarations of the whole protocol, loaded by the names of the APIs",
     "timer/clock.py": "the clock of the tests, beside the port it stands in for",
     "protocol/api.py:flexible_version": "held against Kafka's definitions",
-    "protocol/codec.py:generated_source": "for a reader: it prints what the codec has written",
+    "protocol/codec/codec.py:generated_source": "for a reader: it prints what the codec has written",
     "protocol/records/batch.py:assign_prefix": "tests are leaders: they give batches their offsets",
-    "protocol/schema.py:uint32": "a type of the schema language that no served API needs",
+    "protocol/codec/schema.py:uint32": "a type of the schema language that no served API needs",
     "timer/purgatory.py:watched": "tests see by it that nothing is left",
     "timer/purgatory.py:num_keys": "tests see by it that nothing is left",
     "timer/system_timer.py:inspect": "tests see by it where tasks wait",
-    "broker/worker_processes.py:process_ids": "tests see by it that processes end",
+    "broker/machine/worker_processes.py:process_ids": "tests see by it that processes end",
     "controller/controller.py:controllership": "tests look into a term of office",
-    "controller/embedded_tree.py:expire_session": "tests have sessions expire",
-    "controller/znodes.py:encode_partitions": "the other side of what is decoded: tests write what old tools wrote",
+    "controller/tree/embedded_tree.py:expire_session": "tests have sessions expire",
+    "controller/znodes/znodes.py:encode_partitions": "the other side of what is decoded: tests write what old tools wrote",
     "coordinator/group/coordinator.py:waiting_count": "tests see by it that nobody is left waiting",
-    "coordinator/group/group_metadata.py:static_member_count": "tests see by it that nobody is left",
+    "coordinator/group/state/group_metadata.py:static_member_count": "tests see by it that nobody is left",
     "coordinator/transaction/markers.py:pending_count": "tests see by it that nothing is left",
     "protocol/errors.py:retriable": "what clients do with an error: tests are clients",
     "protocol/headers.py:decode_request": "the other side of what is encoded: tests are brokers",
-    "storage/cleaner.py:is_cleaning": "tests see by it whether the cleaner is at work",
-    "storage/producer_state_manager.py:first_undecided_offset": "tests see by it which transactions are open",
+    "storage/cleaning/log_cleaner.py:is_cleaning": "tests see by it whether the cleaner is at work",
+    "storage/producers/producer_state_manager.py:first_undecided_offset": "tests see by it which transactions are open",
 }
 
 
@@ -169,7 +169,7 @@ MODULES = [path for path in sources(*PACKAGES) if path.stem != "__init__" and no
 
 @pytest.mark.parametrize("path", [path for path in MODULES if has_logic(path)], ids=relative)
 def test_a_module_has_its_unit_test(path: Path) -> None:
-    """tests/unit mirrors the packages: storage/segment.py is tested by tests/unit/storage/test_segment.py."""
+    """tests/unit mirrors the packages: storage/segment/log_segment.py is tested by tests/unit/storage/segment/test_log_segment.py."""
     mirror = REPOSITORY / "tests" / "unit" / path.relative_to(REPOSITORY).parent
     assert list(mirror.glob(f"test_{path.stem}*.py")), f"no {relative(mirror)}/test_{path.stem}.py for {relative(path)}"
 

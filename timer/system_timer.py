@@ -1,6 +1,6 @@
 """Runs tasks when their time has come. Everything that waits in the broker waits in one of these.
 
-The timer does not tick. It knows its next deadline, `broker/ticker.py` sleeps until then and calls `advance`. When a
+The timer does not tick. It knows its next deadline, `broker/machine/ticker.py` sleeps until then and calls `advance`. When a
 new task brings the deadline forward, `on_earlier_deadline` says so.
 
 - A task never runs early, by `Clock.monotonic_ms`, and at most one tick late, plus however late `advance` is called.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from odradek.broker.services import Services
+    from odradek.broker.apis.services import Services
 
 
 class NamedPartition(Protocol):

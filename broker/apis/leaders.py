@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
-from odradek.broker.metadata_cache import Node
-from odradek.controller.leader_and_isr import NO_LEADER
+from odradek.broker.metadata.metadata_cache import Node
+from odradek.controller.model.leader_and_isr import NO_LEADER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from odradek.broker.request import RequestContext
-    from odradek.broker.services import Services
+    from odradek.broker.apis.services import Services
+    from odradek.broker.network.request import RequestContext
     from odradek.protocol.messages import fetch, produce
     from odradek.protocol.topic_partition import TopicPartition
 

@@ -37,7 +37,7 @@ from odradek.broker.network.close_reason import CloseReason
 from odradek.broker.network.frame_assembler import FrameAssembler, FrameSizeError
 from odradek.broker.network.garbage import describe_garbage
 from odradek.broker.network.response_sender import FileRegion, ResponseSender, retaining
-from odradek.protocol.codec import EncodeError
+from odradek.protocol.codec.codec import EncodeError
 from odradek.protocol.framing import frame
 from odradek.protocol.headers import encode_response_in_steps, encode_response_parts
 
@@ -46,10 +46,10 @@ if TYPE_CHECKING:
 
     from odradek.broker.network.direct_socket import DirectSocket
     from odradek.broker.network.frame_buffers import FrameBuffers
-    from odradek.broker.request import RequestContext
-    from odradek.protocol.codec import Part
-    from odradek.protocol.schema import Response
-    from odradek.storage.ports import IoPool
+    from odradek.broker.network.request import RequestContext
+    from odradek.protocol.codec.codec import Part
+    from odradek.protocol.codec.schema import Response
+    from odradek.storage.disk.ports import IoPool
     from odradek.timer.clock import Clock
     from odradek.timer.sliced_work import Steps
     from odradek.timer.task import TimerTask

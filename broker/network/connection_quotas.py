@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from odradek.broker.config import BrokerConfig
+    from odradek.broker.config.broker_config import BrokerConfig
 
 
 class ConnectionQuotas:

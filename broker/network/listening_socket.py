@@ -7,8 +7,8 @@ import os
 import socket
 from typing import Final, cast
 
-from odradek.broker.endpoint import EndPoint
-from odradek.broker.startup_error import StartupError
+from odradek.broker.config.endpoint import EndPoint
+from odradek.broker.machine.startup_error import StartupError
 
 USE_OS_DEFAULT: Final = -1
 PORT_MAX: Final = 65535

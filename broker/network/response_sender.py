@@ -25,7 +25,7 @@ from collections import deque
 from enum import Enum
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
-from odradek.broker.hot_reads import PROBE_STEP, is_in_memory, read_hot
+from odradek.broker.machine.hot_reads import PROBE_STEP, is_in_memory, read_hot
 from odradek.broker.network.close_reason import CloseReason
 from odradek.broker.network.sliced_records import SlicedRecords
 
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from odradek.broker.network.direct_socket import DirectSocket
-    from odradek.protocol.codec import Part
-    from odradek.storage.ports import IoPool
+    from odradek.protocol.codec.codec import Part
+    from odradek.storage.disk.ports import IoPool
     from odradek.timer.sliced_work import Steps
 
 COPY_REGION_BYTES: Final = 16 * 1024

@@ -19,7 +19,7 @@ import socket
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.endpoint import EndPoint
+from odradek.broker.config.endpoint import EndPoint
 from odradek.broker.network.close_reason import CloseReason
 from odradek.broker.network.connection import Connection
 from odradek.broker.network.connection_quotas import ConnectionQuotas
@@ -27,13 +27,13 @@ from odradek.broker.network.direct_socket import DirectSocket, DuplicatedSocket
 from odradek.broker.network.frame_buffers import FrameBuffers
 from odradek.broker.network.listening_socket import USE_OS_DEFAULT, bound_port, open_listening_socket
 from odradek.broker.network.rate_limited_log import RateLimitedLog
-from odradek.storage.descriptors import DescriptorLimits
+from odradek.storage.disk.descriptors import DescriptorLimits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from odradek.broker.config import BrokerConfig
-    from odradek.storage.ports import IoPool
+    from odradek.broker.config.broker_config import BrokerConfig
+    from odradek.storage.disk.ports import IoPool
     from odradek.timer.clock import Clock
     from odradek.timer.system_timer import SystemTimer
     from odradek.timer.task import TimerTask

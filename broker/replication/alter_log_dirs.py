@@ -28,25 +28,25 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.hot_reads import read_hot
+from odradek.broker.machine.hot_reads import read_hot
 from odradek.broker.replication.copied_records import PASSING_ERRORS, SLICE_BYTES, append_copied, slices
 from odradek.broker.replication.truncation_offset import truncation_offset
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.records.layout import NO_PARTITION_LEADER_EPOCH
-from odradek.storage.disk_space import LogDirFullError
-from odradek.storage.fetch_data import FetchIsolation
-from odradek.storage.file_records import FileRegion
+from odradek.storage.disk.disk_space import LogDirFullError
 from odradek.storage.offsets import EpochEndOffset
+from odradek.storage.segment.fetch_data import FetchIsolation
+from odradek.storage.segment.file_records import FileRegion
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from odradek.broker.partition import Partition
-    from odradek.broker.replication.replication_quota import ReplicationQuota
+    from odradek.broker.fetch.replication_quota import ReplicationQuota
+    from odradek.broker.partition.partition import Partition
     from odradek.protocol.topic_partition import TopicPartition
-    from odradek.storage.flusher import LogFlusher
-    from odradek.storage.log_manager import LogManager
-    from odradek.storage.unified_log import UnifiedLog
+    from odradek.storage.log.unified_log import UnifiedLog
+    from odradek.storage.manager.log_manager import LogManager
+    from odradek.storage.segment.flusher import LogFlusher
     from odradek.timer.task import TimerTask
 
 SLICE_INTERVAL_MS: Final = 1

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from odradek.storage.append_info import LogAppendInfo
-    from odradek.storage.unified_log import UnifiedLog
+    from odradek.storage.log.unified_log import UnifiedLog
 
 SLICE_BYTES: Final = 256 * 1024
 SLICE_BATCHES: Final = 256

@@ -13,7 +13,7 @@ between ids and names, and the next request begins a new one.
 Within a session only the partitions that may have changed are looked at: a follower of thousands asks several times a
 second, and mostly about one of them.
 
-Answers to FetchSessionHandler and FetchMetadata; the leader's side is broker/fetch_session.py.
+Answers to FetchSessionHandler and FetchMetadata; the leader's side is broker/fetch/fetch_session.py.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from odradek.broker.fetch_context import INITIAL_EPOCH, MAX_EPOCH, TOPIC_ID_VERSION
-from odradek.broker.fetch_session_cache import INVALID_SESSION_ID
+from odradek.broker.fetch.fetch_context import INITIAL_EPOCH, MAX_EPOCH, TOPIC_ID_VERSION
+from odradek.broker.fetch.fetch_session_cache import INVALID_SESSION_ID
+from odradek.protocol.codec.primitives import ZERO_UUID
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from odradek.protocol.metadata_version import LATEST_PRODUCTION, MetadataVersion
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from odradek.broker.links import MakeLink
-    from odradek.broker.replication.replication_quota import ReplicationQuota
-    from odradek.controller.broker_info import EndPoint
+    from odradek.broker.fetch.replication_quota import ReplicationQuota
+    from odradek.broker.inter_broker.ports import MakeLink
+    from odradek.controller.model.broker_info import EndPoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

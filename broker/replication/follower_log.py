@@ -10,15 +10,15 @@ import logging
 from typing import TYPE_CHECKING
 
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.storage.disk_space import LogDirFullError, is_no_space
-from odradek.storage.truncation import replay_producers
+from odradek.storage.disk.disk_space import LogDirFullError, is_no_space
+from odradek.storage.log.truncation import replay_producers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from odradek.storage.log_manager import LogManager
-    from odradek.storage.producer_state_manager import ProducerMemory
-    from odradek.storage.unified_log import UnifiedLog
+    from odradek.storage.log.unified_log import UnifiedLog
+    from odradek.storage.manager.log_manager import LogManager
+    from odradek.storage.producers.producer_state_manager import ProducerMemory
 
 logger = logging.getLogger(__name__)
 

@@ -31,7 +31,7 @@ from odradek.protocol.messages.list_offsets import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from odradek.broker.links import BrokerLink
+    from odradek.broker.inter_broker.ports import BrokerLink
     from odradek.broker.replication.fetch_session_handler import PartitionRequest, SessionRequest
     from odradek.broker.replication.fetcher_settings import RemoteLeaderSettings
     from odradek.protocol.messages.fetch import PartitionData

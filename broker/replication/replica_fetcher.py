@@ -27,30 +27,30 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
+from odradek.broker.fetch.replication_quota import is_throttled
 from odradek.broker.replication.copied_records import PASSING_ERRORS, SLICE_BYTES, append_copied, slices
 from odradek.broker.replication.fetch_session_handler import PartitionRequest
 from odradek.broker.replication.fetch_states import FetchStates
 from odradek.broker.replication.follower_log import follow_watermarks, producers_at, when_cuttable
-from odradek.broker.replication.replication_quota import is_throttled
 from odradek.broker.replication.truncation_offset import OffsetTruncationState, truncation_offset
+from odradek.protocol.codec.primitives import ZERO_UUID
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.primitives import ZERO_UUID
-from odradek.storage.disk_space import LogDirFullError
+from odradek.storage.disk.disk_space import LogDirFullError
 from odradek.storage.offsets import EpochEndOffset, SpecialTimestamp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from odradek.broker.hosted_partitions import HostedPartitions
-    from odradek.broker.partition import Partition
+    from odradek.broker.partition.hosted_partitions import HostedPartitions
+    from odradek.broker.partition.partition import Partition
     from odradek.broker.replication.fetch_session_handler import SessionRequest
     from odradek.broker.replication.fetch_states import PartitionFetchState
     from odradek.broker.replication.fetcher_settings import FetcherSettings
     from odradek.broker.replication.remote_leader import RemoteLeader
     from odradek.protocol.messages.fetch import PartitionData
     from odradek.protocol.topic_partition import TopicPartition
-    from odradek.storage.log_manager import LogManager
-    from odradek.storage.unified_log import UnifiedLog
+    from odradek.storage.log.unified_log import UnifiedLog
+    from odradek.storage.manager.log_manager import LogManager
 
 log = logging.getLogger(__name__)
 

@@ -16,13 +16,13 @@ from odradek.coordinator.partitioning import java_string_hash
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from odradek.broker.hosted_partitions import HostedPartitions
-    from odradek.broker.partition import Partition
+    from odradek.broker.partition.hosted_partitions import HostedPartitions
+    from odradek.broker.partition.partition import Partition
     from odradek.broker.replication.fetcher_settings import FetchersSettings
     from odradek.broker.replication.replica_fetcher import ReplicaFetcher
-    from odradek.controller.broker_info import EndPoint
+    from odradek.controller.model.broker_info import EndPoint
     from odradek.protocol.topic_partition import TopicPartition
-    from odradek.storage.log_manager import LogManager
+    from odradek.storage.manager.log_manager import LogManager
 
 log = logging.getLogger(__name__)
 

@@ -20,20 +20,20 @@ from odradek.coordinator.group.group_administration import (
     matches_filters,
     not_described,
 )
-from odradek.coordinator.group.group_metadata import GroupMetadata
 from odradek.coordinator.group.group_metadata_manager import GroupMetadataManager
 from odradek.coordinator.group.joining import GroupJoiner, Join
 from odradek.coordinator.group.membership import Membership
 from odradek.coordinator.group.offset_service import OffsetService
 from odradek.coordinator.group.rebalance import Rebalancer
-from odradek.coordinator.group.responses import (
+from odradek.coordinator.group.state.group_metadata import GroupMetadata
+from odradek.coordinator.group.state.group_states import GroupRequest
+from odradek.coordinator.group.state.responses import (
     UNKNOWN_MEMBER_ID,
     join_error,
     join_responder,
     shape_leave_group,
     sync_error,
 )
-from odradek.coordinator.group.states import GroupRequest
 from odradek.coordinator.group.validation import refusal_for
 from odradek.coordinator.ports import ConsumerOffsetTree, CoordinatorLog, Respond, TransactionVerifier
 from odradek.protocol.errors import ErrorCode

@@ -9,8 +9,8 @@ Kafka: GroupMetadata.summary and overview, and GroupCoordinator.handleListGroups
 
 from __future__ import annotations
 
-from odradek.coordinator.group.group_metadata import GroupMetadata
-from odradek.coordinator.group.states import GroupState
+from odradek.coordinator.group.state.group_metadata import GroupMetadata
+from odradek.coordinator.group.state.group_states import GroupState
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
 from odradek.protocol.messages.list_groups import ListedGroup, ListGroupsRequest

@@ -16,16 +16,16 @@ import logging
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 
 from odradek.coordinator.group.config import GroupConfig
-from odradek.coordinator.group.group_metadata import GroupMetadata
-from odradek.coordinator.group.group_offsets import CommittedOffset, OffsetAndMetadata, expiry_policy
 from odradek.coordinator.group.loading import Replay, loaded_groups
-from odradek.coordinator.group.records import (
+from odradek.coordinator.group.state.group_metadata import GroupMetadata
+from odradek.coordinator.group.state.group_offsets import CommittedOffset, OffsetAndMetadata, expiry_policy
+from odradek.coordinator.group.state.group_states import GroupEvent, GroupState
+from odradek.coordinator.group.state.records import (
     group_metadata_key,
     group_metadata_value,
     offset_commit_key,
     offset_commit_value,
 )
-from odradek.coordinator.group.states import GroupEvent, GroupState
 from odradek.coordinator.group.tombstones import append_tombstones
 from odradek.coordinator.partitioning import partition_for
 from odradek.coordinator.ports import CoordinatorLog, TransactionalProducer

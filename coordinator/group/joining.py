@@ -31,11 +31,11 @@ from dataclasses import dataclass
 
 from odradek.coordinator.group.config import GroupConfig
 from odradek.coordinator.group.context import GroupRequestContext
-from odradek.coordinator.group.group_metadata import GroupMetadata
-from odradek.coordinator.group.member import MemberMetadata, Protocols
 from odradek.coordinator.group.rebalance import Rebalancer, StoreGroup
-from odradek.coordinator.group.responses import UNKNOWN_MEMBER_ID, join_error
-from odradek.coordinator.group.states import GroupState
+from odradek.coordinator.group.state.group_metadata import GroupMetadata
+from odradek.coordinator.group.state.group_states import GroupState
+from odradek.coordinator.group.state.member import MemberMetadata, Protocols
+from odradek.coordinator.group.state.responses import UNKNOWN_MEMBER_ID, join_error
 from odradek.coordinator.group.validation import validate_member
 from odradek.coordinator.ports import Respond
 from odradek.protocol.errors import ErrorCode

@@ -20,9 +20,10 @@ import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from odradek.coordinator.group.group_metadata import GroupMetadata
-from odradek.coordinator.group.group_offsets import CommittedOffset
-from odradek.coordinator.group.records import (
+from odradek.coordinator.group.state.group_metadata import GroupMetadata
+from odradek.coordinator.group.state.group_offsets import CommittedOffset
+from odradek.coordinator.group.state.group_states import GroupState
+from odradek.coordinator.group.state.records import (
     is_group_key,
     is_offset_key,
     member_from_record,
@@ -32,7 +33,6 @@ from odradek.coordinator.group.records import (
     read_offset_key,
     read_offset_value,
 )
-from odradek.coordinator.group.states import GroupState
 from odradek.coordinator.versioned_messages import CoordinatorRecordError, read_version
 from odradek.protocol.records.batch import AnyBatch
 from odradek.protocol.records.control import ControlRecordType, control_record_type

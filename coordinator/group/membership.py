@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import logging
 
-from odradek.coordinator.group.group_metadata import GroupMetadata
 from odradek.coordinator.group.rebalance import Rebalancer
-from odradek.coordinator.group.responses import UNKNOWN_MEMBER_ID, sync_error
-from odradek.coordinator.group.states import GroupRequest, GroupState
+from odradek.coordinator.group.state.group_metadata import GroupMetadata
+from odradek.coordinator.group.state.group_states import GroupRequest, GroupState
+from odradek.coordinator.group.state.responses import UNKNOWN_MEMBER_ID, sync_error
 from odradek.coordinator.group.validation import validate_generation, validate_member
 from odradek.coordinator.ports import Respond
 from odradek.protocol.errors import ErrorCode

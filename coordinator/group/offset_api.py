@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping
 
-from odradek.coordinator.group.group_metadata import GroupMetadata
-from odradek.coordinator.group.group_offsets import OffsetAndMetadata
+from odradek.coordinator.group.state.group_metadata import GroupMetadata
+from odradek.coordinator.group.state.group_offsets import OffsetAndMetadata
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequest,

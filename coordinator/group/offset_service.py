@@ -11,9 +11,7 @@ from __future__ import annotations
 from collections.abc import Generator
 
 from odradek.coordinator.group.context import GroupRequestContext
-from odradek.coordinator.group.group_metadata import GroupMetadata
 from odradek.coordinator.group.group_metadata_manager import OFFSET_APPEND_ERRORS, GroupMetadataManager
-from odradek.coordinator.group.group_offsets import OffsetAndMetadata
 from odradek.coordinator.group.offset_api import (
     fetched_offsets,
     offset_commit_response,
@@ -27,7 +25,9 @@ from odradek.coordinator.group.offset_api import (
     txn_offset_commit_response,
 )
 from odradek.coordinator.group.sessions import MemberSessions
-from odradek.coordinator.group.states import GroupRequest, GroupState
+from odradek.coordinator.group.state.group_metadata import GroupMetadata
+from odradek.coordinator.group.state.group_offsets import OffsetAndMetadata
+from odradek.coordinator.group.state.group_states import GroupRequest, GroupState
 from odradek.coordinator.group.validation import refusal_for, validate_offset_commit
 from odradek.coordinator.group.zookeeper_offsets import commit_to_tree, fetch_from_tree
 from odradek.coordinator.ports import ConsumerOffsetTree, Respond, TransactionalProducer, TransactionVerifier

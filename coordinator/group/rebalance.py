@@ -31,11 +31,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from odradek.coordinator.group.config import GroupConfig
-from odradek.coordinator.group.group_metadata import GroupMetadata
-from odradek.coordinator.group.member import MemberMetadata
-from odradek.coordinator.group.responses import UNKNOWN_MEMBER_ID, join_error, sync_error
 from odradek.coordinator.group.sessions import MemberSessions
-from odradek.coordinator.group.states import GroupEvent, GroupState
+from odradek.coordinator.group.state.group_metadata import GroupMetadata
+from odradek.coordinator.group.state.group_states import GroupEvent, GroupState
+from odradek.coordinator.group.state.member import MemberMetadata
+from odradek.coordinator.group.state.responses import UNKNOWN_MEMBER_ID, join_error, sync_error
 from odradek.coordinator.ports import Respond
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.join_group import JoinGroupResponse

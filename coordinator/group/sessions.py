@@ -15,8 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from odradek.coordinator.group.config import NEW_MEMBER_JOIN_TIMEOUT_MS
-from odradek.coordinator.group.group_metadata import GroupMetadata
-from odradek.coordinator.group.member import MemberMetadata
+from odradek.coordinator.group.state.group_metadata import GroupMetadata
+from odradek.coordinator.group.state.member import MemberMetadata
 from odradek.timer.delayed_operation import DelayedOperation
 from odradek.timer.purgatory import DelayedOperationPurgatory
 from odradek.timer.system_timer import SystemTimer

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import logging
 
-from odradek.coordinator.group.group_metadata import GroupMetadata
 from odradek.coordinator.group.group_metadata_manager import GroupMetadataManager
-from odradek.coordinator.group.states import GroupState
+from odradek.coordinator.group.state.group_metadata import GroupMetadata
+from odradek.coordinator.group.state.group_states import GroupState
 from odradek.protocol.errors import ErrorCode
 
 _log = logging.getLogger(__name__)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from odradek.coordinator.group.group_offsets import OffsetAndMetadata
 from odradek.coordinator.group.offset_api import (
     INVALID_OFFSET,
     NO_METADATA,
@@ -19,6 +18,7 @@ from odradek.coordinator.group.offset_api import (
     offset_fetch_response,
     requested_partitions,
 )
+from odradek.coordinator.group.state.group_offsets import OffsetAndMetadata
 from odradek.coordinator.ports import ConsumerOffsetTree, Respond
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_commit import OffsetCommitResponse

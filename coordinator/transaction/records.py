@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from odradek.coordinator.transaction.states import TransactionState
 from odradek.coordinator.versioned_messages import CoordinatorRecordError, decode_versioned, read_version
-from odradek.protocol.codec import encode
+from odradek.protocol.codec.codec import encode
 from odradek.protocol.messages.coordinator_records import PartitionsSchema, TransactionLogKey, TransactionLogValue
 from odradek.protocol.topic_partition import TopicPartition
 

@@ -11,7 +11,7 @@ v5   TRANSACTION_ABORTABLE may be returned (KIP-890)
 
 from __future__ import annotations
 
-from odradek.protocol.schema import INT32, Request, Response, Struct, array, boolean, int16, int32, int64, string
+from odradek.protocol.codec.schema import INT32, Request, Response, Struct, array, boolean, int16, int32, int64, string
 
 
 class AddPartitionsToTxnTopic(Struct):

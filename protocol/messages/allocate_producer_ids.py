@@ -5,7 +5,7 @@ A broker asks the controller for a block of producer ids (KIP-730).
 
 from __future__ import annotations
 
-from odradek.protocol.schema import Request, Response, int16, int32, int64
+from odradek.protocol.codec.schema import Request, Response, int16, int32, int64
 
 
 class AllocateProducerIdsRequest(Request, key=67, versions="0", flexible="0+"):

@@ -7,7 +7,7 @@ v1   flexible
 
 from __future__ import annotations
 
-from odradek.protocol.schema import Request, Response, Struct, array, boolean, float64, int16, int32, string
+from odradek.protocol.codec.schema import Request, Response, Struct, array, boolean, float64, int16, int32, string
 
 
 class EntityData(Struct):

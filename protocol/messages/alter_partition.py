@@ -9,7 +9,19 @@ v3   the ISR with broker epochs, in place of plain ids (KIP-903)
 
 from __future__ import annotations
 
-from odradek.protocol.schema import INT32, Request, Response, Struct, array, int8, int16, int32, int64, string, uuid
+from odradek.protocol.codec.schema import (
+    INT32,
+    Request,
+    Response,
+    Struct,
+    array,
+    int8,
+    int16,
+    int32,
+    int64,
+    string,
+    uuid,
+)
 
 
 class BrokerState(Struct):

@@ -5,7 +5,7 @@ Starts reassignments of partitions; null replicas cancel one (KIP-455).
 
 from __future__ import annotations
 
-from odradek.protocol.schema import INT32, Request, Response, Struct, array, int16, int32, string
+from odradek.protocol.codec.schema import INT32, Request, Response, Struct, array, int16, int32, string
 
 
 class ReassignablePartition(Struct):

@@ -5,7 +5,7 @@ Changes and deletes SCRAM credentials (KIP-554). The password arrives salted.
 
 from __future__ import annotations
 
-from odradek.protocol.schema import Request, Response, Struct, array, byte_string, int8, int16, int32, string
+from odradek.protocol.codec.schema import Request, Response, Struct, array, byte_string, int8, int16, int32, string
 
 
 class ScramCredentialDeletion(Struct):

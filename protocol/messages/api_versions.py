@@ -11,7 +11,7 @@ v4   a supported feature may start at version 0; for v3 such a feature has to be
 
 from __future__ import annotations
 
-from odradek.protocol.schema import Request, Response, Struct, array, boolean, int16, int32, int64, string
+from odradek.protocol.codec.schema import Request, Response, Struct, array, boolean, int16, int32, int64, string
 
 
 class ApiVersionsRequest(Request, key=18, versions="0-4", flexible="3+"):

@@ -5,7 +5,7 @@ Describes groups of the new consumer group protocol (KIP-848).
 
 from __future__ import annotations
 
-from odradek.protocol.schema import (
+from odradek.protocol.codec.schema import (
     INT32,
     STRING,
     Request,

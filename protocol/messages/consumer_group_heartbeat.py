@@ -6,7 +6,19 @@ reports what is owned. Null fields have not changed since the last heartbeat.
 
 from __future__ import annotations
 
-from odradek.protocol.schema import INT32, STRING, Request, Response, Struct, array, int16, int32, string, struct, uuid
+from odradek.protocol.codec.schema import (
+    INT32,
+    STRING,
+    Request,
+    Response,
+    Struct,
+    array,
+    int16,
+    int32,
+    string,
+    struct,
+    uuid,
+)
 
 
 class TopicPartitions(Struct):

@@ -6,7 +6,7 @@ broker show them. As in `coordinator_records`, the version of the key is the typ
 
 from __future__ import annotations
 
-from odradek.protocol.schema import (
+from odradek.protocol.codec.schema import (
     INT32,
     STRING,
     Message,

@@ -10,7 +10,7 @@ v3   rack_id (KIP-881)
 
 from __future__ import annotations
 
-from odradek.protocol.schema import INT32, STRING, Message, Struct, array, byte_string, int32, string
+from odradek.protocol.codec.schema import INT32, STRING, Message, Struct, array, byte_string, int32, string
 
 
 class SubscriptionTopicPartition(Struct):

@@ -5,7 +5,7 @@ The markers that end transactions are not among them: `records/control.py` reads
 
 from __future__ import annotations
 
-from odradek.protocol.schema import Message, Struct, array, int16, int32, int64, string, struct, uint16, uuid
+from odradek.protocol.codec.schema import Message, Struct, array, int16, int32, int64, string, struct, uint16, uuid
 
 
 class LeaderChangeMessageVoter(Struct):

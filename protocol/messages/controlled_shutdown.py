@@ -10,7 +10,7 @@ v3   flexible
 
 from __future__ import annotations
 
-from odradek.protocol.schema import Request, Response, Struct, array, int16, int32, int64, string
+from odradek.protocol.codec.schema import Request, Response, Struct, array, int16, int32, int64, string
 
 
 class ControlledShutdownRequest(Request, key=7, versions="0-3", flexible="3+"):

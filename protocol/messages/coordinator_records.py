@@ -12,7 +12,7 @@ TransactionLogValue  v1 flexible
 
 from __future__ import annotations
 
-from odradek.protocol.schema import INT32, Message, Struct, array, byte_string, int8, int16, int32, int64, string
+from odradek.protocol.codec.schema import INT32, Message, Struct, array, byte_string, int8, int16, int32, int64, string
 
 
 class OffsetCommitKey(Message, versions="0-1", flexible="none"):

@@ -9,7 +9,7 @@ v3   the resource type "user" (KIP-373)
 
 from __future__ import annotations
 
-from odradek.protocol.schema import Request, Response, Struct, array, int8, int16, int32, string
+from odradek.protocol.codec.schema import Request, Response, Struct, array, int8, int16, int32, string
 
 
 class AclCreation(Struct):

@@ -9,7 +9,7 @@ v3   THROTTLING_QUOTA_EXCEEDED may be returned (KIP-599)
 
 from __future__ import annotations
 
-from odradek.protocol.schema import INT32, Request, Response, Struct, array, boolean, int16, int32, string
+from odradek.protocol.codec.schema import INT32, Request, Response, Struct, array, boolean, int16, int32, string
 
 
 class CreatePartitionsAssignment(Struct):

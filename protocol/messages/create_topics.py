@@ -13,7 +13,19 @@ v7   topic_id in the response (KIP-516)
 
 from __future__ import annotations
 
-from odradek.protocol.schema import INT32, Request, Response, Struct, array, boolean, int8, int16, int32, string, uuid
+from odradek.protocol.codec.schema import (
+    INT32,
+    Request,
+    Response,
+    Struct,
+    array,
+    boolean,
+    int8,
+    int16,
+    int32,
+    string,
+    uuid,
+)
 
 
 class CreatableReplicaAssignment(Struct):

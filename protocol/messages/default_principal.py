@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from odradek.protocol.schema import Message, boolean, string
+from odradek.protocol.codec.schema import Message, boolean, string
 
 
 class DefaultPrincipalData(Message, versions="0", flexible="0+"):

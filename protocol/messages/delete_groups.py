@@ -8,7 +8,7 @@ v2   flexible
 
 from __future__ import annotations
 
-from odradek.protocol.schema import STRING, Request, Response, Struct, array, int16, int32, string
+from odradek.protocol.codec.schema import STRING, Request, Response, Struct, array, int16, int32, string
 
 
 class DeleteGroupsRequest(Request, key=42, versions="0-2", flexible="2+"):

@@ -12,7 +12,7 @@ v6   topics by name or by id (KIP-516)
 
 from __future__ import annotations
 
-from odradek.protocol.schema import STRING, Request, Response, Struct, array, int16, int32, string, uuid
+from odradek.protocol.codec.schema import STRING, Request, Response, Struct, array, int16, int32, string, uuid
 
 
 class DeleteTopicState(Struct):

@@ -7,7 +7,7 @@ v1   endpoint_type: 1 brokers, 2 controllers (KIP-919)
 
 from __future__ import annotations
 
-from odradek.protocol.schema import Request, Response, Struct, array, boolean, int8, int16, int32, string
+from odradek.protocol.codec.schema import Request, Response, Struct, array, boolean, int8, int16, int32, string
 
 
 class DescribeClusterRequest(Request, key=60, versions="0-1", flexible="0+"):

@@ -10,7 +10,7 @@ v4   flexible
 
 from __future__ import annotations
 
-from odradek.protocol.schema import STRING, Request, Response, Struct, array, boolean, int8, int16, int32, string
+from odradek.protocol.codec.schema import STRING, Request, Response, Struct, array, boolean, int8, int16, int32, string
 
 
 class DescribeConfigsResource(Struct):

@@ -9,7 +9,7 @@ v3   the requester of each token (KIP-373)
 
 from __future__ import annotations
 
-from odradek.protocol.schema import Request, Response, Struct, array, byte_string, int16, int32, int64, string
+from odradek.protocol.codec.schema import Request, Response, Struct, array, byte_string, int16, int32, int64, string
 
 
 class DescribeDelegationTokenOwner(Struct):

@@ -11,7 +11,18 @@ v5   flexible
 
 from __future__ import annotations
 
-from odradek.protocol.schema import STRING, Request, Response, Struct, array, boolean, byte_string, int16, int32, string
+from odradek.protocol.codec.schema import (
+    STRING,
+    Request,
+    Response,
+    Struct,
+    array,
+    boolean,
+    byte_string,
+    int16,
+    int32,
+    string,
+)
 
 
 class DescribeGroupsRequest(Request, key=15, versions="0-5", flexible="5+"):

@@ -10,7 +10,7 @@ v4   total and usable bytes of the volume (KIP-827)
 
 from __future__ import annotations
 
-from odradek.protocol.schema import INT32, Request, Response, Struct, array, boolean, int16, int32, int64, string
+from odradek.protocol.codec.schema import INT32, Request, Response, Struct, array, boolean, int16, int32, int64, string
 
 
 class DescribableLogDirTopic(Struct):

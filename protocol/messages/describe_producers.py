@@ -5,7 +5,7 @@ Describes the producers a partition leader remembers (KIP-664).
 
 from __future__ import annotations
 
-from odradek.protocol.schema import INT32, Request, Response, Struct, array, int16, int32, int64, string
+from odradek.protocol.codec.schema import INT32, Request, Response, Struct, array, int16, int32, int64, string
 
 
 class TopicRequest(Struct):

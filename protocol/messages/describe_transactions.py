@@ -5,7 +5,7 @@ Describes transactions by transactional id (KIP-664).
 
 from __future__ import annotations
 
-from odradek.protocol.schema import INT32, STRING, Request, Response, Struct, array, int16, int32, int64, string
+from odradek.protocol.codec.schema import INT32, STRING, Request, Response, Struct, array, int16, int32, int64, string
 
 
 class DescribeTransactionsRequest(Request, key=65, versions="0", flexible="0+"):

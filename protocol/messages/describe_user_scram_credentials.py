@@ -5,7 +5,7 @@ Describes SCRAM credentials, never their secrets (KIP-554). Mechanisms: 1 SCRAM-
 
 from __future__ import annotations
 
-from odradek.protocol.schema import Request, Response, Struct, array, int8, int16, int32, string
+from odradek.protocol.codec.schema import Request, Response, Struct, array, int8, int16, int32, string
 
 
 class UserName(Struct):

@@ -8,7 +8,7 @@ v2   flexible
 
 from __future__ import annotations
 
-from odradek.protocol.schema import INT32, Request, Response, Struct, array, int8, int16, int32, string
+from odradek.protocol.codec.schema import INT32, Request, Response, Struct, array, int8, int16, int32, string
 
 
 class TopicPartitions(Struct):

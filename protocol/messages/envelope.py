@@ -5,7 +5,7 @@ Forwards a client's request, header and all, to the controller, with the princip
 
 from __future__ import annotations
 
-from odradek.protocol.schema import Request, Response, byte_string, int16
+from odradek.protocol.codec.schema import Request, Response, byte_string, int16
 
 
 class EnvelopeRequest(Request, key=58, versions="0", flexible="0+"):

@@ -8,7 +8,7 @@ v2   flexible
 
 from __future__ import annotations
 
-from odradek.protocol.schema import Request, Response, byte_string, int16, int32, int64
+from odradek.protocol.codec.schema import Request, Response, byte_string, int16, int32, int64
 
 
 class ExpireDelegationTokenRequest(Request, key=40, versions="0-2", flexible="2+"):

@@ -24,7 +24,7 @@ v17  replica_directory_id of the follower (KIP-853)
 
 from __future__ import annotations
 
-from odradek.protocol.schema import (
+from odradek.protocol.codec.schema import (
     INT32,
     Records,
     Request,

@@ -12,7 +12,7 @@ v6   share groups (KIP-932)
 
 from __future__ import annotations
 
-from odradek.protocol.schema import STRING, Request, Response, Struct, array, int8, int16, int32, string
+from odradek.protocol.codec.schema import STRING, Request, Response, Struct, array, int8, int16, int32, string
 
 
 class FindCoordinatorRequest(Request, key=10, versions="0-6", flexible="3+"):

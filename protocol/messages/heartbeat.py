@@ -10,7 +10,7 @@ v4   flexible
 
 from __future__ import annotations
 
-from odradek.protocol.schema import Request, Response, int16, int32, string
+from odradek.protocol.codec.schema import Request, Response, int16, int32, string
 
 
 class HeartbeatRequest(Request, key=12, versions="0-4", flexible="4+"):

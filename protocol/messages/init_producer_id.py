@@ -11,7 +11,7 @@ v5   TRANSACTION_ABORTABLE may be returned (KIP-890)
 
 from __future__ import annotations
 
-from odradek.protocol.schema import Request, Response, int16, int32, int64, string
+from odradek.protocol.codec.schema import Request, Response, int16, int32, int64, string
 
 
 class InitProducerIdRequest(Request, key=22, versions="0-5", flexible="2+"):

@@ -15,7 +15,7 @@ v9   skip_assignment tells a static leader that it need not assign (KIP-814)
 
 from __future__ import annotations
 
-from odradek.protocol.schema import Request, Response, Struct, array, boolean, byte_string, int16, int32, string
+from odradek.protocol.codec.schema import Request, Response, Struct, array, boolean, byte_string, int16, int32, string
 
 
 class JoinGroupRequestProtocol(Struct):

@@ -14,8 +14,8 @@ v7   is_kraft_controller, during a migration (KIP-866)
 
 from __future__ import annotations
 
-from odradek.protocol.limits import MAX_CLUSTER_VALUES
-from odradek.protocol.schema import (
+from odradek.protocol.codec.limits import MAX_CLUSTER_VALUES
+from odradek.protocol.codec.schema import (
     INT32,
     Request,
     Response,

@@ -11,7 +11,7 @@ v5   reason, for the log (KIP-800)
 
 from __future__ import annotations
 
-from odradek.protocol.schema import Request, Response, Struct, array, int16, int32, string
+from odradek.protocol.codec.schema import Request, Response, Struct, array, int16, int32, string
 
 
 class MemberIdentity(Struct):

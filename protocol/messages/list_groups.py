@@ -11,7 +11,7 @@ v5   filter by type, and the type of each group (KIP-848)
 
 from __future__ import annotations
 
-from odradek.protocol.schema import STRING, Request, Response, Struct, array, int16, int32, string
+from odradek.protocol.codec.schema import STRING, Request, Response, Struct, array, int16, int32, string
 
 
 class ListGroupsRequest(Request, key=16, versions="0-5", flexible="3+"):

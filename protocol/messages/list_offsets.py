@@ -15,7 +15,7 @@ v9   -5: the last offset in tiered storage (KIP-1005)
 
 from __future__ import annotations
 
-from odradek.protocol.schema import INT64, Request, Response, Struct, array, int8, int16, int32, int64, string
+from odradek.protocol.codec.schema import INT64, Request, Response, Struct, array, int8, int16, int32, int64, string
 
 
 class ListOffsetsPartition(Struct):

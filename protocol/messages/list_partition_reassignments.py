@@ -5,7 +5,7 @@ Lists the reassignments that are under way; null topics ask for all (KIP-455).
 
 from __future__ import annotations
 
-from odradek.protocol.schema import INT32, Request, Response, Struct, array, int16, int32, string
+from odradek.protocol.codec.schema import INT32, Request, Response, Struct, array, int16, int32, string
 
 
 class ListPartitionReassignmentsTopics(Struct):

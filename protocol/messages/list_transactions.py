@@ -7,7 +7,7 @@ v1   filter by duration (KIP-994)
 
 from __future__ import annotations
 
-from odradek.protocol.schema import INT64, STRING, Request, Response, Struct, array, int16, int32, int64, string
+from odradek.protocol.codec.schema import INT64, STRING, Request, Response, Struct, array, int16, int32, int64, string
 
 
 class ListTransactionsRequest(Request, key=66, versions="0-1", flexible="0+"):

@@ -19,7 +19,7 @@ v12  asking by topic id works (KIP-516)
 
 from __future__ import annotations
 
-from odradek.protocol.schema import INT32, Request, Response, Struct, array, boolean, int16, int32, string, uuid
+from odradek.protocol.codec.schema import INT32, Request, Response, Struct, array, boolean, int16, int32, string, uuid
 
 
 class MetadataRequestTopic(Struct):

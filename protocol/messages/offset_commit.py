@@ -15,7 +15,7 @@ v9   members of the new group protocol; STALE_MEMBER_EPOCH and GROUP_ID_NOT_FOUN
 
 from __future__ import annotations
 
-from odradek.protocol.schema import Request, Response, Struct, array, int16, int32, int64, string
+from odradek.protocol.codec.schema import Request, Response, Struct, array, int16, int32, int64, string
 
 
 class OffsetCommitRequestPartition(Struct):

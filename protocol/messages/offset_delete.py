@@ -5,7 +5,7 @@ Deletes committed offsets of a group (KIP-496).
 
 from __future__ import annotations
 
-from odradek.protocol.schema import Request, Response, Struct, array, int16, int32, string
+from odradek.protocol.codec.schema import Request, Response, Struct, array, int16, int32, string
 
 
 class OffsetDeleteRequestPartition(Struct):

@@ -16,7 +16,7 @@ v9   member id and epoch, checked when the group uses the new protocol (KIP-848)
 
 from __future__ import annotations
 
-from odradek.protocol.schema import INT32, Request, Response, Struct, array, boolean, int16, int32, int64, string
+from odradek.protocol.codec.schema import INT32, Request, Response, Struct, array, boolean, int16, int32, int64, string
 
 
 class OffsetFetchRequestTopic(Struct):

@@ -17,7 +17,7 @@ v11  TRANSACTION_ABORTABLE may be returned (KIP-890)
 
 from __future__ import annotations
 
-from odradek.protocol.schema import (
+from odradek.protocol.codec.schema import (
     Records,
     Request,
     Response,

@@ -8,7 +8,7 @@ v2   flexible
 
 from __future__ import annotations
 
-from odradek.protocol.schema import Request, Response, byte_string, int16, int32, int64
+from odradek.protocol.codec.schema import Request, Response, byte_string, int16, int32, int64
 
 
 class RenewDelegationTokenRequest(Request, key=39, versions="0-2", flexible="2+"):

@@ -8,7 +8,7 @@ Request header: v1 client_id, which keeps its classic int16 length in v2; v2 fle
 
 from __future__ import annotations
 
-from odradek.protocol.schema import Message, int16, int32, string
+from odradek.protocol.codec.schema import Message, int16, int32, string
 
 
 class RequestHeader(Message, versions="0-2", flexible="2+"):

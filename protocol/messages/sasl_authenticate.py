@@ -8,7 +8,7 @@ v2   flexible
 
 from __future__ import annotations
 
-from odradek.protocol.schema import Request, Response, byte_string, int16, int64, string
+from odradek.protocol.codec.schema import Request, Response, byte_string, int16, int64, string
 
 
 class SaslAuthenticateRequest(Request, key=36, versions="0-2", flexible="2+"):

@@ -8,7 +8,7 @@ v1   the tokens that follow are wrapped in SaslAuthenticate (KIP-152)
 
 from __future__ import annotations
 
-from odradek.protocol.schema import STRING, Request, Response, array, int16, string
+from odradek.protocol.codec.schema import STRING, Request, Response, array, int16, string
 
 
 class SaslHandshakeRequest(Request, key=17, versions="0-1", flexible="none"):

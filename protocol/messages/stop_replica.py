@@ -11,8 +11,8 @@ v4   is_kraft_controller, during a migration (KIP-866)
 
 from __future__ import annotations
 
-from odradek.protocol.limits import MAX_CLUSTER_VALUES
-from odradek.protocol.schema import INT32, Request, Response, Struct, array, boolean, int16, int32, int64, string
+from odradek.protocol.codec.limits import MAX_CLUSTER_VALUES
+from odradek.protocol.codec.schema import INT32, Request, Response, Struct, array, boolean, int16, int32, int64, string
 
 
 class StopReplicaPartitionV0(Struct):

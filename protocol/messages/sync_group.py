@@ -11,7 +11,7 @@ v5   protocol type and name, both ways; a mismatch is refused (KIP-559)
 
 from __future__ import annotations
 
-from odradek.protocol.schema import Request, Response, Struct, array, byte_string, int16, int32, string
+from odradek.protocol.codec.schema import Request, Response, Struct, array, byte_string, int16, int32, string
 
 
 class SyncGroupRequestAssignment(Struct):

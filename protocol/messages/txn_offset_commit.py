@@ -10,7 +10,7 @@ v4   TRANSACTION_ABORTABLE may be returned (KIP-890)
 
 from __future__ import annotations
 
-from odradek.protocol.schema import Request, Response, Struct, array, int16, int32, int64, string
+from odradek.protocol.codec.schema import Request, Response, Struct, array, int16, int32, int64, string
 
 
 class TxnOffsetCommitRequestPartition(Struct):

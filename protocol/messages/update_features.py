@@ -7,7 +7,7 @@ v1   upgrade_type (1 upgrade, 2 safe downgrade, 3 unsafe downgrade) in place of 
 
 from __future__ import annotations
 
-from odradek.protocol.schema import Request, Response, Struct, array, boolean, int8, int16, int32, string
+from odradek.protocol.codec.schema import Request, Response, Struct, array, boolean, int8, int16, int32, string
 
 
 class FeatureUpdateKey(Struct):

@@ -7,7 +7,7 @@ v1   flexible
 
 from __future__ import annotations
 
-from odradek.protocol.schema import INT32, Request, Response, Struct, array, boolean, int16, int32, int64, string
+from odradek.protocol.codec.schema import INT32, Request, Response, Struct, array, boolean, int16, int32, int64, string
 
 
 class WritableTxnMarkerTopic(Struct):

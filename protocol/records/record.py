@@ -17,9 +17,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
+from odradek.protocol.codec.varint import read_varlong, write_varint
 from odradek.protocol.records.errors import InvalidRecordError
 from odradek.protocol.records.layout import COMPRESSION_MASK, MAX_INT32, MAX_INT64, NO_SEQUENCE, NO_TIMESTAMP
-from odradek.protocol.varint import read_varlong, write_varint
 
 Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from odradek.protocol.codec.varint import write_varint
 from odradek.protocol.records.batch import RecordBatch
 from odradek.protocol.records.builder import assemble_batch, build_empty_batch
 from odradek.protocol.records.compression import compress
@@ -20,7 +21,6 @@ from odradek.protocol.records.layout import (
     NO_TIMESTAMP,
 )
 from odradek.protocol.records.record import KeyedSpan
-from odradek.protocol.varint import write_varint
 
 
 def rebuild_batch(

@@ -7,9 +7,9 @@ else the records hold is not looked at: bytes that are no records may pass, but 
 
 from __future__ import annotations
 
+from odradek.protocol.codec.varint import read_varlong
 from odradek.protocol.records.errors import InvalidRecordError
 from odradek.protocol.records.layout import MAX_INT64, NO_TIMESTAMP
-from odradek.protocol.varint import read_varlong
 
 
 def largest_timestamp(data: bytes, count: int, base_timestamp: int) -> int:

@@ -16,14 +16,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from odradek.storage import offset_index, time_index
-from odradek.storage.offset_index import OffsetPosition
 from odradek.storage.offsets import TimestampOffset
+from odradek.storage.segment import offset_index, time_index
+from odradek.storage.segment.offset_index import OffsetPosition
 from odradek.storage.verification.findings import Finding, Report
 
 if TYPE_CHECKING:
-    from odradek.storage.offset_index import OffsetIndex
-    from odradek.storage.time_index import TimeIndex
+    from odradek.storage.segment.offset_index import OffsetIndex
+    from odradek.storage.segment.time_index import TimeIndex
 
 EntryT_co = TypeVar("EntryT_co", covariant=True)
 EntryT = TypeVar("EntryT")

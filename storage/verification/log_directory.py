@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final
 
-from odradek.storage import checkpoints, log_files
-from odradek.storage.log_dir import CLEAN_SHUTDOWN_FILE, META_PROPERTIES_FILE
-from odradek.storage.properties_file import parse_properties
+from odradek.storage import log_files
+from odradek.storage.disk import checkpoint_files as checkpoints
+from odradek.storage.disk.log_dir import CLEAN_SHUTDOWN_FILE, META_PROPERTIES_FILE
+from odradek.storage.disk.properties_file import parse_properties
 from odradek.storage.verification.findings import Finding, Report
 from odradek.storage.verification.names import is_partition_dir
 from odradek.storage.verification.partition import LogPromises, verify_partition

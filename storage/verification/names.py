@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from odradek.storage import log_files
-from odradek.storage.checkpoints import LEADER_EPOCH_FILE, PARTITION_METADATA_FILE
+from odradek.storage.disk.checkpoint_files import LEADER_EPOCH_FILE, PARTITION_METADATA_FILE
 from odradek.storage.verification.findings import Finding, Report
 
 _OFFSET_NAME: Final = re.compile(

@@ -6,8 +6,9 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from odradek.storage import checkpoints, log_files
-from odradek.storage.producer_state_manager import CorruptSnapshotError, decode_snapshot
+from odradek.storage import log_files
+from odradek.storage.disk import checkpoint_files as checkpoints
+from odradek.storage.producers.producer_state_manager import CorruptSnapshotError, decode_snapshot
 from odradek.storage.verification.epoch_check import EpochCheck, check_order
 from odradek.storage.verification.findings import Finding, Report
 from odradek.storage.verification.names import list_partition

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from odradek.protocol.records.control import ControlRecordType, control_record_type
 from odradek.protocol.records.errors import CorruptRecordError
-from odradek.storage.transaction_index import CURRENT_VERSION, ENTRY, AbortedTxn
+from odradek.storage.segment.transaction_index import CURRENT_VERSION, ENTRY, AbortedTxn
 from odradek.storage.verification.findings import Finding, Report
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from time import perf_counter
 
 from odradek.protocol.api import ApiKey
-from odradek.protocol.codec import decode, encode
+from odradek.protocol.codec.codec import decode, encode
+from odradek.protocol.codec.schema import Message
 from odradek.protocol.headers import RequestHeader, decode_request_header, encode_request, encode_response_parts
 from odradek.protocol.messages.fetch import (
     FetchableTopicResponse,
@@ -35,7 +36,6 @@ from odradek.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from odradek.protocol.schema import Message
 
 TOPIC_ID = bytes(range(16))
 

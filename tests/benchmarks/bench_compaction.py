@@ -16,8 +16,8 @@ import psutil
 
 from odradek.protocol.records.compression import CompressionType
 from odradek.protocol.records.record import KeyedSpan
-from odradek.storage.offset_map import BYTES_PER_ENTRY, OffsetMap
-from tests.support.compaction import BareLog
+from odradek.storage.cleaning.offset_map import BYTES_PER_ENTRY, OffsetMap
+from tests.support.compaction.compaction import BareLog
 
 DEDUPE_BUFFER_BYTES = 128 * 1024 * 1024
 LOAD_FACTOR = 0.9

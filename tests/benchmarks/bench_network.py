@@ -130,13 +130,13 @@ def bench_fetch(server: Server, label: str) -> None:
 
 def serve(loop_name: str) -> None:
     """The child: handlers that answer at once, a fetch with a region of one hot segment."""
-    from odradek.broker.config import BrokerConfig
+    from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.dispatch import Dispatcher
-    from odradek.broker.first_metadata import FirstMetadata
-    from odradek.broker.io_pool import ThreadIoPool
+    from odradek.broker.machine.io_pool import ThreadIoPool
+    from odradek.broker.machine.ticker import Ticker
+    from odradek.broker.metadata.first_metadata import FirstMetadata
     from odradek.broker.network import response_sender
     from odradek.broker.network.socket_server import SocketServer
-    from odradek.broker.ticker import Ticker
     from odradek.timer.clock import SystemClock
     from odradek.timer.sliced_work import SlicedWork
     from odradek.timer.system_timer import SystemTimer

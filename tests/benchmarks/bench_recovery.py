@@ -15,12 +15,12 @@ from pathlib import Path
 from odradek.protocol.records.builder import build_batch
 from odradek.protocol.records.record import SimpleRecord
 from odradek.protocol.topic_partition import TopicPartition
-from odradek.storage import checkpoints
-from odradek.storage.config import LogConfig
-from odradek.storage.environment import Environment
-from odradek.storage.log_manager import LogManager
-from odradek.storage.producer_state_manager import ProducerMemory
-from odradek.storage.recovery_job import RecoveryJob, recover_log
+from odradek.storage.config.log_config import LogConfig
+from odradek.storage.disk import checkpoint_files as checkpoints
+from odradek.storage.disk.environment import Environment
+from odradek.storage.manager.log_manager import LogManager
+from odradek.storage.producers.producer_state_manager import ProducerMemory
+from odradek.storage.recovery.recovery_job import RecoveryJob, recover_log
 
 GB = 10**9
 CASES = (

@@ -33,8 +33,8 @@ from odradek.protocol.messages.update_metadata import (
 )
 from tests.benchmarks.bench_storage import batch_of
 from tests.benchmarks.measure import percentile, usage_of
-from tests.support.odradek_process import OdradekBroker
-from tests.support.raw_client import RawClient
+from tests.support.processes.odradek_process import OdradekBroker
+from tests.support.wire.raw_client import RawClient
 
 LEADER, FOLLOWER = 1, 2
 CATCH_UPS = (("128 KB", 128, 1_000, 512), ("16 KB", 16, 1_000, 512), ("1 KB", 1, 1_000, 64), ("100 B", 1, 100, 16))

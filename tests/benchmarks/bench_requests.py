@@ -16,15 +16,15 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from odradek.broker.request import RequestContext
+from odradek.broker.network.request import RequestContext
+from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.headers import encode_response_parts
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from odradek.protocol.messages.heartbeat import HeartbeatRequest
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from odradek.protocol.schema import Request, Response
 from tests.benchmarks.bench_storage import batch_of, best_of
-from tests.support.in_process_broker import FakeConnection, InProcessBroker, in_process_broker
+from tests.support.in_process.in_process_broker import FakeConnection, InProcessBroker, in_process_broker
 
 ROUNDS, COUNT = 7, 2_000
 TOPIC = "bench"

@@ -21,10 +21,10 @@ from collections.abc import Callable
 from odradek.protocol.records.builder import build_batch
 from odradek.protocol.records.record import SimpleRecord
 from odradek.protocol.topic_partition import TopicPartition
-from odradek.storage.environment import Environment
-from odradek.storage.fetch_data import FetchIsolation
-from odradek.storage.log_manager import LogManager
-from odradek.storage.unified_log import UnifiedLog
+from odradek.storage.disk.environment import Environment
+from odradek.storage.log.unified_log import UnifiedLog
+from odradek.storage.manager.log_manager import LogManager
+from odradek.storage.segment.fetch_data import FetchIsolation
 from odradek.timer.clock import ManualClock
 from odradek.timer.system_timer import SystemTimer
 

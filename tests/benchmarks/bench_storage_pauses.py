@@ -23,9 +23,9 @@ from odradek.protocol.records.builder import build_batch
 from odradek.protocol.records.record import SimpleRecord
 from tests.benchmarks.contenders import create_topic
 from tests.support.admin import ADMIN_TIMEOUT_S, Admin
-from tests.support.odradek_process import OdradekBroker
-from tests.support.raw_client import RawClient
-from tests.support.requests import build
+from tests.support.processes.odradek_process import OdradekBroker
+from tests.support.wire.raw_client import RawClient
+from tests.support.wire.requests import build
 
 TOTAL_BYTES = 2_000_000_000
 RECORDS_A_BATCH = 16

@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import TypeAlias
 
 from odradek.protocol.api import ApiKey
+from odradek.protocol.codec.schema import Request
 from odradek.protocol.headers import RequestHeader, encode_request
-from odradek.protocol.schema import Request
-from tests.support.apache import IN_EARNEST, ApacheBroker, ZooKeeper
-from tests.support.jvm import REPOSITORY
-from tests.support.odradek_process import OdradekBroker
-from tests.support.process import free_port
-from tests.support.raw_client import RawClient
-from tests.support.requests import build
+from tests.support.processes.apache import IN_EARNEST, ApacheBroker, ZooKeeper
+from tests.support.processes.jvm import REPOSITORY
+from tests.support.processes.odradek_process import OdradekBroker
+from tests.support.processes.process import free_port
+from tests.support.wire.raw_client import RawClient
+from tests.support.wire.requests import build
 
 Contender: TypeAlias = OdradekBroker | ApacheBroker
 

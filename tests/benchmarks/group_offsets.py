@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from odradek.protocol.api import ApiKey
 from odradek.protocol.errors import ErrorCode
-from tests.support.raw_client import RawClient
-from tests.support.requests import build
+from tests.support.wire.raw_client import RawClient
+from tests.support.wire.requests import build
 
 LOOK_PAUSE_S: Final = 0.02
 GROUP, TRANSACTION = 0, 1

@@ -14,16 +14,16 @@ from typing import Final, TypeAlias
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from odradek.broker.response_errors import error_codes
+from odradek.broker.inter_broker.response_errors import error_codes
 from odradek.protocol.api import ApiKey
 from odradek.protocol.errors import ErrorCode
 from tests.benchmarks.contenders import ADMIN_TIMEOUT_S, Contenders
 from tests.benchmarks.measure import Table
-from tests.support.apache import IN_EARNEST
-from tests.support.cluster import Cluster, Kind, running_cluster
-from tests.support.raw_client import RawClient
-from tests.support.requests import build
+from tests.support.clusters.cluster import Cluster, Kind, running_cluster
+from tests.support.processes.apache import IN_EARNEST
 from tests.support.waiting import eventually
+from tests.support.wire.raw_client import RawClient
+from tests.support.wire.requests import build
 
 KINDS: Final[tuple[Kind, ...]] = ("odradek", "apache")
 CHOSEN: Final = os.environ.get("ODRADEK_BENCH_KINDS", ",".join(KINDS)).split(",")

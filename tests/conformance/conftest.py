@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.apache import ApacheBroker, ZooKeeper
 from tests.support.broker import Broker
-from tests.support.odradek_process import OdradekBroker
-from tests.support.tools import Tools
-from tests.support.transcript import Transcript
+from tests.support.processes.apache import ApacheBroker, ZooKeeper
+from tests.support.processes.odradek_process import OdradekBroker
+from tests.support.processes.tools import Tools
+from tests.support.transcripts.transcript import Transcript
 
 NewBroker = Callable[..., Broker]
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "transcripts"

@@ -17,15 +17,15 @@ import pytest
 
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.topic_partition import TopicPartition
-from odradek.storage.clean_job import CleanJob, CleanResult
-from odradek.storage.cleaner_config import CleanerConfig
-from odradek.storage.log_cleaning import clean_log
-from odradek.storage.log_dir import LogDirError
-from odradek.storage.log_manager import LogManager, LogManagerSettings
-from odradek.storage.unified_log import UnifiedLog
-from tests.support.cleaning import HeldWorkers
-from tests.support.faulty_disk import CrashError, FaultyFileSystem, crash, io_error
-from tests.support.logs import NOW, DeferredIoPool, Disk, append, read_all
+from odradek.storage.cleaning.clean_job import CleanJob, CleanResult
+from odradek.storage.cleaning.log_cleaning import clean_log
+from odradek.storage.config.cleaner_config import CleanerConfig
+from odradek.storage.disk.log_dir import LogDirError
+from odradek.storage.log.unified_log import UnifiedLog
+from odradek.storage.manager.log_manager import LogManager, LogManagerSettings
+from tests.support.compaction.cleaning import HeldWorkers
+from tests.support.disks.faulty_disk import CrashError, FaultyFileSystem, crash, io_error
+from tests.support.disks.logs import NOW, DeferredIoPool, Disk, append, read_all
 
 TP = TopicPartition("topic", 0)
 OVERRIDES = {

@@ -14,8 +14,8 @@ import pytest
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.records.control import ControlRecordType
 from odradek.storage.append_info import AppendOrigin
-from odradek.storage.unified_log import UnifiedLog
-from tests.support.crash_runs import (
+from odradek.storage.log.unified_log import UnifiedLog
+from tests.crash.crash_runs import (
     TOPIC_ID,
     TP,
     Run,
@@ -25,7 +25,7 @@ from tests.support.crash_runs import (
     fail_at_each,
     runs_failing_at_each,
 )
-from tests.support.faulty_disk import (
+from tests.support.disks.faulty_disk import (
     CHANGES,
     NEEDS_ROOM,
     OPENS,
@@ -35,7 +35,7 @@ from tests.support.faulty_disk import (
     io_error,
     too_many_files,
 )
-from tests.support.logs import marker, read_all, values_of
+from tests.support.disks.logs import marker, read_all, values_of
 
 
 def appends_and_rolls(run: Run) -> None:

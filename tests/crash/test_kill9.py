@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.admin import Admin
-from tests.support.clients import Confluent, Message
-from tests.support.numbered_load import PARTITIONS, Load, check_acknowledged, read_all
-from tests.support.odradek_process import OdradekBroker
+from tests.support.loads.clients import Confluent, Message
+from tests.support.loads.numbered_load import PARTITIONS, Load, check_acknowledged, read_all
+from tests.support.processes.odradek_process import OdradekBroker
 
 KILLS = 20
 

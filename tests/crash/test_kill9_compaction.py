@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.keyed_load import READ_TIMEOUT_S
-from tests.support.killed_compaction import SETTINGS, Killing
-from tests.support.odradek_process import OdradekBroker
+from tests.support.compaction.keyed_load import READ_TIMEOUT_S
+from tests.support.compaction.killed_compaction import SETTINGS, Killing
+from tests.support.processes.odradek_process import OdradekBroker
 from tests.support.waiting import eventually
 
 KILLS = 6

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from tests.support.killed_moves import KilledMoves
+from tests.support.loads.killed_moves import KilledMoves
 
 KILLS = 4
 

@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from tests.support.logs import TP, Disk, read_all
+from tests.support.disks.logs import TP, Disk, read_all
 
 ROUNDS = 8
 OVERRIDES = {"segment.bytes": "20000", "index.interval.bytes": "200"}
@@ -17,7 +17,7 @@ OVERRIDES = {"segment.bytes": "20000", "index.interval.bytes": "200"}
 WRITER = """
 import sys
 from pathlib import Path
-from tests.support.logs import Disk, append
+from tests.support.disks.logs import Disk, append
 path, overrides = Path(sys.argv[1]), eval(sys.argv[2])
 log = Disk(path).log(overrides)
 print("ready", log.log_end_offset, flush=True)

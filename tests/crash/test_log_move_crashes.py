@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from odradek.protocol.errors import ErrorCode
-from odradek.storage.log_dir import LogDirError
-from tests.support.faulty_disk import CrashError, FaultyFileSystem, crash, io_error
-from tests.support.moving import Moving
-from tests.support.replicas import TP
+from odradek.storage.disk.log_dir import LogDirError
+from tests.support.disks.faulty_disk import CrashError, FaultyFileSystem, crash, io_error
+from tests.support.in_process.moving import Moving
+from tests.support.in_process.replicas import TP
 
 OVERRIDES = {"segment.bytes": "200", "index.interval.bytes": "100", "file.delete.delay.ms": "10"}
 BEFORE = 5

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.power_loss import PowerLoss
+from tests.support.disks.power_loss import PowerLoss
 
 SEEDS = 60
 CUTS = [174, 1102, 1547, 1661]

@@ -11,9 +11,9 @@ from random import Random
 
 import pytest
 
-from odradek.storage.log_cleaning import LogCleaning
+from odradek.storage.cleaning.log_cleaning import LogCleaning
 from tests.crash.test_compaction_crashes import Run, append, entries, fill, state_of
-from tests.support.simulated_disk import PowerCutError, SimulatedDisk
+from tests.support.disks.simulated_disk import PowerCutError, SimulatedDisk
 
 SEEDS = 50
 CHANGES_MAX = 220

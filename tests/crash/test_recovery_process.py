@@ -12,10 +12,10 @@ import pytest
 
 from odradek.protocol.api import ApiKey
 from tests.support.admin import Admin
-from tests.support.logs import batch
-from tests.support.odradek_process import STARTED, OdradekBroker
-from tests.support.raw_client import RawClient
-from tests.support.requests import build
+from tests.support.disks.logs import batch
+from tests.support.processes.odradek_process import STARTED, OdradekBroker
+from tests.support.wire.raw_client import RawClient
+from tests.support.wire.requests import build
 
 RECORDS = 400_000
 TIMEOUT_S = 20

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.faulty_disk import CrashError, FaultyFileSystem, crash
-from tests.support.logs import Disk
-from tests.support.overflowed import OFFSETS, OVERRIDES, PARTS, bases_of, offsets_in, write_segment
+from tests.support.disks.faulty_disk import CrashError, FaultyFileSystem, crash
+from tests.support.disks.logs import Disk
+from tests.support.disks.overflowed import OFFSETS, OVERRIDES, PARTS, bases_of, offsets_in, write_segment
 
 
 def test_next_start_has_every_record_once(tmp_path: Path) -> None:

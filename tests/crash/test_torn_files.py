@@ -1,4 +1,4 @@
-"""Damage to the files of a killed broker: a short count of what `tests/soak/test_torn_files_soak.py` does in full."""
+"""Damage to the files of a killed broker: a short count of what `tests/soak/disks/test_torn_files_soak.py` does in full."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from odradek.storage import checkpoints
-from tests.support.logs import TP, append
-from tests.support.managed_logs import Broker
-from tests.support.torn_files import KilledLog, check_cuts, check_derived_files, check_flips, flipped, served
+from odradek.storage.disk import checkpoint_files as checkpoints
+from tests.support.disks.logs import TP, append
+from tests.support.disks.managed_logs import Broker
+from tests.support.disks.torn_files import KilledLog, check_cuts, check_derived_files, check_flips, flipped, served
 
 TAIL_BYTES = 800
 

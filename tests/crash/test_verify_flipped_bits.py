@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.damaged_logs import CLEAN_DIRECTORY, LOG, copy_of_clean, findings_in
+from tests.support.disks.damaged_logs import CLEAN_DIRECTORY, LOG, copy_of_clean, findings_in
 
 FLIPS = 100
 

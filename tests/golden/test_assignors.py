@@ -28,7 +28,7 @@ from kafka.protocol.metadata import MetadataResponse as KafkaPythonMetadataRespo
 from odradek.coordinator.group.config import GroupConfig
 from odradek.coordinator.group.context import GroupRequestContext
 from odradek.coordinator.group.coordinator import GroupCoordinator
-from odradek.protocol.codec import encode
+from odradek.protocol.codec.codec import encode
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.join_group import (
     JoinGroupRequest,
@@ -44,7 +44,7 @@ from odradek.protocol.messages.metadata import (
 from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
 from odradek.timer.clock import ManualClock
 from odradek.timer.system_timer import SystemTimer
-from tests.support.coordinator_log import FakeTransactionVerifier, InMemoryCoordinatorLog
+from tests.support.in_process.coordinator_log import FakeTransactionVerifier, InMemoryCoordinatorLog
 
 METADATA_VERSION = 1
 

@@ -1,4 +1,4 @@
-"""The controller against transcripts, in tests/golden/controller (see tests/support/controller_transcript.py)."""
+"""The controller against transcripts, in tests/golden/controller (see tests/golden/controller_transcript.py)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.golden.controller_transcript import replay
 from tests.support.async_test import async_test
-from tests.support.controller_transcript import replay
 
 TRANSCRIPTS = sorted((Path(__file__).parent / "controller").glob("*.txt"))
 

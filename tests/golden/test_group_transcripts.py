@@ -1,4 +1,4 @@
-"""The group coordinator against transcripts, in tests/golden/groups (see tests/support/group_transcript.py)."""
+"""The group coordinator against transcripts, in tests/golden/groups (see tests/support/transcripts/group_transcript.py)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.group_transcript import Transcript
-from tests.support.transcript_file import check
+from tests.support.transcripts.group_transcript import Transcript
+from tests.support.transcripts.transcript_file import check
 
 TRANSCRIPTS = sorted((Path(__file__).parent / "groups").glob("*.txt"))
 

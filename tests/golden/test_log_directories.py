@@ -14,12 +14,12 @@ import pytest
 
 from odradek.protocol.records.batch import AnyBatch, batches
 from odradek.protocol.topic_partition import TopicPartition
-from odradek.storage.checkpoints import read_offsets
-from odradek.storage.fetch_data import FetchIsolation
-from odradek.storage.log_manager import LogManager
-from odradek.storage.producer_state_manager import decode_snapshot, encode_snapshot
-from odradek.storage.unified_log import UnifiedLog
-from tests.support.logs import NOW, Disk, read_bytes
+from odradek.storage.disk.checkpoint_files import read_offsets
+from odradek.storage.log.unified_log import UnifiedLog
+from odradek.storage.manager.log_manager import LogManager
+from odradek.storage.producers.producer_state_manager import decode_snapshot, encode_snapshot
+from odradek.storage.segment.fetch_data import FetchIsolation
+from tests.support.disks.logs import NOW, Disk, read_bytes
 
 CAPTURED = Path(__file__).parent / "log_directories"
 TP = TopicPartition("captured", 0)

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from odradek.protocol.primitives import uuid_from_text
+from odradek.protocol.codec.primitives import uuid_from_text
 from odradek.protocol.records.batch import batches
 from odradek.protocol.topic_partition import TopicPartition
-from odradek.storage.log_manager import LogManager
-from odradek.storage.unified_log import UnifiedLog
-from tests.support.logs import Disk
+from odradek.storage.log.unified_log import UnifiedLog
+from odradek.storage.manager.log_manager import LogManager
+from tests.support.disks.logs import Disk
 
 FILES = Path(__file__).parent / "log_directories" / "files"
 DONE = json.loads((FILES / "steps.json").read_text())

@@ -8,16 +8,16 @@ from pathlib import Path
 from odradek.protocol.records.control import ControlRecordType
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.append_info import AppendOrigin
-from odradek.storage.checkpoints import encode_epochs, encode_offsets, encode_partition_metadata
-from odradek.storage.file_system import OsFileSystem
-from odradek.storage.offset_index import OffsetIndex
+from odradek.storage.disk.checkpoint_files import encode_epochs, encode_offsets, encode_partition_metadata
+from odradek.storage.disk.file_system import OsFileSystem
+from odradek.storage.disk.open_files import OpenFiles
 from odradek.storage.offsets import EpochEntry
-from odradek.storage.open_files import OpenFiles
-from odradek.storage.producer_state import BatchMetadata, ProducerStateEntry
-from odradek.storage.producer_state_manager import decode_snapshot, encode_snapshot
-from odradek.storage.time_index import TimeIndex
-from odradek.storage.transaction_index import AbortedTxn, TransactionIndex
-from tests.support.logs import NOW, Disk, append, marker
+from odradek.storage.producers.producer_state import BatchMetadata, ProducerStateEntry
+from odradek.storage.producers.producer_state_manager import decode_snapshot, encode_snapshot
+from odradek.storage.segment.offset_index import OffsetIndex
+from odradek.storage.segment.time_index import TimeIndex
+from odradek.storage.segment.transaction_index import AbortedTxn, TransactionIndex
+from tests.support.disks.logs import NOW, Disk, append, marker
 
 ONE_RECORD = bytes.fromhex(
     "0000000000000000 0000003a 00000000 02 e99b8dd8 0000 00000000 0000018bcfe56800 0000018bcfe56800"

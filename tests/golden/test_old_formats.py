@@ -15,9 +15,9 @@ from odradek.protocol.errors import KafkaError
 from odradek.protocol.metadata_version import MetadataVersion
 from odradek.protocol.records.batch import LegacyBatch, RecordBatch, batches
 from odradek.storage.append_info import AppendOrigin
-from odradek.storage.config import LogConfig
-from odradek.storage.validation_rules import ValidationRules
-from odradek.storage.validator import analyze, validate_and_assign
+from odradek.storage.config.log_config import LogConfig
+from odradek.storage.validation.validation_rules import ValidationRules
+from odradek.storage.validation.validator import analyze, validate_and_assign
 
 ROWS = [line.split("\t") for line in (Path(__file__).parent / "records/old-formats-3.9.1.txt").read_text().splitlines()]
 SENT = {row[1]: bytes.fromhex(row[2]) for row in ROWS if row[0] == "sent"}

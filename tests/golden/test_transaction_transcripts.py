@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.transaction_transcript import Transcript
-from tests.support.transcript_file import check
+from tests.support.transcripts.transaction_transcript import Transcript
+from tests.support.transcripts.transcript_file import check
 
 TRANSCRIPTS = sorted((Path(__file__).parent / "transactions").glob("*.txt"))
 

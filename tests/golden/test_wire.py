@@ -1,6 +1,6 @@
 """Messages as Apache Kafka 3.9.1 encodes them: theirs read as what was written, and ours are the same bytes.
 
-`wire/kafka-3.9.1.txt` was written by Kafka's generated classes (`python -m tests.support.wire_oracle`); a line is name,
+`wire/kafka-3.9.1.txt` was written by Kafka's generated classes (`python -m tests.support.wire.wire_oracle`); a line is name,
 version, hex and the value in Kafka's message JSON. `conformance/test_wire_oracle.py` compares far more with a JVM.
 """
 
@@ -10,10 +10,10 @@ import json
 
 import pytest
 
-from odradek.protocol.codec import decode_from, encode
+from odradek.protocol.codec.codec import decode_from, encode
 from odradek.protocol.message_json import to_json
-from tests.support.messages import every_message
-from tests.support.wire_oracle import read_golden
+from tests.support.wire.messages import every_message
+from tests.support.wire.wire_oracle import read_golden
 
 MESSAGES = {message.__name__: message for message in every_message()}
 LINES = list(read_golden())

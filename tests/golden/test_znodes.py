@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from odradek.controller import znodes
-from odradek.controller.broker_info import Broker
+from odradek.controller.model.broker_info import Broker
+from odradek.controller.znodes import znodes
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.async_test import async_test
-from tests.support.controller_cluster import controller_cluster
+from tests.support.clusters.controller_cluster import controller_cluster
 
 RECORDED: dict[str, dict[str, object]] = json.loads((Path(__file__).parent / "znodes.json").read_text())["znodes"]
 

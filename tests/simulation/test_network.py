@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from odradek.controller.broker_info import EndPoint, SecurityProtocol
+from odradek.controller.model.broker_info import EndPoint, SecurityProtocol
 from tests.support.simulation.network import Network, Pipe, ServerSide
 from tests.support.simulation.virtual_loop import Machine, VirtualLoop
 

@@ -9,24 +9,24 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from odradek.broker.isr import IsrState
-from odradek.controller import znodes
-from odradek.controller.leader_and_isr import LeaderAndIsr, LeaderIsrAndControllerEpoch
-from odradek.controller.metadata_tree import Create, SetData
-from odradek.controller.reassignment import ReplicaAssignment
+from odradek.broker.partition.isr import IsrState
+from odradek.controller.model.leader_and_isr import LeaderAndIsr, LeaderIsrAndControllerEpoch
+from odradek.controller.model.reassignment import ReplicaAssignment
+from odradek.controller.tree.metadata_tree import Create, SetData
+from odradek.controller.znodes import znodes
 from odradek.protocol.records.batch import RecordBatch
 from odradek.protocol.records.builder import build_batch
 from odradek.protocol.topic_partition import TopicPartition
-from tests.support.requests import simple_records
 from tests.support.simulation.committed import Batch, Committed, Violation
 from tests.support.simulation.network import Network
 from tests.support.simulation.oracle import Oracle, Topic
 from tests.support.simulation.tree_server import TreeServer
 from tests.support.simulation.virtual_loop import VirtualLoop
+from tests.support.wire.requests import simple_records
 
 if TYPE_CHECKING:
-    from odradek.broker.replica_manager import ReplicaManager
-    from odradek.storage.unified_log import UnifiedLog
+    from odradek.broker.replica_manager.replica_manager import ReplicaManager
+    from odradek.storage.log.unified_log import UnifiedLog
 
 TP = TopicPartition("t", 0)
 

@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from odradek.controller.metadata_tree import (
+from odradek.controller.tree.metadata_tree import (
     Create,
     CreateMode,
     Exists,
@@ -20,7 +20,7 @@ from odradek.controller.metadata_tree import (
     SetData,
     WatchEvent,
 )
-from odradek.controller.zookeeper_tree import CLOSE_TIMEOUT_S
+from odradek.controller.tree.zookeeper_tree import CLOSE_TIMEOUT_S
 from tests.support.simulation.network import Network
 from tests.support.simulation.tree_server import TreeClient, TreeServer
 from tests.support.simulation.virtual_loop import VirtualLoop

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from odradek.broker.password_encoder import Sealed
+from odradek.broker.config.password_encoder import Sealed
 
 
 class UnsafeCiphers:

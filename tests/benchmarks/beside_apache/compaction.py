@@ -15,14 +15,14 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from odradek.storage.clean_job import CleanJob, CleanStats
-from odradek.storage.log_cleaning import clean_log
-from odradek.storage.offset_map import BYTES_PER_ENTRY
+from odradek.storage.cleaning.clean_job import CleanJob, CleanStats
+from odradek.storage.cleaning.log_cleaning import clean_log
+from odradek.storage.cleaning.offset_map import BYTES_PER_ENTRY
 from tests.benchmarks.bench_compaction import DEDUPE_BUFFER_BYTES, SEGMENT_BYTES, fill, new_log
 from tests.benchmarks.contenders import Contenders
 from tests.benchmarks.measure import Table
-from tests.support.apache import IN_EARNEST
-from tests.support.apache_cleaner import apache_clean
+from tests.support.compaction.apache_cleaner import apache_clean
+from tests.support.processes.apache import IN_EARNEST
 
 WARM_UP = 200_000
 RECORDS = (1_000_000, 2_000_000, 4_000_000)

@@ -13,10 +13,10 @@ import confluent_kafka
 from tests.benchmarks.beside_apache.produce import RECORD_BYTES, fill
 from tests.benchmarks.contenders import SETTINGS, Contender, Contenders, create_topic
 from tests.benchmarks.measure import Table, Usage, usage_of
-from tests.support.counting_daemon import MARK
-from tests.support.jvm import REPOSITORY
-from tests.support.odradek_process import OdradekBroker
-from tests.support.process import ManagedProcess
+from tests.support.processes.counting_daemon import MARK
+from tests.support.processes.jvm import REPOSITORY
+from tests.support.processes.odradek_process import OdradekBroker
+from tests.support.processes.process import ManagedProcess
 
 TOPIC = "consume"
 PARTITIONS = 6
@@ -77,7 +77,7 @@ def drain(bootstrap: str) -> None:
 
 def print_how_it_left(broker: OdradekBroker) -> None:
     """The same topic once more, from a daemon that counts which calls move the bytes of its segments."""
-    command = [sys.executable, "-m", "tests.support.counting_daemon", "serve", "--port", str(broker.port)]
+    command = [sys.executable, "-m", "tests.support.processes.counting_daemon", "serve", "--port", str(broker.port)]
     command += ["--data", str(broker.log_dir)]
     for key, value in SETTINGS.items():
         command += ["--override", f"{key}={value}"]

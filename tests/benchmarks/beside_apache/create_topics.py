@@ -8,8 +8,8 @@ from collections.abc import Callable
 from odradek.protocol.api import ApiKey
 from tests.benchmarks.contenders import ADMIN_TIMEOUT_S, Contender, Contenders, create_topic, delete_topic
 from tests.benchmarks.measure import Table, resident_mb, usage_of
-from tests.support.raw_client import RawClient
-from tests.support.requests import build
+from tests.support.wire.raw_client import RawClient
+from tests.support.wire.requests import build
 
 PARTITIONS = 1000
 TOPICS = 200

@@ -15,10 +15,10 @@ from odradek.protocol.api import ApiKey
 from odradek.protocol.messages.metadata import MetadataResponseTopic
 from tests.benchmarks.contenders import Contenders
 from tests.benchmarks.three_brokers import Figures, Topics, await_in_sync, compare, elect_preferred, kill, three_brokers
-from tests.support.clean_stops import ROLES, CleanStops
-from tests.support.cluster import Cluster, Kind
-from tests.support.raw_client import RawClient
-from tests.support.requests import build
+from tests.support.clusters.clean_stops import ROLES, CleanStops
+from tests.support.clusters.cluster import Cluster, Kind
+from tests.support.wire.raw_client import RawClient
+from tests.support.wire.requests import build
 
 PARTITIONS: Final = (500, 1000, 2000, 4000)
 PARTITIONS_PER_TOPIC: Final = 100

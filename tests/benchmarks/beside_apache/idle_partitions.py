@@ -43,10 +43,10 @@ from tests.benchmarks.three_brokers import (
     names_led_by,
     three_brokers,
 )
-from tests.support.clean_stops import CleanStops
-from tests.support.cluster import Cluster, Kind
-from tests.support.raw_client import RawClient
-from tests.support.requests import batch, build
+from tests.support.clusters.clean_stops import CleanStops
+from tests.support.clusters.cluster import Cluster, Kind
+from tests.support.wire.raw_client import RawClient
+from tests.support.wire.requests import batch, build
 
 PARTITIONS: Final = tuple(map(int, os.environ.get("ODRADEK_BENCH_PARTITIONS", "1000,2000").split(",")))
 PARTITIONS_PER_TOPIC: Final = 500

@@ -11,7 +11,7 @@ import time
 from odradek.protocol.api import ApiKey
 from tests.benchmarks.contenders import Contender, Contenders, create_topic, frame_of
 from tests.benchmarks.measure import Table, percentile, usage_of
-from tests.support.requests import batch, build
+from tests.support.wire.requests import batch, build
 
 TOPIC = "latency"
 VALUE_BYTES = 100

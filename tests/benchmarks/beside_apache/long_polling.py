@@ -8,7 +8,7 @@ import time
 from odradek.protocol.api import ApiKey
 from tests.benchmarks.contenders import Contender, Contenders, create_topic, frame_of
 from tests.benchmarks.measure import Table, usage_of
-from tests.support.requests import build
+from tests.support.wire.requests import build
 
 TOPIC = "idle"
 CONSUMERS = 200

@@ -16,7 +16,7 @@ from odradek.protocol.api import ApiKey
 from tests.benchmarks.beside_apache.produce import fill
 from tests.benchmarks.contenders import Contender, Contenders, create_topic, frame_of
 from tests.benchmarks.measure import Table, percentile
-from tests.support.requests import build
+from tests.support.wire.requests import build
 
 MODULE = "tests.benchmarks.beside_apache.pauses"
 INTERVAL_S = 0.002

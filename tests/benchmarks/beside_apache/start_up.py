@@ -9,7 +9,7 @@ import time
 from odradek.protocol.messages.metadata import MetadataRequest
 from tests.benchmarks.contenders import Contender, Contenders
 from tests.benchmarks.measure import Table, resident_mb, usage_of
-from tests.support.raw_client import ConnectionClosedError, RawClient
+from tests.support.wire.raw_client import ConnectionClosedError, RawClient
 
 ODRADEK_ROUNDS = 10
 APACHE_ROUNDS = 3

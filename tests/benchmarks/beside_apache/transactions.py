@@ -19,14 +19,14 @@ from typing import Any, NamedTuple
 import confluent_kafka
 
 from odradek.protocol.api import ApiKey
+from odradek.protocol.codec.schema import Request
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records.builder import build_batch
 from odradek.protocol.records.record import SimpleRecord
-from odradek.protocol.schema import Request
 from tests.benchmarks.contenders import Contender, Contenders, create_topic
 from tests.benchmarks.measure import Table, percentile, usage_of
-from tests.support.raw_client import RawClient
-from tests.support.requests import build
+from tests.support.wire.raw_client import RawClient
+from tests.support.wire.requests import build
 
 TOPIC = "transactions"
 PARTITIONS = 4

@@ -9,16 +9,16 @@ import time
 from contextlib import ExitStack
 
 from odradek.protocol.api import ApiKey
+from odradek.protocol.codec.schema import Request
 from odradek.protocol.records.builder import build_batch
 from odradek.protocol.records.record import SimpleRecord
-from odradek.protocol.schema import Request
 from tests.benchmarks.contenders import create_topic
 from tests.benchmarks.loop_pauses.requests_naming import ask
 from tests.benchmarks.loop_pauses.watch import WatchedBroker, print_header
 from tests.benchmarks.measure import usage_of
-from tests.support.odradek_process import OdradekBroker
-from tests.support.raw_client import RawClient
-from tests.support.requests import build
+from tests.support.processes.odradek_process import OdradekBroker
+from tests.support.wire.raw_client import RawClient
+from tests.support.wire.requests import build
 
 LARGE_BYTES = 33_000_000
 BATCH_BYTES = 900_000

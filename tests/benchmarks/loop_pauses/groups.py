@@ -7,8 +7,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 
-from odradek.coordinator.group.group_offsets import OffsetAndMetadata
-from odradek.coordinator.group.records import offset_commit_key, offset_commit_value
+from odradek.coordinator.group.state.group_offsets import OffsetAndMetadata
+from odradek.coordinator.group.state.records import offset_commit_key, offset_commit_value
 from odradek.coordinator.partitioning import partition_for
 from odradek.protocol.api import ApiKey
 from odradek.protocol.records.builder import build_batch
@@ -18,8 +18,8 @@ from tests.benchmarks.contenders import create_topic
 from tests.benchmarks.group_offsets import commit, find_coordinator, offsets_of, served
 from tests.benchmarks.loop_pauses.requests_naming import ask
 from tests.benchmarks.loop_pauses.watch import WatchedBroker, print_header
-from tests.support.raw_client import RawClient
-from tests.support.requests import build
+from tests.support.wire.raw_client import RawClient
+from tests.support.wire.requests import build
 
 OFFSETS_TOPIC, OFFSETS_PARTITIONS = "__consumer_offsets", 50
 MAY_WRITE_INTERNAL_TOPICS = "__admin_client"

@@ -10,8 +10,8 @@ from odradek.protocol.api import ApiKey
 from tests.benchmarks.group_offsets import GROUP, TRANSACTION, commit, find_coordinator
 from tests.benchmarks.loop_pauses.requests_naming import LARGE_REQUESTS, PER_TOPIC, ask, requests_about_all
 from tests.benchmarks.loop_pauses.watch import WatchedBroker, print_header
-from tests.support.raw_client import RawClient
-from tests.support.requests import build
+from tests.support.wire.raw_client import RawClient
+from tests.support.wire.requests import build
 
 TIMEOUT_MS = 120_000
 OVERRIDES = [{"name": "retention.ms", "value": "3600000"}, {"name": "segment.ms", "value": "3600000"}]

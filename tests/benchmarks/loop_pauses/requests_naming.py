@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
 from odradek.protocol.api import ApiKey
+from odradek.protocol.codec.schema import Request
 from odradek.protocol.headers import RequestHeader, encode_request
 from odradek.protocol.records.builder import build_batch
 from odradek.protocol.records.record import SimpleRecord
-from odradek.protocol.schema import Request
-from tests.support.raw_client import RawClient
-from tests.support.requests import build
+from tests.support.wire.raw_client import RawClient
+from tests.support.wire.requests import build
 
 MakeRequest: TypeAlias = Callable[[Sequence[str], Sequence[int]], Request]
 """A request about these partitions of each of these topics."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.benchmarks.measure import resident_mb, usage_of
-from tests.support.odradek_process import OdradekBroker
+from tests.support.processes.odradek_process import OdradekBroker
 
 NOTED_MS = 5
 LIMIT_MS = 50

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.apache import ZooKeeper
-from tests.support.cluster import Cluster
+from tests.support.clusters.cluster import Cluster
+from tests.support.processes.apache import ZooKeeper
 
 NewCluster = Callable[..., Cluster]
 

@@ -10,7 +10,8 @@ from collections.abc import Callable
 import confluent_kafka
 import pytest
 
-from odradek.broker.response_errors import error_codes
+from odradek.broker.inter_broker.response_errors import error_codes
+from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from odradek.protocol.messages.alter_partition import AlterPartitionRequest
@@ -34,12 +35,11 @@ from odradek.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
 )
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from odradek.protocol.schema import Request, Response
 from tests.support.admin import Admin
-from tests.support.cluster import Cluster, Kind
-from tests.support.process import free_port
-from tests.support.raw_client import RawClient
+from tests.support.clusters.cluster import Cluster, Kind
+from tests.support.processes.process import free_port
 from tests.support.waiting import eventually
+from tests.support.wire.raw_client import RawClient
 
 pytestmark = pytest.mark.oracle
 

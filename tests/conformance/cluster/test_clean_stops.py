@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.support.clean_stops import CleanStops
-from tests.support.cluster import Cluster, Kind
-from tests.support.faulty_cluster import SILENT_AFTER_A_STOP_S
+from tests.support.clusters.clean_stops import CleanStops
+from tests.support.clusters.cluster import Cluster, Kind
+from tests.support.clusters.faulty_cluster import SILENT_AFTER_A_STOP_S
 
 pytestmark = pytest.mark.oracle
 

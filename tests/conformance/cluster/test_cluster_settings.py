@@ -7,7 +7,7 @@ from collections.abc import Callable
 import confluent_kafka
 import pytest
 
-from tests.support.cluster import SETTLE_TIMEOUT_S, Cluster, Kind
+from tests.support.clusters.cluster import SETTLE_TIMEOUT_S, Cluster, Kind
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.oracle

@@ -15,12 +15,12 @@ import confluent_kafka
 import pytest
 
 from tests.support.admin import Admin
-from tests.support.clients import Confluent, Message
-from tests.support.cluster import Cluster, Kind
-from tests.support.jvm import java_command
-from tests.support.process import ManagedProcess
-from tests.support.replica_files import await_identical, partition_dirs
-from tests.support.tools import TOOL_CLASSES, ToolResult, Tools
+from tests.support.clusters.cluster import Cluster, Kind
+from tests.support.disks.replica_files import await_identical, partition_dirs
+from tests.support.loads.clients import Confluent, Message
+from tests.support.processes.jvm import java_command
+from tests.support.processes.process import ManagedProcess
+from tests.support.processes.tools import TOOL_CLASSES, ToolResult, Tools
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.oracle

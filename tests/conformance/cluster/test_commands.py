@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cluster import Cluster, Kind
-from tests.support.jvm import REPOSITORY
-from tests.support.tools import Tools
+from tests.support.clusters.cluster import Cluster, Kind
+from tests.support.processes.jvm import REPOSITORY
+from tests.support.processes.tools import Tools
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.oracle

@@ -15,13 +15,13 @@ import pytest
 import yaml
 
 from tests.support.admin import Admin
-from tests.support.apache import ZooKeeper
-from tests.support.clients import Confluent, Message
-from tests.support.cluster import described_by
-from tests.support.cluster_tree import ClusterTree
-from tests.support.jvm import REPOSITORY
-from tests.support.odradek_process import STARTED
-from tests.support.process import ManagedProcess, free_port
+from tests.support.clusters.cluster import described_by
+from tests.support.clusters.cluster_tree import ClusterTree
+from tests.support.loads.clients import Confluent, Message
+from tests.support.processes.apache import ZooKeeper
+from tests.support.processes.jvm import REPOSITORY
+from tests.support.processes.odradek_process import STARTED
+from tests.support.processes.process import ManagedProcess, free_port
 from tests.support.waiting import eventually
 
 START_TIMEOUT_S = 30

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.support.clients import Confluent, Message
-from tests.support.cluster import SESSION_TIMEOUT_S, SETTLE_TIMEOUT_S, Cluster, Kind
-from tests.support.faulty_cluster import FaultyCluster
-from tests.support.mixed_cluster import await_gone, begin_reassignment
-from tests.support.replica_files import await_identical
+from tests.support.clusters.cluster import SESSION_TIMEOUT_S, SETTLE_TIMEOUT_S, Cluster, Kind
+from tests.support.clusters.faulty_cluster import FaultyCluster
+from tests.support.clusters.mixed_cluster import await_gone, begin_reassignment
+from tests.support.disks.replica_files import await_identical
+from tests.support.loads.clients import Confluent, Message
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.oracle

@@ -9,11 +9,11 @@ import confluent_kafka
 import pytest
 
 from tests.support.admin import Admin
-from tests.support.clients import Confluent, Message
-from tests.support.cluster import Cluster, Kind
-from tests.support.numbered_load import PARTITIONS, Load, check_acknowledged, read_all
-from tests.support.replica_files import await_identical, log_data
-from tests.support.tools import Tools
+from tests.support.clusters.cluster import Cluster, Kind
+from tests.support.disks.replica_files import await_identical, log_data
+from tests.support.loads.clients import Confluent, Message
+from tests.support.loads.numbered_load import PARTITIONS, Load, check_acknowledged, read_all
+from tests.support.processes.tools import Tools
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.oracle

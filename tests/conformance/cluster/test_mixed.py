@@ -13,9 +13,8 @@ import pytest
 from confluent_kafka.admin import RESOURCE_TOPIC, AlterConfigOpType, ConfigEntry, ConfigResource
 
 from tests.support.admin import Admin
-from tests.support.clients import Confluent, Message
-from tests.support.cluster import SETTLE_TIMEOUT_S, Cluster, Kind
-from tests.support.mixed_cluster import (
+from tests.support.clusters.cluster import SETTLE_TIMEOUT_S, Cluster, Kind
+from tests.support.clusters.mixed_cluster import (
     BROKERS,
     Group,
     await_gone,
@@ -28,8 +27,9 @@ from tests.support.mixed_cluster import (
     rotated,
     transact,
 )
-from tests.support.replica_files import await_identical, partition_dirs
-from tests.support.transactional_clients import ConfluentTransactions
+from tests.support.disks.replica_files import await_identical, partition_dirs
+from tests.support.loads.clients import Confluent, Message
+from tests.support.loads.transactional_clients import ConfluentTransactions
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.oracle

@@ -1,6 +1,6 @@
 """Brokers that cannot reach each other, or ZooKeeper, in one direction or in both, under an acks=all load.
 
-Links between brokers are cut where a broker asks another one (tests/support/cut_links.py), the ways to ZooKeeper in a
+Links between brokers are cut where a broker asks another one (tests/conformance/cluster/cut_links.py), the ways to ZooKeeper in a
 proxy. `tests/soak` cuts real networks.
 """
 
@@ -11,11 +11,11 @@ from typing import cast
 
 import pytest
 
-from tests.support.apache import ZooKeeper
-from tests.support.byte_proxy import ByteProxy
-from tests.support.cluster import SESSION_TIMEOUT_S, Cluster
-from tests.support.cut_links import CuttableBroker
-from tests.support.faulty_cluster import UNAVAILABLE_AT_MOST_S, FaultyCluster
+from tests.conformance.cluster.byte_proxy import ByteProxy
+from tests.conformance.cluster.cut_links import CuttableBroker
+from tests.support.clusters.cluster import SESSION_TIMEOUT_S, Cluster
+from tests.support.clusters.faulty_cluster import UNAVAILABLE_AT_MOST_S, FaultyCluster
+from tests.support.processes.apache import ZooKeeper
 from tests.support.waiting import eventually
 
 BROKERS = (0, 1, 2)

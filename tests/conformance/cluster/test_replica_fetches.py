@@ -13,11 +13,11 @@ from odradek.protocol.api import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData
 from odradek.protocol.records.batch import batches
-from tests.support.clients import Confluent, Message
-from tests.support.cluster import Cluster, Kind
-from tests.support.raw_client import RawClient
-from tests.support.requests import build
+from tests.support.clusters.cluster import Cluster, Kind
+from tests.support.loads.clients import Confluent, Message
 from tests.support.waiting import eventually
+from tests.support.wire.raw_client import RawClient
+from tests.support.wire.requests import build
 
 pytestmark = pytest.mark.oracle
 

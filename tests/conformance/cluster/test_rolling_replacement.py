@@ -6,10 +6,18 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.support.cluster import Cluster, Kind
-from tests.support.mixed_cluster import BROKERS, Group, check_loads, dump_problems, elect_preferred, loads, transact
-from tests.support.replica_files import await_identical
-from tests.support.transactional_clients import ConfluentTransactions
+from tests.support.clusters.cluster import Cluster, Kind
+from tests.support.clusters.mixed_cluster import (
+    BROKERS,
+    Group,
+    check_loads,
+    dump_problems,
+    elect_preferred,
+    loads,
+    transact,
+)
+from tests.support.disks.replica_files import await_identical
+from tests.support.loads.transactional_clients import ConfluentTransactions
 
 pytestmark = pytest.mark.oracle
 

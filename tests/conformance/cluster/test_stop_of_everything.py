@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from odradek.protocol.api import ApiKey
-from tests.support.apache import ZooKeeper
 from tests.support.broker import FAST_SETTINGS
-from tests.support.odradek_process import OdradekBroker
-from tests.support.raw_client import RawClient
-from tests.support.requests import build
+from tests.support.processes.apache import ZooKeeper
+from tests.support.processes.odradek_process import OdradekBroker
+from tests.support.wire.raw_client import RawClient
+from tests.support.wire.requests import build
 
 LIMIT_S = 10.0
 """The README promises 3 s, and on a machine that has nothing else to do it is 1.9 s. Brokers that wait for what will

@@ -22,18 +22,18 @@ from pathlib import Path
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
-from odradek.controller.metadata_tree import GetData, Multi, SetData
-from odradek.controller.zookeeper_tree import ZooKeeperNodes
+from odradek.controller.tree.metadata_tree import GetData, Multi, SetData
+from odradek.controller.tree.zookeeper_tree import ZooKeeperNodes
 from odradek.protocol.api import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records.builder import build_batch
 from odradek.protocol.records.compression import CompressionType
 from odradek.protocol.records.record import SimpleRecord
 from tests.support.admin import Admin
-from tests.support.apache import ApacheBroker, ZooKeeper
-from tests.support.raw_client import RawClient
-from tests.support.requests import build
+from tests.support.processes.apache import ApacheBroker, ZooKeeper
 from tests.support.waiting import eventually
+from tests.support.wire.raw_client import RawClient
+from tests.support.wire.requests import build
 
 FILES = Path(__file__).parent / "files"
 NOW = 1_700_000_000_000

@@ -13,23 +13,23 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Final, cast
 
-from odradek.broker.broker_connection import BrokerConnection, LinkSettings
-from odradek.broker.config import BrokerConfig
-from odradek.broker.endpoint import EndPoint as ListenerEndPoint
-from odradek.broker.machine import Machine
+from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.config.endpoint import EndPoint as ListenerEndPoint
+from odradek.broker.inter_broker.broker_connection import BrokerConnection, LinkSettings
+from odradek.broker.machine.machine import Machine
+from odradek.broker.machine.startup_error import StartupError
 from odradek.broker.network.frame_buffers import FrameBuffers
 from odradek.broker.server import KafkaServer
-from odradek.broker.startup_error import StartupError
-from odradek.controller.broker_info import EndPoint, SecurityProtocol
-from odradek.storage.file_system import OsFileSystem
-from tests.support.simulated_disk import SimulatedDisk
+from odradek.controller.model.broker_info import EndPoint, SecurityProtocol
+from odradek.storage.disk.file_system import OsFileSystem
+from tests.support.disks.simulated_disk import SimulatedDisk
 from tests.support.simulation.inline_pools import DelayedIoPool, DelayedWorkerPool
 from tests.support.simulation.tree_server import TreeClient, TreeServer
 from tests.support.simulation.virtual_loop import VirtualClock
 
 if TYPE_CHECKING:
+    from odradek.broker.apis.services import Services
     from odradek.broker.network.answer_receiver import AnswerReceiver
-    from odradek.broker.services import Services
     from odradek.timer.system_timer import SystemTimer
     from tests.support.simulation import virtual_loop
     from tests.support.simulation.network import Network

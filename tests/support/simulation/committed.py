@@ -6,13 +6,13 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.protocol.records.batch import RecordBatch, batches
-from odradek.storage.fetch_data import FetchIsolation
+from odradek.storage.segment.fetch_data import FetchIsolation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from odradek.protocol.topic_partition import TopicPartition
-    from odradek.storage.unified_log import UnifiedLog
+    from odradek.storage.log.unified_log import UnifiedLog
 
 READ_BYTES = 1 << 20
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING, TypeVar
 
-from odradek.storage.ports import InlineIoPool, InlineWorkerPool, WorkerError, WorkerJob
+from odradek.storage.disk.ports import InlineIoPool, InlineWorkerPool, WorkerError, WorkerJob
 
 if TYPE_CHECKING:
     import asyncio

@@ -12,7 +12,7 @@ from collections.abc import Coroutine, Sequence
 from random import Random
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.ticker import Ticker
+from odradek.broker.machine.ticker import Ticker
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -33,8 +33,8 @@ from tests.support.simulation.oracle import Oracle
 from tests.support.simulation.virtual_loop import VirtualClock
 
 if TYPE_CHECKING:
-    from odradek.broker.broker_connection import BrokerConnection
-    from odradek.protocol.schema import Request, Response
+    from odradek.broker.inter_broker.broker_connection import BrokerConnection
+    from odradek.protocol.codec.schema import Request, Response
     from tests.support.simulation.network import Network
 
 REQUEST_TIMEOUT_MS: Final = 2_000

@@ -15,13 +15,13 @@ from random import Random
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from odradek.protocol.headers import encode_response_parts
-from odradek.storage.file_records import FileRegion
+from odradek.storage.segment.file_records import FileRegion
 
 if TYPE_CHECKING:
     from odradek.broker.network.close_reason import CloseReason
-    from odradek.broker.request import RequestContext
-    from odradek.controller.broker_info import EndPoint
-    from odradek.protocol.schema import Response
+    from odradek.broker.network.request import RequestContext
+    from odradek.controller.model.broker_info import EndPoint
+    from odradek.protocol.codec.schema import Response
     from tests.support.simulation.virtual_loop import Machine, VirtualLoop
 
 USUAL_DELAY_US: Final = (50, 2_000)

@@ -12,20 +12,20 @@ from collections.abc import Sequence
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
-from odradek.controller import znodes
+from odradek.controller.znodes import znodes
 from odradek.protocol.api import ApiKey
 from odradek.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsResponse
 from odradek.protocol.messages.create_topics import CreateTopicsResponse
 from odradek.protocol.messages.delete_topics import DeleteTopicsResponse
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from odradek.protocol.topic_partition import TopicPartition
-from tests.support.requests import build
 from tests.support.simulation.load import Client
+from tests.support.wire.requests import build
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from odradek.protocol.schema import Request, Response
+    from odradek.protocol.codec.schema import Request, Response
     from tests.support.simulation.network import Network
     from tests.support.simulation.oracle import Oracle
     from tests.support.simulation.tree_server import TreeServer

@@ -22,8 +22,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
-from odradek.controller import znodes
-from odradek.controller.metadata_tree import Exists, GetData, NoNode
+from odradek.controller.tree.metadata_tree import Exists, GetData, NoNode
+from odradek.controller.znodes import znodes
 from odradek.protocol.records.batch import batches
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.simulation.committed import Batch, Committed, Violation, read
@@ -31,12 +31,12 @@ from tests.support.simulation.committed import Batch, Committed, Violation, read
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from odradek.broker.partition import Partition
-    from odradek.broker.replica_manager import ReplicaManager
-    from odradek.controller.leader_and_isr import LeaderIsrAndControllerEpoch
-    from odradek.controller.metadata_tree import DataAndStat
-    from odradek.controller.reassignment import ReplicaAssignment
-    from odradek.storage.unified_log import UnifiedLog
+    from odradek.broker.partition.partition import Partition
+    from odradek.broker.replica_manager.replica_manager import ReplicaManager
+    from odradek.controller.model.leader_and_isr import LeaderIsrAndControllerEpoch
+    from odradek.controller.model.reassignment import ReplicaAssignment
+    from odradek.controller.tree.metadata_tree import DataAndStat
+    from odradek.storage.log.unified_log import UnifiedLog
     from tests.support.simulation.broker import Life, SimulatedBroker
     from tests.support.simulation.tree_server import TreeServer
 

@@ -28,16 +28,16 @@ from odradek.protocol.records.builder import build_batch
 from odradek.protocol.records.control import ControlRecordType, control_record_type
 from odradek.protocol.records.record import SimpleRecord
 from odradek.protocol.topic_partition import TopicPartition
-from odradek.storage.fetch_data import FetchIsolation
-from tests.support.requests import build
+from odradek.storage.segment.fetch_data import FetchIsolation
 from tests.support.simulation.cluster import BROKERS, PARTITIONS, Simulation
 from tests.support.simulation.committed import Violation
 from tests.support.simulation.load import ACKS_TIMEOUT_MS, Client
 from tests.support.simulation.oracle import Oracle
+from tests.support.wire.requests import build
 
 if TYPE_CHECKING:
-    from odradek.protocol.schema import Request, Response
-    from odradek.storage.unified_log import UnifiedLog
+    from odradek.protocol.codec.schema import Request, Response
+    from odradek.storage.log.unified_log import UnifiedLog
     from tests.support.simulation.network import Network
 
 TRANSACTION_TIMEOUT_MS: Final = 4_000

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
-from odradek.controller.metadata_tree import (
+from odradek.controller.tree.metadata_tree import (
     Delete,
     Exists,
     MetadataTree,
@@ -29,9 +29,9 @@ from odradek.controller.metadata_tree import (
     Watcher,
     WatchEvent,
 )
-from odradek.controller.tree_store import TreeStore
-from odradek.controller.tree_watches import TreeWatches
-from odradek.controller.zookeeper_tree import CLOSE_TIMEOUT_S
+from odradek.controller.tree.tree_store import TreeStore
+from odradek.controller.tree.tree_watches import TreeWatches
+from odradek.controller.tree.zookeeper_tree import CLOSE_TIMEOUT_S
 from tests.support.simulation.virtual_loop import VirtualClock
 
 if TYPE_CHECKING:

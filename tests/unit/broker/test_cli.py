@@ -7,7 +7,7 @@ import pytest
 
 import odradek
 from odradek.broker import cli, daemon
-from odradek.broker.config import BrokerConfig
+from odradek.broker.config.broker_config import BrokerConfig
 
 
 @pytest.fixture

@@ -6,15 +6,15 @@ from typing import cast
 
 import pytest
 
+from odradek.broker.apis.services import Services
 from odradek.broker.cluster_links import ClusterLinks
 from odradek.broker.dispatch import Dispatcher
-from odradek.broker.services import Services
-from odradek.controller.broker_info import Broker, EndPoint, SecurityProtocol
+from odradek.controller.model.broker_info import Broker, EndPoint, SecurityProtocol
 from odradek.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from odradek.protocol.messages.controlled_shutdown import ControlledShutdownResponse
 from odradek.protocol.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
 from tests.support.async_test import async_test
-from tests.support.links import OWN_ID, FakeLinks, OwnAnswers, config
+from tests.support.in_process.links import OWN_ID, FakeLinks, OwnAnswers, config
 
 CONTROL_PLANE = {
     "listeners": "PLAINTEXT://:9092,CONTROL://:9093",

@@ -14,11 +14,11 @@ from types import SimpleNamespace
 import pytest
 
 from odradek.broker import daemon, server
-from odradek.broker.config import BrokerConfig
-from odradek.broker.startup_error import StartupError
-from odradek.controller.registration import RegistrationRefused
-from odradek.storage.config_def import ConfigError
-from odradek.storage.log_dir import LogDirError
+from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.machine.startup_error import StartupError
+from odradek.controller.znodes.registration import RegistrationRefused
+from odradek.storage.config.config_def import ConfigError
+from odradek.storage.disk.log_dir import LogDirError
 
 
 class _Server:

@@ -11,13 +11,14 @@ from typing import cast
 
 import pytest
 
-from odradek.broker.config import BrokerConfig
+from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.dispatch import LARGE_FRAME_BYTES, Dispatcher
-from odradek.broker.first_metadata import ANSWERED_FROM_THE_CACHE, FirstMetadata
+from odradek.broker.metadata.first_metadata import ANSWERED_FROM_THE_CACHE, FirstMetadata
 from odradek.broker.network.close_reason import CloseReason
-from odradek.broker.request import RequestContext
-from odradek.controller.metadata_tree import SessionExpired
+from odradek.broker.network.request import RequestContext
+from odradek.controller.tree.metadata_tree import SessionExpired
 from odradek.protocol.api import API, ApiKey
+from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.headers import RequestHeader, decode_response, encode_request
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -31,10 +32,9 @@ from odradek.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatRespo
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from odradek.protocol.messages.produce import ProduceRequest
 from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest
-from odradek.protocol.schema import Request, Response
 from odradek.timer.sliced_work import IMMEDIATE_STEPS, SlicedWork, Steps
 from odradek.timer.system_timer import SystemTimer
-from tests.support.network import FakeOwner, Link, MemoryRegion
+from tests.support.in_process.network import FakeOwner, Link, MemoryRegion
 
 Handle = Callable[[object, RequestContext, Request], None]
 
@@ -43,7 +43,7 @@ class Broker:
     """A dispatcher whose handlers are functions of the test, behind a connection without a socket."""
 
     def __init__(self) -> None:
-        self.handlers: dict[ApiKey, str] = {ApiKey.API_VERSIONS: "odradek.broker.apis.api_versions"}
+        self.handlers: dict[ApiKey, str] = {ApiKey.API_VERSIONS: "odradek.broker.apis.connection.api_versions"}
         self.modules: list[str] = []
         self.tasks: list[asyncio.Future[None]] = []
         owner = FakeOwner()

@@ -4,10 +4,10 @@ import pytest
 
 from odradek.broker.error_responses import ENTITIES, error_response
 from odradek.protocol.api import API, ApiKey
-from odradek.protocol.codec import decode, encode
+from odradek.protocol.codec.codec import decode, encode
+from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.schema import Request, Response
-from tests.support.requests import build
+from tests.support.wire.requests import build
 
 CODE = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 VERSIONS = [(key, version) for key, spec in API.items() for version in range(spec.min_version, spec.max_version + 1)]

@@ -10,12 +10,12 @@ import pytest
 
 from odradek.broker import cli
 from odradek.broker.metadata_command import zookeeper_settings
-from odradek.controller import tree_store
-from odradek.controller.embedded_tree import METADATA_FILE, EmbeddedTree, TreeDatabase
-from odradek.controller.metadata_copy import CopyRefused
-from odradek.controller.metadata_tree import Create, GetData
-from odradek.controller.zookeeper_settings import ZooKeeperSettings
-from odradek.controller.zookeeper_tree import ZooKeeperTree
+from odradek.controller.tree import tree_store
+from odradek.controller.tree.embedded_tree import METADATA_FILE, EmbeddedTree, TreeDatabase
+from odradek.controller.tree.metadata_tree import Create, GetData
+from odradek.controller.tree.zookeeper_settings import ZooKeeperSettings
+from odradek.controller.tree.zookeeper_tree import ZooKeeperTree
+from odradek.controller.znodes.metadata_copy import CopyRefused
 from odradek.timer.clock import ManualClock
 
 

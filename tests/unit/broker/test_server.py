@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.config import BrokerConfig
+from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.machine.startup_error import StartupError
 from odradek.broker.server import KafkaServer
-from odradek.broker.startup_error import StartupError
 from odradek.protocol.api import ApiKey
-from tests.support.in_process_broker import InProcessBroker, in_process_broker, no_bugs_logged
-from tests.support.requests import batch, build
+from tests.support.in_process.in_process_broker import InProcessBroker, in_process_broker, no_bugs_logged
+from tests.support.wire.requests import batch, build
 
 
 def produce(broker: InProcessBroker, topic: str) -> int:

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from odradek.controller.metadata_tree import ConnectionLoss
-from odradek.controller.tree_store import TreeStore
+from odradek.controller.tree.metadata_tree import ConnectionLoss
+from odradek.controller.tree.tree_store import TreeStore
 from odradek.protocol.api import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.produce import ProduceResponse
-from odradek.storage.log_dir import LogDir
-from odradek.storage.unified_log import UnifiedLog
-from tests.support.in_process_broker import InProcessBroker, in_process_broker
-from tests.support.requests import batch, build
+from odradek.storage.disk.log_dir import LogDir
+from odradek.storage.log.unified_log import UnifiedLog
+from tests.support.in_process.in_process_broker import InProcessBroker, in_process_broker
+from tests.support.wire.requests import batch, build
 
 STORAGE_ERROR = ErrorCode.KAFKA_STORAGE_ERROR
 TOPIC = "t"

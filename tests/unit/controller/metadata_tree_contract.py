@@ -14,7 +14,7 @@ from typing import Protocol
 
 import pytest
 
-from odradek.controller.metadata_tree import (
+from odradek.controller.tree.metadata_tree import (
     BadArguments,
     BadVersion,
     Check,

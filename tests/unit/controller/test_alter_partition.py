@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from odradek.controller.alter_partition import judge
-from odradek.controller.context import ControllerContext
-from odradek.controller.leader_and_isr import LeaderAndIsr, LeaderIsrAndControllerEpoch, LeaderRecoveryState
+from odradek.controller.model.leader_and_isr import LeaderAndIsr, LeaderIsrAndControllerEpoch, LeaderRecoveryState
+from odradek.controller.states.context import ControllerContext
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_partition import (
     AlterPartitionRequest,
@@ -17,8 +17,8 @@ from odradek.protocol.messages.alter_partition import (
 from odradek.protocol.messages.update_metadata import UpdateMetadataRequest
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.async_test import async_test
-from tests.support.controller_cluster import ControllerCluster, controller_cluster
-from tests.support.controller_states import broker, shown
+from tests.support.clusters.controller_cluster import ControllerCluster, controller_cluster
+from tests.support.clusters.controller_states import broker, shown
 
 T0 = TopicPartition("t", 0)
 CURRENT = LeaderAndIsr(leader=1, isr=(1, 2), leader_epoch=5, partition_epoch=9)

@@ -4,17 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from odradek.controller import znodes
-from odradek.controller.broker_info import Broker, EndPoint, SecurityProtocol
-from odradek.controller.metadata_tree import Create, CreateMode
+from odradek.controller.model.broker_info import Broker, EndPoint, SecurityProtocol
+from odradek.controller.tree.metadata_tree import Create, CreateMode
+from odradek.controller.znodes import znodes
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.leader_and_isr import LeaderAndIsrRequest
 from odradek.protocol.messages.stop_replica import StopReplicaRequest
 from odradek.protocol.messages.update_metadata import UpdateMetadataRequest
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.async_test import async_test
-from tests.support.controller_cluster import ControllerCluster, controller_cluster
-from tests.support.controller_states import shown
+from tests.support.clusters.controller_cluster import ControllerCluster, controller_cluster
+from tests.support.clusters.controller_states import shown
 
 
 async def three_brokers(cluster: ControllerCluster) -> None:

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from odradek.controller.broker_info import Broker
 from odradek.controller.channels import RETRY_BACKOFF_MS, ControllerChannels
-from odradek.controller.request_batch import ControlRequest, ControlResponse
+from odradek.controller.model.broker_info import Broker
+from odradek.controller.states.request_batch import ControlRequest, ControlResponse
 from odradek.protocol.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
 from odradek.timer.clock import ManualClock
 from odradek.timer.system_timer import SystemTimer

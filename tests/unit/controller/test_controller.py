@@ -6,19 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from odradek.controller import znodes
 from odradek.controller.controller import FAILOVER_RETRY_MS
-from odradek.controller.controller_moved import ControllerMoved
 from odradek.controller.events import ElectionType, TopicChange
-from odradek.controller.metadata_tree import ConnectionLoss, Create, CreateMode, SetData
-from odradek.controller.partition_states import PartitionState
+from odradek.controller.model.controller_moved import ControllerMoved
+from odradek.controller.states.partition_states import PartitionState
+from odradek.controller.tree.metadata_tree import ConnectionLoss, Create, CreateMode, SetData
+from odradek.controller.znodes import znodes
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.leader_and_isr import LeaderAndIsrRequest
 from odradek.protocol.messages.stop_replica import StopReplicaRequest
 from odradek.protocol.messages.update_metadata import UpdateMetadataRequest
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.async_test import async_test
-from tests.support.controller_cluster import controller_cluster
+from tests.support.clusters.controller_cluster import controller_cluster
 
 T0 = TopicPartition("t", 0)
 

@@ -5,9 +5,7 @@ from typing import cast
 import pytest
 
 from odradek.controller.channels import OnResponse
-from odradek.controller.controller_config import ControllerConfig
 from odradek.controller.controllership import CREATION, DATA_CHANGE, Controllership
-from odradek.controller.election import Elected
 from odradek.controller.events import (
     BrokerModifications,
     ControllerEvent,
@@ -17,12 +15,14 @@ from odradek.controller.events import (
     TopicDeletionStopReplicaResponseReceived,
     UpdateMetadataResponseReceived,
 )
-from odradek.controller.leader_and_isr import LeaderAndIsr, LeaderIsrAndControllerEpoch
 from odradek.controller.loop_turns import ITEMS_A_TURN
-from odradek.controller.metadata_client import MetadataClient
-from odradek.controller.metadata_tree import Watcher, WatchEvent, WatchEventType
-from odradek.controller.reassignment import ReplicaAssignment
-from odradek.controller.request_batch import ControlRequest
+from odradek.controller.model.controller_config import ControllerConfig
+from odradek.controller.model.leader_and_isr import LeaderAndIsr, LeaderIsrAndControllerEpoch
+from odradek.controller.model.reassignment import ReplicaAssignment
+from odradek.controller.states.request_batch import ControlRequest
+from odradek.controller.tree.metadata_tree import Watcher, WatchEvent, WatchEventType
+from odradek.controller.znodes.election import Elected
+from odradek.controller.znodes.metadata_client import MetadataClient
 from odradek.protocol.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from odradek.protocol.messages.stop_replica import (
     StopReplicaPartitionError,
@@ -34,8 +34,8 @@ from odradek.protocol.messages.stop_replica import (
 from odradek.protocol.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.async_test import async_test
-from tests.support.controller_states import broker, shown
-from tests.support.loop_turns import most_in_a_turn
+from tests.support.clusters.controller_states import broker, shown
+from tests.support.in_process.loop_turns import most_in_a_turn
 
 ELECTED = Elected(epoch=7, epoch_zk_version=12)
 PARTITION = TopicPartition("t", 0)

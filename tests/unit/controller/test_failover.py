@@ -1,16 +1,16 @@
 from __future__ import annotations
 
-from odradek.controller import znodes
-from odradek.controller.leader_and_isr import LeaderAndIsr, LeaderIsrAndControllerEpoch
-from odradek.controller.metadata_client import MetadataClient
-from odradek.controller.metadata_tree import SetData
-from odradek.controller.partition_states import PartitionState
-from odradek.controller.reassignment import ReplicaAssignment
-from odradek.controller.registration import create_base_nodes
+from odradek.controller.model.leader_and_isr import LeaderAndIsr, LeaderIsrAndControllerEpoch
+from odradek.controller.model.reassignment import ReplicaAssignment
+from odradek.controller.states.partition_states import PartitionState
+from odradek.controller.tree.metadata_tree import SetData
+from odradek.controller.znodes import znodes
+from odradek.controller.znodes.metadata_client import MetadataClient
+from odradek.controller.znodes.registration import create_base_nodes
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.async_test import async_test
-from tests.support.controller_cluster import ControllerCluster, controller_cluster
-from tests.support.controller_states import shown
+from tests.support.clusters.controller_cluster import ControllerCluster, controller_cluster
+from tests.support.clusters.controller_states import shown
 
 
 async def before_start(cluster: ControllerCluster) -> MetadataClient:

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from odradek.controller import znodes
-from odradek.controller.metadata_tree import Create, Delete, NoNode, SetData
-from odradek.controller.reassignment import ReplicaAssignment
+from odradek.controller.model.reassignment import ReplicaAssignment
+from odradek.controller.tree.metadata_tree import Create, Delete, NoNode, SetData
+from odradek.controller.znodes import znodes
+from odradek.protocol.codec.limits import MAX_STRING_BYTES
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.limits import MAX_STRING_BYTES
 from odradek.protocol.messages.alter_partition import (
     AlterPartitionRequest,
     BrokerState,
@@ -17,8 +17,8 @@ from odradek.protocol.messages.alter_partition import (
 )
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.async_test import async_test
-from tests.support.controller_cluster import ControllerCluster, controller_cluster
-from tests.support.controller_states import shown
+from tests.support.clusters.controller_cluster import ControllerCluster, controller_cluster
+from tests.support.clusters.controller_states import shown
 
 T0 = TopicPartition("t", 0)
 

@@ -2,15 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.controller import znodes
-from odradek.controller.context import ControllerContext
-from odradek.controller.controller_moved import ControllerMoved
-from odradek.controller.embedded_tree import TreeDatabase
-from odradek.controller.leader_and_isr import LeaderAndIsr, LeaderIsrAndControllerEpoch
-from odradek.controller.metadata_client import MetadataClient
-from odradek.controller.metadata_tree import SetData
+from odradek.controller.model.controller_moved import ControllerMoved
+from odradek.controller.model.leader_and_isr import LeaderAndIsr, LeaderIsrAndControllerEpoch
 from odradek.controller.partition_state_nodes import PartitionStateNodes
-from odradek.controller.partition_states import StateChangeFailed
+from odradek.controller.states.context import ControllerContext
+from odradek.controller.states.partition_states import StateChangeFailed
+from odradek.controller.tree.embedded_tree import TreeDatabase
+from odradek.controller.tree.metadata_tree import SetData
+from odradek.controller.znodes import znodes
+from odradek.controller.znodes.metadata_client import MetadataClient
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.clock import ManualClock
 from tests.support.async_test import async_test

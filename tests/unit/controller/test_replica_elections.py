@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from odradek.controller import znodes
 from odradek.controller.controller import FIRST_LEADER_BALANCE_MS
 from odradek.controller.events import ElectionType
-from odradek.controller.metadata_tree import Create
+from odradek.controller.tree.metadata_tree import Create
+from odradek.controller.znodes import znodes
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.alter_partition import (
     AlterPartitionRequest,
@@ -13,7 +13,7 @@ from odradek.protocol.messages.alter_partition import (
 )
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.async_test import async_test
-from tests.support.controller_cluster import ControllerCluster, controller_cluster
+from tests.support.clusters.controller_cluster import ControllerCluster, controller_cluster
 
 T0 = TopicPartition("t", 0)
 

@@ -1,17 +1,17 @@
 from __future__ import annotations
 
-from odradek.controller import znodes
-from odradek.controller.metadata_tree import SetData
-from odradek.controller.partition_states import PartitionState
-from odradek.controller.reassignment import ReplicaAssignment
-from odradek.controller.replica_states import ReplicaState
+from odradek.controller.model.reassignment import ReplicaAssignment
+from odradek.controller.states.partition_states import PartitionState
+from odradek.controller.states.replica_states import ReplicaState
+from odradek.controller.tree.metadata_tree import SetData
+from odradek.controller.znodes import znodes
 from odradek.protocol.messages.leader_and_isr import LeaderAndIsrRequest
 from odradek.protocol.messages.stop_replica import StopReplicaRequest
 from odradek.protocol.messages.update_metadata import UpdateMetadataRequest
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.async_test import async_test
-from tests.support.controller_cluster import ControllerCluster, controller_cluster
-from tests.support.controller_states import shown
+from tests.support.clusters.controller_cluster import ControllerCluster, controller_cluster
+from tests.support.clusters.controller_states import shown
 
 
 async def mark(cluster: ControllerCluster, topic: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass, field
 
-from odradek.controller.metadata_tree import (
+from odradek.controller.tree.metadata_tree import (
     Check,
     Children,
     Create,

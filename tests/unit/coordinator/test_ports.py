@@ -8,7 +8,7 @@ from odradek.coordinator.ports import ConsumerOffsetTree, CoordinatorLog, Transa
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records.record import SimpleRecord
 from odradek.protocol.topic_partition import TopicPartition
-from tests.support.coordinator_log import InMemoryConsumerOffsetTree, InMemoryCoordinatorLog
+from tests.support.in_process.coordinator_log import InMemoryConsumerOffsetTree, InMemoryCoordinatorLog
 
 RECORDS = [SimpleRecord(1, b"a", b"1"), SimpleRecord(2, b"b", None)]
 T0 = TopicPartition("t", 0)

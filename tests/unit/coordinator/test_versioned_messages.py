@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from odradek.coordinator.versioned_messages import CoordinatorRecordError, decode_versioned, read_version
-from odradek.protocol.codec import encode
+from odradek.protocol.codec.codec import encode
 from odradek.protocol.messages.coordinator_records import OffsetCommitValue
 
 

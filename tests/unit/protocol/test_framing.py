@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.protocol.codec import DecodeError, EncodeError
+from odradek.protocol.codec.codec import DecodeError, EncodeError
 from odradek.protocol.framing import FrameSizeError, frame, frame_prefix, read_frame_size
 
 MAX_SIZE = 100

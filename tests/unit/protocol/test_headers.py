@@ -6,9 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.protocol import headers, limits
+from odradek.protocol import headers
 from odradek.protocol.api import API, ApiKey
-from odradek.protocol.codec import DecodeError, decode_from, encode
+from odradek.protocol.codec import limits
+from odradek.protocol.codec.codec import DecodeError, decode_from, encode
+from odradek.protocol.codec.schema import Request, Response
+from odradek.protocol.codec.varint import write_uvarint
 from odradek.protocol.headers import (
     RequestHeader,
     UnknownApiKeyError,
@@ -24,9 +27,7 @@ from odradek.protocol.messages import request_header
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
-from odradek.protocol.schema import Request, Response
-from odradek.protocol.varint import write_uvarint
-from tests.support.messages import random_struct
+from tests.support.wire.messages import random_struct
 
 EVERY_VERSION = [(spec, version) for spec in API.values() for version in range(spec.min_version, spec.max_version + 1)]
 

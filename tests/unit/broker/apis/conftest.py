@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.in_process_broker import InProcessBroker, in_process_broker, no_bugs_logged
+from tests.support.in_process.in_process_broker import InProcessBroker, in_process_broker, no_bugs_logged
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ from odradek.protocol.errors import DEFAULT_MESSAGES, ErrorCode
 from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsResult
 from odradek.protocol.messages.describe_producers import PartitionResponse
 from odradek.protocol.topic_partition import TopicPartition
-from tests.support.in_process_broker import FakeConnection, InProcessBroker
-from tests.support.requests import batch, build
+from tests.support.in_process.in_process_broker import FakeConnection, InProcessBroker
+from tests.support.wire.requests import batch, build
 
 NONE = ErrorCode.NONE
 Lag = tuple[int, int, bool]

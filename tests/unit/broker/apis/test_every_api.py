@@ -14,12 +14,12 @@ import pytest
 from odradek.broker.apis import HANDLERS
 from odradek.broker.dispatch import Route
 from odradek.protocol.api import API, ApiKey
-from odradek.protocol.codec import decode, encode
+from odradek.protocol.codec.codec import decode, encode
+from odradek.protocol.codec.schema import Kind, Request, Struct
+from odradek.protocol.codec.source_writer import fields_at
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.schema import Kind, Request, Struct
-from odradek.protocol.source_writer import fields_at
-from tests.support.in_process_broker import InProcessBroker, in_process_broker, no_bugs_logged
-from tests.support.messages import random_struct
+from tests.support.in_process.in_process_broker import InProcessBroker, in_process_broker, no_bugs_logged
+from tests.support.wire.messages import random_struct
 
 SERVED = [(key, version) for key in HANDLERS for version in range(API[key].min_version, API[key].max_version + 1)]
 

@@ -6,7 +6,7 @@ import pytest
 
 from odradek.timer.sliced_work import SlicedWork, Steps
 from tests.benchmarks.loop_pauses.requests_naming import LARGE_REQUESTS, PER_TOPIC
-from tests.support.in_process_broker import InProcessBroker
+from tests.support.in_process.in_process_broker import InProcessBroker
 
 NAMED = 4_000
 """So many that a Produce or a Fetch has more than 64 KiB and is decoded in steps, too."""

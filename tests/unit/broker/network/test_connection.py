@@ -14,7 +14,17 @@ from odradek.broker.network.connection import (
 )
 from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from odradek.protocol.messages.heartbeat import HeartbeatResponse
-from tests.support.network import FETCH, HEARTBEAT, PRODUCE, Handlers, Link, MemoryRegion, answer, answered, request
+from tests.support.in_process.network import (
+    FETCH,
+    HEARTBEAT,
+    PRODUCE,
+    Handlers,
+    Link,
+    MemoryRegion,
+    answer,
+    answered,
+    request,
+)
 
 
 @pytest.fixture

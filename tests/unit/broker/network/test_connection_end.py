@@ -5,7 +5,7 @@ import pytest
 from odradek.broker.network.close_reason import CloseReason
 from odradek.broker.network.connection import MAX_TURN_MS, READ_AHEAD_BYTES, Connection
 from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
-from tests.support.network import (
+from tests.support.in_process.network import (
     FETCH,
     HEARTBEAT,
     PRODUCE,

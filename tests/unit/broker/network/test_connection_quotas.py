@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from odradek.broker.config import BrokerConfig
+from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.network.connection_quotas import ConnectionQuotas
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from odradek.broker.endpoint import EndPoint, SecurityProtocol
+from odradek.broker.config.endpoint import EndPoint, SecurityProtocol
+from odradek.broker.machine.startup_error import StartupError
 from odradek.broker.network import listening_socket
 from odradek.broker.network.listening_socket import USE_OS_DEFAULT, bound_port, open_listening_socket
-from odradek.broker.startup_error import StartupError
 
 OPENED: list[socket.socket] = []
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odradek.broker.lazy_down_conversion import LazyDownConversionRecords
+from odradek.broker.fetch.lazy_down_conversion import LazyDownConversionRecords
 from odradek.broker.network import response_sender
 from odradek.broker.network.close_reason import CloseReason
 from odradek.broker.network.response_sender import (
@@ -19,8 +19,8 @@ from odradek.broker.network.response_sender import (
     FileRegion,
     retaining,
 )
-from odradek.protocol.codec import Part
-from tests.support.network import LaterIoPool, MemoryRegion, Sent
+from odradek.protocol.codec.codec import Part
+from tests.support.in_process.network import LaterIoPool, MemoryRegion, Sent
 
 
 @pytest.fixture

@@ -8,16 +8,16 @@ from collections.abc import Callable
 
 import pytest
 
-from odradek.broker.config import BrokerConfig
+from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.machine.startup_error import StartupError
 from odradek.broker.network import socket_server
 from odradek.broker.network.close_reason import CloseReason
 from odradek.broker.network.socket_server import ACCEPTS_PER_TURN, RETRY_ACCEPT_MS, SocketServer
-from odradek.broker.startup_error import StartupError
-from odradek.storage.ports import InlineIoPool
+from odradek.storage.disk.ports import InlineIoPool
 from odradek.timer.clock import ManualClock
 from odradek.timer.system_timer import SystemTimer
 from tests.support.async_test import async_test
-from tests.support.network import FakeTransport, Wire
+from tests.support.in_process.network import FakeTransport, Wire
 
 HOST = "192.0.2.1"
 FIRST_FD = 20

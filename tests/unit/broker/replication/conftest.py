@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.following import Following
+from tests.support.in_process.following import Following
 
 
 @pytest.fixture

@@ -14,11 +14,11 @@ from odradek.broker.replication import alter_log_dirs
 from odradek.broker.replication.copied_records import SLICE_BATCHES, SLICE_BYTES
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.topic_partition import TopicPartition
-from odradek.storage.unified_log import UnifiedLog
-from tests.support.faulty_disk import FaultyFileSystem, disk_full, io_error
-from tests.support.logs import DeferredIoPool, append, batch
-from tests.support.moving import Moving
-from tests.support.replicas import TP
+from odradek.storage.log.unified_log import UnifiedLog
+from tests.support.disks.faulty_disk import FaultyFileSystem, disk_full, io_error
+from tests.support.disks.logs import DeferredIoPool, append, batch
+from tests.support.in_process.moving import Moving
+from tests.support.in_process.replicas import TP
 
 NONE = ErrorCode.NONE
 VALUES = [b"%d" % number for number in range(10)]

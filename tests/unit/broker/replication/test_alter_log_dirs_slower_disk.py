@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from odradek.broker.replica_results import AppendResult
+from odradek.broker.fetch.results import AppendResult
 from odradek.broker.replication.alter_log_dirs import HOLD_MAX_MS
 from odradek.protocol.errors import ErrorCode
-from tests.support.logs import DeferredIoPool, batch
-from tests.support.moving import Moving
+from tests.support.disks.logs import DeferredIoPool, batch
+from tests.support.in_process.moving import Moving
 
 NONE = ErrorCode.NONE
 VALUES = [b"%d" % number for number in range(10)]

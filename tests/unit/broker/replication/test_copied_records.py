@@ -6,7 +6,7 @@ import pytest
 
 from odradek.broker.replication.copied_records import SLICE_BATCHES, append_copied, slices
 from odradek.storage.append_info import UnexpectedAppendOffsetError
-from tests.support.logs import Disk, append, batch
+from tests.support.disks.logs import Disk, append, batch
 
 
 def sizes(records: bytes, max_bytes: int) -> list[int]:

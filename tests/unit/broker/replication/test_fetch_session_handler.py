@@ -4,11 +4,11 @@ from collections.abc import Container, Mapping
 
 import pytest
 
-from odradek.broker.fetch_context import MAX_EPOCH
+from odradek.broker.fetch.fetch_context import MAX_EPOCH
 from odradek.broker.replication.fetch_session_handler import FetchSessionHandler, PartitionRequest, SessionRequest
+from odradek.protocol.codec.primitives import ZERO_UUID
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
-from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.topic_partition import TopicPartition
 
 A, B, C = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("c", 0)

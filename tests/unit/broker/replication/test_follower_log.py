@@ -6,9 +6,9 @@ import pytest
 
 from odradek.broker.replication.follower_log import follow_watermarks, producers_at
 from odradek.protocol.errors import KafkaError
-from odradek.storage.unified_log import UnifiedLog
+from odradek.storage.log.unified_log import UnifiedLog
 from tests.support.async_test import async_test
-from tests.support.logs import NOW, Disk, append
+from tests.support.disks.logs import NOW, Disk, append
 
 
 @pytest.fixture

@@ -8,7 +8,9 @@ import pytest
 from odradek.broker.replication.fetch_session_handler import PartitionRequest, SessionRequest
 from odradek.broker.replication.fetcher_settings import RemoteLeaderSettings
 from odradek.broker.replication.remote_leader import RemoteLeader
-from odradek.protocol.codec import encode
+from odradek.protocol.codec.codec import encode
+from odradek.protocol.codec.primitives import ZERO_UUID
+from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 from odradek.protocol.messages.list_offsets import (
@@ -18,8 +20,6 @@ from odradek.protocol.messages.list_offsets import (
     ListOffsetsTopicResponse,
 )
 from odradek.protocol.metadata_version import MetadataVersion
-from odradek.protocol.primitives import ZERO_UUID
-from odradek.protocol.schema import Request, Response
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.offsets import SpecialTimestamp
 from tests.support.async_test import async_test

@@ -7,22 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.fetch_session import PartitionFetch
-from odradek.broker.replica_results import FetchParams
+from odradek.broker.fetch.fetch_session import PartitionFetch
+from odradek.broker.fetch.results import FetchParams
 from odradek.broker.replication.copied_records import SLICE_BATCHES
+from odradek.protocol.codec.primitives import ZERO_UUID
+from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchResponse
-from odradek.protocol.primitives import ZERO_UUID
 from odradek.protocol.records.control import ControlRecordType
-from odradek.protocol.schema import Request, Response
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.append_info import AppendOrigin
-from odradek.storage.fetch_data import FetchIsolation
+from odradek.storage.segment.fetch_data import FetchIsolation
 from odradek.timer.sliced_work import run_through
 from tests.support.async_test import async_test
-from tests.support.following import FOLLOWER_ID, LEADER_ID, Following, bytes_of, error_in, honest
-from tests.support.logs import DeferredIoPool, append, batch, marker
-from tests.support.replicas import TP, offsets_of
+from tests.support.disks.logs import DeferredIoPool, append, batch, marker
+from tests.support.in_process.following import FOLLOWER_ID, LEADER_ID, Following, bytes_of, error_in, honest
+from tests.support.in_process.replicas import TP, offsets_of
 
 OTHER = TopicPartition("t", 1)
 BACKOFF_MS = 1_000

@@ -14,11 +14,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from odradek.protocol.records.batch import batches
-from odradek.storage.fetch_data import FetchIsolation
-from odradek.storage.unified_log import UnifiedLog
+from odradek.storage.log.unified_log import UnifiedLog
+from odradek.storage.segment.fetch_data import FetchIsolation
 from tests.support.async_test import async_test
-from tests.support.following import Following, bytes_of
-from tests.support.logs import append, read_all, read_bytes
+from tests.support.disks.logs import append, read_all, read_bytes
+from tests.support.in_process.following import Following, bytes_of
 
 
 @dataclass(frozen=True)

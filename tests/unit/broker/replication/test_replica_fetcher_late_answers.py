@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchRequest, FetchResponse
-from odradek.protocol.schema import Request, Response
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.async_test import async_test
-from tests.support.following import Following, bytes_of, error_in, honest
-from tests.support.logs import append
-from tests.support.replicas import TP
+from tests.support.disks.logs import append
+from tests.support.in_process.following import Following, bytes_of, error_in, honest
+from tests.support.in_process.replicas import TP
 
 OTHER = TopicPartition("t", 1)
 

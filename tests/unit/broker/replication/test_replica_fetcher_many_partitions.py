@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.broker.partition import Partition, ReadInfo
+from odradek.broker.partition.partition import Partition, ReadInfo
 from odradek.broker.replication.fetch_session_handler import PartitionRequest
 from odradek.broker.replication.replica_fetcher import ReplicaFetcher
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.async_test import async_test
-from tests.support.following import FOLLOWER_ID, Following
-from tests.support.replicas import TP
+from tests.support.in_process.following import FOLLOWER_ID, Following
+from tests.support.in_process.replicas import TP
 
 
 @async_test

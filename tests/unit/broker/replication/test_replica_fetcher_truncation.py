@@ -11,17 +11,17 @@ import pytest
 from odradek.broker.replication import follower_log
 from odradek.broker.replication.copied_records import SLICE_BATCHES
 from odradek.broker.replication.fetch_states import FIRST_REFUSAL_MS
+from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.list_offsets import ListOffsetsResponse
-from odradek.protocol.schema import Request, Response
 from odradek.protocol.topic_partition import TopicPartition
+from odradek.storage.log.unified_log import UnifiedLog
 from odradek.storage.offsets import SpecialTimestamp
-from odradek.storage.producer_recovery import REPLAYED_AT_ONCE
-from odradek.storage.unified_log import UnifiedLog
+from odradek.storage.producers.producer_recovery import REPLAYED_AT_ONCE
 from tests.support.async_test import async_test
-from tests.support.following import FOLLOWER_ID, LEADER_ID, Following, bytes_of, error_in, honest
-from tests.support.logs import DeferredIoPool, append, batch
-from tests.support.replicas import TP
+from tests.support.disks.logs import DeferredIoPool, append, batch
+from tests.support.in_process.following import FOLLOWER_ID, LEADER_ID, Following, bytes_of, error_in, honest
+from tests.support.in_process.replicas import TP
 
 BACKOFF_MS = 1_000
 OTHER = TopicPartition("t", 1)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from odradek.broker.replication.truncation_offset import OffsetTruncationState, truncation_offset
-from odradek.storage.leader_epochs import LeaderEpochs
+from odradek.storage.log.leader_epochs import LeaderEpochs
 from odradek.storage.offsets import EpochEndOffset, EpochEntry
 
 END = 100

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.admin_cluster import AdminCluster, Command
+from tests.support.clusters.admin_cluster import AdminCluster, Command
 
 
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> AdminCluster:
     cluster = AdminCluster()
-    monkeypatch.setattr("odradek.broker.tools.admin_client.BrokerConnection", cluster.make_link)
-    monkeypatch.setattr("odradek.broker.tools.admin_client.RETRY_BACKOFF_MS", 1)
+    monkeypatch.setattr("odradek.broker.tools.admin.admin_client.BrokerConnection", cluster.make_link)
+    monkeypatch.setattr("odradek.broker.tools.admin.admin_client.RETRY_BACKOFF_MS", 1)
     return cluster
 
 

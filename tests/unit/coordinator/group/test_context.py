@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tests.support.group_transcript import Transcript
+from tests.support.transcripts.group_transcript import Transcript
 
 
 def test_members_are_shown_with_the_host_as_java_prints_it() -> None:

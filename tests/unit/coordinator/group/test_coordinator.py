@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from odradek.coordinator.group.group_metadata_manager import GroupMetadataManager
-from odradek.coordinator.group.states import GroupState
-from tests.support.group_transcript import Transcript
+from odradek.coordinator.group.state.group_states import GroupState
+from tests.support.transcripts.group_transcript import Transcript
 
 READING = ["heartbeat m1", "sync m1", "leave m1", "commit m1 t-0:1", "fetch g t-0", "describe g", "delete g"]
 

@@ -23,7 +23,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from odradek.coordinator.group.config import GroupConfig
 from odradek.coordinator.group.context import GroupRequestContext
 from odradek.coordinator.group.coordinator import GroupCoordinator
-from odradek.coordinator.group.states import GroupState
+from odradek.coordinator.group.state.group_states import GroupState
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
@@ -43,7 +43,7 @@ from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequ
 from odradek.timer.clock import ManualClock
 from odradek.timer.sliced_work import run_through
 from odradek.timer.system_timer import SystemTimer
-from tests.support.coordinator_log import FakeTransactionVerifier, InMemoryCoordinatorLog
+from tests.support.in_process.coordinator_log import FakeTransactionVerifier, InMemoryCoordinatorLog
 
 ResponseT = TypeVar("ResponseT")
 

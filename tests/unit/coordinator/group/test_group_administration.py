@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from odradek.coordinator.group.group_administration import describe_group, matches_filters, not_described
-from odradek.coordinator.group.group_metadata import GroupMetadata
-from odradek.coordinator.group.states import GroupState
+from odradek.coordinator.group.state.group_metadata import GroupMetadata
+from odradek.coordinator.group.state.group_states import GroupState
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.list_groups import ListGroupsRequest
 from odradek.timer.clock import ManualClock

@@ -5,11 +5,11 @@ from collections.abc import Callable
 import pytest
 
 from odradek.coordinator.group.config import GroupConfig
-from odradek.coordinator.group.group_metadata import GroupMetadata
 from odradek.coordinator.group.group_metadata_manager import TOMBSTONES_A_STEP, GroupMetadataManager
-from odradek.coordinator.group.group_offsets import OffsetAndMetadata
-from odradek.coordinator.group.records import offset_commit_key
-from odradek.coordinator.group.states import GroupState
+from odradek.coordinator.group.state.group_metadata import GroupMetadata
+from odradek.coordinator.group.state.group_offsets import OffsetAndMetadata
+from odradek.coordinator.group.state.group_states import GroupState
+from odradek.coordinator.group.state.records import offset_commit_key
 from odradek.coordinator.ports import TransactionalProducer
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records.batch import AnyBatch
@@ -17,7 +17,7 @@ from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.clock import ManualClock
 from odradek.timer.sliced_work import IMMEDIATE_STEPS, Wait, run_through
 from odradek.timer.system_timer import SystemTimer
-from tests.support.coordinator_log import InMemoryCoordinatorLog
+from tests.support.in_process.coordinator_log import InMemoryCoordinatorLog
 
 T0 = TopicPartition("t", 0)
 T1 = TopicPartition("t", 1)

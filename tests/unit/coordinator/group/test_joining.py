@@ -6,7 +6,7 @@ from odradek.coordinator.group.context import GroupRequestContext
 from odradek.coordinator.group.joining import Join
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
-from tests.support.group_transcript import Transcript
+from tests.support.transcripts.group_transcript import Transcript
 
 
 def join_of(version: int, **fields: object) -> tuple[Join, list[JoinGroupResponse]]:

@@ -3,23 +3,23 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.coordinator.group.group_metadata import GroupMetadata
-from odradek.coordinator.group.group_offsets import OffsetAndMetadata
 from odradek.coordinator.group.loading import Replay, loaded_groups
-from odradek.coordinator.group.member import MemberMetadata
-from odradek.coordinator.group.records import (
+from odradek.coordinator.group.state.group_metadata import GroupMetadata
+from odradek.coordinator.group.state.group_offsets import OffsetAndMetadata
+from odradek.coordinator.group.state.group_states import GroupState
+from odradek.coordinator.group.state.member import MemberMetadata
+from odradek.coordinator.group.state.records import (
     group_metadata_key,
     group_metadata_value,
     offset_commit_key,
     offset_commit_value,
 )
-from odradek.coordinator.group.states import GroupState
 from odradek.coordinator.ports import TransactionalProducer
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records.record import SimpleRecord
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.clock import ManualClock
-from tests.support.coordinator_log import InMemoryCoordinatorLog
+from tests.support.in_process.coordinator_log import InMemoryCoordinatorLog
 
 T0 = TopicPartition("t", 0)
 T1 = TopicPartition("t", 1)

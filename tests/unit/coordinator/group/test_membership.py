@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.group_transcript import Transcript
+from tests.support.transcripts.group_transcript import Transcript
 
 
 @pytest.fixture

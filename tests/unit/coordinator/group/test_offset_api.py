@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.coordinator.group.group_metadata import GroupMetadata
-from odradek.coordinator.group.group_offsets import CommittedOffset, OffsetAndMetadata
 from odradek.coordinator.group.offset_api import (
     fetched_offsets,
     offset_commit_response,
@@ -13,7 +11,9 @@ from odradek.coordinator.group.offset_api import (
     requested_groups,
     requested_partitions,
 )
-from odradek.protocol.codec import encode
+from odradek.coordinator.group.state.group_metadata import GroupMetadata
+from odradek.coordinator.group.state.group_offsets import CommittedOffset, OffsetAndMetadata
+from odradek.protocol.codec.codec import encode
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequest,

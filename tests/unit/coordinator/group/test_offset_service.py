@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from odradek.protocol.errors import ErrorCode
-from tests.support.group_transcript import Transcript
+from tests.support.transcripts.group_transcript import Transcript
 
 
 @pytest.mark.parametrize("version", range(1, 10))

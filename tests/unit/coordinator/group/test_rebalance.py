@@ -5,10 +5,10 @@ from collections.abc import Callable
 import pytest
 
 from odradek.coordinator.group.config import GroupConfig
-from odradek.coordinator.group.group_metadata import GroupMetadata
-from odradek.coordinator.group.member import MemberMetadata
 from odradek.coordinator.group.rebalance import Rebalancer
-from odradek.coordinator.group.states import GroupEvent, GroupState
+from odradek.coordinator.group.state.group_metadata import GroupMetadata
+from odradek.coordinator.group.state.group_states import GroupEvent, GroupState
+from odradek.coordinator.group.state.member import MemberMetadata
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.join_group import JoinGroupResponse
 from odradek.protocol.messages.sync_group import SyncGroupResponse

@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 from odradek.coordinator.group.config import NEW_MEMBER_JOIN_TIMEOUT_MS
-from odradek.coordinator.group.group_metadata import GroupMetadata
-from odradek.coordinator.group.member import MemberMetadata
 from odradek.coordinator.group.sessions import MemberSessions
-from odradek.coordinator.group.states import GroupEvent
+from odradek.coordinator.group.state.group_metadata import GroupMetadata
+from odradek.coordinator.group.state.group_states import GroupEvent
+from odradek.coordinator.group.state.member import MemberMetadata
 from odradek.timer.clock import ManualClock
 from odradek.timer.system_timer import SystemTimer
 

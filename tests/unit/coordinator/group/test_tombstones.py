@@ -9,7 +9,7 @@ import pytest
 from odradek.coordinator.group.tombstones import append_tombstones
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records.batch import RecordBatch
-from tests.support.coordinator_log import InMemoryCoordinatorLog
+from tests.support.in_process.coordinator_log import InMemoryCoordinatorLog
 
 KEYS = [b"key %02d" % number for number in range(30)]
 

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.coordinator.group.group_metadata import GroupMetadata
-from odradek.coordinator.group.member import MemberMetadata
-from odradek.coordinator.group.states import GroupEvent
+from odradek.coordinator.group.state.group_metadata import GroupMetadata
+from odradek.coordinator.group.state.group_states import GroupEvent
+from odradek.coordinator.group.state.member import MemberMetadata
 from odradek.coordinator.group.validation import validate_generation, validate_member, validate_offset_commit
 from odradek.protocol.errors import ErrorCode
 from odradek.timer.clock import ManualClock

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from odradek.coordinator.group.group_offsets import OffsetAndMetadata
+from odradek.coordinator.group.state.group_offsets import OffsetAndMetadata
 from odradek.coordinator.group.zookeeper_offsets import commit_to_tree, fetch_from_tree
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_commit import OffsetCommitResponse
@@ -10,7 +10,7 @@ from odradek.protocol.messages.offset_fetch import (
     OffsetFetchResponse,
 )
 from odradek.protocol.topic_partition import TopicPartition
-from tests.support.coordinator_log import InMemoryConsumerOffsetTree
+from tests.support.in_process.coordinator_log import InMemoryConsumerOffsetTree
 
 T0 = TopicPartition("t", 0)
 T1 = TopicPartition("t", 1)

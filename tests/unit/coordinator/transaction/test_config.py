@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from odradek.broker.config_keys import BROKER_CONFIG_KEYS
+from odradek.broker.config.config_keys import BROKER_CONFIG_KEYS
 from odradek.coordinator.transaction.config import TransactionConfig
 
 

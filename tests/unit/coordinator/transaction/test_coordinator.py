@@ -15,9 +15,9 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.clock import ManualClock
 from odradek.timer.system_timer import SystemTimer
-from tests.support.coordinator_log import InMemoryCoordinatorLog
-from tests.support.marker_channel import FakeMarkerChannel
-from tests.support.transaction_transcript import Transcript
+from tests.support.in_process.coordinator_log import InMemoryCoordinatorLog
+from tests.support.in_process.marker_channel import FakeMarkerChannel
+from tests.support.transcripts.transaction_transcript import Transcript
 
 
 class LateIds:

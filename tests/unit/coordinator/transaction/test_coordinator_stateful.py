@@ -19,7 +19,7 @@ from odradek.coordinator.transaction.coordinator import ProducerIdAndEpoch
 from odradek.coordinator.transaction.states import TransactionState
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.topic_partition import TopicPartition
-from tests.support.transaction_transcript import Transcript
+from tests.support.transcripts.transaction_transcript import Transcript
 
 IDS = ("a", "b", "c")
 PARTITIONS = tuple(TopicPartition("t", index) for index in range(4))

@@ -11,7 +11,7 @@ from odradek.coordinator.transaction.markers import FENCED, MARKED, RETRIABLE
 from odradek.coordinator.transaction.states import TransactionState
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.topic_partition import TopicPartition
-from tests.support.transaction_transcript import Transcript
+from tests.support.transcripts.transaction_transcript import Transcript
 
 P0 = TopicPartition("t", 0)
 DECIDED = ("init p", "add p t-0 t-1", "end p commit")

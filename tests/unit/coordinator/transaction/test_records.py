@@ -11,7 +11,7 @@ from odradek.coordinator.transaction.records import (
 from odradek.coordinator.transaction.states import TransactionState
 from odradek.coordinator.transaction.transaction_metadata import TransitMetadata
 from odradek.coordinator.versioned_messages import CoordinatorRecordError
-from odradek.protocol.codec import encode
+from odradek.protocol.codec.codec import encode
 from odradek.protocol.messages.coordinator_records import PartitionsSchema, TransactionLogValue
 from odradek.protocol.topic_partition import TopicPartition
 

@@ -19,7 +19,7 @@ from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.clock import ManualClock
 from odradek.timer.sliced_work import IMMEDIATE_STEPS
 from odradek.timer.system_timer import SystemTimer
-from tests.support.coordinator_log import InMemoryCoordinatorLog
+from tests.support.in_process.coordinator_log import InMemoryCoordinatorLog
 
 START_MS = 1_700_000_000_000
 WEEK_MS = 7 * 24 * 3_600_000

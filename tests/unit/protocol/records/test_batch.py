@@ -20,7 +20,7 @@ from odradek.protocol.records.errors import CorruptRecordError, DecompressedSize
 from odradek.protocol.records.layout import BATCH_OVERHEAD
 from odradek.protocol.records.legacy import build_message
 from odradek.protocol.records.record import Record, SimpleRecord
-from tests.support.record_strategies import T, simple_records, spaced_records
+from tests.support.wire.record_strategies import T, simple_records, spaced_records
 
 TWO = [SimpleRecord(T, b"k", b"v"), SimpleRecord(T + 5, None, b"w")]
 

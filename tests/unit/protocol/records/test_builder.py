@@ -8,7 +8,7 @@ from odradek.protocol.records.batch import RecordBatch
 from odradek.protocol.records.builder import assemble_batch, build_batch, build_empty_batch, compute_attributes
 from odradek.protocol.records.compression import CompressionType
 from odradek.protocol.records.record import Record, SimpleRecord
-from tests.support.record_strategies import T
+from tests.support.wire.record_strategies import T
 
 ONE = SimpleRecord(T, b"k", b"v")
 

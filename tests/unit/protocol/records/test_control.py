@@ -17,7 +17,7 @@ from odradek.protocol.records.errors import InvalidRecordError
 from odradek.protocol.records.layout import CONTROL_MASK
 from odradek.protocol.records.legacy import build_message
 from odradek.protocol.records.record import SimpleRecord
-from tests.support.record_strategies import T
+from tests.support.wire.record_strategies import T
 
 COMMIT = EndTransactionMarker(type=ControlRecordType.COMMIT, coordinator_epoch=4)
 

@@ -24,7 +24,7 @@ from odradek.protocol.records.convert import (
 from odradek.protocol.records.errors import CorruptRecordError, InvalidRecordError
 from odradek.protocol.records.legacy import build_message, build_messages
 from odradek.protocol.records.record import Record, SimpleRecord
-from tests.support.record_strategies import T, headerless_records, spaced_records
+from tests.support.wire.record_strategies import T, headerless_records, spaced_records
 
 THREE = [SimpleRecord(T, b"a", b"1"), SimpleRecord(T + 9, None, b""), SimpleRecord(T - 9, b"c", None)]
 CODECS = [CompressionType.NONE, CompressionType.GZIP, CompressionType.SNAPPY, CompressionType.LZ4]

@@ -19,7 +19,7 @@ from odradek.protocol.records.errors import (
 )
 from odradek.protocol.records.legacy import LegacyBatch, build_message, build_messages
 from odradek.protocol.records.record import Record, SimpleRecord
-from tests.support.record_strategies import T, headerless_records, spaced_records
+from tests.support.wire.record_strategies import T, headerless_records, spaced_records
 
 CODECS = [CompressionType.GZIP, CompressionType.SNAPPY, CompressionType.LZ4]
 THREE = [SimpleRecord(T, b"a", b"1"), SimpleRecord(T + 9, None, b""), SimpleRecord(T - 9, b"c", None)]

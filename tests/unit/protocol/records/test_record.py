@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from odradek.protocol.codec.varint import write_varint
 from odradek.protocol.records.errors import CorruptRecordError, InvalidRecordError
 from odradek.protocol.records.record import (
     MAX_HEADERS,
@@ -17,8 +18,7 @@ from odradek.protocol.records.record import (
     read_records,
     summarize,
 )
-from odradek.protocol.varint import write_varint
-from tests.support.record_strategies import T, spaced_records
+from tests.support.wire.record_strategies import T, spaced_records
 
 MAX_INT64 = 2**63 - 1
 

@@ -10,7 +10,7 @@ from odradek.protocol.records.batch import RecordBatch
 from odradek.protocol.records.builder import build_batch
 from odradek.protocol.records.record import Record, SimpleRecord
 from odradek.protocol.records.retained import empty_batch, rebuild_batch
-from tests.support.record_strategies import T
+from tests.support.wire.record_strategies import T
 
 PRODUCER = {"producer_id": 7, "producer_epoch": 3, "base_sequence": 11, "partition_leader_epoch": 5}
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from odradek.protocol.records.errors import InvalidRecordError
 from odradek.protocol.records.record import Record, append_record, summarize
 from odradek.protocol.records.timestamps import largest_timestamp
-from tests.support.record_strategies import T, spaced_records
+from tests.support.wire.record_strategies import T, spaced_records
 
 MAX_INT64 = 2**63 - 1
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.storage import offset_index, time_index
-from odradek.storage.read_only_files import open_offset_index, open_time_index
+from odradek.storage.segment import offset_index, time_index
+from odradek.storage.segment.read_only_files import open_offset_index, open_time_index
 from odradek.storage.verification.findings import Finding
 from odradek.storage.verification.index_checks import OffsetIndexCheck, TimeIndexCheck
 

@@ -7,7 +7,7 @@ import pytest
 
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.verification.log_directory import NothingToVerifyError, verify
-from tests.support.damaged_logs import (
+from tests.support.disks.damaged_logs import (
     CLEAN_DIRECTORY,
     LOG,
     Damage,

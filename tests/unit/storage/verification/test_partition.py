@@ -5,13 +5,23 @@ from pathlib import Path
 
 import pytest
 
-from odradek.storage.log_dir import CLEAN_SHUTDOWN_FILE
-from odradek.storage.producer_state import BatchMetadata, ProducerStateEntry
-from odradek.storage.producer_state_manager import encode_snapshot
+from odradek.storage.disk.log_dir import CLEAN_SHUTDOWN_FILE
+from odradek.storage.producers.producer_state import BatchMetadata, ProducerStateEntry
+from odradek.storage.producers.producer_state_manager import encode_snapshot
 from odradek.storage.verification import partition
 from odradek.storage.verification.findings import Report
 from odradek.storage.verification.segment import LogProgress, SegmentFiles
-from tests.support.damaged_logs import LOG, Damage, append, copy_of_clean, cut, findings_in, overwrite, remove, replace
+from tests.support.disks.damaged_logs import (
+    LOG,
+    Damage,
+    append,
+    copy_of_clean,
+    cut,
+    findings_in,
+    overwrite,
+    remove,
+    replace,
+)
 
 SNAPSHOT = f"{LOG}/{139:020d}.snapshot"
 RECOVERY_POINT = "recovery-point-offset-checkpoint"

@@ -7,20 +7,11 @@ from pathlib import Path
 import pytest
 
 from odradek.protocol.records.checksum import crc32c
-from odradek.storage.log_dir import CLEAN_SHUTDOWN_FILE
-from odradek.storage.transaction_index import ENTRY
-from tests.support.damaged_logs import (
-    LOG,
-    Damage,
-    append,
-    copy_of_clean,
-    cut,
-    findings_in,
-    overwrite,
-    remove,
-)
-from tests.support.logs import NOW, Disk, batch
-from tests.support.logs import append as append_batch
+from odradek.storage.disk.log_dir import CLEAN_SHUTDOWN_FILE
+from odradek.storage.segment.transaction_index import ENTRY
+from tests.support.disks.damaged_logs import LOG, Damage, append, copy_of_clean, cut, findings_in, overwrite, remove
+from tests.support.disks.logs import NOW, Disk, batch
+from tests.support.disks.logs import append as append_batch
 
 FIRST, SECOND, LAST = (f"{LOG}/{base:020d}" for base in (0, 37, 128))
 ZEROS = bytes(400)

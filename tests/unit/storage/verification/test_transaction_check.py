@@ -8,10 +8,10 @@ from odradek.protocol.records.batch import RecordBatch
 from odradek.protocol.records.builder import build_batch
 from odradek.protocol.records.control import ControlRecordType
 from odradek.protocol.records.record import SimpleRecord
-from odradek.storage.transaction_index import ENTRY
+from odradek.storage.segment.transaction_index import ENTRY
 from odradek.storage.verification.findings import Finding
 from odradek.storage.verification.transaction_check import TransactionIndexCheck, Transactions
-from tests.support.logs import NOW, batch, marker
+from tests.support.disks.logs import NOW, batch, marker
 
 ABORTED = (1, 10, 12, 13)
 """Producer 1, data at 10, marker at 12."""

@@ -1,0 +1,1 @@
+"""Requests between the controller and the brokers."""

@@ -1,0 +1,179 @@
+"""LeaderAndIsr (key 4), served: 0-7.
+
+The controller tells which partitions this broker leads and follows. v1: is_new. v2: grouped by topic, the broker
+epoch. v3: replicas being added and removed. v5: topic ids, errors by topic id. v7: the controller's kind and the
+request's type.
+
+The answer waits until what was created or truncated is durable.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, TypeVar
+
+from odradek.broker.apis.cluster.broker_epoch import is_stale
+from odradek.broker.apis.cluster.coordinators import coordinator_of
+from odradek.broker.replica_manager.leader_and_isr_states import partition_states
+from odradek.controller.loop_turns import in_turns
+from odradek.controller.model.topic_names import is_valid_topic_name
+from odradek.protocol.codec.primitives import ZERO_UUID
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.leader_and_isr import (
+    LeaderAndIsrPartitionError,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    LeaderAndIsrTopicError,
+)
+from odradek.protocol.topic_partition import TopicPartition
+from odradek.timer.sliced_work import SLICE_MS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from odradek.broker.apis.services import Services
+    from odradek.broker.network.request import RequestContext
+    from odradek.broker.partition.partition import Partition
+
+FIRST_TOPIC_ID_VERSION = 5
+
+SLICE = 16
+"""Partitions that are applied before the event loop has a turn, at most."""
+
+State = TypeVar("State")
+
+
+def handle(broker: Services, ctx: RequestContext, request: LeaderAndIsrRequest) -> None:
+    broker.spawn(ctx, request, apply(broker, request, ctx.header.api_version, ctx.reply))
+
+
+async def apply(
+    broker: Services,
+    request: LeaderAndIsrRequest,
+    version: int,
+    respond: Callable[[LeaderAndIsrResponse], None],
+) -> None:
+    """Do what the controller asks; `respond` is called once it is durable.
+
+    Making a log takes about a millisecond, and many on a busy disk: the loop has its turn after `SLICE` partitions, or
+    `SLICE_MS`. Each partition looks at the controller's epoch anew.
+
+    Nobody is notified of the configs a topic is created with, so those of topics that are new here are read first.
+    """
+    for some in _slices(list((await broker.topic_overrides(await _new_topics(broker, request))).items())):
+        for topic, overrides in some:
+            broker.log_manager.update_topic_config(topic, overrides)
+        await asyncio.sleep(0)
+    if is_stale(broker, request.broker_epoch):
+        respond(error_response(request, version, ErrorCode.STALE_BROKER_EPOCH, None))
+        return
+    errors: dict[TopicPartition, ErrorCode] = {}
+    try:
+        for states in _slices(list(partition_states(request))):
+            deadline_ms = broker.clock.monotonic_ms() + SLICE_MS
+            for one in [[state] for state in states] or [[]]:  # the epoch of a request without any counts, too
+                errors |= broker.replica_manager.controller_requests.become_leader_or_follower(
+                    request.controller_epoch,
+                    one,
+                    lambda leaders, followers: _move_coordinators(broker, leaders, followers),
+                )
+                if broker.clock.monotonic_ms() >= deadline_ms:
+                    await asyncio.sleep(0)
+                    deadline_ms = broker.clock.monotonic_ms() + SLICE_MS
+            await asyncio.sleep(0)
+    except KafkaError as error:
+        respond(error_response(request, version, error.code, None))
+        return
+
+    broker.replica_manager.high_watermark_checkpoints.begin()  # now that every partition is known
+
+    def durable(failure: OSError | None) -> None:
+        if failure is not None:
+            errors.update(
+                (tp, ErrorCode.KAFKA_STORAGE_ERROR) for tp in errors if broker.replica_manager.partitions.is_offline(tp)
+            )
+        respond(_response(request, version, errors))
+
+    broker.log_manager.when_durable(durable)
+
+
+def _slices(states: list[State]) -> Iterator[list[State]]:
+    return (states[start : start + SLICE] for start in range(0, max(len(states), 1), SLICE))
+
+
+async def _new_topics(broker: Services, request: LeaderAndIsrRequest) -> list[str]:
+    """Topics of which a partition without a log is named."""
+    found: set[str] = set()
+    async for topic, _, state in in_turns(partition_states(request)):
+        if topic in found or not is_valid_topic_name(topic):
+            continue
+        if broker.log_manager.get_log(TopicPartition(topic, state.partition_index)) is None:
+            found.add(topic)
+    return sorted(found)
+
+
+def _move_coordinators(broker: Services, leaders: Sequence[Partition], followers: Sequence[Partition]) -> None:
+    """A coordinator lives where its partition's leader is; the leader epoch is its coordinator epoch."""
+    for partition in leaders:
+        if (coordinator := coordinator_of(broker, partition.topic_partition)) is not None:
+            coordinator.on_elected(partition.topic_partition.partition, partition.leader_epoch)
+    for partition in followers:
+        if (coordinator := coordinator_of(broker, partition.topic_partition)) is not None:
+            coordinator.on_resigned(partition.topic_partition.partition, partition.leader_epoch)
+
+
+def _response(
+    request: LeaderAndIsrRequest, version: int, errors: Mapping[TopicPartition, ErrorCode]
+) -> LeaderAndIsrResponse:
+    if version < FIRST_TOPIC_ID_VERSION:
+        return LeaderAndIsrResponse(
+            partition_errors=[
+                LeaderAndIsrPartitionError(topic_name=tp.topic, partition_index=tp.partition, error_code=error)
+                for tp, error in errors.items()
+            ]
+        )
+    topic_ids = {topic.topic_name: topic.topic_id for topic in request.topic_states}
+    by_id: dict[bytes, list[LeaderAndIsrPartitionError]] = {}
+    for tp, error in errors.items():
+        by_id.setdefault(topic_ids.get(tp.topic, ZERO_UUID), []).append(
+            LeaderAndIsrPartitionError(partition_index=tp.partition, error_code=error)
+        )
+    return LeaderAndIsrResponse(
+        topics=[
+            LeaderAndIsrTopicError(topic_id=topic_id, partition_errors=partition_errors)
+            for topic_id, partition_errors in by_id.items()
+        ]
+    )
+
+
+def error_response(
+    request: LeaderAndIsrRequest, version: int, code: ErrorCode, message: str | None
+) -> LeaderAndIsrResponse:
+    """The error on top and on every partition."""
+    if version < FIRST_TOPIC_ID_VERSION:
+        flat = [(state.topic_name, state.partition_index) for state in request.ungrouped_partition_states]
+        flat += [
+            (topic.topic_name, state.partition_index)
+            for topic in request.topic_states
+            for state in topic.partition_states
+        ]
+        return LeaderAndIsrResponse(
+            error_code=code,
+            partition_errors=[
+                LeaderAndIsrPartitionError(topic_name=name, partition_index=index, error_code=code)
+                for name, index in flat
+            ],
+        )
+    return LeaderAndIsrResponse(
+        error_code=code,
+        topics=[
+            LeaderAndIsrTopicError(
+                topic_id=topic.topic_id,
+                partition_errors=[
+                    LeaderAndIsrPartitionError(partition_index=state.partition_index, error_code=code)
+                    for state in topic.partition_states
+                ],
+            )
+            for topic in request.topic_states
+        ],
+    )

@@ -1,0 +1,91 @@
+"""StopReplica (key 5), served: 0-4.
+
+v0-2 name partitions with one delete flag for all. v1: the broker epoch. v3: a leader epoch and a flag for each. v4: the
+controller's kind.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.apis.cluster.broker_epoch import is_stale
+from odradek.broker.apis.cluster.coordinators import coordinator_of
+from odradek.broker.apis.services import in_slices
+from odradek.broker.partition.leadership import NO_LEADER_EPOCH
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.stop_replica import (
+    StopReplicaPartitionError,
+    StopReplicaPartitionState,
+    StopReplicaRequest,
+    StopReplicaResponse,
+)
+from odradek.protocol.topic_partition import TopicPartition
+from odradek.timer.sliced_work import run_through
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from odradek.broker.apis.services import Services
+    from odradek.broker.network.request import RequestContext
+    from odradek.timer.sliced_work import Steps
+
+
+@in_slices
+def handle(broker: Services, ctx: RequestContext, request: StopReplicaRequest) -> Steps:
+    """Do what the controller asks, a partition a step; it is answered once it is durable."""
+    if is_stale(broker, request.broker_epoch):
+        ctx.reply(StopReplicaResponse(error_code=ErrorCode.STALE_BROKER_EPOCH))
+        return
+    states = yield from _states(request)
+
+    def on_stopped(topic_partition: TopicPartition, deleted: bool) -> None:
+        coordinator = coordinator_of(broker, topic_partition)
+        if deleted and coordinator is not None:
+            epoch = states[topic_partition].leader_epoch
+            coordinator.on_resigned(topic_partition.partition, epoch if epoch >= 0 else None)
+
+    try:
+        errors = yield from broker.replica_manager.controller_requests.stop_replicas(
+            request.controller_epoch, states, on_stopped
+        )
+    except KafkaError as error:
+        ctx.reply(StopReplicaResponse(error_code=error.code))
+        return
+    response = StopReplicaResponse()
+    for topic_partition, error_code in errors.items():
+        response.partition_errors.append(
+            StopReplicaPartitionError(
+                topic_name=topic_partition.topic, partition_index=topic_partition.partition, error_code=error_code
+            )
+        )
+        yield None
+    broker.log_manager.when_durable(lambda failure: ctx.reply(response))
+
+
+def _states(request: StopReplicaRequest) -> Generator[None, None, dict[TopicPartition, StopReplicaPartitionState]]:
+    """One state a partition, whichever of the three forms the request's version uses."""
+    states: dict[TopicPartition, StopReplicaPartitionState] = {}
+    flat = [(part.topic_name, part.partition_index) for part in request.ungrouped_partitions]
+    flat += [(topic.name, index) for topic in request.topics for index in topic.partition_indexes]
+    for name, index in flat:
+        states[TopicPartition(name, index)] = StopReplicaPartitionState(
+            partition_index=index, leader_epoch=NO_LEADER_EPOCH, delete_partition=request.delete_partitions
+        )
+        yield
+    for topic in request.topic_states:
+        for state in topic.partition_states:
+            states[TopicPartition(topic.topic_name, state.partition_index)] = state
+            yield
+    return states
+
+
+def error_response(
+    request: StopReplicaRequest, version: int, code: ErrorCode, message: str | None
+) -> StopReplicaResponse:
+    return StopReplicaResponse(
+        error_code=code,
+        partition_errors=[
+            StopReplicaPartitionError(topic_name=tp.topic, partition_index=tp.partition, error_code=code)
+            for tp in run_through(_states(request))
+        ],
+    )

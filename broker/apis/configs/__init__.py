@@ -1,0 +1,1 @@
+"""Configurations, features and client quotas."""

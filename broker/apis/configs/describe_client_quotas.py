@@ -1,0 +1,56 @@
+"""DescribeClientQuotas (key 48), served: 0-1. v1: flexible encoding.
+
+Told is what stands in the metadata, where brokers of Apache Kafka may have put it; it is not enforced here yet.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.controller.admin.client_quotas import FilterComponent, MatchType, describe_client_quotas
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.describe_client_quotas import (
+    ComponentData,
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+    EntityData,
+    EntryData,
+    ValueData,
+)
+
+if TYPE_CHECKING:
+    from odradek.broker.apis.services import Services
+    from odradek.broker.network.request import RequestContext
+
+
+def handle(broker: Services, ctx: RequestContext, request: DescribeClientQuotasRequest) -> None:
+    broker.spawn(ctx, request, _describe(broker, ctx, request))
+
+
+async def _describe(broker: Services, ctx: RequestContext, request: DescribeClientQuotasRequest) -> None:
+    components = [_component(asked) for asked in request.components]
+    found = await describe_client_quotas(broker.controller.client, components, strict=request.strict)
+    ctx.reply(
+        DescribeClientQuotasResponse(
+            error_message="",
+            entries=[
+                EntryData(
+                    entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entry.entity.items()],
+                    values=[ValueData(key=key, value=value) for key, value in entry.quotas.items()],
+                )
+                for entry in found
+            ],
+        )
+    )
+
+
+def _component(asked: ComponentData) -> FilterComponent:
+    if asked.match_type not in set(MatchType) or (asked.match_type == MatchType.EXACT and asked.match is None):
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Apache Kafka stumbles over it
+    return FilterComponent(asked.entity_type, MatchType(asked.match_type), asked.match)
+
+
+def error_response(
+    request: DescribeClientQuotasRequest, version: int, code: ErrorCode, message: str | None
+) -> DescribeClientQuotasResponse:
+    return DescribeClientQuotasResponse(error_code=code, error_message=message, entries=None)

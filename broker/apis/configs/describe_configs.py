@@ -1,0 +1,97 @@
+"""DescribeConfigs (key 32), served: 0-4.
+
+Null keys mean all. v0 tells is_default, v1 on the source, and synonyms if asked. v3: type, and documentation if asked.
+A broker's configs are asked of that broker; an empty broker name means what holds for all.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.apis.configs.config_entries import broker_configs, cluster_default_configs
+from odradek.broker.apis.configs.runtime_loggers import logger_configs
+from odradek.controller.admin.config_admin import ResourceType, describe_topic_configs
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
+
+if TYPE_CHECKING:
+    from odradek.broker.apis.services import Services
+    from odradek.broker.network.request import RequestContext
+
+
+DESCRIBED = frozenset(ResourceType) - {ResourceType.UNKNOWN}
+
+
+def handle(broker: Services, ctx: RequestContext, request: DescribeConfigsRequest) -> None:
+    for resource in request.resources:
+        if resource.resource_type not in DESCRIBED:
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
+    broker.spawn(ctx, request, _describe_all(broker, ctx, request))
+
+
+async def _describe_all(broker: Services, ctx: RequestContext, request: DescribeConfigsRequest) -> None:
+    results = []
+    for resource in request.resources:
+        result = DescribeConfigsResult(resource_type=resource.resource_type, resource_name=resource.resource_name)
+        try:
+            configs = await _describe(broker, resource)
+        except KafkaError as error:
+            result.error_code = error.code
+            if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                result.error_message = error.specific_message
+        else:
+            result.configs = _shaped(configs, resource, request)
+        results.append(result)
+    ctx.reply(DescribeConfigsResponse(results=results))
+
+
+async def _describe(broker: Services, resource: DescribeConfigsResource) -> list[DescribeConfigsResourceResult]:
+    config, name = broker.config, resource.resource_name
+    if resource.resource_type == ResourceType.CLIENT_METRICS:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Config type client-metrics is only supported on KRaft clusters")
+    if resource.resource_type == ResourceType.TOPIC:
+        overrides = await broker.config_admin.topic_overrides(name)
+        return describe_topic_configs(name, overrides, config.settings, config.synonyms)
+    if resource.resource_type == ResourceType.BROKER:
+        if not name:
+            return cluster_default_configs(config, config.dynamic_defaults)
+        _require_own_id(broker, name, "expected {} or empty string, but received {}")
+        return broker_configs(config)
+    if not name:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
+    _require_own_id(broker, name, "expected {} but received {}")
+    return logger_configs()
+
+
+def _require_own_id(broker: Services, name: str, expectation: str) -> None:
+    try:
+        broker_id = int(name)
+    except ValueError:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}") from None
+    if broker_id != broker.broker_id:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"Unexpected broker id, {expectation.format(broker.broker_id, name)}"
+        )
+
+
+def _shaped(
+    configs: list[DescribeConfigsResourceResult],
+    resource: DescribeConfigsResource,
+    request: DescribeConfigsRequest,
+) -> list[DescribeConfigsResourceResult]:
+    """Those asked for, with what was asked for."""
+    wanted = set(resource.configuration_keys or ())
+    chosen = [config for config in configs if not wanted or config.name in wanted]
+    for config in chosen:
+        config.is_default = False  # Apache never says that a value is a default to a v0 client
+        if not request.include_synonyms:
+            config.synonyms = []
+        if not request.include_documentation:
+            config.documentation = None
+    return chosen

@@ -1,0 +1,64 @@
+"""IncrementalAlterConfigs (key 44), served: 0-1.
+
+Changes a resource key by key: set (0), delete (1), and for lists append (2) and subtract (3). The levels of a broker's
+loggers (KIP-412) are changed here too; they last until the broker stops.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.apis.configs.runtime_loggers import alter_loggers
+from odradek.controller.admin.config_admin import ConfigChange, ResourceChanges, ResourceType
+from odradek.controller.loop_turns import in_turns
+from odradek.protocol.errors import KafkaError
+from odradek.protocol.messages.incremental_alter_configs import (
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+if TYPE_CHECKING:
+    from odradek.broker.apis.services import Services
+    from odradek.broker.network.request import RequestContext
+
+
+def handle(broker: Services, ctx: RequestContext, request: IncrementalAlterConfigsRequest) -> None:
+    broker.spawn(ctx, request, _alter(broker, ctx, request))
+
+
+async def _alter(broker: Services, ctx: RequestContext, request: IncrementalAlterConfigsRequest) -> None:
+    changes = []
+    async for resource in in_turns(request.resources):
+        entries = [
+            ConfigChange(config.name, config.value, config.config_operation)
+            async for config in in_turns(resource.configs)
+        ]
+        changes.append(ResourceChanges(resource.resource_type, resource.resource_name, entries))
+    stored = [change for change in changes if change.resource_type != ResourceType.BROKER_LOGGER]
+    stored_errors = iter(
+        await broker.config_admin.incremental_alter_configs(stored, validate_only=request.validate_only)
+    )
+    responses = []
+    async for change in in_turns(changes):
+        if change.resource_type == ResourceType.BROKER_LOGGER:
+            error = _alter_loggers(broker, change, request.validate_only)
+        else:
+            error = next(stored_errors)
+        responses.append(
+            AlterConfigsResourceResponse(
+                resource_type=change.resource_type,
+                resource_name=change.resource_name,
+                error_code=0 if error is None else error.code,
+                error_message=None if error is None else error.specific_message,
+            )
+        )
+    ctx.reply(IncrementalAlterConfigsResponse(responses=responses))
+
+
+def _alter_loggers(broker: Services, change: ResourceChanges, validate_only: bool) -> KafkaError | None:
+    try:
+        alter_loggers(change, broker.broker_id, validate_only=validate_only)
+    except KafkaError as error:
+        return error
+    return None

@@ -1,0 +1,48 @@
+"""UpdateFeatures (key 57), served: 0-1. Only the active controller answers; v1: the kind of a downgrade.
+
+In ZooKeeper mode there are no features to finalise (`controller.features`), and validate_only is not looked at.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.controller.znodes.features import SAFE_DOWNGRADE, UPGRADE, FeatureUpdate
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.update_features import (
+    FeatureUpdateKey,
+    UpdatableFeatureResult,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
+
+if TYPE_CHECKING:
+    from odradek.broker.apis.services import Services
+    from odradek.broker.network.request import RequestContext
+
+
+def handle(broker: Services, ctx: RequestContext, request: UpdateFeaturesRequest) -> None:
+    broker.spawn(ctx, request, _update(broker, ctx, request))
+
+
+async def _update(broker: Services, ctx: RequestContext, request: UpdateFeaturesRequest) -> None:
+    updates = [_update_of(asked, ctx.header.api_version) for asked in request.feature_updates]
+    results = (await broker.controller.update_features(updates)).items()
+    ctx.reply(
+        UpdateFeaturesResponse(
+            error_message=None,
+            results=[
+                UpdatableFeatureResult(
+                    feature=name,
+                    error_code=ErrorCode.NONE if error is None else error.code,
+                    error_message="NONE" if error is None else error.message,
+                )
+                for name, error in results
+            ],
+        )
+    )
+
+
+def _update_of(asked: FeatureUpdateKey, version: int) -> FeatureUpdate:
+    upgrade_type = asked.upgrade_type if version >= 1 else SAFE_DOWNGRADE if asked.allow_downgrade else UPGRADE
+    return FeatureUpdate(asked.feature, asked.max_version_level, upgrade_type)

@@ -1,0 +1,1 @@
+"""What a client asks of its connection: versions, SASL, forwarded requests."""

@@ -1,0 +1,70 @@
+"""ApiVersions (key 18), served: 0-4.
+
+v1: throttle time. v3: the client says its software's name and version, which must look like one; flexible encoding,
+but never in the response header (KIP-511). v4: supported features with a minimum of 0 may be named.
+
+What is advertised is what has a handler and is not refused for the inter-broker protocol. The same list is answered
+before and after authentication.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from odradek.broker.apis import HANDLERS
+from odradek.broker.apis.version_gates import TRANSACTIONAL
+from odradek.protocol.api import API, ApiKey
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+
+if TYPE_CHECKING:
+    from odradek.broker.apis.services import Services
+    from odradek.broker.network.request import RequestContext
+    from odradek.protocol.metadata_version import MetadataVersion
+
+FIRST_SOFTWARE_VERSION: Final = 3
+
+FINALIZED_FEATURES_EPOCH: Final = 0
+"""In ZooKeeper mode 3.9 supports no features and finalizes none; the epoch is that of the untouched /feature znode."""
+
+NO_FEATURES_EPOCH: Final = -1
+
+_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.ASCII)
+
+
+def handle(broker: Services, ctx: RequestContext, request: ApiVersionsRequest) -> None:
+    if ctx.header.api_version >= FIRST_SOFTWARE_VERSION:
+        name, version = request.client_software_name, request.client_software_version
+        if not (_SOFTWARE.fullmatch(name) and _SOFTWARE.fullmatch(version)):
+            ctx.reply(error_response(request, ctx.header.api_version, ErrorCode.INVALID_REQUEST, None))
+            return
+        ctx.connection.client_software_name = name
+        ctx.connection.client_software_version = version
+    spoken = broker.config.metadata_version
+    epoch = FINALIZED_FEATURES_EPOCH if spoken.has_features else NO_FEATURES_EPOCH
+    ctx.reply(ApiVersionsResponse(api_keys=_served(spoken), finalized_features_epoch=epoch))
+
+
+def unsupported_version_response() -> ApiVersionsResponse:
+    """The answer, in version 0, to a version that is not served: it names the versions of this API that are."""
+    own = API[ApiKey.API_VERSIONS]
+    return ApiVersionsResponse(
+        error_code=ErrorCode.UNSUPPORTED_VERSION,
+        api_keys=[ApiVersion(api_key=own.key, min_version=own.min_version, max_version=own.max_version)],
+    )
+
+
+def error_response(
+    request: ApiVersionsRequest, version: int, code: ErrorCode, message: str | None
+) -> ApiVersionsResponse:
+    return ApiVersionsResponse(error_code=code)
+
+
+def _served(metadata_version: MetadataVersion) -> list[ApiVersion]:
+    hidden = frozenset() if metadata_version.has_transactions else TRANSACTIONAL
+    return [
+        ApiVersion(api_key=spec.key, min_version=spec.min_version, max_version=spec.max_version)
+        for spec in API.values()
+        if spec.key in HANDLERS and spec.key not in hidden
+    ]

@@ -1,0 +1,36 @@
+"""DeleteGroups (key 42), served: 0-2. A group named twice is deleted once. v2: flexible encoding."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.apis.services import in_slices
+from odradek.protocol.messages.delete_groups import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+)
+
+if TYPE_CHECKING:
+    from odradek.broker.apis.services import Services
+    from odradek.broker.network.request import RequestContext
+    from odradek.protocol.errors import ErrorCode
+    from odradek.timer.sliced_work import Steps
+
+
+@in_slices
+def handle(broker: Services, ctx: RequestContext, request: DeleteGroupsRequest) -> Steps:
+    results = []
+    for group_id in dict.fromkeys(request.groups_names):
+        error = broker.group_coordinator.delete_group(group_id)
+        results.append(DeletableGroupResult(group_id=group_id, error_code=error))
+        yield None
+    ctx.reply(DeleteGroupsResponse(results=results))
+
+
+def error_response(
+    request: DeleteGroupsRequest, version: int, code: ErrorCode, message: str | None
+) -> DeleteGroupsResponse:
+    return DeleteGroupsResponse(
+        results=[DeletableGroupResult(group_id=group_id, error_code=code) for group_id in request.groups_names]
+    )

@@ -1,0 +1,47 @@
+"""DescribeGroups (key 15), served: 0-5.
+
+v3: authorized operations. v4: group instance ids. An unknown group is described as Dead, without an error.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.apis.authorized_operations import GROUP_OPERATIONS
+from odradek.broker.apis.services import in_slices
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.describe_groups import (
+    DescribedGroup,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+
+if TYPE_CHECKING:
+    from odradek.broker.apis.services import Services
+    from odradek.broker.network.request import RequestContext
+    from odradek.timer.sliced_work import Steps
+
+FIRST_AUTHORIZED_OPERATIONS_VERSION = 3
+
+
+@in_slices
+def handle(broker: Services, ctx: RequestContext, request: DescribeGroupsRequest) -> Steps:
+    tells_operations = (
+        request.include_authorized_operations and ctx.header.api_version >= FIRST_AUTHORIZED_OPERATIONS_VERSION
+    )
+    groups = []
+    for group_id in request.groups:
+        group = broker.group_coordinator.describe_group(group_id)
+        if tells_operations and group.error_code == ErrorCode.NONE:
+            group.authorized_operations = GROUP_OPERATIONS
+        groups.append(group)
+        yield None
+    ctx.reply(DescribeGroupsResponse(groups=groups))
+
+
+def error_response(
+    request: DescribeGroupsRequest, version: int, code: ErrorCode, message: str | None
+) -> DescribeGroupsResponse:
+    return DescribeGroupsResponse(
+        groups=[DescribedGroup(group_id=group_id, error_code=code) for group_id in request.groups]
+    )

@@ -1,0 +1,19 @@
+"""Heartbeat (key 12), served: 0-4.
+
+v3: static members. v4: flexible encoding.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.apis.groups.group_requests import group_context
+
+if TYPE_CHECKING:
+    from odradek.broker.apis.services import Services
+    from odradek.broker.network.request import RequestContext
+    from odradek.protocol.messages.heartbeat import HeartbeatRequest
+
+
+def handle(broker: Services, ctx: RequestContext, request: HeartbeatRequest) -> None:
+    broker.group_coordinator.heartbeat(group_context(ctx), request, ctx.reply)

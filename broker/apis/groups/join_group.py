@@ -1,0 +1,20 @@
+"""JoinGroup (key 11), served: 0-9.
+
+v1: the rebalance timeout. v4: a member id is required before the join (KIP-394). v5: static members (KIP-345). v7: the
+protocol type in the answer. v8: a reason (KIP-800). v9: skip_assignment for a returning static leader (KIP-814).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.apis.groups.group_requests import group_context
+
+if TYPE_CHECKING:
+    from odradek.broker.apis.services import Services
+    from odradek.broker.network.request import RequestContext
+    from odradek.protocol.messages.join_group import JoinGroupRequest
+
+
+def handle(broker: Services, ctx: RequestContext, request: JoinGroupRequest) -> None:
+    broker.group_coordinator.join_group(group_context(ctx), request, ctx.reply)

@@ -1,0 +1,19 @@
+"""LeaveGroup (key 13), served: 0-5.
+
+v3: a batch of members, each with its own error (KIP-345). v5: a reason (KIP-800).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.apis.groups.group_requests import group_context
+
+if TYPE_CHECKING:
+    from odradek.broker.apis.services import Services
+    from odradek.broker.network.request import RequestContext
+    from odradek.protocol.messages.leave_group import LeaveGroupRequest
+
+
+def handle(broker: Services, ctx: RequestContext, request: LeaveGroupRequest) -> None:
+    broker.group_coordinator.leave_group(group_context(ctx), request, ctx.reply)

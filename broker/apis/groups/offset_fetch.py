@@ -1,0 +1,44 @@
+"""OffsetFetch (key 9), served: 0-9.
+
+v0 reads offsets kept under /consumers in the metadata tree. v2: null topics mean all; an error on top. v5: leader
+epochs. v7: require_stable (KIP-447). v8: many groups in one request. v9: member id and epoch of the new consumer
+protocol.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.apis.groups.group_requests import group_context
+from odradek.broker.apis.services import in_slices
+from odradek.coordinator.group.offset_api import INVALID_OFFSET
+from odradek.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from odradek.broker.apis.services import Services
+    from odradek.broker.network.request import RequestContext
+    from odradek.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+    from odradek.timer.sliced_work import Steps
+
+
+@in_slices
+def handle(broker: Services, ctx: RequestContext, request: OffsetFetchRequest) -> Steps:
+    if ctx.header.api_version > 0:
+        yield from broker.group_coordinator.fetch_offsets(group_context(ctx), request, ctx.reply)
+        return
+    unknown = {
+        (topic.name, index)
+        for topic in request.topics or ()
+        for index in topic.partition_indexes
+        if not broker.metadata_cache.contains_partition(topic.name, index)
+    }
+
+    def respond(response: OffsetFetchResponse) -> None:
+        for topic in response.topics:
+            for part in topic.partitions:
+                if (topic.name, part.partition_index) in unknown:
+                    part.committed_offset = INVALID_OFFSET
+                    part.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        ctx.reply(response)
+
+    yield from broker.group_coordinator.fetch_offsets(group_context(ctx), request, respond)

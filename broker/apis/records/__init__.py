@@ -1,0 +1,1 @@
+"""Records: Produce, Fetch, and the offsets of a partition."""

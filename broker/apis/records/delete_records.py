@@ -1,0 +1,79 @@
+"""DeleteRecords (key 21), served: 0-2. Offset -1 means the high watermark. v2: flexible encoding."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from typing import TYPE_CHECKING
+
+from odradek.broker.apis.services import in_slices
+from odradek.broker.fetch.results import DeleteRecordsResult
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.delete_records import (
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+from odradek.protocol.topic_partition import TopicPartition
+from odradek.timer.sliced_work import run_through
+
+if TYPE_CHECKING:
+    from odradek.broker.apis.services import Services
+    from odradek.broker.network.request import RequestContext
+    from odradek.timer.sliced_work import Steps
+
+
+@in_slices
+def handle(broker: Services, ctx: RequestContext, request: DeleteRecordsRequest) -> Steps:
+    offsets: dict[TopicPartition, int] = {}
+    results: dict[TopicPartition, DeleteRecordsResult] = {}
+    for topic in request.topics:
+        for part in topic.partitions:
+            topic_partition = TopicPartition(topic.name, part.partition_index)
+            if broker.metadata_cache.contains_partition(*topic_partition):
+                offsets[topic_partition] = part.offset
+            else:
+                results[topic_partition] = DeleteRecordsResult(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            yield None
+
+    def respond(deleted: Mapping[TopicPartition, DeleteRecordsResult]) -> None:
+        results.update(deleted)
+        broker.slices.submit(_respond(ctx, results))
+
+    if offsets:
+        yield from broker.replica_manager.delete_records_in_steps(request.timeout_ms, offsets, respond)
+    else:
+        respond({})
+
+
+def _respond(ctx: RequestContext, results: Mapping[TopicPartition, DeleteRecordsResult]) -> Steps:
+    ctx.reply((yield from _response(results)))
+
+
+def _response(
+    results: Mapping[TopicPartition, DeleteRecordsResult],
+) -> Generator[None, None, DeleteRecordsResponse]:
+    topics: dict[str, list[DeleteRecordsPartitionResult]] = {}
+    for topic_partition, result in results.items():
+        topics.setdefault(topic_partition.topic, []).append(
+            DeleteRecordsPartitionResult(
+                partition_index=topic_partition.partition,
+                low_watermark=result.low_watermark,
+                error_code=result.error,
+            )
+        )
+        yield
+    return DeleteRecordsResponse(
+        topics=[DeleteRecordsTopicResult(name=name, partitions=partitions) for name, partitions in topics.items()]
+    )
+
+
+def error_response(
+    request: DeleteRecordsRequest, version: int, code: ErrorCode, message: str | None
+) -> DeleteRecordsResponse:
+    refused = {
+        TopicPartition(topic.name, part.partition_index): DeleteRecordsResult(error=code)
+        for topic in request.topics
+        for part in topic.partitions
+    }
+    return run_through(_response(refused))

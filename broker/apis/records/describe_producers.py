@@ -1,0 +1,76 @@
+"""DescribeProducers (key 61), served:
+
+0. The state this broker's log keeps of each idempotent or transactional producer.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.apis.services import in_slices
+from odradek.controller.model.topic_names import validate_topic_name
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
+from odradek.protocol.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from odradek.broker.apis.services import Services
+    from odradek.broker.network.request import RequestContext
+    from odradek.timer.sliced_work import Steps
+
+
+@in_slices
+def handle(broker: Services, ctx: RequestContext, request: DescribeProducersRequest) -> Steps:
+    topics = []
+    for topic in request.topics:
+        error = _topic_error(broker, topic.name)
+        partitions = []
+        for index in topic.partition_indexes:
+            if error is None:
+                partitions.append(_partition(broker, TopicPartition(topic.name, index)))
+            else:
+                partitions.append(
+                    PartitionResponse(partition_index=index, error_code=error.code, error_message=error.message)
+                )
+            yield None
+        topics.append(TopicResponse(name=topic.name, partitions=partitions))
+    ctx.reply(DescribeProducersResponse(topics=topics))
+
+
+def _topic_error(broker: Services, topic: str) -> KafkaError | None:
+    try:
+        validate_topic_name(topic)
+    except KafkaError as error:
+        return error
+    known = broker.metadata_cache.contains(topic)
+    return None if known else KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+def _partition(broker: Services, topic_partition: TopicPartition) -> PartitionResponse:
+    """What the log says, whether we lead it or not."""
+    try:
+        hosted = broker.replica_manager.partition(topic_partition)
+    except KafkaError as error:
+        return PartitionResponse(partition_index=topic_partition.partition, error_code=error.code)
+    if hosted.log is None:
+        return PartitionResponse(partition_index=topic_partition.partition, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    return PartitionResponse(
+        partition_index=topic_partition.partition,
+        active_producers=[
+            ProducerState(
+                producer_id=producer_id,
+                producer_epoch=producer.producer_epoch,
+                last_sequence=producer.last_seq,
+                last_timestamp=producer.last_timestamp,
+                coordinator_epoch=producer.coordinator_epoch,
+                current_txn_start_offset=producer.current_txn_first_offset,
+            )
+            for producer_id, producer in hosted.log.active_producers().items()
+        ],
+    )

@@ -1,0 +1,302 @@
+"""Fetch (key 1), served: 0-17.
+
+v0-1 and v2-3 get records down-converted to magic 0 and 1. v3: a limit for the whole answer, kept softly. v4: isolation
+level and aborted transactions. v5: log start offset. v7: sessions (KIP-227). v9: the reader's leader epoch. v10: zstd.
+v11: consumers may read from followers and are told which one to prefer (KIP-392). v12: diverging epochs. v13: topic
+ids. v15: the replica in a tagged struct. v16: the current leader with its address.
+
+The records of an answer are a region of the log file, which the connection hands to the kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from odradek.broker.apis.leaders import name_leader
+from odradek.broker.apis.records.isolation import READ_COMMITTED, require_isolation_level
+from odradek.broker.apis.services import LITTLE, now_or_in_slices
+from odradek.broker.fetch.fetch_context import AskedBy, FetchContext, new_context
+from odradek.broker.fetch.fetch_session import PartitionFetch, records_size
+from odradek.broker.fetch.lazy_down_conversion import LazyDownConversionRecords, convert_firsts
+from odradek.broker.fetch.replica_selector import ClientMetadata
+from odradek.broker.fetch.results import FetchParams, ReadResult
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.fetch import (
+    AbortedTransaction,
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    NodeEndpoint,
+    PartitionData,
+)
+from odradek.protocol.records.layout import MAGIC_V0, MAGIC_V1
+from odradek.protocol.topic_partition import TopicPartition
+from odradek.storage.segment.fetch_data import FetchIsolation
+from odradek.storage.segment.file_records import FileRegion
+from odradek.timer.sliced_work import Wait, run_through
+
+if TYPE_CHECKING:
+    from odradek.broker.apis.services import Services
+    from odradek.broker.network.request import RequestContext
+    from odradek.timer.sliced_work import Steps
+
+FUTURE_REPLICA_ID = -3
+
+LAST_MAGIC_0_VERSION = 1
+FIRST_V2_BATCH_VERSION = 4
+FIRST_ZSTD_VERSION = 10
+
+
+def handle(broker: Services, ctx: RequestContext, request: FetchRequest) -> None:
+    version = ctx.header.api_version
+    asked_by = AskedBy.of(request, version)
+    making = new_context(
+        broker.fetch_sessions,
+        request,
+        version,
+        broker.metadata_cache.topic_name,
+        asked_by=asked_by,
+        now_ms=broker.clock.monotonic_ms(),
+    )
+    if ctx.slices is not None:
+        broker.in_slices(ctx, request, _fetch_much(broker, ctx, request, making, asked_by))
+        return
+    context = run_through(making)
+    work = _fetch(broker, ctx, request, context, asked_by)
+    now_or_in_slices(broker, ctx, request, work, is_little=len(context.partitions) <= LITTLE)
+
+
+def _fetch_much(
+    broker: Services,
+    ctx: RequestContext,
+    request: FetchRequest,
+    making: Generator[None, None, FetchContext],
+    asked_by: AskedBy,
+) -> Steps:
+    context = yield from making
+    yield from _fetch(broker, ctx, request, context, asked_by)
+
+
+def _fetch(
+    broker: Services, ctx: RequestContext, request: FetchRequest, context: FetchContext, asked_by: AskedBy
+) -> Steps:
+    version = ctx.header.api_version
+    replica_id = asked_by.replica_id
+    erroneous: dict[int, PartitionData] = {}
+    interesting: list[PartitionFetch] = []
+    for index, fetch in enumerate(context.partitions):
+        if fetch.topic is None:
+            erroneous[index] = _error(fetch, ErrorCode.UNKNOWN_TOPIC_ID)
+        elif not broker.metadata_cache.contains_partition(fetch.topic, fetch.partition):
+            erroneous[index] = _error(fetch, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        else:
+            interesting.append(fetch)
+        yield None
+
+    if not (interesting or context.has_resting):
+        yield from _respond(broker, ctx, context, (), erroneous, is_follower=asked_by.is_follower)
+        return
+    max_bytes = min(request.max_bytes, broker.config.fetch_max_bytes)
+    params = FetchParams(
+        replica_id=replica_id,
+        replica_epoch=asked_by.replica_epoch,
+        max_wait_ms=request.max_wait_ms,
+        min_bytes=min(request.min_bytes, max_bytes),
+        max_bytes=max_bytes,
+        isolation=_isolation(replica_id, request.isolation_level),
+        # Consumers may read from followers since v11 (KIP-392).
+        leader_only=replica_id >= 0 or (version < 11 and replica_id != FUTURE_REPLICA_ID),
+        hard_max_bytes=version <= 2,
+        client=ClientMetadata(request.rack_id, ctx.connection.listener_name) if version >= 11 else None,
+    )
+    reads = broker.replica_manager.reads
+
+    def answer(results: Sequence[ReadResult]) -> Steps:
+        yield from _respond(broker, ctx, context, results, erroneous, is_follower=asked_by.is_follower)
+        if version >= FIRST_ZSTD_VERSION:  # before, whether there is an error depends on the topic's config
+            yield from reads.let_rest(params, results)
+
+    def respond(results: Sequence[ReadResult]) -> None:
+        now_or_in_slices(broker, ctx, request, answer(results), is_little=len(results) <= LITTLE)
+
+    def read() -> None:
+        work = reads.fetch(params, interesting, respond, context.session)
+        now_or_in_slices(broker, ctx, request, work, is_little=len(interesting) <= LITTLE)
+
+    for first in range(0, len(interesting) - LITTLE, LITTLE):
+        yield Wait(partial(reads.cold_reads.warm, interesting[first : first + LITTLE]))
+    reads.cold_reads.warm(interesting[-LITTLE:], read)
+
+
+def _isolation(replica_id: int, isolation_level: int) -> FetchIsolation:
+    if replica_id >= 0 or replica_id == FUTURE_REPLICA_ID:
+        return FetchIsolation.LOG_END
+    require_isolation_level(isolation_level)
+    return FetchIsolation.TXN_COMMITTED if isolation_level == READ_COMMITTED else FetchIsolation.HIGH_WATERMARK
+
+
+def _error(fetch: PartitionFetch, code: ErrorCode) -> PartitionData:
+    return PartitionData(partition_index=fetch.partition, error_code=code, high_watermark=-1, records=b"")
+
+
+def _respond(
+    broker: Services,
+    ctx: RequestContext,
+    context: FetchContext,
+    results: Sequence[ReadResult],
+    erroneous: dict[int, PartitionData],
+    *,
+    is_follower: bool,
+) -> Steps:
+    version = ctx.header.api_version
+    endpoints: dict[int, NodeEndpoint] = {}
+    answers = []
+    to_convert: list[tuple[PartitionData, LazyDownConversionRecords]] = []
+    for result in results:
+        yield None
+        if version >= FIRST_ZSTD_VERSION and context.has_told(result):
+            continue  # a follower hears of all its partitions once, and then of the few that change
+        data = _partition_data(broker, result, version, is_follower, to_convert)
+        if version >= 16 and result.error in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
+            topic_partition = TopicPartition(result.fetch.topic or "", result.fetch.partition)
+            name_leader(broker, ctx, topic_partition, data.current_leader, endpoints, NodeEndpoint)
+        answers.append((result.fetch, data))
+    answers.extend((context.partitions[index], data) for index, data in erroneous.items())
+    yield None
+    response = yield from context.respond(answers, broker.clock.monotonic_ms())
+    response.node_endpoints = list(endpoints.values())
+    if is_follower:
+        yield from _record_throttled(broker, response)
+    if not to_convert:
+        ctx.reply(response)
+        return
+
+    def converted(errors: Sequence[ErrorCode]) -> None:
+        for (data, records), error in zip(to_convert, errors, strict=True):
+            if error != ErrorCode.NONE:
+                data.error_code, data.high_watermark, data.records = _for_version(error, version), -1, b""
+            else:
+                data.records = records
+        ctx.reply(response)
+        for _, records in to_convert:
+            records.release()  # what is to be sent is retained by who sends it
+
+    convert_firsts([records for _, records in to_convert], broker.io_pool, converted)
+
+
+def _record_throttled(broker: Services, response: FetchResponse) -> Steps:
+    """Kafka counts the few bytes around the records, too."""
+    throttle = broker.replica_manager.reads.throttle
+    for topic in response.responses:
+        for data in topic.partitions:
+            yield None
+            partition = broker.replica_manager.hosted(TopicPartition(topic.topic, data.partition_index))
+            if partition is not None and throttle.covers(partition):
+                throttle.record(records_size(data))
+
+
+def _partition_data(
+    broker: Services,
+    result: ReadResult,
+    version: int,
+    is_follower: bool,
+    to_convert: list[tuple[PartitionData, LazyDownConversionRecords]],
+) -> PartitionData:
+    data = PartitionData(
+        partition_index=result.fetch.partition,
+        error_code=_for_version(result.error, version),
+        high_watermark=result.high_watermark,
+        last_stable_offset=result.last_stable_offset,
+        log_start_offset=result.log_start_offset,
+        records=b"",
+        aborted_transactions=None,
+        preferred_read_replica=result.preferred_read_replica,
+    )
+    if result.diverging_epoch is not None:
+        epoch, end_offset = result.diverging_epoch
+        data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
+    fetched = result.fetched
+    if fetched is not None:
+        data.records = fetched.records
+        if fetched.aborted_transactions is not None:
+            data.aborted_transactions = [
+                AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
+                for aborted in fetched.aborted_transactions
+            ]
+    if version < FIRST_ZSTD_VERSION:
+        return _for_old_reader(broker, result, data, version, is_follower, to_convert)
+    return data
+
+
+def _for_version(error: ErrorCode, version: int) -> ErrorCode:
+    if error == ErrorCode.KAFKA_STORAGE_ERROR and version <= 5:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER  # older clients do not know the storage error and would not retry
+    return error
+
+
+def _for_old_reader(
+    broker: Services,
+    result: ReadResult,
+    data: PartitionData,
+    version: int,
+    is_follower: bool,
+    to_convert: list[tuple[PartitionData, LazyDownConversionRecords]],
+) -> PartitionData:
+    """The answer as versions below 10 can take it: no zstd topics, and below 4 no v2 batches (noted in `to_convert`).
+
+    A topic whose records could not be told is refused even where there are none to tell, as Apache Kafka does.
+    """
+    fetch = result.fetch
+    hosted = broker.replica_manager.hosted(TopicPartition(fetch.topic or "", fetch.partition))
+    if hosted is None or hosted.log is None:
+        return data
+    config = hosted.log.config
+    if config.compression_type == "zstd":
+        return _error(fetch, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+    magic = _down_conversion_magic(config.record_version, version)
+    if magic is None:
+        return data
+    if not (is_follower or config.message_downconversion_enable):
+        return _error(fetch, ErrorCode.UNSUPPORTED_VERSION)
+    if not result.size_in_bytes:
+        return data
+    region = data.records
+    assert isinstance(region, FileRegion), "records that were found are in a file"
+    records = LazyDownConversionRecords(region, magic, fetch.fetch_offset, broker.down_converter, broker.io_pool)
+    to_convert.append((data, records))
+    return data
+
+
+def _down_conversion_magic(record_version: int, version: int) -> int | None:
+    """The format to convert to; None where the records can go as they are, told by the format the topic is written in.
+
+    As in Apache Kafka that format may be set back by an `inter.broker.protocol.version` below 3.0, and what was written
+    before is not converted then.
+    """
+    if record_version > MAGIC_V0 and version <= LAST_MAGIC_0_VERSION:
+        return MAGIC_V0
+    return MAGIC_V1 if record_version > MAGIC_V1 and version < FIRST_V2_BATCH_VERSION else None
+
+
+def error_response(request: FetchRequest, version: int, code: ErrorCode, message: str | None) -> FetchResponse:
+    """The error on top, and below v13 also on every partition, since v0-6 have no place on top."""
+    if version >= 13:
+        return FetchResponse(error_code=code, session_id=request.session_id)
+    return FetchResponse(
+        error_code=code,
+        session_id=request.session_id,
+        responses=[
+            FetchableTopicResponse(
+                topic=topic.topic,
+                topic_id=topic.topic_id,
+                partitions=[
+                    PartitionData(partition_index=part.partition, error_code=code, high_watermark=-1, records=None)
+                    for part in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ],
+    )

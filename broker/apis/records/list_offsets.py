@@ -1,0 +1,159 @@
+"""ListOffsets (key 2), served: 0-9.
+
+v0 answers a list of segment offsets. v1: one offset and timestamp. v2: isolation level. v4: leader epochs both ways.
+v5: OFFSET_NOT_AVAILABLE. v7: -3, the record with the largest timestamp. v8: -4, the earliest local offset. v9: -5, the
+latest tiered offset, of which there is none without tiering.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from odradek.broker.apis.records.isolation import require_isolation_level
+from odradek.broker.apis.services import LITTLE, in_slices
+from odradek.broker.fetch.offset_lookups import fetch_offset_for_timestamp, legacy_offsets_before
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from odradek.protocol.topic_partition import TopicPartition
+from odradek.storage.offsets import SpecialTimestamp
+from odradek.timer.sliced_work import Wait
+
+if TYPE_CHECKING:
+    from odradek.broker.apis.services import Services
+    from odradek.broker.network.request import RequestContext
+    from odradek.timer.sliced_work import Steps
+
+CONSUMER_REPLICA_ID = -1
+DEBUGGING_REPLICA_ID = -2
+
+FIRST_VERSION_OF_TIMESTAMP: Final[Mapping[int, int]] = {
+    SpecialTimestamp.LATEST: 1,
+    SpecialTimestamp.EARLIEST: 1,
+    SpecialTimestamp.MAX: 7,
+    SpecialTimestamp.EARLIEST_LOCAL: 8,
+    SpecialTimestamp.LATEST_TIERED: 9,
+}
+
+
+@in_slices
+def handle(broker: Services, ctx: RequestContext, request: ListOffsetsRequest) -> Steps:
+    version = ctx.header.api_version
+    require_isolation_level(request.isolation_level)
+    by_time = _by_time(request) if version > 0 else iter(())
+    while some := list(islice(by_time, LITTLE)):
+        yield Wait(partial(broker.replica_manager.reads.cold_reads.warm_lookups, some))
+    answer = _offsets_v0 if version == 0 else _offset
+    duplicates = _duplicates(request) if version > 0 else frozenset()
+    topics = []
+    for topic in request.topics:
+        found = []
+        for part in topic.partitions:
+            topic_partition = TopicPartition(topic.name, part.partition_index)
+            if topic_partition in duplicates:
+                found.append(_error(part, ErrorCode.INVALID_REQUEST))
+            else:
+                found.append(answer(broker, request, topic_partition, part, version))
+            yield None
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=found))
+    ctx.reply(ListOffsetsResponse(topics=topics))
+
+
+def _by_time(request: ListOffsetsRequest) -> Iterator[tuple[TopicPartition, int]]:
+    """The lookups that look into logs."""
+    for topic in request.topics:
+        for part in topic.partitions:
+            if part.timestamp >= 0 or part.timestamp == SpecialTimestamp.MAX:
+                yield TopicPartition(topic.name, part.partition_index), part.timestamp
+
+
+def _duplicates(request: ListOffsetsRequest) -> frozenset[tuple[str, int]]:
+    seen: set[tuple[str, int]] = set()
+    twice: set[tuple[str, int]] = set()
+    for topic in request.topics:
+        for part in topic.partitions:
+            key = (topic.name, part.partition_index)
+            (twice if key in seen else seen).add(key)
+    return frozenset(twice)
+
+
+def _offset(
+    broker: Services,
+    request: ListOffsetsRequest,
+    topic_partition: TopicPartition,
+    part: ListOffsetsPartition,
+    version: int,
+) -> ListOffsetsPartitionResponse:
+    timestamp = part.timestamp
+    if timestamp < 0 and version < FIRST_VERSION_OF_TIMESTAMP.get(timestamp, version + 1):
+        return _error(part, ErrorCode.UNSUPPORTED_VERSION)
+    is_client = request.replica_id == CONSUMER_REPLICA_ID
+    try:
+        found = fetch_offset_for_timestamp(
+            broker.replica_manager.partition(topic_partition),
+            timestamp,
+            request.isolation_level if is_client else None,
+            part.current_leader_epoch,
+            leader_only=request.replica_id != DEBUGGING_REPLICA_ID,
+        )
+    except KafkaError as error:
+        code = error.code
+        if code == ErrorCode.OFFSET_NOT_AVAILABLE and version < 5:
+            code = ErrorCode.LEADER_NOT_AVAILABLE
+        return _error(part, code)
+    if found is None:
+        return _error(part, ErrorCode.NONE)
+    answer = ListOffsetsPartitionResponse(
+        partition_index=part.partition_index, timestamp=found.timestamp, offset=found.offset
+    )
+    if version >= 4:
+        answer.leader_epoch = found.leader_epoch
+    return answer
+
+
+def _offsets_v0(
+    broker: Services,
+    request: ListOffsetsRequest,
+    topic_partition: TopicPartition,
+    part: ListOffsetsPartition,
+    version: int,
+) -> ListOffsetsPartitionResponse:
+    if part.timestamp < SpecialTimestamp.EARLIEST:
+        return ListOffsetsPartitionResponse(
+            partition_index=part.partition_index, error_code=ErrorCode.UNSUPPORTED_VERSION
+        )
+    try:
+        offsets = legacy_offsets_before(
+            broker.replica_manager.partition(topic_partition),
+            part.timestamp,
+            part.max_num_offsets,
+            broker.clock.time_ms(),
+            is_consumer=request.replica_id == CONSUMER_REPLICA_ID,
+            leader_only=request.replica_id != DEBUGGING_REPLICA_ID,
+        )
+    except KafkaError as error:
+        return ListOffsetsPartitionResponse(partition_index=part.partition_index, error_code=error.code)
+    return ListOffsetsPartitionResponse(partition_index=part.partition_index, old_style_offsets=offsets)
+
+
+def _error(part: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(partition_index=part.partition_index, error_code=code, timestamp=-1, offset=-1)
+
+
+def error_response(
+    request: ListOffsetsRequest, version: int, code: ErrorCode, message: str | None
+) -> ListOffsetsResponse:
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(name=topic.name, partitions=[_error(part, code) for part in topic.partitions])
+            for topic in request.topics
+        ]
+    )

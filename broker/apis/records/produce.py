@@ -1,0 +1,223 @@
+"""Produce (key 0), served: 0-11.
+
+v0-2 may hold message sets of magic 0 or 1, several batches at once, which are converted on append. v3 on: exactly one
+v2 batch a partition. v7: zstd allowed. v8: errors of single records. v10: the current leader with
+NOT_LEADER_OR_FOLLOWER. v11: TRANSACTION_ABORTABLE.
+
+acks=0 has no answer; an error then closes the connection, so that the producer refreshes its metadata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from odradek.broker.apis.leaders import name_leader
+from odradek.broker.apis.services import LITTLE, now_or_in_slices
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.produce import (
+    BatchIndexAndErrorMessage,
+    NodeEndpoint,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from odradek.protocol.records.batch import batches
+from odradek.protocol.records.compression import CompressionType
+from odradek.protocol.topic_partition import TopicPartition
+from odradek.storage.append_info import AppendOrigin
+
+if TYPE_CHECKING:
+    from odradek.broker.apis.services import Services
+    from odradek.broker.coordinators.transaction_verification import Guards
+    from odradek.broker.fetch.results import AppendResult
+    from odradek.broker.network.request import RequestContext
+    from odradek.timer.sliced_work import Steps
+
+# The one client that may write internal topics: Kafka's console tools and its admin client use this id.
+ADMIN_CLIENT_ID = "__admin_client"
+
+NO_RECORDS = memoryview(b"")
+
+LITTLE_FRAME_BYTES = 64 * LITTLE
+"""Of a request that cannot name more than `LITTLE` partitions, with the smallest of batches."""
+
+FIRST_V2_ONLY_VERSION = 3
+FIRST_ZSTD_VERSION = 7
+FIRST_CURRENT_LEADER_VERSION = 10
+FIRST_ABORTABLE_VERSION = 11
+
+
+def handle(broker: Services, ctx: RequestContext, request: ProduceRequest) -> None:
+    work = _produce(broker, ctx, request)
+    now_or_in_slices(broker, ctx, request, work, is_little=ctx.size <= LITTLE_FRAME_BYTES)
+
+
+def _produce(broker: Services, ctx: RequestContext, request: ProduceRequest) -> Steps:
+    version = ctx.header.api_version
+    records: dict[TopicPartition, memoryview] = {}
+    refused: dict[TopicPartition, ErrorCode] = {}
+    transactional = False
+    for topic in request.topic_data:
+        known = broker.metadata_cache.snapshot.partitions.get(topic.name, {})
+        for part in topic.partition_data:
+            topic_partition = TopicPartition(topic.name, part.index)
+            batch, is_transactional, error = _checked(part.records, version)
+            transactional = transactional or is_transactional
+            if part.index not in known:
+                refused[topic_partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            elif error != ErrorCode.NONE:
+                refused[topic_partition] = error
+            else:
+                records[topic_partition] = batch
+            yield None
+    if transactional and request.transactional_id is None:
+        # What the batches say decides, not the field of the request: records of a transaction whose id the request
+        # hides would otherwise get past its authorisation.
+        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+
+    def respond(results: Mapping[TopicPartition, AppendResult]) -> None:
+        if request.acks == 0:
+            _finish_unacknowledged(ctx, results, refused)
+        else:
+            is_little = len(results) + len(refused) <= LITTLE
+            now_or_in_slices(broker, ctx, request, _respond(broker, ctx, results, refused), is_little=is_little)
+
+    def append(unverified: Mapping[TopicPartition, AppendResult], guards: Guards) -> Steps:
+        if unverified:
+            verified = {tp: batch for tp, batch in records.items() if tp not in unverified}
+            return _append(broker, ctx, request, verified, guards, lambda results: respond({**unverified, **results}))
+        return _append(broker, ctx, request, records, guards, respond)
+
+    if not records:
+        respond({})
+    elif transactional and request.transactional_id is not None:
+        broker.transaction_verification.verify_records(
+            request.transactional_id,
+            records,
+            lambda unverified, guards: now_or_in_slices(
+                broker, ctx, request, append(unverified, guards), is_little=len(records) <= LITTLE
+            ),
+            knows_abortable_error=version >= FIRST_ABORTABLE_VERSION,
+        )
+    else:
+        yield from append({}, {})
+
+
+def _append(
+    broker: Services,
+    ctx: RequestContext,
+    request: ProduceRequest,
+    records: Mapping[TopicPartition, memoryview],
+    guards: Guards,
+    respond: Callable[[Mapping[TopicPartition, AppendResult]], None],
+) -> Steps:
+    yield from broker.replica_manager.append_in_steps(
+        timeout_ms=request.timeout_ms,
+        required_acks=request.acks,
+        internal_topics_allowed=ctx.header.client_id == ADMIN_CLIENT_ID,
+        origin=AppendOrigin.CLIENT,
+        records=records,
+        verification_guards=guards,
+        respond=respond,
+    )
+    # Appended: the next Produce of this connection may be applied while this one waits for its replicas.
+    ctx.may_pipeline = True
+
+
+def _checked(records: memoryview | bytes | object, version: int) -> tuple[memoryview, bool, ErrorCode]:
+    """The record data of one partition, whether it is transactional, and what speaks against it.
+
+    Raises: KafkaError CORRUPT_MESSAGE when the batches cannot be told apart, which fails the request as a whole.
+    """
+    if not isinstance(records, memoryview):
+        return NO_RECORDS, False, ErrorCode.INVALID_RECORD
+    found = 0
+    transactional = False
+    error = ErrorCode.NONE
+    for batch in batches(records):
+        found += 1
+        transactional = transactional or batch.is_transactional
+        if version < FIRST_V2_ONLY_VERSION:
+            continue
+        if found > 1 or batch.magic < 2:
+            error = ErrorCode.INVALID_RECORD
+        elif version < FIRST_ZSTD_VERSION and batch.compression_type == CompressionType.ZSTD:
+            error = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+    if not found and version >= FIRST_V2_ONLY_VERSION:
+        error = ErrorCode.INVALID_RECORD
+    return records, transactional, error
+
+
+def _finish_unacknowledged(
+    ctx: RequestContext, results: Mapping[TopicPartition, AppendResult], refused: Mapping[TopicPartition, ErrorCode]
+) -> None:
+    if refused or any(result.error != ErrorCode.NONE for result in results.values()):
+        ctx.close_connection()
+    else:
+        ctx.reply(None)
+
+
+def _respond(
+    broker: Services,
+    ctx: RequestContext,
+    results: Mapping[TopicPartition, AppendResult],
+    refused: Mapping[TopicPartition, ErrorCode],
+) -> Steps:
+    """One answer a partition, however often it was named."""
+    names_leaders = ctx.header.api_version >= FIRST_CURRENT_LEADER_VERSION
+    endpoints: dict[int, NodeEndpoint] = {}
+    topics: dict[str, list[PartitionProduceResponse]] = {}
+    for topic_partition, result in results.items():
+        if topic_partition in refused:
+            continue  # named twice
+        answer = PartitionProduceResponse(
+            index=topic_partition.partition,
+            error_code=result.error,
+            base_offset=result.base_offset,
+            log_append_time_ms=result.log_append_time_ms,
+            log_start_offset=result.log_start_offset,
+            error_message=result.error_message,
+        )
+        if result.record_errors:
+            answer.record_errors = [
+                BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message)
+                for index, message in result.record_errors
+            ]
+        if names_leaders and result.error == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            name_leader(broker, ctx, topic_partition, answer.current_leader, endpoints, NodeEndpoint)
+        topics.setdefault(topic_partition.topic, []).append(answer)
+        yield None
+    for topic_partition, error in refused.items():
+        topics.setdefault(topic_partition.topic, []).append(_refusal(topic_partition.partition, error))
+        yield None
+    ctx.reply(
+        ProduceResponse(
+            responses=[TopicProduceResponse(name=name, partition_responses=found) for name, found in topics.items()],
+            node_endpoints=list(endpoints.values()),
+        )
+    )
+
+
+def _refusal(index: int, code: ErrorCode, message: str | None = None) -> PartitionProduceResponse:
+    return PartitionProduceResponse(
+        index=index, error_code=code, base_offset=-1, log_start_offset=-1, error_message=message
+    )
+
+
+def error_response(
+    request: ProduceRequest, version: int, code: ErrorCode, message: str | None
+) -> ProduceResponse | None:
+    """The same error for every partition; None with acks=0, which has no answer."""
+    if request.acks == 0:
+        return None
+    topics: dict[str, dict[int, PartitionProduceResponse]] = {}
+    for topic in request.topic_data:
+        for part in topic.partition_data:
+            topics.setdefault(topic.name, {})[part.index] = _refusal(part.index, code, message)
+    return ProduceResponse(
+        responses=[
+            TopicProduceResponse(name=name, partition_responses=list(found.values())) for name, found in topics.items()
+        ]
+    )

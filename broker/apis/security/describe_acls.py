@@ -1,0 +1,16 @@
+"""DescribeAcls (key 29), served: 0-3. Without an authorizer, what Apache answers without one: SECURITY_DISABLED."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from odradek.broker.apis.services import Services
+    from odradek.broker.network.request import RequestContext
+    from odradek.protocol.messages.describe_acls import DescribeAclsRequest
+
+
+def handle(broker: Services, ctx: RequestContext, request: DescribeAclsRequest) -> None:
+    raise KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured on the broker")

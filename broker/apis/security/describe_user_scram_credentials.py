@@ -1,0 +1,44 @@
+"""DescribeUserScramCredentials (key 50), served: 0.
+
+Told is what stands in the metadata, where brokers of Apache Kafka may have put it; nobody is authenticated by it here
+yet.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.controller.admin.scram_credentials import UserCredentials, describe_scram_credentials
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.describe_user_scram_credentials import (
+    CredentialInfo,
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+    DescribeUserScramCredentialsResult,
+)
+
+if TYPE_CHECKING:
+    from odradek.broker.apis.services import Services
+    from odradek.broker.network.request import RequestContext
+
+
+def handle(broker: Services, ctx: RequestContext, request: DescribeUserScramCredentialsRequest) -> None:
+    broker.spawn(ctx, request, _describe(broker, ctx, request))
+
+
+async def _describe(broker: Services, ctx: RequestContext, request: DescribeUserScramCredentialsRequest) -> None:
+    users = None if request.users is None else [user.name for user in request.users]
+    found = await describe_scram_credentials(broker.controller.client, users)
+    ctx.reply(DescribeUserScramCredentialsResponse(error_message="", results=[_result(one) for one in found]))
+
+
+def _result(one: UserCredentials) -> DescribeUserScramCredentialsResult:
+    return DescribeUserScramCredentialsResult(
+        user=one.user,
+        error_code=ErrorCode.NONE if one.error is None else one.error.code,
+        error_message="" if one.error is None else one.error.message,
+        credential_infos=[
+            CredentialInfo(mechanism=mechanism, iterations=iterations)
+            for mechanism, iterations in one.iterations.items()
+        ],
+    )

@@ -1,0 +1,111 @@
+"""What a request handler can reach. Wired once, in server.py; handlers get it as their first argument."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+
+from odradek.protocol.codec.schema import Request
+from odradek.timer.sliced_work import run_through
+
+if TYPE_CHECKING:
+    from odradek.broker.config.broker_config import BrokerConfig
+    from odradek.broker.coordinators.transaction_verification import TransactionVerification
+    from odradek.broker.fetch.down_conversion import DownConverter
+    from odradek.broker.fetch.fetch_session_cache import FetchSessionCache
+    from odradek.broker.metadata.first_metadata import FirstMetadata
+    from odradek.broker.metadata.internal_topics import TopicCreator
+    from odradek.broker.metadata.metadata_cache import MetadataCache
+    from odradek.broker.metadata.topic_waits import TopicWaits
+    from odradek.broker.network.request import RequestContext
+    from odradek.broker.replica_manager.replica_manager import ReplicaManager
+    from odradek.controller.admin.config_admin import ConfigAdmin
+    from odradek.controller.admin.topic_admin import AdminManager
+    from odradek.controller.controller import Controller
+    from odradek.coordinator.group.coordinator import GroupCoordinator
+    from odradek.coordinator.transaction.coordinator import TransactionCoordinator
+    from odradek.storage.disk.ports import IoPool
+    from odradek.storage.manager.log_manager import LogManager
+    from odradek.timer.clock import Clock
+    from odradek.timer.sliced_work import SlicedWork, Steps
+    from odradek.timer.system_timer import SystemTimer
+
+
+RequestT = TypeVar("RequestT", bound=Request)
+
+
+class Spawn(Protocol):
+    """Runs a coroutine in the server's task group, for handlers that wait for the controller."""
+
+    def __call__(self, ctx: RequestContext, request: Request, work: Coroutine[object, object, None], /) -> None:
+        """Run `work`; what it raises is answered as if the handler of `request` had raised it."""
+
+
+class InSlices(Protocol):
+    """Runs a generator a few milliseconds at a time, for handlers whose work grows with what a client names."""
+
+    def __call__(self, ctx: RequestContext, request: Request, work: Steps, /) -> None:
+        """Run `work`; what it raises is answered as if the handler of `request` had raised it."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Services:
+    """What handlers work with: the parts of the running broker, none of them global."""
+
+    config: BrokerConfig
+    broker_id: int
+    cluster_id: str
+    clock: Clock
+    timer: SystemTimer
+    io_pool: IoPool
+    log_manager: LogManager
+    replica_manager: ReplicaManager
+    metadata_cache: MetadataCache
+    first_metadata: FirstMetadata
+    fetch_sessions: FetchSessionCache
+    down_converter: DownConverter
+    group_coordinator: GroupCoordinator
+    transaction_coordinator: TransactionCoordinator
+    transaction_verification: TransactionVerification
+    controller: Controller
+    admin: AdminManager
+    config_admin: ConfigAdmin
+    topic_creator: TopicCreator
+    topic_waits: TopicWaits
+    topic_overrides: Callable[[Sequence[str]], Awaitable[Mapping[str, Mapping[str, str]]]]
+    """The configs set on topics, as they stand in the metadata tree."""
+    spawn: Spawn = field(init=False)
+    in_slices: InSlices = field(init=False)
+    """Both set by the dispatcher, which knows how each API is refused."""
+    slices: SlicedWork
+    """Where all that is much work is done, a little of each in turn."""
+
+
+LITTLE: Final = 64
+"""Partitions of a request that are served without a thought of slices, where each microsecond counts."""
+
+
+def now_or_in_slices(broker: Services, ctx: RequestContext, request: Request, work: Steps, *, is_little: bool) -> None:
+    """Do the work now if it is little, and else in slices."""
+    if is_little:
+        run_through(work)
+    else:
+        broker.in_slices(ctx, request, work)
+
+
+def in_slices(
+    handle: Callable[[Services, RequestContext, RequestT], Steps],
+) -> Callable[[Services, RequestContext, RequestT], None]:
+    """Makes a handler of a generator: it may be left for a while wherever it yields, and little is done at once.
+
+    A connection takes up no other request meanwhile, so that the order of its requests stays. Other connections do:
+    between a check and the write that depends on it there must be no `yield`.
+    """
+
+    @wraps(handle)
+    def started(broker: Services, ctx: RequestContext, request: RequestT) -> None:
+        broker.in_slices(ctx, request, handle(broker, ctx, request))
+
+    return started

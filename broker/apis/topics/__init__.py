@@ -1,0 +1,1 @@
+"""Topics, their partitions, replicas and log directories; metadata."""

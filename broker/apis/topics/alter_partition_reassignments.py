@@ -1,0 +1,44 @@
+"""AlterPartitionReassignments (key 45), served:
+
+0. Null replicas cancel. Only the active controller answers (KIP-455).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.controller.loop_turns import in_turns
+from odradek.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
+from odradek.protocol.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from odradek.broker.apis.services import Services
+    from odradek.broker.network.request import RequestContext
+
+
+def handle(broker: Services, ctx: RequestContext, request: AlterPartitionReassignmentsRequest) -> None:
+    broker.spawn(ctx, request, _alter(broker, ctx, request))
+
+
+async def _alter(broker: Services, ctx: RequestContext, request: AlterPartitionReassignmentsRequest) -> None:
+    targets: dict[TopicPartition, tuple[int, ...] | None] = {}
+    async for name, part in in_turns((topic.name, part) for topic in request.topics for part in topic.partitions):
+        replicas = part.replicas
+        targets[TopicPartition(name, part.partition_index)] = None if replicas is None else tuple(replicas)
+    topics: dict[str, list[ReassignablePartitionResponse]] = {}
+    outcomes = await broker.controller.alter_partition_reassignments(targets)
+    async for tp, error in in_turns(outcomes.items()):
+        result = ReassignablePartitionResponse(partition_index=tp.partition, error_message=None)
+        if error is not None:
+            result.error_code, result.error_message = error.code, error.message
+        topics.setdefault(tp.topic, []).append(result)
+    ctx.reply(
+        AlterPartitionReassignmentsResponse(
+            responses=[ReassignableTopicResponse(name=name, partitions=found) for name, found in topics.items()],
+        )
+    )

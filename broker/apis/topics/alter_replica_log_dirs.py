@@ -1,0 +1,67 @@
+"""AlterReplicaLogDirs (key 34), served: 0-2.
+
+Each replica named is moved to the log directory it is named under, in the background; a replica that this broker does
+not have yet will be made there (KIP-113).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.apis.services import in_slices
+from odradek.protocol.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopicResult,
+)
+from odradek.protocol.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from odradek.broker.apis.services import Services
+    from odradek.broker.network.request import RequestContext
+    from odradek.protocol.errors import ErrorCode
+    from odradek.timer.sliced_work import Steps
+
+
+@in_slices
+def handle(broker: Services, ctx: RequestContext, request: AlterReplicaLogDirsRequest) -> Steps:
+    paths: dict[TopicPartition, str] = {}
+    for topic_partition, path in _paths(request):
+        paths[topic_partition] = path
+        yield None
+    topics: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
+    for topic_partition, path in paths.items():
+        error = broker.replica_manager.moves.alter(topic_partition, path)
+        topics.setdefault(topic_partition.topic, []).append(_result(topic_partition, error))
+        yield None
+    ctx.reply(_response(topics))
+
+
+def _paths(request: AlterReplicaLogDirsRequest) -> Iterator[tuple[TopicPartition, str]]:
+    """Where each replica is to go; the last word counts."""
+    for log_dir in request.dirs:
+        for topic in log_dir.topics:
+            for index in topic.partitions:
+                yield TopicPartition(topic.name, index), log_dir.path
+
+
+def _result(topic_partition: TopicPartition, error: ErrorCode) -> AlterReplicaLogDirPartitionResult:
+    return AlterReplicaLogDirPartitionResult(partition_index=topic_partition.partition, error_code=error)
+
+
+def _response(topics: Mapping[str, list[AlterReplicaLogDirPartitionResult]]) -> AlterReplicaLogDirsResponse:
+    return AlterReplicaLogDirsResponse(
+        results=[AlterReplicaLogDirTopicResult(topic_name=name, partitions=found) for name, found in topics.items()]
+    )
+
+
+def error_response(
+    request: AlterReplicaLogDirsRequest, version: int, code: ErrorCode, message: str | None
+) -> AlterReplicaLogDirsResponse:
+    topics: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
+    for topic_partition in dict(_paths(request)):
+        topics.setdefault(topic_partition.topic, []).append(_result(topic_partition, code))
+    return _response(topics)

@@ -1,0 +1,52 @@
+"""CreatePartitions (key 37), served: 0-3. Only the active controller answers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopicResult,
+)
+
+if TYPE_CHECKING:
+    from odradek.broker.apis.services import Services
+    from odradek.broker.network.request import RequestContext
+
+
+def handle(broker: Services, ctx: RequestContext, request: CreatePartitionsRequest) -> None:
+    if broker.controller.is_active:
+        broker.spawn(ctx, request, _create(broker, ctx, request))
+    else:
+        ctx.reply(error_response(request, ctx.header.api_version, ErrorCode.NOT_CONTROLLER, None))
+
+
+async def _create(broker: Services, ctx: RequestContext, request: CreatePartitionsRequest) -> None:
+    results: dict[str, CreatePartitionsTopicResult] = {}
+    for name, count in Counter(topic.name for topic in request.topics).items():
+        if count > 1:
+            results[name] = _refused(name, ErrorCode.INVALID_REQUEST, "Duplicate topic in request.")
+        elif broker.controller.is_topic_queued_for_deletion(name):
+            results[name] = _refused(name, ErrorCode.INVALID_TOPIC_EXCEPTION, "The topic is queued for deletion.")
+    outcomes = await broker.admin.create_partitions(
+        [topic for topic in request.topics if topic.name not in results],
+        timeout_ms=request.timeout_ms,
+        validate_only=request.validate_only,
+    )
+    for name, outcome in outcomes.items():
+        results[name] = _refused(name, outcome.error_code, outcome.error_message)
+    ctx.reply(CreatePartitionsResponse(results=list(results.values())))
+
+
+def _refused(name: str, code: ErrorCode, message: str | None) -> CreatePartitionsTopicResult:
+    return CreatePartitionsTopicResult(name=name, error_code=code, error_message=message)
+
+
+def error_response(
+    request: CreatePartitionsRequest, version: int, code: ErrorCode, message: str | None
+) -> CreatePartitionsResponse:
+    names = dict.fromkeys(topic.name for topic in request.topics)
+    return CreatePartitionsResponse(results=[_refused(name, code, None) for name in names])

@@ -1,0 +1,107 @@
+"""CreateTopics (key 19), served: 0-7.
+
+v1: validate_only, error messages. v4: -1 takes the broker's default. v5: the topic's configs and counts in the answer.
+v7: its id. Only the active controller answers; a topic it reports as created is usable.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from odradek.controller.admin.config_admin import describe_topic_configs
+from odradek.controller.loop_turns import in_turns
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.create_topics import (
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+
+if TYPE_CHECKING:
+    from odradek.broker.apis.services import Services
+    from odradek.broker.network.request import RequestContext
+    from odradek.controller.admin.topic_admin import TopicResult
+
+CLUSTER_METADATA_TOPIC = "__cluster_metadata"
+FIRST_CONFIGS_VERSION = 5
+
+
+def handle(broker: Services, ctx: RequestContext, request: CreateTopicsRequest) -> None:
+    if not broker.controller.is_active:
+        ctx.reply(error_response(request, ctx.header.api_version, ErrorCode.NOT_CONTROLLER, None))
+        return
+    broker.spawn(ctx, request, _create(broker, ctx, request))
+
+
+async def _create(broker: Services, ctx: RequestContext, request: CreateTopicsRequest) -> None:
+    named = Counter(topic.name for topic in request.topics)
+    refused = {}
+    async for name, count in in_turns(named.items()):
+        refusal = _refusal(name, count)
+        if refusal is not None:
+            refused[name] = refusal
+    results = await broker.admin.create_topics(
+        [topic for topic in request.topics if topic.name not in refused],
+        timeout_ms=request.timeout_ms,
+        validate_only=request.validate_only,
+    )
+    ctx.reply(
+        CreateTopicsResponse(
+            topics=[
+                refused[topic.name] if topic.name in refused else _result(broker, ctx, results[topic.name])
+                async for topic in in_turns(request.topics)
+            ]
+        )
+    )
+
+
+def _refusal(name: str, count: int) -> CreatableTopicResult | None:
+    if name == CLUSTER_METADATA_TOPIC:
+        message = f"Creation of internal topic {CLUSTER_METADATA_TOPIC} is prohibited."
+    elif count > 1:
+        message = "Found multiple entries for this topic."
+    else:
+        return None
+    return CreatableTopicResult(name=name, error_code=ErrorCode.INVALID_REQUEST, error_message=message, configs=[])
+
+
+def _result(broker: Services, ctx: RequestContext, result: TopicResult) -> CreatableTopicResult:
+    if not result.is_success:
+        return CreatableTopicResult(
+            name=result.name,
+            topic_id=result.topic_id,  # a topic whose leaders are late has one
+            error_code=result.error_code,
+            error_message=result.error_message,
+            configs=[],
+        )
+    answer = CreatableTopicResult(
+        name=result.name,
+        topic_id=result.topic_id,
+        error_message=None,
+        num_partitions=result.num_partitions,
+        replication_factor=result.replication_factor,
+    )
+    if ctx.header.api_version >= FIRST_CONFIGS_VERSION:
+        answer.configs = [
+            CreatableTopicConfigs(
+                name=entry.name,
+                value=entry.value,
+                read_only=entry.read_only,
+                config_source=entry.config_source,
+                is_sensitive=entry.is_sensitive,
+            )
+            for entry in describe_topic_configs(
+                result.name, result.overrides, broker.config.settings, broker.config.synonyms
+            )
+        ]
+    return answer
+
+
+def error_response(
+    request: CreateTopicsRequest, version: int, code: ErrorCode, message: str | None
+) -> CreateTopicsResponse:
+    return CreateTopicsResponse(
+        topics=[CreatableTopicResult(name=topic.name, error_code=code, configs=[]) for topic in request.topics]
+    )

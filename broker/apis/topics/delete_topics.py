@@ -1,0 +1,80 @@
+"""DeleteTopics (key 20), served: 0-6.
+
+v3: TOPIC_DELETION_DISABLED. v5: error messages. v6: topics by id, too. Only the active controller answers; a topic it
+reports as deleted is gone from this broker's metadata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from odradek.controller.loop_turns import in_turns
+from odradek.protocol.codec.primitives import ZERO_UUID
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+
+if TYPE_CHECKING:
+    from odradek.broker.apis.services import Services
+    from odradek.broker.network.request import RequestContext
+
+FIRST_DISABLED_ERROR_VERSION = 3
+
+
+def handle(broker: Services, ctx: RequestContext, request: DeleteTopicsRequest) -> None:
+    version = ctx.header.api_version
+    if not broker.controller.is_active:
+        ctx.reply(error_response(request, version, ErrorCode.NOT_CONTROLLER, None))
+    elif not broker.config.delete_topic_enable:
+        disabled = version >= FIRST_DISABLED_ERROR_VERSION
+        code = ErrorCode.TOPIC_DELETION_DISABLED if disabled else ErrorCode.INVALID_REQUEST
+        ctx.reply(error_response(request, version, code, None))
+    else:
+        broker.spawn(ctx, request, _delete(broker, ctx, request))
+
+
+async def _delete(broker: Services, ctx: RequestContext, request: DeleteTopicsRequest) -> None:
+    cache = broker.metadata_cache
+    results = []
+    to_delete: dict[str, DeletableTopicResult] = {}
+    async for topic in in_turns(_topics(request)):
+        by_id = topic.topic_id != ZERO_UUID
+        if by_id and topic.name is not None:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Topic name and topic ID can not both be specified.")
+        name = cache.topic_name(topic.topic_id) if by_id else topic.name
+        result = DeletableTopicResult(name=name, topic_id=topic.topic_id)
+        results.append(result)
+        if by_id and name is None:
+            result.error_code = ErrorCode.UNKNOWN_TOPIC_ID
+        elif name is None:
+            result.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        elif not cache.contains(name):
+            result.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        else:
+            to_delete[name] = result
+    if to_delete:
+        for name, outcome in (await broker.admin.delete_topics(to_delete, timeout_ms=request.timeout_ms)).items():
+            to_delete[name].error_code = outcome.error_code
+    ctx.reply(DeleteTopicsResponse(responses=results))
+
+
+def _topics(request: DeleteTopicsRequest) -> Iterable[DeleteTopicState]:
+    return request.topics or (DeleteTopicState(name=name) for name in request.topic_names)
+
+
+def error_response(
+    request: DeleteTopicsRequest, version: int, code: ErrorCode, message: str | None
+) -> DeleteTopicsResponse:
+    return DeleteTopicsResponse(
+        responses=[
+            DeletableTopicResult(
+                name=topic.name if version >= 6 else topic.name or "", topic_id=topic.topic_id, error_code=code
+            )
+            for topic in _topics(request)
+        ]
+    )

@@ -1,0 +1,90 @@
+"""ElectLeaders (key 43), served: 0-2.
+
+Null partitions mean all, of which those that need no election are left out of the answer. v1: the election type,
+preferred (0) or unclean (1). Only the active controller answers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.controller.events import ElectionType
+from odradek.controller.loop_turns import collected, in_turns
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+)
+from odradek.protocol.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from odradek.broker.apis.services import Services
+    from odradek.broker.network.request import RequestContext
+
+FIRST_ERROR_VERSION = 1
+"""Before there is no place for an error on top."""
+
+
+def handle(broker: Services, ctx: RequestContext, request: ElectLeadersRequest) -> None:
+    broker.spawn(ctx, request, _elect(broker, ctx, request))
+
+
+async def _elect(broker: Services, ctx: RequestContext, request: ElectLeadersRequest) -> None:
+    try:
+        election_type = ElectionType(request.election_type)
+    except ValueError:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}") from None
+    if request.topic_partitions is None:
+        states = broker.metadata_cache.snapshot.partitions
+        partitions = await collected(TopicPartition(topic, index) for topic, found in states.items() for index in found)
+    else:
+        partitions = await collected(
+            TopicPartition(topic.topic, index) for topic in request.topic_partitions for index in topic.partitions
+        )
+    deadline_ms = ctx.received_ms + request.timeout_ms
+    try:
+        outcomes = await broker.controller.elect_leaders(partitions, election_type)
+    except KafkaError as error:
+        if error.code != ErrorCode.NOT_CONTROLLER:
+            raise
+        outcomes = dict.fromkeys(partitions, error)  # said of each partition, and nothing of the whole
+    elected = {tp: outcome for tp, outcome in outcomes.items() if not isinstance(outcome, KafkaError)}
+    late = await broker.topic_waits.wait_for_elected(elected, max(0, deadline_ms - broker.clock.monotonic_ms()))
+    topics: dict[str, list[PartitionResult]] = {}
+    async for tp, outcome in in_turns(outcomes.items()):
+        result = PartitionResult(partition_id=tp.partition, error_message=None)
+        if isinstance(outcome, KafkaError):
+            if request.topic_partitions is None and outcome.code == ErrorCode.ELECTION_NOT_NEEDED:
+                continue
+            result.error_code = outcome.code
+            result.error_message = None if outcome.code == ErrorCode.NOT_CONTROLLER else outcome.message
+        elif tp in late:
+            result.error_code = ErrorCode.REQUEST_TIMED_OUT
+        topics.setdefault(tp.topic, []).append(result)
+    ctx.reply(
+        ElectLeadersResponse(
+            replica_election_results=[
+                ReplicaElectionResult(topic=topic, partition_result=results) for topic, results in topics.items()
+            ]
+        )
+    )
+
+
+def error_response(
+    request: ElectLeadersRequest, version: int, code: ErrorCode, message: str | None
+) -> ElectLeadersResponse:
+    return ElectLeadersResponse(
+        error_code=code if version >= FIRST_ERROR_VERSION else ErrorCode.NONE,
+        replica_election_results=[
+            ReplicaElectionResult(
+                topic=topic.topic,
+                partition_result=[
+                    PartitionResult(partition_id=index, error_code=code, error_message=message)
+                    for index in topic.partitions
+                ],
+            )
+            for topic in request.topic_partitions or ()
+        ],
+    )

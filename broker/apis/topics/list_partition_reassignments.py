@@ -1,0 +1,45 @@
+"""ListPartitionReassignments (key 46), served: 0. Null topics mean all. Only the active controller answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.controller.loop_turns import collected, in_turns
+from odradek.protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
+from odradek.protocol.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from odradek.broker.apis.services import Services
+    from odradek.broker.network.request import RequestContext
+
+
+def handle(broker: Services, ctx: RequestContext, request: ListPartitionReassignmentsRequest) -> None:
+    broker.spawn(ctx, request, _list(broker, ctx, request))
+
+
+async def _list(broker: Services, ctx: RequestContext, request: ListPartitionReassignmentsRequest) -> None:
+    wanted = None
+    if request.topics is not None:
+        wanted = await collected(
+            TopicPartition(topic.name, index) for topic in request.topics for index in topic.partition_indexes
+        )
+    topics: dict[str, list[OngoingPartitionReassignment]] = {}
+    async for tp, assignment in in_turns((await broker.controller.list_partition_reassignments(wanted)).items()):
+        topics.setdefault(tp.topic, []).append(
+            OngoingPartitionReassignment(
+                partition_index=tp.partition,
+                replicas=list(assignment.replicas),
+                adding_replicas=list(assignment.adding_replicas),
+                removing_replicas=list(assignment.removing_replicas),
+            )
+        )
+    ctx.reply(
+        ListPartitionReassignmentsResponse(
+            topics=[OngoingTopicReassignment(name=name, partitions=found) for name, found in topics.items()],
+        )
+    )

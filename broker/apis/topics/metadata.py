@@ -1,0 +1,145 @@
+"""Metadata (key 3), served: 0-12.
+
+v0: an empty list means all topics, unreachable replicas are errors. v1: null means all, the controller is named. v4:
+automatic creation can be declined. v5: offline replicas. v6: LISTENER_NOT_FOUND. v7: leader epochs. v8: authorized
+operations. v10: topic ids in the answer. v12: topics may be asked for by id.
+
+An unknown topic that may be created is created in the background; the answer meanwhile is LEADER_NOT_AVAILABLE, on
+which clients ask again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.apis.authorized_operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
+from odradek.broker.apis.leaders import reachable_nodes
+from odradek.broker.apis.services import in_slices
+from odradek.controller.model.broker_info import NO_CONTROLLER
+from odradek.controller.model.topic_names import INTERNAL_TOPICS, is_valid_topic_name
+from odradek.protocol.codec.primitives import ZERO_UUID
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from odradek.broker.apis.services import Services
+    from odradek.broker.network.request import RequestContext
+    from odradek.timer.sliced_work import Steps
+
+FIRST_TOPIC_ID_VERSION = 12
+
+
+@in_slices
+def handle(broker: Services, ctx: RequestContext, request: MetadataRequest) -> Steps:
+    version = ctx.header.api_version
+    all_topics = request.topics is None or (version == 0 and not request.topics)
+    requested = () if request.topics is None else request.topics
+    if version < FIRST_TOPIC_ID_VERSION and not all_topics:
+        for topic in requested:
+            if topic.name is None:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, f"Topic name can not be null for version {version}")
+            if topic.topic_id != ZERO_UUID:
+                raise KafkaError(
+                    ErrorCode.INVALID_REQUEST, f"Topic IDs are not supported in requests for version {version}"
+                )
+    if not all_topics and any(topic.name is None and topic.topic_id == ZERO_UUID for topic in requested):
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # a topic that is neither named nor identified
+    cache = broker.metadata_cache
+    answers: list[MetadataResponseTopic] = []
+    if all_topics:
+        names = list(cache.snapshot.partitions)
+    elif any(topic.topic_id != ZERO_UUID for topic in requested):
+        names = []
+        for topic_id in {topic.topic_id: None for topic in requested if topic.topic_id != ZERO_UUID}:
+            name = cache.topic_name(topic_id)
+            if name is None:
+                answers.append(
+                    MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
+                )
+            else:
+                names.append(name)
+    else:
+        names = list({topic.name: None for topic in requested if topic.name is not None})
+    found = yield from _known(broker, ctx, names)
+    answers += found
+    if len(found) < len(names):
+        known = {topic.name for topic in found}
+        missing = [name for name in names if name not in known]
+        may_create = broker.config.auto_create_topics_enable and request.allow_auto_topic_creation and not all_topics
+        if may_create:
+
+            async def create() -> None:
+                answers.extend(await broker.topic_creator.create_automatically(missing))
+                ctx.reply(_response(broker, ctx, request, answers))
+
+            broker.spawn(ctx, request, create())
+            return
+        for name in missing:
+            answers.append(_unknown(name))
+            yield None
+    ctx.reply(_response(broker, ctx, request, answers))
+
+
+def _known(
+    broker: Services, ctx: RequestContext, names: list[str]
+) -> Generator[None, None, list[MetadataResponseTopic]]:
+    there = []
+    for name in names:
+        if broker.metadata_cache.contains(name):
+            there.append(name)
+        yield
+    found = []
+    for topic in broker.metadata_cache.topic_metadata(
+        there,
+        ctx.connection.listener_name,
+        error_unavailable_endpoints=ctx.header.api_version == 0,
+        error_unavailable_listeners=ctx.header.api_version >= 6,
+    ):
+        found.append(topic)
+        yield
+    return found
+
+
+def _unknown(name: str) -> MetadataResponseTopic:
+    error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_valid_topic_name(name) else ErrorCode.INVALID_TOPIC_EXCEPTION
+    return MetadataResponseTopic(error_code=error, name=name, is_internal=name in INTERNAL_TOPICS)
+
+
+def _response(
+    broker: Services, ctx: RequestContext, request: MetadataRequest, topics: list[MetadataResponseTopic]
+) -> MetadataResponse:
+    version = ctx.header.api_version
+    if version >= 8 and request.include_topic_authorized_operations:
+        for topic in topics:
+            if topic.error_code != ErrorCode.UNKNOWN_TOPIC_ID:
+                topic.topic_authorized_operations = TOPIC_OPERATIONS
+    response = MetadataResponse(
+        brokers=[
+            MetadataResponseBroker(node_id=node.broker_id, host=node.host, port=node.port, rack=node.rack)
+            for node in reachable_nodes(broker, ctx)
+        ],
+        cluster_id=broker.cluster_id,
+        controller_id=NO_CONTROLLER
+        if broker.metadata_cache.snapshot.controller_id is None
+        else broker.metadata_cache.snapshot.controller_id,
+        topics=topics,
+    )
+    if 8 <= version <= 10 and request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+    return response
+
+
+def error_response(request: MetadataRequest, version: int, code: ErrorCode, message: str | None) -> MetadataResponse:
+    return MetadataResponse(
+        topics=[
+            MetadataResponseTopic(error_code=code, name=topic.name or "", topic_id=topic.topic_id)
+            for topic in request.topics or ()
+        ]
+    )

@@ -1,0 +1,135 @@
+"""AddPartitionsToTxn (key 24), served: 0-5.
+
+v0-3 come from clients and add partitions to one transaction: if one of them cannot be added none is. v2:
+PRODUCER_FENCED. v4 and later come from brokers: many transactions, and verify_only, which adds nothing but asks
+(KIP-890). v5: TRANSACTION_ABORTABLE.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.apis.services import in_slices
+from odradek.broker.apis.transactions.fenced_producer import error_for_version
+from odradek.controller.model.topic_names import is_internal
+from odradek.coordinator.transaction.coordinator import ProducerIdAndEpoch
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopicResult,
+    AddPartitionsToTxnTransaction,
+)
+from odradek.protocol.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from odradek.broker.apis.services import Services
+    from odradek.broker.network.request import RequestContext
+    from odradek.timer.sliced_work import Steps
+
+FIRST_BATCHED_VERSION = 4
+FIRST_FENCED_VERSION = 2
+
+
+@in_slices
+def handle(broker: Services, ctx: RequestContext, request: AddPartitionsToTxnRequest) -> Steps:
+    return apply(broker, request, ctx.header.api_version, ctx.reply)
+
+
+def apply(
+    broker: Services,
+    request: AddPartitionsToTxnRequest,
+    version: int,
+    respond: Callable[[AddPartitionsToTxnResponse], None],
+) -> Steps:
+    """Add or verify, a partition a step; `respond` is called when all transactions of the request are answered."""
+    transactions = request.transactions if version >= FIRST_BATCHED_VERSION else [_only_transaction(request)]
+    results: list[AddPartitionsToTxnResult] = []
+
+    def finish(result: AddPartitionsToTxnResult) -> None:
+        results.append(result)
+        if len(results) == len(transactions):
+            respond(_response(results, version))
+
+    if not transactions:
+        respond(_response(results, version))
+    for transaction in transactions:
+        yield from _apply_one(broker, transaction, version, finish)
+
+
+def _apply_one(
+    broker: Services,
+    transaction: AddPartitionsToTxnTransaction,
+    version: int,
+    finish: Callable[[AddPartitionsToTxnResult], None],
+) -> Steps:
+    partitions: dict[TopicPartition, None] = {}
+    refused: dict[TopicPartition, ErrorCode] = {}
+    for topic in transaction.topics:
+        for index in topic.partitions:
+            topic_partition = TopicPartition(topic.name, index)
+            partitions[topic_partition] = None
+            error = _refusal(broker, topic_partition, version)
+            if error != ErrorCode.NONE:
+                refused[topic_partition] = error
+            yield None
+    if refused:
+        errors = {**dict.fromkeys(partitions, ErrorCode.OPERATION_NOT_ATTEMPTED), **refused}
+        yield from _finish(transaction, errors, finish)
+        return
+    producer = ProducerIdAndEpoch(transaction.producer_id, transaction.producer_epoch)
+    coordinator = broker.transaction_coordinator
+    if transaction.verify_only:
+        verified = coordinator.verify_partitions(transaction.transactional_id, producer, list(partitions))
+        yield from _finish(transaction, verified, finish)
+        return
+
+    def added(error: ErrorCode) -> None:
+        code = error_for_version(error, version, FIRST_FENCED_VERSION)
+        broker.slices.submit(_finish(transaction, dict.fromkeys(partitions, code), finish))
+
+    coordinator.add_partitions(transaction.transactional_id, producer, list(partitions), added)
+
+
+def _refusal(broker: Services, topic_partition: TopicPartition, version: int) -> ErrorCode:
+    """Why a partition cannot be added. Offsets are added by AddOffsetsToTxn: clients may not name internal topics."""
+    if version < FIRST_BATCHED_VERSION and is_internal(topic_partition.topic):
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    known = broker.metadata_cache.contains_partition(*topic_partition)
+    return ErrorCode.NONE if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _only_transaction(request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnTransaction:
+    return AddPartitionsToTxnTransaction(
+        transactional_id=request.v3_and_below_transactional_id,
+        producer_id=request.v3_and_below_producer_id,
+        producer_epoch=request.v3_and_below_producer_epoch,
+        topics=request.v3_and_below_topics,
+    )
+
+
+def _finish(
+    transaction: AddPartitionsToTxnTransaction,
+    errors: Mapping[TopicPartition, ErrorCode],
+    finish: Callable[[AddPartitionsToTxnResult], None],
+) -> Steps:
+    topics = []
+    for topic in transaction.topics:
+        results = []
+        for index in topic.partitions:
+            error = errors[TopicPartition(topic.name, index)]
+            results.append(AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=error))
+            yield None
+        topics.append(AddPartitionsToTxnTopicResult(name=topic.name, results_by_partition=results))
+    finish(AddPartitionsToTxnResult(transactional_id=transaction.transactional_id, topic_results=topics))
+
+
+def _response(results: list[AddPartitionsToTxnResult], version: int) -> AddPartitionsToTxnResponse:
+    if version >= FIRST_BATCHED_VERSION:
+        return AddPartitionsToTxnResponse(results_by_transaction=results)
+    (only,) = results
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=only.topic_results)

@@ -1,0 +1,76 @@
+"""TxnOffsetCommit (key 28), served: 0-4.
+
+Offsets that become the group's when the producer's transaction commits. v2: leader epochs, and the client knows
+COORDINATOR_LOAD_IN_PROGRESS. v3: the member and generation that commit (KIP-447). v4: TRANSACTION_ABORTABLE.
+
+Partitions that do not exist are refused here; the coordinator is asked about the others.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.apis.existing_partitions import split_by_existence
+from odradek.broker.apis.groups.group_requests import group_context
+from odradek.broker.apis.services import in_slices
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from odradek.broker.apis.services import Services
+    from odradek.broker.network.request import RequestContext
+    from odradek.timer.sliced_work import Steps
+
+FIRST_LOADING_VERSION = 2
+
+
+@in_slices
+def handle(broker: Services, ctx: RequestContext, request: TxnOffsetCommitRequest) -> Steps:
+    existing, unknown = yield from split_by_existence(broker, request.topics, _unknown)
+
+    def respond(response: TxnOffsetCommitResponse) -> None:
+        if ctx.header.api_version < FIRST_LOADING_VERSION:
+            _hide_loading(response)
+        ctx.reply(_with_unknown(response, unknown))
+
+    if not existing:
+        respond(TxnOffsetCommitResponse())
+        return
+    request.topics = [TxnOffsetCommitRequestTopic(name=name, partitions=found) for name, found in existing]
+    yield from broker.group_coordinator.commit_transactional_offsets(group_context(ctx), request, respond)
+
+
+def _unknown(index: int) -> TxnOffsetCommitResponsePartition:
+    return TxnOffsetCommitResponsePartition(partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+def _hide_loading(response: TxnOffsetCommitResponse) -> None:
+    """Producers before 2.0 may crash when they hear that a coordinator is loading (KAFKA-7296)."""
+    for topic in response.topics:
+        for part in topic.partitions:
+            if part.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+                part.error_code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+def _with_unknown(
+    response: TxnOffsetCommitResponse, unknown: Mapping[str, list[TxnOffsetCommitResponsePartition]]
+) -> TxnOffsetCommitResponse:
+    """The partitions that do not exist come first."""
+    topics = {
+        name: TxnOffsetCommitResponseTopic(
+            name=name,
+            partitions=refused,
+        )
+        for name, refused in unknown.items()
+    }
+    for topic in response.topics:
+        topics.setdefault(topic.name, TxnOffsetCommitResponseTopic(name=topic.name)).partitions += topic.partitions
+    return TxnOffsetCommitResponse(topics=list(topics.values()))

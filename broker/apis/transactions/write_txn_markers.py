@@ -1,0 +1,131 @@
+"""WriteTxnMarkers (key 27), served: 0-1.
+
+A transaction coordinator, or an administrator who ends a hanging transaction, has markers written to partitions this
+broker leads. v1: flexible encoding. Offsets that were committed in the transaction become the group's, or vanish, when
+their partition has its marker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from odradek.broker.apis.services import in_slices
+from odradek.controller.model.topic_names import GROUP_METADATA_TOPIC
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from odradek.protocol.records.control import ControlRecordType, EndTransactionMarker, build_end_transaction_batch
+from odradek.protocol.topic_partition import TopicPartition
+from odradek.storage.append_info import AppendOrigin
+
+if TYPE_CHECKING:
+    from odradek.broker.apis.services import Services
+    from odradek.broker.fetch.results import AppendResult
+    from odradek.broker.network.request import RequestContext
+    from odradek.timer.sliced_work import Steps
+
+Errors = dict[TopicPartition, ErrorCode]
+
+
+@in_slices
+def handle(broker: Services, ctx: RequestContext, request: WriteTxnMarkersRequest) -> Steps:
+    return apply(broker, request, ctx.reply)
+
+
+def apply(
+    broker: Services, request: WriteTxnMarkersRequest, respond: Callable[[WriteTxnMarkersResponse], None]
+) -> Steps:
+    """Write the markers, a partition a step; `respond` is called when all of them have reached the replicas."""
+    if any(marker.producer_id < 0 or marker.producer_epoch < 0 for marker in request.markers):
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as the exception is told that building such a batch raises
+    errors: dict[int, Errors] = {}
+    left = len(request.markers)
+
+    def finish(producer_id: int, found: Errors) -> None:
+        nonlocal left
+        errors.setdefault(producer_id, {}).update(found)
+        left -= 1
+        if not left:
+            broker.slices.submit(_respond(errors, respond))
+
+    if not left:
+        respond(WriteTxnMarkersResponse())
+    for marker in request.markers:
+        yield from _write(broker, marker, finish)
+
+
+def _write(broker: Services, marker: WritableTxnMarker, finish: Callable[[int, Errors], None]) -> Steps:
+    replicas = broker.replica_manager
+    errors: Errors = {}
+    batch = _batch(broker, marker)
+    records: dict[TopicPartition, memoryview] = {}
+    for topic in marker.topics:
+        for index in topic.partition_indexes:
+            topic_partition = TopicPartition(topic.name, index)
+            partition = replicas.hosted(topic_partition)
+            if partition is None or partition.log is None:
+                errors[topic_partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            else:
+                records[topic_partition] = memoryview(bytearray(batch))
+            yield None
+    if not records:
+        finish(marker.producer_id, errors)
+        return
+
+    def written(results: Mapping[TopicPartition, AppendResult]) -> None:
+        errors.update((tp, result.error) for tp, result in results.items())
+        _complete_offsets(broker, marker, results)
+        finish(marker.producer_id, errors)
+
+    yield from replicas.append_in_steps(
+        timeout_ms=broker.config.request_timeout_ms,
+        required_acks=-1,
+        internal_topics_allowed=True,
+        origin=AppendOrigin.COORDINATOR,
+        records=records,
+        respond=written,
+    )
+
+
+def _batch(broker: Services, marker: WritableTxnMarker) -> bytes | bytearray:
+    kind = ControlRecordType.COMMIT if marker.transaction_result else ControlRecordType.ABORT
+    return build_end_transaction_batch(
+        EndTransactionMarker(type=kind, coordinator_epoch=marker.coordinator_epoch),
+        timestamp=broker.clock.time_ms(),
+        producer_id=marker.producer_id,
+        producer_epoch=marker.producer_epoch,
+    )
+
+
+def _complete_offsets(
+    broker: Services, marker: WritableTxnMarker, results: Mapping[TopicPartition, AppendResult]
+) -> None:
+    completed = [
+        tp.partition
+        for tp, result in results.items()
+        if tp.topic == GROUP_METADATA_TOPIC and result.error == ErrorCode.NONE
+    ]
+    if completed:
+        broker.group_coordinator.on_transaction_completed(
+            marker.producer_id, completed, committed=marker.transaction_result
+        )
+
+
+def _respond(errors: Mapping[int, Errors], respond: Callable[[WriteTxnMarkersResponse], None]) -> Steps:
+    markers = []
+    for producer_id, found in errors.items():
+        topics: dict[str, list[WritableTxnMarkerPartitionResult]] = {}
+        for (name, index), error in found.items():
+            result = WritableTxnMarkerPartitionResult(partition_index=index, error_code=error)
+            topics.setdefault(name, []).append(result)
+            yield None
+        results = [WritableTxnMarkerTopicResult(name=name, partitions=named) for name, named in topics.items()]
+        markers.append(WritableTxnMarkerResult(producer_id=producer_id, topics=results))
+    respond(WriteTxnMarkersResponse(markers=markers))

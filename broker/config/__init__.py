@@ -1,0 +1,1 @@
+"""From server.properties and dynamic configs to typed values."""

@@ -1,0 +1,276 @@
+"""The configuration of a broker: texts from several sources, checked against the table, as typed attributes.
+
+A value comes from the first of: a dynamic value of this broker, a dynamic value for all brokers, the static settings,
+the defaults. Static settings come from the command line, the environment and the file (`config_sources.py`). A broker
+without ZooKeeper has its own defaults where Kafka's would leave a single node without groups and transactions; they
+are those of the server.properties that Apache Kafka ships, and count as static settings, as they would there.
+
+Every part of the broker that holds the object reads the value that holds now: `apply_dynamic` changes the attributes
+in place, between two callbacks of the loop, and tells which keys have changed.
+
+Answers to KafkaConfig and, for the order of sources, DynamicBrokerConfig.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from typing import Final, NamedTuple, cast
+
+from odradek.broker.config.config_checks import check_dynamic, check_static, check_values
+from odradek.broker.config.config_keys import BROKER_CONFIG_KEYS, BROKER_CONFIGS, LISTENER_PREFIX, config_synonyms
+from odradek.broker.config.config_values import BrokerConfigValues
+from odradek.broker.config.endpoint import parse_csv, parse_csv_map
+from odradek.broker.config.keys.not_served.effects import WITHOUT_EFFECT
+from odradek.broker.config.keys.quotas import BROKER_QUOTAS
+from odradek.broker.config.listeners import Listeners
+from odradek.controller.model.config_source import ConfigSource
+from odradek.protocol.metadata_version import MetadataVersion
+from odradek.storage.config.config_def import ConfigError, ConfigType, ConfigValue, NoDefault, parse_type, to_text
+
+__all__ = ["BROKER_CONFIGS", "BrokerConfig", "SynonymValue"]
+
+EMBEDDED_METADATA_DEFAULTS: Final[Mapping[str, str]] = {
+    "listeners": "PLAINTEXT://127.0.0.1:9092",
+    "log.dirs": "odradek-data",
+    "broker.id": "0",
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+}
+"""What a broker without ZooKeeper takes for keys that are not set."""
+
+_TYPED_ATTRIBUTES: Final = {name.replace("_", "."): name for name in BrokerConfigValues.__annotations__}
+
+
+class SynonymValue(NamedTuple):
+    """One of the places a value could come from. `value` is None for a secret."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+
+
+class BrokerConfig(BrokerConfigValues):
+    """Typed values of all keys, and where each comes from. Raises ConfigError for a setting that cannot be."""
+
+    listeners: Listeners
+    log_dirs: tuple[str, ...]
+    metadata_dir: str
+    max_connections_per_ip_overrides: dict[str, int]
+    zookeeper_connect: str | None
+    metadata_version: MetadataVersion
+    """`inter.broker.protocol.version`"""
+
+    def __init__(self, settings: Mapping[str, str], *, origins: Mapping[str, str] | None = None) -> None:
+        """`origins` says for error messages where a setting was found."""
+        self._origins = dict(origins or {})
+        self._explicit = dict(settings)
+        self._static = _with_embedded_defaults(_with_node_id(settings))
+        self._dynamic_default: Mapping[str, str] = {}
+        self._dynamic_broker: Mapping[str, str] = {}
+        self._assigned_broker_id: int | None = None
+        self._settings: dict[str, str] = {}
+        self._values: dict[str, ConfigValue] = {}
+        self._assign(*self._resolve({}, {}))
+        check_static(self._values, self.listeners, self.log_dirs)
+        self._check()
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """The texts in force that are not defaults, dynamic ones included, by key: what topic configs fall back to."""
+        return self._settings
+
+    @property
+    def dynamic_defaults(self) -> Mapping[str, str]:
+        """The dynamic values that hold for all brokers."""
+        return self._dynamic_default
+
+    @property
+    def dynamic_values(self) -> Mapping[str, str]:
+        """The dynamic values of this broker alone."""
+        return self._dynamic_broker
+
+    @property
+    def uses_zookeeper(self) -> bool:
+        return self.zookeeper_connect is not None
+
+    @property
+    def unknown_keys(self) -> list[str]:
+        """Settings that no key of the table claims; `listener.name.` prefixes are looked through."""
+        return sorted(name for name in self._explicit if type_of(name) is None or name in BROKER_QUOTAS)
+
+    @property
+    def keys_without_effect(self) -> dict[str, str]:
+        """What somebody has set, to something that is not the default, and that does nothing; with the reason."""
+        return {name: reason for name in sorted(self._explicit) if (reason := self._why_without_effect(name))}
+
+    def _why_without_effect(self, name: str) -> str | None:
+        if name.startswith(LISTENER_PREFIX):
+            return None if type_of(name) is None else "no listener has settings of its own yet"
+        if name not in WITHOUT_EFFECT or self._values[name] == BROKER_CONFIG_KEYS[name].default_value():
+            return None
+        return WITHOUT_EFFECT[name]
+
+    def assign_broker_id(self, broker_id: int) -> None:
+        """The id that the broker goes by from now on: the configured one, else a stored or generated one."""
+        self.broker_id = self._assigned_broker_id = broker_id
+
+    def value(self, name: str) -> ConfigValue:
+        """The typed value of any key of the table."""
+        return self._values[name]
+
+    def text(self, name: str) -> str | None:
+        """The value as a text, defaults included; None for null and for a secret."""
+        if self.is_sensitive(name):
+            return None
+        return to_text(self._values[name]) if name in self._values else self._settings.get(name)
+
+    def is_sensitive(self, name: str) -> bool:
+        """Secrets, and everything of unknown type, are never shown."""
+        return type_of(name) in (None, ConfigType.PASSWORD)
+
+    def dynamic_quota(self, name: str) -> int:
+        """A quota of `BROKER_QUOTAS`: this broker's own, else that of all brokers, else Kafka's default."""
+        key = BROKER_QUOTAS[name]
+        text = self._dynamic_broker.get(name, self._dynamic_default.get(name))
+        return cast("int", key.default_value() if text is None else key.parse(text))
+
+    def source(self, name: str) -> ConfigSource:
+        synonyms = self.synonyms(name)
+        return synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG
+
+    def synonyms(self, name: str) -> list[SynonymValue]:
+        """Every place that holds a value for the key, in order of precedence, from its own name on."""
+        names = config_synonyms(name)
+        hidden = self.is_sensitive(name)
+        found: list[SynonymValue] = []
+        for texts, source in (
+            (self._dynamic_broker, ConfigSource.DYNAMIC_BROKER_CONFIG),
+            (self._dynamic_default, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),
+            (self._static, ConfigSource.STATIC_BROKER_CONFIG),
+        ):
+            found += [SynonymValue(key, None if hidden else texts[key], source) for key in names if key in texts]
+        for key in names:
+            text = _default_text(key)
+            if text is not None:
+                found.append(SynonymValue(key, None if hidden else text, ConfigSource.DEFAULT_CONFIG))
+        start = next((index for index, synonym in enumerate(found) if synonym.name == name), len(found))
+        return found[start:]
+
+    def with_dynamic(self, *, broker: Mapping[str, str], default: Mapping[str, str]) -> BrokerConfig:
+        """What would be in force with these dynamic values. Raises ConfigError if they cannot be."""
+        candidate = copy(self)
+        candidate._dynamic_broker, candidate._dynamic_default = broker, default
+        candidate._assign(*self._resolve(broker, default))
+        candidate._check()
+        return candidate
+
+    def apply_dynamic(self, *, broker: Mapping[str, str], default: Mapping[str, str]) -> set[str]:
+        """Put dynamic values in force, this broker's own and those for all, and answer the keys whose value changed.
+
+        Nothing changes if one of them cannot be.
+        """
+        settings, values = self._resolve(broker, default)
+        changed = {name for name, value in values.items() if value != self._values.get(name)}
+        self._dynamic_broker, self._dynamic_default = dict(broker), dict(default)
+        self._assign(settings, values)
+        return changed
+
+    def _check(self) -> None:
+        check_dynamic(
+            self._values,
+            self.listeners,
+            settings=self._settings,
+            connection_overrides=self.max_connections_per_ip_overrides,
+        )
+
+    def _resolve(
+        self, broker: Mapping[str, str], default: Mapping[str, str]
+    ) -> tuple[dict[str, str], dict[str, ConfigValue]]:
+        settings = dict(self._static)
+        for layer in (default, broker):
+            for name in layer:
+                for synonym in config_synonyms(name) if name in BROKER_CONFIG_KEYS else ():
+                    settings.pop(synonym, None)
+            settings.update(layer)
+        values = {name: self._parse(name, settings, layers=(broker, default)) for name in BROKER_CONFIG_KEYS}
+        check_values(values)
+        return settings, values
+
+    def _parse(self, name: str, settings: Mapping[str, str], layers: Sequence[Mapping[str, str]]) -> ConfigValue:
+        key = BROKER_CONFIG_KEYS[name]
+        if name not in settings:
+            return key.default_value()
+        try:
+            return key.parse(settings[name])
+        except ConfigError as error:
+            origin = None if any(name in layer for layer in layers) else self._origins.get(name)
+            raise error if origin is None else ConfigError(f"{error} (from {origin})") from None
+
+    def _assign(self, settings: dict[str, str], values: dict[str, ConfigValue]) -> None:
+        listeners = Listeners.of_values(
+            values, inter_broker_protocol_is_set="security.inter.broker.protocol" in settings
+        )
+        overrides = _connection_overrides(values)
+        self._settings, self._values = settings, values
+        for key, attribute in _TYPED_ATTRIBUTES.items():
+            setattr(self, attribute, values[key])
+        if self._assigned_broker_id is not None:
+            self.broker_id = self._assigned_broker_id
+        self.zookeeper_connect = _text(values, "zookeeper.connect") or None
+        self.metadata_version = MetadataVersion.of_text(self.inter_broker_protocol_version)
+        self.listeners = listeners
+        self.max_connections_per_ip_overrides = overrides
+        log_dirs = _text(values, "log.dirs")
+        self.log_dirs = tuple(parse_csv(_text(values, "log.dir") if log_dirs is None else log_dirs))
+        self.metadata_dir = _text(values, "metadata.dir") or (self.log_dirs[0] if self.log_dirs else "")
+
+
+def type_of(name: str) -> ConfigType | None:
+    """The type of a config of a broker, static or dynamic, for a listener or not; None for one that nobody knows."""
+    for key in (name, *config_synonyms(name)):
+        row = BROKER_CONFIG_KEYS.get(key) or BROKER_QUOTAS.get(key)
+        if row is not None:
+            return row.type
+    return None
+
+
+def _with_node_id(settings: Mapping[str, str]) -> dict[str, str]:
+    """broker.id and node.id stand for one another."""
+    texts = dict(settings)
+    for one, other in (("broker.id", "node.id"), ("node.id", "broker.id")):
+        if one in texts:
+            texts.setdefault(other, texts[one])
+    return texts
+
+
+def _with_embedded_defaults(settings: dict[str, str]) -> dict[str, str]:
+    if settings.get("zookeeper.connect", "").strip():
+        return settings
+    defaults = dict(EMBEDDED_METADATA_DEFAULTS)
+    if "log.dir" in settings:
+        del defaults["log.dirs"]
+    return _with_node_id({**defaults, **settings})
+
+
+def _default_text(name: str) -> str | None:
+    key = BROKER_CONFIG_KEYS.get(name)
+    return None if key is None or isinstance(key.default, NoDefault) else key.default
+
+
+def _text(values: Mapping[str, ConfigValue], name: str) -> str | None:
+    return cast("str | None", values[name])
+
+
+def _connection_overrides(values: Mapping[str, ConfigValue]) -> dict[str, int]:
+    name = "max.connections.per.ip.overrides"
+    overrides = {}
+    for host, limit in parse_csv_map(name, _text(values, name) or "").items():
+        try:
+            overrides[host] = cast("int", parse_type(name, limit, ConfigType.INT))
+        except ConfigError:
+            message = f"'{limit}' is not a number of connections"
+            raise ConfigError.of_value(name, _text(values, name), message) from None
+    return overrides

@@ -1,0 +1,100 @@
+"""Where the static settings come from: `--override k=v`, the environment, the file; the first that has a key wins.
+
+In the environment a key is `KAFKA_` and its name in capitals with `_` for `.`, as the container images of Apache
+Kafka have it: `KAFKA_LOG_DIRS`. Names of keys decide, so that a key is found whatever its own punctuation; a variable
+that is no key (there are many, of the JVM tools) is only reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from odradek.broker.config.config_keys import BROKER_CONFIG_KEYS, LISTENER_PREFIX
+from odradek.broker.machine.startup_error import StartupError
+from odradek.storage.disk.properties_file import parse_properties
+
+ENVIRONMENT_PREFIX: Final = "KAFKA_"
+
+_NOT_SETTINGS: Final = (
+    "KAFKA_CLUSTER_ID",
+    "KAFKA_DEBUG",
+    "KAFKA_GC_LOG_OPTS",
+    "KAFKA_HEAP_OPTS",
+    "KAFKA_HOME",
+    "KAFKA_JMX_HOSTNAME",
+    "KAFKA_JMX_OPTS",
+    "KAFKA_JMX_PORT",
+    "KAFKA_JVM_PERFORMANCE_OPTS",
+    "KAFKA_LOG4J_LOGGERS",
+    "KAFKA_LOG4J_OPTS",
+    "KAFKA_LOG4J_ROOT_LOGLEVEL",
+    "KAFKA_OPTS",
+    "KAFKA_TOOLS_LOG4J_LOGLEVEL",
+    "KAFKA_VERSION",
+)
+"""Variables of Apache Kafka's scripts and images, which configure the JVM."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Texts by key, where each was found, and what is to be told to the operator."""
+
+    texts: dict[str, str] = field(default_factory=dict)
+    origins: dict[str, str] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+    def add(self, name: str, text: str, origin: str) -> None:
+        if name not in self.texts:
+            self.texts[name] = text
+            self.origins[name] = origin
+
+
+def gather_settings(*, file: str | None, overrides: Sequence[str], environment: Mapping[str, str]) -> Settings:
+    """All static settings by precedence. Raises StartupError for what cannot be read."""
+    settings = Settings()
+    for name, text in dict(map(_parse_override, overrides)).items():
+        settings.add(name, text, "--override")
+    _add_environment(settings, environment)
+    if file is not None:
+        for name, text in _read(file).items():
+            settings.add(name, text, file)
+    return settings
+
+
+def _parse_override(override: str) -> tuple[str, str]:
+    name, equals, text = override.partition("=")
+    if not equals or not name.strip():
+        key = name.strip().split(":")[0]  # what follows may be a secret
+        raise StartupError(f"--override {key}: expected key=value")
+    return name.strip(), text
+
+
+def _add_environment(settings: Settings, environment: Mapping[str, str]) -> None:
+    by_variable = {ENVIRONMENT_PREFIX + _as_variable(name): name for name in BROKER_CONFIG_KEYS}
+    listener_prefix = ENVIRONMENT_PREFIX + _as_variable(LISTENER_PREFIX)
+    for variable, text in sorted(environment.items()):
+        if not variable.startswith(ENVIRONMENT_PREFIX) or variable in _NOT_SETTINGS:
+            continue
+        name = by_variable.get(variable)
+        if name is None and variable.startswith(listener_prefix):
+            name = variable.removeprefix(ENVIRONMENT_PREFIX).lower().replace("_", ".")
+        if name is None:
+            settings.warnings.append(f"The environment variable {variable} is no configuration of the broker; ignored.")
+        else:
+            settings.add(name, text, f"environment variable {variable}")
+
+
+def _as_variable(name: str) -> str:
+    return name.upper().replace(".", "_")
+
+
+def _read(file: str) -> dict[str, str]:
+    try:
+        with open(file, encoding="utf-8") as properties:
+            return parse_properties(properties.read())
+    except OSError as error:
+        raise StartupError(f"Cannot read {file}: {error.strerror}") from error
+    except ValueError as error:
+        raise StartupError(f"Cannot read {file}: {error}") from error

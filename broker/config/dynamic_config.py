@@ -1,0 +1,171 @@
+"""Broker configs that change while the broker runs: checked before they are stored, applied when a change is notified.
+
+The values themselves live in `BrokerConfig`; whoever holds it sees the new ones at once. What was computed from old
+values (the configs of open logs) is told here. Answers to Kafka's ``DynamicBrokerConfig``.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, cast
+
+from odradek.broker.config.config_keys import BROKER_CONFIGS
+from odradek.broker.config.reconfiguration import (
+    PER_LISTENER_ONLY,
+    check_change,
+    check_reconfiguration,
+    dynamic_key,
+    is_password,
+    names_of_one_broker,
+    read_only_names,
+)
+from odradek.controller.znodes.znodes import DEFAULT_ENTITY
+from odradek.storage.config.cleaner_config import RECONFIGURABLE, CleanerConfig
+from odradek.storage.config.config_def import ConfigDef, ConfigError, ConfigValue
+
+if TYPE_CHECKING:
+    from odradek.broker.config.broker_config import BrokerConfig
+    from odradek.broker.config.dynamic_passwords import Passwords
+    from odradek.controller.controller import Controller
+    from odradek.storage.manager.log_manager import LogManager
+
+log = logging.getLogger(__name__)
+
+
+def cleaner_config(value: Callable[[str], ConfigValue]) -> CleanerConfig:
+    """What the broker's configs say about compaction."""
+
+    def number(name: str) -> int:
+        return cast("int", value(name))
+
+    return CleanerConfig(
+        enable=bool(value("log.cleaner.enable")),
+        threads=number("log.cleaner.threads"),
+        dedupe_buffer_bytes=number("log.cleaner.dedupe.buffer.size"),
+        dedupe_buffer_load_factor=cast("float", value("log.cleaner.io.buffer.load.factor")),
+        io_buffer_bytes=number("log.cleaner.io.buffer.size"),
+        max_message_bytes=number("message.max.bytes"),
+        io_max_bytes_per_second=cast("float", value("log.cleaner.io.max.bytes.per.second")),
+        backoff_ms=number("log.cleaner.backoff.ms"),
+    )
+
+
+class DynamicBrokerConfig:
+    """Implements the port `controller.configs.BrokerConfigs`."""
+
+    def __init__(self, config: BrokerConfig, log_manager: LogManager, passwords: Passwords) -> None:
+        self._config = config
+        self._log_manager = log_manager
+        self._passwords = passwords
+
+    @property
+    def definition(self) -> ConfigDef:
+        return BROKER_CONFIGS
+
+    def validate_change(self, configs: Mapping[str, str], *, per_broker: bool) -> None:
+        """Raises ConfigError unless these could be the dynamic configs of this broker, or those of all brokers."""
+        check_change(configs, per_broker=per_broker)
+        self._candidate(configs, per_broker=per_broker)
+
+    def usable(self, stored: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
+        """What is in the tree, without what cannot be there by its name or type: left out with a line in the log."""
+        usable = dict(stored)
+        _leave_out(usable, read_only_names(stored), "Non-dynamic configs in the metadata are ignored")
+        _leave_out(
+            usable,
+            [name for name in stored if name in PER_LISTENER_ONLY],
+            "Security configs can be dynamic with a listener prefix only; ignored",
+        )
+        if not per_broker:
+            _leave_out(usable, names_of_one_broker(usable), "Configs of one broker that are given for all are ignored")
+        _leave_out(
+            usable, [name for name in usable if not _is_parsed(name, usable[name])], "Invalid values are ignored"
+        )
+        return usable
+
+    async def from_persistent(self, stored: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
+        """What is in the tree, without what cannot be used, and with its passwords in plain text."""
+        return self.usable(await self._passwords.decoded(stored), per_broker=per_broker)
+
+    async def to_persistent(self, configs: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
+        """What is to be in the tree: passwords are encoded. Raises: ConfigError if they cannot be."""
+        if not per_broker and any(map(is_password, configs)):
+            raise ConfigError("Password config can be defined only at broker level")
+        return await self._passwords.encoded(configs)
+
+    async def entity_changed(
+        self, entity_name: str, stored: Mapping[str, str], controller: Controller | None = None
+    ) -> set[str]:
+        """The tree has other configs of broker `entity_name`, or of all brokers; the keys whose value changed."""
+        if entity_name not in (DEFAULT_ENTITY, str(self._config.broker_id)):
+            return set()
+        configs = await self.from_persistent(stored, per_broker=entity_name != DEFAULT_ENTITY)
+        return self.apply(entity_name, configs, controller)
+
+    def _candidate(self, configs: Mapping[str, str], *, per_broker: bool) -> BrokerConfig:
+        """What would be in force. Raises: ConfigError if a start would refuse it, or a running part of the broker."""
+        config = self._config
+        broker, default = (configs, config.dynamic_defaults) if per_broker else (config.dynamic_values, configs)
+        candidate = config.with_dynamic(broker=broker, default=default)
+        cleaner = self._log_manager.cleaner
+        if cleaner.is_running:  # what was stored before the start was accepted then
+            check_reconfiguration(config, candidate)
+            cleaner.config.validate_reconfiguration(cleaner_config(candidate.value))
+        return candidate
+
+    def _possible(self, configs: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
+        """As many of the configs as hold together, in their order; the others are left out with a line in the log."""
+        try:
+            self._candidate(configs, per_broker=per_broker)
+        except ConfigError:
+            possible: dict[str, str] = {}
+            for name, text in configs.items():
+                try:
+                    self._candidate({**possible, name: text}, per_broker=per_broker)
+                except ConfigError as error:
+                    log.error("The dynamic config %s is not applied: %s", name, error)
+                else:
+                    possible[name] = text
+            return possible
+        return dict(configs)
+
+    def apply(self, entity_name: str, configs: Mapping[str, str], controller: Controller | None = None) -> set[str]:
+        """Put the configs of this broker or of all in force, but for those that cannot be; the keys that changed."""
+        config = self._config
+        per_broker = entity_name != DEFAULT_ENTITY
+        configs = self._possible(configs, per_broker=per_broker)
+        if per_broker:
+            changed = config.apply_dynamic(broker=configs, default=config.dynamic_defaults)
+        else:
+            changed = config.apply_dynamic(broker=config.dynamic_values, default=configs)
+        if not changed:
+            return changed
+        log.info("Dynamic config changed: %s", ", ".join(sorted(changed)))
+        producers = self._log_manager.environment.producers
+        producers.producer_id_expiration_ms = config.producer_id_expiration_ms
+        producers.transaction_verification = config.transaction_partition_verification_enable
+        self._log_manager.update_broker_settings(config.settings)
+        if changed & RECONFIGURABLE:
+            self._log_manager.cleaner.reconfigure(cleaner_config(config.value))
+        if controller is not None and "unclean.leader.election.enable" in changed:
+            controller.enable_default_unclean_leader_election()
+        return changed
+
+
+def _is_parsed(name: str, text: str) -> bool:
+    key = dynamic_key(name)
+    try:
+        if key is not None:
+            key.parse(text)
+    except ConfigError as error:
+        log.error("A dynamic config has an invalid value: %s", error)
+        return False
+    return True
+
+
+def _leave_out(configs: dict[str, str], names: list[str], message: str) -> None:
+    if names:
+        log.error("%s: %s", message, ", ".join(names))
+    for name in names:
+        configs.pop(name, None)

@@ -1,0 +1,1 @@
+"""The tables of configuration keys, one per theme: Kafka's names, types and defaults."""

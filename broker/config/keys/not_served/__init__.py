@@ -1,0 +1,1 @@
+"""Keys that are parsed, and then refused or ignored with a warning."""

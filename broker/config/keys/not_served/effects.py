@@ -1,0 +1,122 @@
+"""What setting a key of the table does: it acts, it is refused at the start, or it is told that it has no effect.
+
+A key that is named nowhere here acts: some code reads it, which a test looks for. What protects somebody and would be
+silently ignored is refused; of what does no harm the log tells once, if it is set to anything but its default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from odradek.broker.config.keys.metrics import METRIC_KEYS
+from odradek.broker.config.keys.not_served.kraft import KRAFT_KEYS
+from odradek.broker.config.keys.not_served.sasl import SASL_KEYS
+from odradek.broker.config.keys.not_served.share_groups import SHARE_GROUP_KEYS
+from odradek.broker.config.keys.not_served.ssl import SSL_KEYS
+from odradek.broker.config.keys.not_served.tiered_storage import TIERED_STORAGE_KEYS
+from odradek.storage.config.config_def import ConfigKey, ConfigType
+
+NO_CLASS: Final = "there is no JVM that could load a class"
+
+REFUSED: Final[Mapping[str, str]] = {
+    "authorizer.class.name": "authorizers are not supported yet: without one every client may do anything",
+    "process.roles": "there is no KRaft mode",
+    "controller.listener.names": "there is no KRaft mode",
+    "zookeeper.metadata.migration.enable": "there is no KRaft mode to migrate to",
+    "remote.log.storage.system.enable": "there is no tiered storage",
+    "security.providers": NO_CLASS,
+    "create.topic.policy.class.name": NO_CLASS,
+    "alter.config.policy.class.name": NO_CLASS,
+    "client.quota.callback.class": NO_CLASS,
+    "principal.builder.class": NO_CLASS,
+    "ssl.engine.factory.class": NO_CLASS,
+    "sasl.server.callback.handler.class": NO_CLASS,
+    "sasl.client.callback.handler.class": NO_CLASS,
+    "sasl.login.class": NO_CLASS,
+    "sasl.login.callback.handler.class": NO_CLASS,
+}
+"""Keys that only their default can be set to, with the reason."""
+
+_THREADS: Final = "one event loop does the work, whatever the number"
+_KRAFT: Final = "it belongs to KRaft"
+_QUOTAS: Final = "quotas of clients are not enforced yet"
+_SECURITY: Final = "listeners are PLAINTEXT alone so far"
+_MEMORY: Final = "waiting requests are forgotten when they are answered"
+_NO_METRICS: Final = "there are no metrics of a JVM"
+_GROUPS: Final = "groups of the new protocol are KRaft's"
+
+_OTHERS: Final[Mapping[str, str]] = {
+    "zookeeper.clientCnxnSocket": "the client of ZooKeeper has sockets of its own, for TLS too",
+    "zookeeper.ssl.truststore.password": "trust stores are PEM, which has no password",
+    "num.io.threads": _THREADS,
+    "background.threads": _THREADS,
+    "num.network.threads": _THREADS,
+    "group.coordinator.threads": _THREADS,
+    "queued.max.requests": _THREADS,
+    "queued.max.request.bytes": "it is not enforced yet",
+    "max.connection.creation.rate": "it is not enforced yet",
+    "early.start.listeners": "there is no authorizer to wait for",
+    "max.request.partition.size.limit": _KRAFT,
+    "unstable.api.versions.enable": "there are no versions that are not final",
+    "unstable.feature.versions.enable": "there are no versions that are not final",
+    "log.dir.failure.timeout.ms": _KRAFT,
+    "unclean.leader.election.interval.ms": _KRAFT,
+    "fetch.purgatory.purge.interval.requests": _MEMORY,
+    "producer.purgatory.purge.interval.requests": _MEMORY,
+    "delete.records.purgatory.purge.interval.requests": _MEMORY,
+    "connection.failed.authentication.delay.ms": _SECURITY,
+    "group.coordinator.append.linger.ms": _GROUPS,
+    "group.coordinator.new.enable": _GROUPS,
+    "group.consumer.session.timeout.ms": _GROUPS,
+    "group.consumer.min.session.timeout.ms": _GROUPS,
+    "group.consumer.max.session.timeout.ms": _GROUPS,
+    "group.consumer.heartbeat.interval.ms": _GROUPS,
+    "group.consumer.min.heartbeat.interval.ms": _GROUPS,
+    "group.consumer.max.heartbeat.interval.ms": _GROUPS,
+    "group.consumer.max.size": _GROUPS,
+    "group.consumer.assignors": _GROUPS,
+    "group.consumer.migration.policy": _GROUPS,
+    "quota.window.num": _QUOTAS,
+    "controller.quota.window.num": _QUOTAS,
+    "quota.window.size.seconds": _QUOTAS,
+    "controller.quota.window.size.seconds": _QUOTAS,
+    "delegation.token.master.key": "there are no delegation tokens yet",
+    "delegation.token.secret.key": "there are no delegation tokens yet",
+    "delegation.token.max.lifetime.ms": "there are no delegation tokens yet",
+    "delegation.token.expiry.time.ms": "there are no delegation tokens yet",
+    "delegation.token.expiry.check.interval.ms": "there are no delegation tokens yet",
+}
+
+ACTING: Final = frozenset({"node.id"})
+"""Keys of the groups below that act all the same."""
+
+
+def _of_group(keys: Iterable[ConfigKey], reason: str) -> dict[str, str]:
+    return {key.name: reason for key in keys if key.name not in REFUSED and key.name not in ACTING}
+
+
+WITHOUT_EFFECT: Final[Mapping[str, str]] = {
+    **_of_group(SSL_KEYS, _SECURITY),
+    **_of_group(SASL_KEYS, _SECURITY),
+    **_of_group(METRIC_KEYS, _NO_METRICS),
+    **_of_group(TIERED_STORAGE_KEYS, "there is no tiered storage"),
+    **_of_group(SHARE_GROUP_KEYS, _GROUPS),
+    **_of_group(KRAFT_KEYS, _KRAFT),
+    **_OTHERS,
+}
+"""Keys that are read and have no effect, with the reason."""
+
+
+def refusal(key: ConfigKey, is_default: bool) -> str | None:
+    """Why a value of the key cannot be; classes are refused where they are parsed."""
+    if is_default or key.name not in REFUSED or key.type is ConfigType.CLASS:
+        return None
+    return f"{key.name} is set, but {REFUSED[key.name]}."
+
+
+def effect(name: str) -> str:
+    """The reference's column: what setting the key does."""
+    if name in REFUSED:
+        return f"refused: {REFUSED[name]}"
+    return f"none: {WITHOUT_EFFECT[name]}" if name in WITHOUT_EFFECT else "acts"

@@ -1,0 +1,88 @@
+"""Checks that only broker keys need."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from odradek.storage.config.config_def import ConfigError, ConfigValue, parse_integer
+
+PORT_MAX: Final = 65535
+
+_HOST_AND_PORT: Final = re.compile(r"(?:[0-9a-zA-Z\-%._]*://)?\[?([0-9a-zA-Z\-%._:]*)\]?:([0-9]+)", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class NonNull:
+    """A value must be given."""
+
+    def ensure_valid(self, name: str, value: ConfigValue) -> None:
+        if value is None:
+            raise ConfigError.of_value(name, None, "entry must be non null")
+
+    def __str__(self) -> str:
+        return "non-null string"
+
+
+@dataclass(frozen=True, slots=True)
+class MinusOneOrAtLeast:
+    """A size for which -1 means that another key decides."""
+
+    low: int
+
+    def ensure_valid(self, name: str, value: ConfigValue) -> None:
+        if not isinstance(value, int) or (value != -1 and value < self.low):
+            raise ConfigError.of_value(name, value, f"Value can be -1 or greater than {self.low - 1}")
+
+    def __str__(self) -> str:
+        return f"-1 or [{self.low},...]"
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumVoters:
+    """`id@host:port` each. Kafka: QuorumConfig.ControllerQuorumVotersValidator."""
+
+    def ensure_valid(self, name: str, value: ConfigValue) -> None:
+        for entry in value if isinstance(value, list) else ():
+            self._check(name, entry)
+
+    def _check(self, name: str, entry: str) -> None:
+        form = "Each entry should be in the form `{id}@{host}:{port}`."
+        parts = entry.rstrip("@").split("@")  # as Java splits
+        if len(parts) != 2:
+            raise ConfigError(f"Invalid configuration value for {name}. {form}")
+        voter_id = parse_integer(parts[0])
+        if voter_id is None or not -(2**31) <= voter_id < 2**31:
+            raise ConfigError(f"Failed to parse voter ID as an integer from {parts[0]}")
+        match = _HOST_AND_PORT.fullmatch(parts[1])
+        if match is None:
+            raise ConfigError(f"Failed to parse host name from entry {entry} for the configuration {name}. {form}")
+        _check_port(match[2])
+
+    def __str__(self) -> str:
+        return "non-empty list"
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumBootstrapServers:
+    """`host:port` each. Kafka: QuorumConfig.ControllerQuorumBootstrapServersValidator."""
+
+    def ensure_valid(self, name: str, value: ConfigValue) -> None:
+        for entry in value if isinstance(value, list) else ():
+            match = _HOST_AND_PORT.fullmatch(entry)
+            if match is None:
+                raise ConfigError(
+                    f"Failed to parse host name from {entry} for the configuration {name}. "
+                    'Each entry should be in the form "{host}:{port}"'
+                )
+            _check_port(match[2])
+
+    def __str__(self) -> str:
+        return "non-empty list"
+
+
+def _check_port(text: str) -> None:
+    port = parse_integer(text)
+    if port is None or port > PORT_MAX:
+        raise ConfigError(f"port out of range:{text}")

@@ -1,0 +1,109 @@
+"""Where a broker listens, what it advertises, and over which listener brokers and the controller reach each other.
+
+Pure: made from the typed values of the configuration, and checked by `config_checks.check_listeners`.
+
+Kafka: KafkaConfig (listeners, effectiveAdvertisedBrokerListeners, getInterBrokerListenerNameAndSecurityProtocol,
+getControlPlaneListenerNameAndSecurityProtocol)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, Self, cast
+
+from odradek.broker.config.endpoint import EndPoint, parse_end_points, parse_protocol_map, parse_security_protocol
+from odradek.controller.model.broker_info import SecurityProtocol
+from odradek.storage.config.config_def import ConfigError, ConfigValue
+
+
+class ListenerSecurity(NamedTuple):
+    """A listener by its name in capitals, and the security protocol it speaks."""
+
+    name: str
+    security_protocol: SecurityProtocol
+
+
+@dataclass(frozen=True, slots=True)
+class Listeners:
+    """The listeners of a broker, for every purpose."""
+
+    bound: tuple[EndPoint, ...]
+    """`listeners`: what the broker binds."""
+    advertised: tuple[EndPoint, ...]
+    """Those of `advertised.listeners`, else `bound`, whose port may still be 0."""
+    advertise_connected_address: bool
+    """True on a lone broker that was not told what to advertise: clients are told the address they connected to."""
+    inter_broker: ListenerSecurity
+    control_plane: ListenerSecurity | None
+    """`control.plane.listener.name`"""
+
+    @property
+    def control(self) -> ListenerSecurity:
+        """By which listener controller and brokers reach each other: the control plane's, else the inter-broker one."""
+        return self.control_plane or self.inter_broker
+
+    @classmethod
+    def of_values(cls, values: Mapping[str, ConfigValue], *, inter_broker_protocol_is_set: bool) -> Self:
+        """From the typed values of all keys. Raises: ConfigError.
+
+        Whether `security.inter.broker.protocol` was set cannot be told from its value, and decides what is refused.
+        """
+        protocols = parse_protocol_map(_text(values, "listener.security.protocol.map") or "")
+        bound = parse_end_points(_text(values, "listeners") or "", protocols)
+        text = _text(values, "advertised.listeners")
+        advertised = () if text is None else parse_end_points(text, protocols, distinct_ports=False)
+        if not (bound if text is None else advertised):
+            raise ConfigError("There must be at least one broker advertised listener.")
+        return cls(
+            bound=bound,
+            advertised=advertised or bound,
+            advertise_connected_address=not _text(values, "zookeeper.connect") and not advertised,
+            inter_broker=_inter_broker(values, protocols, protocol_is_set=inter_broker_protocol_is_set),
+            control_plane=_control_plane(values, protocols),
+        )
+
+
+def _inter_broker(
+    values: Mapping[str, ConfigValue], protocols: Mapping[str, SecurityProtocol], *, protocol_is_set: bool
+) -> ListenerSecurity:
+    name = _text(values, "inter.broker.listener.name")
+    if name is None:
+        key = "security.inter.broker.protocol"
+        protocol = parse_security_protocol(_text(values, key) or "", key)
+        return ListenerSecurity(protocol.name, protocol)
+    if protocol_is_set:
+        raise ConfigError("Only one of inter.broker.listener.name and security.inter.broker.protocol should be set.")
+    _require_name(name)
+    found = protocols.get(name.upper())
+    if found is None:
+        raise ConfigError(
+            f"Listener with name {name.upper()} defined in inter.broker.listener.name not found in "
+            "listener.security.protocol.map."
+        )
+    return ListenerSecurity(name.upper(), found)
+
+
+def _control_plane(
+    values: Mapping[str, ConfigValue], protocols: Mapping[str, SecurityProtocol]
+) -> ListenerSecurity | None:
+    name = _text(values, "control.plane.listener.name")
+    if name is None:
+        return None
+    _require_name(name)
+    found = protocols.get(name.upper())
+    if found is None:
+        raise ConfigError(
+            f"Listener with {name.upper()} defined in control.plane.listener.name not found in "
+            "listener.security.protocol.map."
+        )
+    return ListenerSecurity(name.upper(), found)
+
+
+def _require_name(name: str) -> None:
+    if not name:
+        raise ConfigError("The provided listener name is null or empty string")
+
+
+def _text(values: Mapping[str, ConfigValue], name: str) -> str | None:
+    return cast("str | None", values[name])

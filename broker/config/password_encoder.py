@@ -1,0 +1,182 @@
+"""How secrets among dynamic configs are kept in the metadata: encrypted, in the text form of Apache Kafka.
+
+A key is made of `password.encoder.secret` by PBKDF2 and encrypts with a block cipher. The text says all of it but the
+secret: `keyFactoryAlgorithm:PBKDF2WithHmacSHA512,cipherAlgorithm:AES/CBC/PKCS5Padding,keyLength:128,salt:...,...`, so
+that what was written with other settings can still be read. A broker of either kind reads what the other has written.
+
+Making a key takes milliseconds and the cipher is another package: both methods are for a thread of the pool.
+
+Answers to EncryptingPasswordEncoder.
+"""
+
+from __future__ import annotations
+
+import binascii
+import hashlib
+import os
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, Protocol
+
+from odradek.broker.config.endpoint import parse_csv_map
+from odradek.storage.config.config_def import ConfigError, Password
+
+SALT_BYTES: Final = 256
+BLOCK_BYTES: Final = 16
+GCM_IV_BYTES: Final = 12
+GCM_TAG_BITS: Final = 128
+ITERATIONS_MAX: Final = 10_000_000
+"""Of what is read: nobody who writes to the metadata should occupy a thread for hours. Kafka's default is 4096."""
+
+KEY_FACTORIES: Final[Mapping[str, str]] = {
+    "PBKDF2WithHmacSHA1": "sha1",
+    "PBKDF2WithHmacSHA224": "sha224",
+    "PBKDF2WithHmacSHA256": "sha256",
+    "PBKDF2WithHmacSHA384": "sha384",
+    "PBKDF2WithHmacSHA512": "sha512",
+}
+"""Java's names of key factories, and Python's of their hashes."""
+
+DEFAULT_KEY_FACTORY: Final = "PBKDF2WithHmacSHA512"
+CBC, GCM = "AES/CBC/PKCS5Padding", "AES/GCM/NoPadding"
+CIPHERS: Final = (CBC, GCM)
+KEY_BITS: Final = (128, 192, 256)
+
+
+class Sealed(NamedTuple):
+    """What a cipher makes of a text, and what it needs to read it again."""
+
+    initialization_vector: bytes
+    encrypted: bytes
+
+
+class Ciphers(Protocol):
+    """`CIPHERS`, with a key of `KEY_BITS`."""
+
+    def seal(self, cipher: str, key: bytes, plain: bytes) -> Sealed: ...
+
+    def open(self, cipher: str, key: bytes, sealed: Sealed) -> bytes:
+        """Raises: ValueError if it was not encrypted with this key."""
+
+
+class AesCiphers:
+    """Those of the package `cryptography`, which is imported at the first use."""
+
+    def seal(self, cipher: str, key: bytes, plain: bytes) -> Sealed:
+        if cipher == GCM:
+            from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+            vector = os.urandom(GCM_IV_BYTES)
+            return Sealed(vector, AESGCM(key).encrypt(vector, plain, None))
+        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+        from cryptography.hazmat.primitives.padding import PKCS7
+
+        vector = os.urandom(BLOCK_BYTES)
+        padder = PKCS7(BLOCK_BYTES * 8).padder()
+        encryptor = Cipher(algorithms.AES(key), modes.CBC(vector)).encryptor()
+        return Sealed(vector, encryptor.update(padder.update(plain) + padder.finalize()) + encryptor.finalize())
+
+    def open(self, cipher: str, key: bytes, sealed: Sealed) -> bytes:
+        if cipher == GCM:
+            from cryptography.exceptions import InvalidTag
+            from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+            try:
+                return bytes(AESGCM(key).decrypt(sealed.initialization_vector, sealed.encrypted, None))
+            except InvalidTag:
+                raise ValueError("the tag does not agree") from None
+        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+        from cryptography.hazmat.primitives.padding import PKCS7
+
+        decryptor = Cipher(algorithms.AES(key), modes.CBC(sealed.initialization_vector)).decryptor()
+        unpadder = PKCS7(BLOCK_BYTES * 8).unpadder()
+        padded = decryptor.update(sealed.encrypted) + decryptor.finalize()
+        return bytes(unpadder.update(padded) + unpadder.finalize())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PasswordEncoder:
+    """See the module. The other settings are those of what is written; what is read names its own."""
+
+    secret: Password
+    key_factory_algorithm: str | None = None
+    cipher_algorithm: str = CBC
+    key_length: int = 128
+    """Bits."""
+    iterations: int = 4096
+    ciphers: Ciphers = field(default_factory=AesCiphers)
+
+    def encode(self, password: str) -> str:
+        """Raises: ConfigError if the settings cannot be, or the package is not there."""
+        key_factory = self.key_factory_algorithm or DEFAULT_KEY_FACTORY
+        salt = os.urandom(SALT_BYTES)
+        key = self._key(key_factory, self.cipher_algorithm, self.key_length, salt, self.iterations)
+        try:
+            sealed = self.ciphers.seal(self.cipher_algorithm, key, password.encode())
+        except ImportError as error:
+            raise _missing(error) from error
+        params = {
+            "keyFactoryAlgorithm": key_factory,
+            "cipherAlgorithm": self.cipher_algorithm,
+            "keyLength": str(self.key_length),
+            "salt": b64encode(salt).decode(),
+            "iterations": str(self.iterations),
+            "encryptedPassword": b64encode(sealed.encrypted).decode(),
+            "passwordLength": str(_length(password)),
+            "initializationVector": b64encode(sealed.initialization_vector).decode(),
+        }
+        if self.cipher_algorithm == GCM:
+            params["authenticationTagLength"] = str(GCM_TAG_BITS)
+        return ",".join(f"{name}:{value}" for name, value in params.items())
+
+    def decode(self, encoded: str) -> str:
+        """Raises: ConfigError if it is no encoded password, or was encoded with another secret; it names no part."""
+        try:
+            params = parse_csv_map("password", encoded)
+            cipher, iterations = params["cipherAlgorithm"], int(params["iterations"])
+            key_length, salt = int(params["keyLength"]), b64decode(params["salt"], validate=True)
+            sealed = Sealed(
+                b64decode(params["initializationVector"], validate=True),
+                b64decode(params["encryptedPassword"], validate=True),
+            )
+            length, key_factory = int(params["passwordLength"]), params["keyFactoryAlgorithm"]
+        except (ConfigError, KeyError, ValueError, binascii.Error):
+            raise ConfigError("Password could not be decoded: it is not an encoded password") from None
+        key = self._key(key_factory, cipher, key_length, salt, iterations)
+        try:
+            password = self.ciphers.open(cipher, key, sealed).decode()
+        except ImportError as error:
+            raise _missing(error) from error
+        except ValueError:
+            raise ConfigError("Password could not be decoded") from None
+        if _length(password) != length:
+            raise ConfigError("Password could not be decoded, sanity check of length failed")
+        return password
+
+    def _key(self, key_factory: str, cipher: str, bits: int, salt: bytes, iterations: int) -> bytes:
+        check_algorithms(key_factory, cipher, bits)
+        if not 0 < iterations <= ITERATIONS_MAX:
+            raise ConfigError(f"Passwords are encoded in 1 to {ITERATIONS_MAX} iterations, not in {iterations}")
+        digest = KEY_FACTORIES[key_factory]
+        return hashlib.pbkdf2_hmac(digest, self.secret.value.encode(), salt, iterations, bits // 8)
+
+
+def check_algorithms(key_factory: str | None, cipher: str, key_bits: int) -> None:
+    """Raises: ConfigError for what Java's cryptography may know and this one does not."""
+    for name, value, known in (
+        ("password.encoder.keyfactory.algorithm", key_factory or DEFAULT_KEY_FACTORY, tuple(KEY_FACTORIES)),
+        ("password.encoder.cipher.algorithm", cipher, CIPHERS),
+        ("password.encoder.key.length", key_bits, KEY_BITS),
+    ):
+        if value not in known:
+            raise ConfigError(f"{name}={value} is not supported; {', '.join(map(str, known))} are.")
+
+
+def _missing(error: ImportError) -> ConfigError:
+    return ConfigError(f"Passwords in dynamic configs take the package cryptography ({error}): odradek[passwords]")
+
+
+def _length(text: str) -> int:
+    """In the units of Java's strings."""
+    return len(text.encode("utf-16-le")) // 2

@@ -1,0 +1,108 @@
+"""The keys `zookeeper.*` as the settings of a tree in ZooKeeper; what cannot be is refused by name.
+
+Differences to Apache Kafka: stores of keys and certificates are in PEM only, which ZooKeeper's own client reads as
+well; revocation lists are those in the trust store, and OCSP is not there; a user and password for SASL are keys of
+the broker, where a JVM is given a JAAS file.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, cast
+
+from odradek.broker.machine.startup_error import StartupError
+from odradek.controller.tree.zookeeper_settings import ZooKeeperSettings, ZooKeeperTls, hosts_and_chroot
+
+if TYPE_CHECKING:
+    from odradek.broker.config.broker_config import BrokerConfig
+    from odradek.storage.config.config_def import Password
+
+STORE_TYPES: Final = {".pem": "PEM", ".jks": "JKS", ".p12": "PKCS12", ".bcfks": "BCFKS"}
+"""What ZooKeeper takes a store for that is named like this."""
+
+SASL_USERNAME: Final = "odradek.zookeeper.sasl.username"
+SASL_PASSWORD: Final = "odradek.zookeeper.sasl.password"
+
+
+def zookeeper_settings(config: BrokerConfig) -> ZooKeeperSettings:
+    """Raises StartupError for what cannot be."""
+    try:
+        hosts, chroot = hosts_and_chroot(config.zookeeper_connect or "")
+    except ValueError as error:
+        raise StartupError(f"zookeeper.connect={error}") from error
+    session_timeout_ms = config.zookeeper_session_timeout_ms
+    connection_timeout_ms = config.zookeeper_connection_timeout_ms
+    tls, sasl = _tls(config), _sasl(config)
+    if config.zookeeper_set_acl and sasl is None and (tls is None or tls.key_and_certificates is None):
+        raise StartupError(
+            "zookeeper.set.acl is true, but there is nobody whom nodes could belong to: it takes zookeeper.ssl.client."
+            f"enable with zookeeper.ssl.keystore.location, or {SASL_USERNAME}"
+        )
+    return ZooKeeperSettings(
+        hosts=hosts,
+        chroot=chroot,
+        session_timeout_ms=session_timeout_ms,
+        connection_timeout_ms=session_timeout_ms if connection_timeout_ms is None else connection_timeout_ms,
+        max_in_flight_requests=config.zookeeper_max_in_flight_requests,
+        sets_acl=config.zookeeper_set_acl,
+        tls=tls,
+        sasl=sasl,
+    )
+
+
+def _tls(config: BrokerConfig) -> ZooKeeperTls | None:
+    if not config.value("zookeeper.ssl.client.enable"):
+        return None
+    if config.value("zookeeper.ssl.ocsp.enable"):
+        raise StartupError("zookeeper.ssl.ocsp.enable is true, but certificates cannot be asked about by OCSP here")
+    enabled = cast("list[str] | None", config.value("zookeeper.ssl.enabled.protocols"))
+    identification = _text(config, "zookeeper.ssl.endpoint.identification.algorithm") or ""
+    if identification.lower() not in ("", "https"):
+        raise StartupError(f"zookeeper.ssl.endpoint.identification.algorithm={identification}: either HTTPS or empty")
+    return ZooKeeperTls(
+        protocols=tuple(enabled or [_text(config, "zookeeper.ssl.protocol") or ""]),
+        cipher_suites=tuple(cast("list[str] | None", config.value("zookeeper.ssl.cipher.suites")) or ()),
+        key_and_certificates=_store(config, "zookeeper.ssl.keystore"),
+        key_password=_secret(config, "zookeeper.ssl.keystore.password"),
+        trusted_certificates=_store(config, "zookeeper.ssl.truststore"),
+        verifies_host_name=bool(identification),
+        checks_revocation=bool(config.value("zookeeper.ssl.crl.enable")),
+    )
+
+
+def _store(config: BrokerConfig, prefix: str) -> str | None:
+    location = _text(config, f"{prefix}.location")
+    if location is None:
+        return None
+    kind = _text(config, f"{prefix}.type")
+    if kind is None:
+        kind = next((kind for ending, kind in STORE_TYPES.items() if location.endswith(ending)), None)
+    if kind is None:
+        raise StartupError(f"{prefix}.location={location}: the name does not tell what it is, set {prefix}.type=PEM")
+    if kind.upper() != "PEM":
+        raise StartupError(
+            f"{prefix}.location={location} is a store of type {kind}, which cannot be read here: make a PEM file of it "
+            f"and set {prefix}.type=PEM"
+        )
+    return location
+
+
+def _sasl(config: BrokerConfig) -> dict[str, str] | None:
+    username, password = _text(config, SASL_USERNAME), _secret(config, SASL_PASSWORD)
+    if username is None and password is None:
+        return None
+    if username is None or password is None:
+        raise StartupError(f"{SASL_USERNAME} and {SASL_PASSWORD} go together")
+    try:
+        import puresasl  # noqa: F401
+    except ImportError as error:
+        raise StartupError(f"{SASL_USERNAME} is set: install odradek[sasl] for SASL to ZooKeeper") from error
+    return {"mechanism": "DIGEST-MD5", "username": username, "password": password}
+
+
+def _text(config: BrokerConfig, key: str) -> str | None:
+    return cast("str | None", config.value(key))
+
+
+def _secret(config: BrokerConfig, key: str) -> str | None:
+    password = cast("Password | None", config.value(key))
+    return None if password is None else password.value

@@ -1,0 +1,148 @@
+"""An internal topic as its coordinator sees it: numbered logs it appends to and reloads (the port `CoordinatorLog`)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from odradek.broker.machine.hot_reads import read_hot
+from odradek.protocol.records.batch import LegacyBatch, RecordBatch, batches
+from odradek.protocol.records.builder import build_batch
+from odradek.protocol.records.layout import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
+from odradek.protocol.records.record import SimpleRecord
+from odradek.protocol.topic_partition import TopicPartition
+from odradek.storage.append_info import AppendOrigin
+from odradek.storage.segment.fetch_data import FetchIsolation
+from odradek.storage.segment.file_records import FileRegion
+from odradek.timer.sliced_work import Wait
+
+if TYPE_CHECKING:
+    from odradek.broker.fetch.results import AppendResult
+    from odradek.broker.metadata.metadata_cache import MetadataCache
+    from odradek.broker.replica_manager.replica_manager import ReplicaManager
+    from odradek.coordinator.ports import OnCommitted, TransactionalProducer
+    from odradek.storage.disk.ports import IoPool
+
+FIRST_SEQUENCE = 0
+"""Transactional offsets are not deduplicated: Kafka writes every batch of them with sequence 0."""
+
+
+class InternalTopicLog:
+    """The partitions of one internal topic.
+
+    `required_acks` and `timeout_ms`: what an append waits for. `load_buffer_bytes`: how much of a log is read at a
+    time on load; a batch larger than that is read whole.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        *,
+        configured_partition_count: int,
+        required_acks: int,
+        timeout_ms: int,
+        load_buffer_bytes: int,
+        compression_type: int,
+        replica_manager: ReplicaManager,
+        metadata_cache: MetadataCache,
+        io_pool: IoPool,
+    ) -> None:
+        self._topic = topic
+        self._configured_partition_count = configured_partition_count
+        self._required_acks = required_acks
+        self._timeout_ms = timeout_ms
+        self._load_buffer_bytes = load_buffer_bytes
+        self._compression_type = compression_type
+        self._replica_manager = replica_manager
+        self._metadata_cache = metadata_cache
+        self._io_pool = io_pool
+        self._partition_count: int | None = None
+
+    @property
+    def partition_count(self) -> int:
+        if self._partition_count is None:
+            self._partition_count = self._metadata_cache.partition_count(self._topic)
+        return self._configured_partition_count if self._partition_count is None else self._partition_count
+
+    def has_log(self, partition: int) -> bool:
+        hosted = self._replica_manager.hosted(TopicPartition(self._topic, partition))
+        return hosted is not None and hosted.log is not None
+
+    def append(
+        self,
+        partition: int,
+        records: Sequence[SimpleRecord],
+        on_committed: OnCommitted,
+        *,
+        producer: TransactionalProducer | None = None,
+        wait_for_replicas: bool = True,
+        timeout_ms: int | None = None,
+    ) -> None:
+        topic_partition = TopicPartition(self._topic, partition)
+        batch = build_batch(
+            records,
+            compression_type=self._compression_type,
+            producer_id=NO_PRODUCER_ID if producer is None else producer.producer_id,
+            producer_epoch=NO_PRODUCER_EPOCH if producer is None else producer.producer_epoch,
+            base_sequence=NO_SEQUENCE if producer is None else FIRST_SEQUENCE,
+            is_transactional=producer is not None,
+        )
+
+        def respond(results: Mapping[TopicPartition, AppendResult]) -> None:
+            result = results[topic_partition]
+            on_committed(result.error, result.base_offset)
+
+        self._replica_manager.append(
+            timeout_ms=self._timeout_ms if timeout_ms is None else timeout_ms,
+            required_acks=self._required_acks if wait_for_replicas else 0,
+            internal_topics_allowed=True,
+            origin=AppendOrigin.COORDINATOR,
+            records={topic_partition: memoryview(batch)},
+            verification_guards={} if producer is None else {topic_partition: producer.verification_guard},
+            respond=respond,
+        )
+
+    def max_batch_bytes(self, partition: int) -> int | None:
+        hosted = self._replica_manager.hosted(TopicPartition(self._topic, partition))
+        return None if hosted is None or hosted.log is None else hosted.log.config.max_message_bytes
+
+    def read_all(self, partition: int) -> Iterator[RecordBatch | LegacyBatch | Wait]:
+        hosted = self._replica_manager.hosted(TopicPartition(self._topic, partition))
+        log = None if hosted is None else hosted.log
+        if log is None:
+            return
+        offset = log.log_start_offset
+        while offset < log.log_end_offset:
+            found = log.read(offset, self._load_buffer_bytes, FetchIsolation.LOG_END, min_one_message=True).records
+            data = (yield from self._read(found)) if isinstance(found, FileRegion) else found
+            before = offset
+            for batch in batches(memoryview(data)):
+                yield batch
+                offset = batch.next_offset
+            if offset == before:
+                return
+
+    def _read(self, region: FileRegion) -> Generator[Wait, None, bytes]:
+        """The bytes of the region, which are waited for if they are not in the page cache."""
+        data = read_hot(region)
+        if data is not None:
+            return data
+        results: list[bytes | OSError] = []
+
+        def begin(end: Callable[[], None]) -> None:
+            region.retain()  # whatever becomes of the load: the descriptor is the thread's until it has read
+            fd = region.fileno()
+
+            def done(result: bytes | OSError) -> None:
+                region.release()
+                results.append(result)
+                end()
+
+            self._io_pool.submit(lambda: os.pread(fd, region.size_in_bytes, region.position), done)
+
+        yield Wait(begin)
+        (result,) = results
+        if isinstance(result, OSError):
+            raise result
+        return result

@@ -1,0 +1,1 @@
+"""Reads for Fetch and ListOffsets: sessions, waiting, replica selection, throttling, down-conversion."""

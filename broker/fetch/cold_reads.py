@@ -1,0 +1,197 @@
+"""Bringing into memory what a read looks at, before it is done on the event loop, which must not wait for a disk.
+
+A read finds its place through the offset index, which is mapped: a page of it that is not in memory stops the whole
+process for as long as the disk takes, and nobody can ask whether it is there. So the index of a segment that has not
+been looked into for a while is read in the I/O pool first. Then the batch headers at that place are probed, as they are
+read from a descriptor, and read ahead in the pool if they are not in memory, with the records that will be sent.
+
+What was written a moment ago is in memory, and a fetch of it is not looked at here.
+
+Answers to nothing in Apache Kafka, whose request threads wait for the disk themselves.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from odradek.broker.machine.hot_reads import is_in_memory
+from odradek.protocol.errors import KafkaError
+from odradek.protocol.topic_partition import TopicPartition
+from odradek.storage.log.offset_lookup import segment_of_time
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from odradek.broker.fetch.fetch_session import PartitionFetch
+    from odradek.broker.partition.hosted_partitions import HostedPartitions
+    from odradek.storage.disk.ports import IoPool
+    from odradek.storage.log.unified_log import UnifiedLog
+    from odradek.storage.segment.log_segment import LogSegment
+    from odradek.timer.clock import Clock
+
+RECENT_RECORDS: Final = 1_000
+"""So many at the end of a log are taken for being in memory."""
+
+WARM_MS: Final = 60_000
+"""For so long the pages of an index are taken for being in memory, once they have been read."""
+
+HEADERS_BYTES: Final = 4 * 1024
+"""Looked at to find a batch, from an index entry on."""
+
+READ_AHEAD_BYTES: Final = 1024 * 1024
+"""At most, of one partition."""
+
+_CHUNK_BYTES: Final = 256 * 1024
+
+ROUNDS: Final = 2
+"""The index comes first, and says where the headers are."""
+
+
+class ColdReads:
+    """What the fetches of one broker have read ahead."""
+
+    def __init__(self, partitions: HostedPartitions, io_pool: IoPool, clock: Clock) -> None:
+        self._partitions = partitions
+        self._io_pool = io_pool
+        self._clock = clock
+
+    def warm(self, fetches: Sequence[PartitionFetch], then: Callable[[], None]) -> None:
+        """Call `then` when these can be read without waiting for a disk, as far as can be told: now, or later."""
+        self._round(fetches, then, ROUNDS)
+
+    def _round(self, fetches: Sequence[PartitionFetch], then: Callable[[], None], rounds: int) -> None:
+        now_ms = self._clock.monotonic_ms()
+        cold: list[PartitionFetch] = []
+        reads: list[Callable[[], None]] = []
+        ends: list[Callable[[], None]] = []
+        for fetch in fetches:
+            segment = self._segment_of(fetch)
+            if segment is None:
+                continue
+            before = len(reads)
+            if segment.warm_until_ms <= now_ms:
+                ends.append(partial(self._warmed, segment))
+                paths = (segment.offset_index.path, segment.txn_index.path)
+                reads += [partial(_read_file, path) for path in paths]
+            else:
+                _read_ahead_headers(segment, fetch.fetch_offset, fetch.max_bytes, reads, ends)
+            if len(reads) > before:
+                cold.append(fetch)
+        again = rounds > 1 and bool(cold)
+        self._read(reads, ends, (lambda: self._round(cold, then, rounds - 1)) if again else then)
+
+    def warm_lookups(self, lookups: Sequence[tuple[TopicPartition, int]], then: Callable[[], None]) -> None:
+        """The same for lookups of offsets by time, or of the latest record: call `then`, now or later.
+
+        First the ends of the time indexes, which say what segment it is; then its indexes; then its headers.
+        """
+        logs = [(log, timestamp) for tp, timestamp in lookups if (log := self._log(tp)) is not None]
+        unknown = [
+            each.time_index.path for log, _ in logs for each in log.segments if not each.time_index.knows_its_end
+        ]
+
+        def find(rounds: int) -> None:
+            reads: list[Callable[[], None]] = []
+            ends: list[Callable[[], None]] = []
+            for log, timestamp in logs:
+                with suppress(OSError, KafkaError):  # the lookup itself will say so
+                    if (segment := segment_of_time(log.segments, timestamp)) is not None:
+                        self._note_lookup(segment, timestamp, reads, ends)
+            self._read(reads, ends, then if rounds == 1 or not reads else lambda: find(rounds - 1))
+
+        self._read([partial(_read_file, path, HEADERS_BYTES) for path in unknown], [], lambda: find(ROUNDS))
+
+    def _note_lookup(
+        self, segment: LogSegment, timestamp: int, reads: list[Callable[[], None]], ends: list[Callable[[], None]]
+    ) -> None:
+        if segment.warm_until_ms <= self._clock.monotonic_ms():
+            ends.append(partial(self._warmed, segment))
+            paths = (segment.offset_index.path, segment.time_index.path)
+            reads += [partial(_read_file, path) for path in paths]
+        else:
+            offset = segment.largest.offset if timestamp < 0 else segment.time_index.lookup(timestamp).offset
+            _read_ahead_headers(segment, offset, READ_AHEAD_BYTES, reads, ends)
+
+    def _read(
+        self, reads: Sequence[Callable[[], None]], ends: Sequence[Callable[[], None]], then: Callable[[], None]
+    ) -> None:
+        """Do the reads in the pool, if there are any, then let go of what they needed and go on."""
+        if not reads:
+            then()
+            return
+
+        def work() -> None:
+            for read in reads:
+                read()
+
+        def done(_: object) -> None:  # an error is met again by the read itself
+            for end in ends:
+                end()
+            then()
+
+        self._io_pool.submit(work, done)
+
+    def _log(self, topic_partition: TopicPartition) -> UnifiedLog | None:
+        partition = self._partitions.hosted(topic_partition)
+        log = None if partition is None else partition.log
+        return None if log is None or log.log_dir.failure is not None else log
+
+    def _warmed(self, segment: LogSegment) -> None:
+        segment.warm_until_ms = self._clock.monotonic_ms() + WARM_MS
+
+    def _segment_of(self, fetch: PartitionFetch) -> LogSegment | None:
+        """The segment a fetch begins in; None if it looks at nothing that could be cold."""
+        log = None if fetch.topic is None else self._log(TopicPartition(fetch.topic, fetch.partition))
+        if log is None or log.log_end_offset - fetch.fetch_offset <= RECENT_RECORDS:
+            return None
+        return log.segments.floor(fetch.fetch_offset) if fetch.fetch_offset >= log.log_start_offset else None
+
+
+def _read_ahead_headers(
+    segment: LogSegment,
+    offset: int,
+    max_bytes: int,
+    reads: list[Callable[[], None]],
+    ends: list[Callable[[], None]],
+) -> None:
+    """Note what has to be read, if the headers are not in memory, and what has to be let go of afterwards."""
+    try:
+        position = segment.offset_index.lookup(offset).position
+        region = segment.records.region(position, max(HEADERS_BYTES, min(max_bytes, READ_AHEAD_BYTES)))
+        size = region.size_in_bytes
+        if not size or is_in_memory(region.fileno(), position, min(size, HEADERS_BYTES)):
+            return
+        region.retain()
+    except (OSError, KafkaError):
+        return  # the read itself will say so
+    fd = region.fileno()
+    reads.append(lambda: _read(fd, position, size))
+    ends.append(region.release)
+
+
+def _read_file(path: str, last_bytes: int | None = None) -> None:
+    """Read a file, or its last bytes."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        size = os.fstat(fd).st_size
+        start = 0 if last_bytes is None else max(0, size - last_bytes)
+        _read(fd, start, size - start)
+    finally:
+        os.close(fd)
+
+
+def _read(fd: int, position: int, size: int) -> None:
+    """Have the kernel bring these bytes into memory."""
+    scratch = memoryview(bytearray(min(size, _CHUNK_BYTES)))
+    while size > 0:
+        count = os.preadv(fd, [scratch[:size]], position)
+        if not count:
+            return
+        position += count
+        size -= count

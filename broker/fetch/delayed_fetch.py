@@ -1,0 +1,194 @@
+"""A Fetch that waits for `min_bytes` or `max_wait_ms` (Kafka's ``DelayedFetch``).
+
+What is readable is counted from offsets and file positions alone; the log is read when the operation completes. It
+completes early when a partition is no longer ours to read, when the epoch is fenced, when the fetch offset is on an
+older segment than the end (then there is a segment's worth of data), or when the reader's log diverges.
+
+A session waits for all its partitions, and mostly one of them changes: so it watches those that are awake, and those
+that wake up while it waits. A change is looked at alone, by the key it comes under. In the end a session reads what is
+awake; a fetch without one reads what has changed, and of the others the first read still holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from odradek.broker.fetch.fetch_session import in_session
+from odradek.protocol.errors import KafkaError
+from odradek.protocol.topic_partition import TopicPartition
+from odradek.timer.delayed_operation import DelayedOperation
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable
+
+    from odradek.broker.fetch.fetch_session import FetchSession, PartitionFetch
+    from odradek.broker.fetch.results import FetchParams, ReadResult
+    from odradek.broker.partition.hosted_partitions import HostedPartitions
+    from odradek.broker.partition.partition import Partition
+    from odradek.storage.log.unified_log import UnifiedLog
+    from odradek.storage.offsets import LogOffsetMetadata
+
+
+class Reads(Protocol):
+    """What a fetch that waits asks of `LogReads`."""
+
+    def is_held_back(self, partition: Partition, params: FetchParams, /) -> bool:
+        """Whether the reader is given no records of the partition now."""
+
+    def read_again(
+        self, params: FetchParams, fetches: Sequence[PartitionFetch], known: Iterable[ReadResult | None] = ..., /
+    ) -> list[ReadResult]:
+        """Read at the end of the wait; `known` are results of the first read that still hold."""
+
+
+class DelayedFetch(DelayedOperation):
+    """`results` are those of the first read, none of which is an error. It is to be watched under `keys`."""
+
+    def __init__(
+        self,
+        params: FetchParams,
+        results: Sequence[ReadResult],
+        partitions: HostedPartitions,
+        reads: Reads,
+        respond: Callable[[Sequence[ReadResult]], None],
+        session: FetchSession | None = None,
+    ) -> None:
+        super().__init__(params.max_wait_ms)
+        self._params = params
+        self._first = {_name(result.fetch): result for result in results}
+        self._woken: dict[TopicPartition, tuple[PartitionFetch, LogOffsetMetadata]] = {}
+        self._partitions = partitions
+        self._reads = reads
+        self._respond = respond
+        self._session = session
+        self._changed: set[TopicPartition] = set()
+        self._available: dict[TopicPartition, int] = {}  # those with any
+        self._readable = 0
+        self._has_looked = False
+        if session is not None:
+            session.begin_wait(self)
+            self._notice_late(session)
+
+    def _notice_late(self, session: FetchSession) -> None:
+        """What has woken up since it was said what is read first: one partition's news may be another's, as when a
+        follower's fetch ends an append and what waited for that appends at once. It is at the end of `awake`.
+        """
+        for fetch in reversed(session.awake):
+            topic_partition = _name(fetch)
+            if topic_partition in self._first:
+                break
+            if fetch.position is not None:
+                self._woken[topic_partition] = fetch, fetch.position
+
+    @property
+    def is_from_follower(self) -> bool:
+        return self._params.is_from_follower
+
+    @property
+    def keys(self) -> Sequence[Hashable]:
+        """Of a session it is one key more: all of its partitions may be resting."""
+        return (*self._first, *self._woken, *(() if self._session is None else (self._session,)))
+
+    def woke_up(self, fetch: PartitionFetch) -> None:
+        """Implements `WaitingFetch`."""
+        topic_partition = _name(fetch)
+        if self.watched_by is None or topic_partition in self._woken or topic_partition in self._first:
+            return
+        assert fetch.position is not None, "it has rested"
+        self._woken[topic_partition] = fetch, fetch.position
+        self.watched_by.watch_also(self, topic_partition)
+
+    def try_complete(self) -> bool:
+        """Look at every partition that has more to read, once; whatever changes afterwards comes under its key."""
+        if self._has_looked:
+            return False
+        self._has_looked = True
+        if any(self._look(topic_partition) for topic_partition in self._woken):
+            return self.force_complete()
+        for topic_partition, result in self._first.items():
+            if self._log_at_end(topic_partition, result) is None and self._look(topic_partition):
+                self._changed.update(self._first)
+                return self.force_complete()
+        return False
+
+    def try_complete_for(self, key: Hashable) -> bool:
+        assert isinstance(key, TopicPartition)
+        self._changed.add(key)
+        return self._look(key) and self.force_complete()
+
+    def _look(self, topic_partition: TopicPartition) -> bool:
+        """Whether, with what one partition is like now, the fetch has to be answered."""
+        try:
+            available = self._readable_of(topic_partition)
+        except KafkaError:
+            return True  # the answer will say what is wrong
+        if available is None:
+            return True
+        self._readable += available - self._available.pop(topic_partition, 0)
+        if available:
+            self._available[topic_partition] = available
+        return self._readable >= self._params.min_bytes
+
+    def _start(self, topic_partition: TopicPartition) -> tuple[PartitionFetch, LogOffsetMetadata]:
+        """What is fetched of a partition, and where that lay when the wait began."""
+        result = self._first.get(topic_partition)
+        if result is None:
+            return self._woken[topic_partition]
+        assert result.fetched is not None, "errors are answered at once"
+        return result.fetch, result.fetched.fetch_offset_metadata
+
+    def _readable_of(self, topic_partition: TopicPartition) -> int | None:
+        """Bytes readable of a partition; None when the fetch has to be answered now."""
+        (fetch, start), params = self._start(topic_partition), self._params
+        partition = self._partitions.partition_of_topic(topic_partition, fetch.topic_id)
+        log = partition.log_for(fetch.current_leader_epoch, params.leader_only)
+        end = log.limit_metadata(params.isolation)
+        available = 0
+        if start.message_offset > end.message_offset:
+            return None
+        if start.message_offset < end.message_offset and not self._reads.is_held_back(partition, params):
+            if start.on_older_segment(end) or end.on_older_segment(start):
+                return None  # a younger segment, or the files of another directory since the log was moved
+            if start.on_same_segment(end):
+                available = min(end.position_diff(start), fetch.max_bytes)
+        if fetch.last_fetched_epoch >= 0:
+            epoch, end_offset = log.end_offset_for_epoch(fetch.last_fetched_epoch)
+            if epoch < fetch.last_fetched_epoch or end_offset < fetch.fetch_offset:
+                return None
+        return available
+
+    def on_complete(self) -> None:
+        session = self._session
+        if session is None:
+            fetches = [result.fetch for result in self._first.values()]
+            known = [result if self._holds(tp, result) else None for tp, result in self._first.items()]
+            self._respond(self._reads.read_again(self._params, fetches, known))
+            return
+        session.end_wait(self)
+        fetches = [result.fetch for result in self._first.values()] + [fetch for fetch, _ in self._woken.values()]
+        fetches.sort(key=in_session)
+        self._respond(self._reads.read_again(self._params, fetches))
+
+    def _holds(self, topic_partition: TopicPartition, result: ReadResult) -> bool:
+        if topic_partition in self._changed:
+            return False
+        log = self._log_at_end(topic_partition, result)
+        # The high watermark may have moved by this very fetch, the log start by retention: nobody is woken by that.
+        return (
+            log is not None
+            and log.high_watermark == result.high_watermark
+            and log.log_start_offset == result.log_start_offset
+        )
+
+    def _log_at_end(self, topic_partition: TopicPartition, result: ReadResult) -> UnifiedLog | None:
+        """The log, if the first read began where it ends for the reader."""
+        assert result.fetched is not None, "errors are answered at once"
+        partition = self._partitions.hosted(topic_partition)
+        log = None if partition is None else partition.log
+        start = result.fetched.fetch_offset_metadata.message_offset
+        return log if log is not None and log.limit_of(self._params.isolation) == start else None
+
+
+def _name(fetch: PartitionFetch) -> TopicPartition:
+    return TopicPartition(fetch.topic or "", fetch.partition)

@@ -1,0 +1,102 @@
+"""What an old consumer fetches is converted to magic 0 or 1: a little of it on the loop, all else in a worker process.
+
+What is small is told from the headers: a few thousand records take some milliseconds, and compressed data may become a
+thousand times as much. What is converted when is decided in `lazy_down_conversion`.
+
+Invariants: `done` gets one result; at most `WORKERS` conversions compute at a time, the others wait their turn.
+
+Answers to RecordsUtil.downConvert, as the network threads of Apache Kafka call it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.records.batch import batches
+from odradek.protocol.records.convert import down_convert
+from odradek.storage.disk.ports import WorkerError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.storage.disk.ports import WorkerPool
+
+INLINE_RECORDS_MAX: Final = 1_000
+"""Converted on the loop: about 4 ms."""
+
+INLINE_COMPRESSED_BYTES_MAX: Final = 4 * 1024
+"""Opened on the loop: at most 4 MB come of it."""
+
+WORKERS: Final = 2
+
+
+class Piece(NamedTuple):
+    """Records of one partition: whole batches."""
+
+    records: bytes
+    magic: int
+    first_offset: int
+    """Records before it are left out, where they stand for themselves."""
+
+
+Converted: TypeAlias = "bytes | ErrorCode"
+Done: TypeAlias = "Callable[[Converted], None]"
+
+
+def convert_piece(piece: Piece, report: Callable[[object], None]) -> Converted:
+    """The work of a worker process."""
+    return _convert(piece)
+
+
+def _convert(piece: Piece) -> Converted:
+    try:
+        return down_convert(memoryview(piece.records), magic=piece.magic, first_offset=piece.first_offset)
+    except KafkaError as error:
+        return error.code
+
+
+def is_small(piece: Piece) -> bool:
+    """Whether the loop may convert this itself."""
+    records = compressed = 0
+    try:
+        for batch in batches(memoryview(piece.records)):
+            records += batch.record_count or 1  # a message of an old format does not tell
+            compressed += batch.size_in_bytes if batch.compression_type else 0
+    except KafkaError:
+        return True  # refused at its header
+    return records <= INLINE_RECORDS_MAX and compressed <= INLINE_COMPRESSED_BYTES_MAX
+
+
+class DownConverter:
+    """The conversions of one broker."""
+
+    __slots__ = ("_running", "_waiting", "_workers")
+
+    def __init__(self, workers: WorkerPool) -> None:
+        self._workers = workers
+        self._running = 0
+        self._waiting: deque[tuple[Piece, Done]] = deque()
+
+    def convert(self, piece: Piece, done: Done) -> None:
+        """Convert, now or later, then `done(result)`: the records, or what speaks against it."""
+        if is_small(piece):
+            done(_convert(piece))
+            return
+        self._waiting.append((piece, done))
+        self._start_some()
+
+    def _start_some(self) -> None:
+        while self._waiting and self._running < WORKERS:
+            self._start(*self._waiting.popleft())
+
+    def _start(self, piece: Piece, done: Done) -> None:
+        self._running += 1
+
+        def converted(result: Converted | OSError | WorkerError) -> None:
+            self._running -= 1
+            self._start_some()
+            done(ErrorCode.UNKNOWN_SERVER_ERROR if isinstance(result, OSError | WorkerError) else result)
+
+        self._workers.submit(convert_piece, piece, converted)

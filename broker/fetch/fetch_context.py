@@ -1,0 +1,214 @@
+"""What a Fetch request means (KIP-227): the partitions to read for it, and how its answer is made from theirs.
+
+A request carries (session id, epoch):
+
+==================  =====================================================================================
+id 0, epoch 0       a full fetch that asks for a session; the answer's id is 0 when the cache has no room
+any id, epoch 0     the same, and the named session is closed
+any id, epoch -1    a full fetch without a session; the named session is closed
+id, epoch n > 0     incremental: topics are additions and changes, forgotten topics removals; n must be the
+                    session's expected epoch, which then moves on (2147483647 → 1)
+==================  =====================================================================================
+
+Answers to FetchManager.newContext and the FetchContexts it makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from odradek.broker.fetch.fetch_session import Answers, FetchSession, Key, PartitionFetch
+from odradek.broker.fetch.fetch_session_cache import INVALID_SESSION_ID, FetchSessionCache
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse
+
+if TYPE_CHECKING:
+    from odradek.broker.fetch.results import ReadResult
+
+INITIAL_EPOCH: Final = 0
+FINAL_EPOCH: Final = -1
+MAX_EPOCH: Final = 2**31 - 1
+TOPIC_ID_VERSION: Final = 13
+
+
+class AskedBy(NamedTuple):
+    """Who fetches, and whatever else of a request decides what is read: while it stays the same, partitions may rest.
+
+    `replica_epoch` is that of a follower's broker, -1 if it names none; `replica_id` is negative for consumers.
+    """
+
+    replica_id: int
+    replica_epoch: int
+    version: int
+    isolation_level: int
+    rack_id: str
+    has_limit: bool
+
+    @classmethod
+    def of(cls, request: FetchRequest, version: int) -> AskedBy:
+        """Before v15 a follower did not name its broker's epoch."""
+        state = request.replica_state
+        return cls(
+            replica_id=state.replica_id if version >= 15 else request.replica_id,
+            replica_epoch=state.replica_epoch,
+            version=version,
+            isolation_level=request.isolation_level,
+            rack_id=request.rack_id,
+            has_limit=request.max_bytes >= 0,
+        )
+
+    @property
+    def is_follower(self) -> bool:
+        return self.replica_id >= 0
+
+
+class FetchContext:
+    """One Fetch request: the partitions to read for it, and how its answer is made from theirs.
+
+    `partitions` are those named, or those of its session that do not rest. `error` is set when the session named could
+    not be used; then there are none.
+    """
+
+    __slots__ = ("_asked_by", "_cache", "_expected_epoch", "_full", "_version", "error", "partitions", "session")
+
+    def __init__(
+        self,
+        cache: FetchSessionCache,
+        partitions: Iterable[PartitionFetch],
+        *,
+        version: int,
+        session: FetchSession | None = None,
+        full: bool = False,
+        asked_by: AskedBy | None = None,
+        error: ErrorCode = ErrorCode.NONE,
+    ) -> None:
+        self._cache = cache
+        self._expected_epoch = None if session is None else session.epoch
+        self._full = full
+        self._asked_by = asked_by
+        self._version = version
+        self.session = session
+        self.partitions = list(partitions)
+        self.error = error
+
+    @property
+    def has_resting(self) -> bool:
+        """Whether it means partitions that are not read."""
+        return self.session is not None and self.session.has_resting
+
+    def has_told(self, result: ReadResult) -> bool:
+        """Whether the session would leave the partition out."""
+        return self.session is not None and result.is_told
+
+    def respond(self, answers: Answers, now_ms: int) -> Generator[None, None, FetchResponse]:
+        """The response for `answers`, in their order, a partition a step, and so is a new session."""
+        if self.error != ErrorCode.NONE:
+            return FetchResponse(error_code=self.error, session_id=INVALID_SESSION_ID)
+        session = self.session
+        if session is not None:
+            if session.epoch != self._expected_epoch:  # the same session went on over another connection meanwhile
+                return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session.session_id)
+            topics = yield from _by_topic((yield from session.select(answers)))
+            return FetchResponse(session_id=session.session_id, responses=topics)
+        session_id = INVALID_SESSION_ID
+        if self._full:
+            assert self._asked_by is not None
+            created = yield from self._cache.maybe_create(
+                answers,
+                privileged=self._asked_by.is_follower,
+                uses_topic_ids=self._version >= TOPIC_ID_VERSION,
+                now_ms=now_ms,
+                asked_by=self._asked_by,
+            )
+            session_id = INVALID_SESSION_ID if created is None else created.session_id
+        topics = yield from _by_topic(answers)
+        return FetchResponse(session_id=session_id, responses=topics)
+
+
+def _by_topic(answers: Answers) -> Generator[None, None, list[FetchableTopicResponse]]:
+    """Consecutive partitions of one topic share an entry; the order of partitions stays."""
+    topics: list[FetchableTopicResponse] = []
+    last: tuple[str | None, bytes] | None = None
+    for fetch, data in answers:
+        if last != (fetch.topic, fetch.topic_id):
+            last = (fetch.topic, fetch.topic_id)
+            topics.append(FetchableTopicResponse(topic=fetch.topic or "", topic_id=fetch.topic_id, partitions=[]))
+        topics[-1].partitions.append(data)
+        yield
+    return topics
+
+
+def new_context(
+    cache: FetchSessionCache,
+    request: FetchRequest,
+    version: int,
+    topic_name: Callable[[bytes], str | None],
+    *,
+    asked_by: AskedBy,
+    now_ms: int,
+) -> Generator[None, None, FetchContext]:
+    """What `request` means, in steps of one partition; a session is moved on in the step that looks at its epoch.
+
+    `topic_name` resolves the topic ids that versions 13 on use; unknown ones keep topic None.
+    """
+    requested = yield from _requested(request, version, topic_name)
+    epoch, session_id = request.session_epoch, request.session_id
+    if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+        if session_id != INVALID_SESSION_ID:
+            cache.remove(session_id)
+        return FetchContext(cache, requested, version=version, full=epoch == INITIAL_EPOCH, asked_by=asked_by)
+    session = cache.get(session_id)
+    if session is None:
+        return FetchContext(cache, (), version=version, error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+    if session.epoch != epoch:
+        return FetchContext(cache, (), version=version, error=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+    if session.uses_topic_ids != (version >= TOPIC_ID_VERSION):
+        return FetchContext(cache, (), version=version, error=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+    session.epoch = moved_on = 1 if epoch == MAX_EPOCH else epoch + 1
+    yield from session.update(requested, _forgotten(request, version), asked_by)
+    if session.epoch != moved_on:  # it went on over another connection meanwhile
+        return FetchContext(cache, (), version=version, error=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+    if cache.get(session_id) is not session:  # it made room for another one
+        return FetchContext(cache, (), version=version, error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+    added = len(session.partitions) - session.cached_size
+    if added > 0 and not cache.has_room_for(added):
+        cache.remove(session_id)  # the client starts over with a full fetch, which needs no session
+        return FetchContext(cache, (), version=version, error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+    if not session.partitions:
+        cache.remove(session_id)
+        return FetchContext(cache, requested, version=version)
+    cache.touch(session, now_ms)
+    for fetch in session.awake:
+        if fetch.topic is None:
+            fetch.topic = topic_name(fetch.topic_id)
+    return FetchContext(cache, session.to_read(), version=version, session=session)
+
+
+def _requested(
+    request: FetchRequest, version: int, topic_name: Callable[[bytes], str | None]
+) -> Generator[None, None, Iterable[PartitionFetch]]:
+    found: dict[Key, PartitionFetch] = {}  # a partition named twice counts once, as last named
+    for topic in request.topics:
+        name = topic.topic if version < TOPIC_ID_VERSION else topic_name(topic.topic_id)
+        for part in topic.partitions:
+            fetch = PartitionFetch(
+                name,
+                topic.topic_id,
+                part.partition,
+                fetch_offset=part.fetch_offset,
+                max_bytes=part.partition_max_bytes,
+                current_leader_epoch=part.current_leader_epoch,
+                log_start_offset=part.log_start_offset,
+                last_fetched_epoch=part.last_fetched_epoch,
+            )
+            found[fetch.key] = fetch
+            yield
+    return found.values()
+
+
+def _forgotten(request: FetchRequest, version: int) -> Iterable[Key]:
+    for topic in request.forgotten_topics_data:
+        name: bytes | str = topic.topic if version < TOPIC_ID_VERSION else topic.topic_id
+        for partition in topic.partitions:
+            yield (name, partition)

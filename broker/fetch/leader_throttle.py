@@ -1,0 +1,38 @@
+"""How a leader keeps replicas that are being added or moved from taking the bandwidth of everybody else.
+
+A partition is throttled when its topic's ``leader.replication.throttled.replicas`` names it on this broker (or ``*``).
+While more has been sent of such partitions than ``leader.replication.throttled.rate`` allows, their followers get no
+records, unless they are in sync: those would fall out of the ISR.
+
+Answers to ReplicaManager.shouldLeaderThrottle and the leader's ReplicationQuotaManager.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.fetch.replication_quota import is_throttled
+
+if TYPE_CHECKING:
+    from odradek.broker.fetch.replication_quota import ReplicationQuota
+    from odradek.broker.partition.partition import Partition
+
+
+class LeaderThrottle:
+    def __init__(self, quota: ReplicationQuota, broker_id: int) -> None:
+        self._quota = quota
+        self._broker_id = broker_id
+
+    def covers(self, partition: Partition) -> bool:
+        """Whether what is sent of the partition counts."""
+        log = partition.log
+        throttled = () if log is None else log.config.leader_replication_throttled_replicas
+        return bool(throttled) and is_throttled(throttled, partition.topic_partition.partition, self._broker_id)
+
+    def holds_back(self, partition: Partition, follower_id: int) -> bool:
+        """Whether a follower gets no records of the partition now."""
+        return follower_id not in partition.in_sync.isr and self.covers(partition) and self._quota.is_exceeded
+
+    def record(self, size_in_bytes: int) -> None:
+        """Bytes of throttled partitions are on their way to a follower."""
+        self._quota.record(size_in_bytes)

@@ -1,0 +1,257 @@
+"""Reads for Fetch requests: several partitions within the limits of one answer, now or once there is enough.
+
+Reading a partition is synchronous, and a step of the work. What has fewer than `min_bytes` to tell is left in the
+purgatory of fetches, and what moves a partition's offsets completes it.
+
+Answers to ReplicaManager.fetchMessages and readFromLog.
+"""
+
+from __future__ import annotations
+
+from itertools import repeat
+from typing import TYPE_CHECKING
+
+from odradek.broker.fetch.cold_reads import ColdReads
+from odradek.broker.fetch.delayed_fetch import DelayedFetch
+from odradek.broker.fetch.fetch_session import NO_PREFERRED_REPLICA
+from odradek.broker.fetch.replica_selector import preferred_read_replica
+from odradek.broker.fetch.results import FetchParams, ReadResult
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.topic_partition import TopicPartition
+from odradek.storage.segment.fetch_data import EMPTY_RECORDS, FetchDataInfo
+from odradek.timer.sliced_work import run_through
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable, Sequence
+
+    from odradek.broker.fetch.fetch_session import FetchSession, PartitionFetch
+    from odradek.broker.fetch.leader_throttle import LeaderThrottle
+    from odradek.broker.fetch.replica_selector import ReplicaSelector
+    from odradek.broker.metadata.metadata_cache import MetadataCache
+    from odradek.broker.partition.hosted_partitions import HostedPartitions
+    from odradek.broker.partition.partition import Partition
+    from odradek.storage.disk.ports import IoPool
+    from odradek.storage.log.unified_log import UnifiedLog
+    from odradek.timer.clock import Clock
+    from odradek.timer.purgatory import DelayedOperationPurgatory
+    from odradek.timer.sliced_work import Steps
+
+
+class LogReads:
+    """The reads of one broker's replicas; `purgatory` has the fetches that wait. Without a `selector` consumers are
+    never sent to another replica.
+    """
+
+    def __init__(
+        self,
+        partitions: HostedPartitions,
+        purgatory: DelayedOperationPurgatory[DelayedFetch],
+        metadata_cache: MetadataCache,
+        clock: Clock,
+        *,
+        throttle: LeaderThrottle,
+        selector: ReplicaSelector | None,
+        io_pool: IoPool,
+    ) -> None:
+        self._partitions = partitions
+        self._purgatory = purgatory
+        self._metadata_cache = metadata_cache
+        self._clock = clock
+        self._selector = selector
+        self.cold_reads = ColdReads(partitions, io_pool, clock)
+        self.throttle = throttle
+
+    def fetch(
+        self,
+        params: FetchParams,
+        fetches: Sequence[PartitionFetch],
+        respond: Callable[[Sequence[ReadResult]], None],
+        session: FetchSession | None = None,
+    ) -> Steps:
+        """Read, a partition a step; `respond` is called then, or once there are `min_bytes` to read or `max_wait_ms`
+        are over.
+
+        With a `session` it is a fetch of those of its partitions, too, that rest. `cold_reads` comes first.
+        """
+        if session is not None and params.is_from_follower:
+            session.last_fetch.ms = self._clock.monotonic_ms()
+        results = yield from self._read(params, fetches, repeat(None), update_follower_state=True)
+        readable = sum(result.size_in_bytes for result in results)
+        answer_now = (
+            params.max_wait_ms <= 0
+            or (not fetches and session is None)
+            or readable >= params.min_bytes
+            or any(_cannot_wait(result) for result in results)
+        )
+        if answer_now:
+            respond(results)
+            return
+        operation = DelayedFetch(params, results, self._partitions, self, respond, session)
+        self._purgatory.try_complete_else_watch(operation, operation.keys)
+
+    def read_again(
+        self, params: FetchParams, fetches: Sequence[PartitionFetch], known: Iterable[ReadResult | None] = repeat(None)
+    ) -> list[ReadResult]:
+        """Read at the end of a wait. `known`: results of the first read that still hold, of partitions without data."""
+        return run_through(self._read(params, fetches, known, update_follower_state=False))
+
+    def let_rest(self, params: FetchParams, results: Sequence[ReadResult]) -> Steps:
+        """Look at a partition again when it changes and not before, if its session has been told all there is of it.
+
+        Each partition is a step.
+
+        Not while a consumer may be sent to another replica: that depends on more than the partition. Not a follower
+        that is not in sync: each of its fetches may bring it into the ISR.
+        """
+        if self._selector is not None and not params.is_from_follower:
+            return
+        for result in results:
+            yield None
+            fetch = result.fetch
+            session = fetch.session
+            if session is None or not session.may_rest or fetch.is_resting or not result.is_told:
+                continue
+            assert result.fetched is not None
+            assert fetch.topic is not None
+            if not self._metadata_cache.contains_partition(fetch.topic, fetch.partition):
+                continue  # deleted since it was read first
+            partition = self._partitions.hosted(TopicPartition(fetch.topic, fetch.partition))
+            log = None if partition is None else partition.log
+            if partition is None or log is None or not _is_at_end(log, fetch, params):
+                continue
+            replica = None
+            if params.is_from_follower:
+                replica = partition.in_sync.replicas.get(params.replica_id)
+                if replica is None or replica.end_offset != fetch.fetch_offset:
+                    continue
+                if replica.is_resting or params.replica_id not in partition.in_sync.isr:
+                    continue
+            fetch.rest(partition.news, result.fetched.fetch_offset_metadata, replica)
+
+    def _read(
+        self,
+        params: FetchParams,
+        fetches: Sequence[PartitionFetch],
+        known: Iterable[ReadResult | None],
+        *,
+        update_follower_state: bool,
+    ) -> Generator[None, None, list[ReadResult]]:
+        """Read each partition in order, within `max_bytes` together.
+
+        The first partition that has data returns at least one whole batch whatever the limits say.
+        """
+        left = params.max_bytes
+        min_one_message = not params.hard_max_bytes
+        results = []
+        for fetch, known_result in zip(fetches, known, strict=False):
+            if known_result is not None:
+                results.append(known_result)
+                continue
+            result = self._read_one(params, fetch, min(fetch.max_bytes, left), min_one_message, update_follower_state)
+            size = result.size_in_bytes
+            if size > 0:
+                min_one_message = False
+                left = max(0, left - size)
+            results.append(result)
+            yield
+        return results
+
+    def _read_one(
+        self,
+        params: FetchParams,
+        fetch: PartitionFetch,
+        max_bytes: int,
+        min_one_message: bool,
+        update_follower_state: bool,
+    ) -> ReadResult:
+        if max_bytes < 0:
+            return ReadResult(fetch=fetch, error=ErrorCode.UNKNOWN_SERVER_ERROR)
+        try:
+            assert fetch.topic is not None
+            topic_partition = TopicPartition(fetch.topic, fetch.partition)
+            partition = self._partitions.partition_of_topic(topic_partition, fetch.topic_id)
+            preferred = self._preferred_read_replica(partition, params, fetch.fetch_offset)
+            if preferred is not None:
+                return _redirect(partition, fetch, preferred)
+            info = partition.read(
+                fetch_offset=fetch.fetch_offset,
+                max_bytes=max_bytes,
+                isolation=params.isolation,
+                min_one_message=min_one_message,
+                current_leader_epoch=fetch.current_leader_epoch,
+                last_fetched_epoch=fetch.last_fetched_epoch,
+                leader_only=params.leader_only,
+                follower_id=params.replica_id,
+            )
+            if update_follower_state and params.is_from_follower and info.fetched is not None:
+                partition.in_sync.record_fetch(
+                    params.replica_id,
+                    info.fetched.fetch_offset_metadata,
+                    fetch.log_start_offset,
+                    info.log_end_offset,
+                    params.replica_epoch,
+                )
+        except KafkaError as error:
+            return ReadResult(fetch=fetch, error=error.code)
+        fetched = info.fetched
+        # Half a batch is of no use to a client that can be sent a whole one next time.
+        is_useless = fetched is not None and fetched.first_entry_incomplete and not params.hard_max_bytes
+        if fetched is not None and (is_useless or self.is_held_back(partition, params)):
+            fetched = FetchDataInfo(fetched.fetch_offset_metadata, EMPTY_RECORDS)
+        return ReadResult(
+            fetch=fetch,
+            fetched=fetched,
+            diverging_epoch=info.diverging_epoch,
+            high_watermark=info.high_watermark,
+            log_start_offset=info.log_start_offset,
+            last_stable_offset=info.last_stable_offset,
+        )
+
+    def is_held_back(self, partition: Partition, params: FetchParams) -> bool:
+        """Whether the reader is a follower that the throttle gives no records of the partition now."""
+        return params.is_from_follower and self.throttle.holds_back(partition, params.replica_id)
+
+    def _preferred_read_replica(self, partition: Partition, params: FetchParams, fetch_offset: int) -> int | None:
+        client = params.client
+        if self._selector is None or client is None or params.is_from_follower or not partition.is_leader:
+            return None
+        assert partition.leader_id is not None
+        snapshot = self._metadata_cache.snapshot
+        return preferred_read_replica(
+            self._selector,
+            client,
+            fetch_offset,
+            leader=partition.leader_id,
+            replicas=partition.in_sync.replicas.values(),
+            isr=partition.in_sync.isr,
+            node_of=lambda broker_id: snapshot.node(broker_id, client.listener_name),
+            now_ms=self._clock.monotonic_ms(),
+        )
+
+
+def _is_at_end(log: UnifiedLog, fetch: PartitionFetch, params: FetchParams) -> bool:
+    """Whether what was told last is still so, and there is no more to read."""
+    return (
+        log.high_watermark == fetch.sent_high_watermark
+        and log.log_start_offset == fetch.sent_log_start_offset
+        and log.limit_of(params.isolation) == fetch.fetch_offset
+    )
+
+
+def _redirect(partition: Partition, fetch: PartitionFetch, preferred: int) -> ReadResult:
+    log = partition.log_for(fetch.current_leader_epoch, leader_only=False)
+    return ReadResult(
+        fetch=fetch,
+        high_watermark=log.high_watermark,
+        log_start_offset=log.log_start_offset,
+        last_stable_offset=log.last_stable_offset,
+        preferred_read_replica=preferred,
+    )
+
+
+def _cannot_wait(result: ReadResult) -> bool:
+    return (
+        result.error != ErrorCode.NONE
+        or result.diverging_epoch is not None
+        or result.preferred_read_replica != NO_PREFERRED_REPLICA
+    )

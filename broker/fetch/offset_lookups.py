@@ -1,0 +1,66 @@
+"""Offsets looked up in a partition we host: by timestamp, or the earliest and latest that the asker may see.
+
+Answers to Partition.fetchOffsetForTimestamp and legacyFetchOffsetsForTimestamp.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.storage.log.legacy_offsets import legacy_offsets_before as offsets_before
+from odradek.storage.offsets import SpecialTimestamp, TimestampAndOffset
+
+if TYPE_CHECKING:
+    from odradek.broker.partition.partition import Partition
+    from odradek.storage.log.unified_log import UnifiedLog
+
+
+def fetch_offset_for_timestamp(
+    partition: Partition, timestamp: int, isolation_level: int | None, current_leader_epoch: int, leader_only: bool
+) -> TimestampAndOffset | None:
+    """ListOffsets for one partition. `isolation_level` 0 or 1 for clients, None for replicas.
+
+    Until a new leader's high watermark has passed the start of its epoch, clients are told OFFSET_NOT_AVAILABLE:
+    the latest offset could otherwise go backwards.
+    """
+    log = partition.log_for(current_leader_epoch, leader_only)
+    if isolation_level is None:
+        limit = log.log_end_offset
+    else:
+        limit = log.last_stable_offset if isolation_level == 1 else log.high_watermark
+    epoch_start = partition.leader_epoch_start_offset
+    lagging = isolation_level is not None and epoch_start is not None and epoch_start > log.high_watermark
+    if timestamp == SpecialTimestamp.LATEST:
+        if lagging:
+            _refuse_lagging(partition, log)
+        return TimestampAndOffset(-1, limit, partition.leader_epoch)
+    found = log.fetch_offset_by_timestamp(timestamp)
+    if timestamp in (SpecialTimestamp.EARLIEST, SpecialTimestamp.EARLIEST_LOCAL):
+        return found
+    if found is not None and found.offset < limit:
+        return found
+    if lagging:
+        _refuse_lagging(partition, log)
+    return None
+
+
+def _refuse_lagging(partition: Partition, log: UnifiedLog) -> None:
+    raise KafkaError(
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+        f"Failed to fetch offsets for partition {partition.topic_partition}: its high watermark ({log.high_watermark}) "
+        f"is behind the start of the leader's epoch ({partition.leader_epoch_start_offset}).",
+    )
+
+
+def legacy_offsets_before(
+    partition: Partition, timestamp: int, max_offsets: int, now_ms: int, *, is_consumer: bool, leader_only: bool
+) -> list[int]:
+    """ListOffsets v0: segment start offsets in descending order; a consumer's are capped by the high watermark."""
+    log = partition.log_for(-1, leader_only)
+    with log.disk("fetching offsets"):
+        offsets = offsets_before(log, timestamp, max_offsets, now_ms)
+    high_watermark = log.high_watermark
+    if is_consumer and any(offset > high_watermark for offset in offsets):
+        return [high_watermark, *(offset for offset in offsets if offset <= high_watermark)]
+    return offsets

@@ -1,0 +1,122 @@
+"""What the replica manager is asked and answers: values that handlers, waiting operations and tests share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from odradek.broker.fetch.fetch_session import NO_PREFERRED_REPLICA
+from odradek.broker.partition.replica import NO_BROKER_EPOCH
+from odradek.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from odradek.broker.fetch.fetch_session import PartitionFetch
+    from odradek.broker.fetch.replica_selector import ClientMetadata
+    from odradek.storage.append_info import LogAppendInfo
+    from odradek.storage.segment.fetch_data import FetchDataInfo, FetchIsolation
+
+EXPECTED_APPEND_ERRORS = frozenset(
+    (
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    )
+)
+"""Answers a client may well cause; anything else an append raises is worth a line in the log."""
+
+
+@dataclass(slots=True, kw_only=True)
+class AppendResult:
+    """One partition's part of a Produce answer. Offsets and times are -1 where unknown.
+
+    `required_offset`: what the high watermark must reach before acks=-1 is answered. `flush_required`: the topic's
+    flush policy wants the records on the disk before any answer.
+    """
+
+    error: ErrorCode = ErrorCode.NONE
+    error_message: str | None = None
+    base_offset: int = -1
+    last_offset: int = -1
+    log_append_time_ms: int = -1
+    log_start_offset: int = -1
+    required_offset: int = 0
+    flush_required: bool = False
+    record_errors: Sequence[tuple[int, str | None]] = ()
+
+    @classmethod
+    def of(cls, info: LogAppendInfo) -> AppendResult:
+        """What was appended."""
+        return cls(
+            base_offset=info.first_offset,
+            last_offset=info.last_offset,
+            log_append_time_ms=info.log_append_time,
+            log_start_offset=info.log_start_offset,
+            required_offset=info.last_offset + 1,
+            flush_required=info.flush_required,
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class DeleteRecordsResult:
+    """One partition's part of a DeleteRecords answer."""
+
+    requested_offset: int = -1
+    low_watermark: int = -1
+    error: ErrorCode = ErrorCode.NONE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchParams:
+    """What one Fetch asks as a whole. `replica_id` -1: a consumer. `replica_epoch`: the epoch under which a follower's
+    broker is registered, -1 if it names none. `client`: who asks, if it can be sent to another replica (v11 on).
+    """
+
+    replica_id: int
+    replica_epoch: int = NO_BROKER_EPOCH
+    max_wait_ms: int
+    min_bytes: int
+    max_bytes: int
+    isolation: FetchIsolation
+    leader_only: bool
+    hard_max_bytes: bool  # Fetch v0-2: an oversize first batch is not returned
+    client: ClientMetadata | None = None
+
+    @property
+    def is_from_follower(self) -> bool:
+        return self.replica_id >= 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadResult:
+    """One partition of a Fetch answer. Offsets are -1 where unknown. With a preferred replica there are no records."""
+
+    fetch: PartitionFetch
+    error: ErrorCode = ErrorCode.NONE
+    fetched: FetchDataInfo | None = None
+    diverging_epoch: tuple[int, int] | None = None
+    high_watermark: int = -1
+    log_start_offset: int = -1
+    last_stable_offset: int = -1
+    preferred_read_replica: int = NO_PREFERRED_REPLICA
+
+    @property
+    def size_in_bytes(self) -> int:
+        return 0 if self.fetched is None else self.fetched.size_in_bytes
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the session has told all of it already: its next answer leaves the partition out, as
+        `PartitionFetch.note_answer` finds it.
+        """
+        return (
+            self.error == ErrorCode.NONE
+            and self.high_watermark == self.fetch.sent_high_watermark
+            and self.log_start_offset == self.fetch.sent_log_start_offset
+            and self.diverging_epoch is None
+            and self.preferred_read_replica == NO_PREFERRED_REPLICA
+            and not self.size_in_bytes
+        )

@@ -1,0 +1,1 @@
+"""Links to other brokers and to the controller."""

@@ -1,0 +1,196 @@
+"""A link to another broker over a socket: connect, ask, wait for the answer.
+
+The connection is opened when a request needs it, and dropped with anything that makes the next answer doubtful: an
+error, a time-out, a caller that gave up, bytes that are no answer. After a failed attempt to connect the next one waits
+`RECONNECT_BACKOFF_MS`, and has twice as long to succeed, up to `connection_setup_timeout_max_ms`. Versions are agreed
+upon (ApiVersions) when a request first leaves the choice to the two ends; most requests between brokers go out
+unannounced, in the version that 3.9 lays down.
+
+Answers to NetworkClient with one request in flight, as BrokerBlockingSender and InterBrokerSendThread use it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeVar, cast
+
+from odradek.broker.machine.timed_waits import deadline, pause
+from odradek.broker.network.answer_receiver import AnswerReceiver
+from odradek.broker.network.frame_buffers import FrameBuffers
+from odradek.protocol.api import API, ApiKey
+from odradek.protocol.codec.codec import EncodeError, decode
+from odradek.protocol.codec.decode_error import DecodeError
+from odradek.protocol.codec.schema import Response
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.headers import RequestHeader, decode_response_header, encode_request
+from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+
+if TYPE_CHECKING:
+    from odradek.controller.model.broker_info import EndPoint
+    from odradek.protocol.codec.schema import Request
+    from odradek.timer.system_timer import SystemTimer
+
+ResponseT = TypeVar("ResponseT", bound=Response)
+Connect = Callable[["EndPoint", Callable[[], AnswerReceiver]], Awaitable[AnswerReceiver]]
+"""Opens a connection for a protocol object. Raises: OSError."""
+
+RECONNECT_BACKOFF_MS: Final = 50
+SOFTWARE_NAME: Final = "odradek"
+SOFTWARE_VERSION: Final = "3.9"
+_UNSUPPORTED_VERSION: Final = ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big")
+
+
+class VersionMismatch(OSError):
+    """The two ends have no version of an API in common, or none in which a request can be said."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkSettings:
+    """What all links of a broker have in common."""
+
+    connect: Connect
+    timer: SystemTimer
+    max_frame_bytes: int
+    connection_setup_timeout_ms: int
+    connection_setup_timeout_max_ms: int
+    buffers: FrameBuffers
+
+
+class BrokerConnection:
+    """Implements `links.BrokerLink`."""
+
+    def __init__(self, end_point: EndPoint, *, client_id: str, settings: LinkSettings) -> None:
+        self._end_point = end_point
+        self._client_id = client_id
+        self._settings = settings
+        self._turn = asyncio.Lock()  # first come, first served
+        self._closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._receiver: AnswerReceiver | None = None
+        self._versions: dict[int, int] | None = None
+        """By API key, the highest version that both ends know; None until it was asked."""
+        self._correlation_id = 0
+        self._failed_attempts = 0
+
+    async def exchange(
+        self, request: Request, response_type: type[ResponseT], *, version: int | None, timeout_ms: int
+    ) -> ResponseT:
+        async with self._turn:
+            try:
+                with deadline(self._settings.timer, timeout_ms, f"{type(request).__name__} to {self}"):
+                    receiver = await self._connected()
+                    if version is None:
+                        return await self._ask_in_agreed_version(receiver, request, response_type)
+                    return await self._ask(receiver, request, response_type, version)
+            except VersionMismatch:
+                raise  # the connection is as good as it was
+            except BaseException as error:
+                self._hang_up(error if isinstance(error, OSError) else ConnectionAbortedError("given up"))
+                raise
+
+    def close(self) -> None:
+        if not self._closed.done():
+            self._closed.set_result(None)
+        self._hang_up(ConnectionAbortedError(f"the link to {self} was closed"))
+
+    def __str__(self) -> str:
+        return self._end_point.connection_string
+
+    async def _connected(self) -> AnswerReceiver:
+        if self._closed.done():
+            raise ConnectionAbortedError(f"the link to {self} was closed")
+        if self._receiver is not None and self._receiver.is_open:
+            return self._receiver
+        self._versions = None
+        timeout_ms = min(
+            self._settings.connection_setup_timeout_ms << self._failed_attempts,
+            self._settings.connection_setup_timeout_max_ms,
+        )
+        try:
+            with deadline(self._settings.timer, timeout_ms, f"Connecting to {self}"):
+                self._receiver = await self._open()
+        except OSError:
+            self._failed_attempts += 1
+            raise
+        self._failed_attempts = 0
+        return self._receiver
+
+    async def _open(self) -> AnswerReceiver:
+        settings = self._settings
+        if self._failed_attempts:
+            await pause(settings.timer, RECONNECT_BACKOFF_MS, until=self._closed)
+        opening = asyncio.ensure_future(
+            settings.connect(self._end_point, lambda: AnswerReceiver(settings.max_frame_bytes, settings.buffers))
+        )
+        try:
+            both = cast("set[asyncio.Future[object]]", {opening, self._closed})
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            if self._closed.done():
+                raise ConnectionAbortedError(f"the link to {self} was closed")
+        except BaseException:
+            opening.cancel()
+            opening.add_done_callback(_drop)
+            raise
+        return opening.result()
+
+    async def _ask_in_agreed_version(
+        self, receiver: AnswerReceiver, request: Request, response_type: type[ResponseT]
+    ) -> ResponseT:
+        version = await self._agreed_version(receiver, request.API_KEY)
+        try:
+            return await self._ask(receiver, request, response_type, version)
+        except EncodeError as error:
+            raise VersionMismatch(f"{self} knows no version for this request: {error}") from error
+
+    async def _agreed_version(self, receiver: AnswerReceiver, api_key: int) -> int:
+        if self._versions is None:
+            self._versions = await self._ask_versions(receiver, API[ApiKey.API_VERSIONS].max_version)
+        if api_key not in self._versions:
+            raise VersionMismatch(f"{self} serves no version of {API[api_key].name} that this broker knows")
+        return self._versions[api_key]
+
+    async def _ask_versions(self, receiver: AnswerReceiver, version: int) -> dict[int, int]:
+        request = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION)
+        response = await self._ask(receiver, request, ApiVersionsResponse, version)
+        ours = {
+            served.api_key: min(served.max_version, API[served.api_key].max_version)
+            for served in response.api_keys
+            if served.api_key in API
+            and max(served.min_version, API[served.api_key].min_version)
+            <= min(served.max_version, API[served.api_key].max_version)
+        }
+        if response.error_code == ErrorCode.UNSUPPORTED_VERSION and version > 0:
+            return await self._ask_versions(receiver, min(ours.get(ApiKey.API_VERSIONS, 0), version - 1))
+        if response.error_code != ErrorCode.NONE:
+            raise VersionMismatch(f"{self} answered ApiVersions with error {response.error_code}")
+        return ours
+
+    async def _ask(
+        self, receiver: AnswerReceiver, request: Request, response_type: type[ResponseT], version: int
+    ) -> ResponseT:
+        self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
+        api_key = ApiKey(request.API_KEY)
+        header = RequestHeader(api_key, version, self._correlation_id, self._client_id)
+        frame = await receiver.exchange(encode_request(header, request))
+        try:
+            # An ApiVersions that is not served is answered in version 0, which every version begins with.
+            correlation_id, position = decode_response_header(api_key, version, frame)
+            if correlation_id != self._correlation_id:
+                raise DecodeError(f"correlation id {correlation_id} instead of {self._correlation_id}")
+            if api_key == ApiKey.API_VERSIONS and frame[position : position + 2] == _UNSUPPORTED_VERSION:
+                version = 0
+            return decode(response_type, frame, version, None, position)
+        except DecodeError as error:
+            raise ConnectionAbortedError(f"{self} answered {header} with what is no answer: {error}") from error
+
+    def _hang_up(self, reason: OSError) -> None:
+        receiver, self._receiver = self._receiver, None
+        if receiver is not None:
+            receiver.abort(reason)
+
+
+def _drop(opened: asyncio.Future[AnswerReceiver]) -> None:
+    """What was opened all the same."""
+    if not opened.cancelled() and opened.exception() is None:
+        opened.result().abort(ConnectionAbortedError("not needed any more"))

@@ -1,0 +1,80 @@
+"""The link of a broker to itself: requests go to the very handlers that serve them from the wire, and nothing is
+encoded.
+
+A controller is a broker too, a leader asks the controller in its own process, and a broker that stops may be the
+controller itself. Who holds a link need not know which end it has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from odradek.broker.machine.timed_waits import deadline
+from odradek.broker.network.request import RequestContext
+from odradek.protocol.api import API, ApiKey
+from odradek.protocol.codec.schema import Response
+from odradek.protocol.headers import RequestHeader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.protocol.codec.schema import Request
+    from odradek.timer.system_timer import SystemTimer
+
+ResponseT = TypeVar("ResponseT", bound=Response)
+
+
+class OwnLink:
+    """Implements `links.BrokerLink`. Requests may overlap; each is applied as far as it goes when it is handed over."""
+
+    def __init__(self, broker_id: int, listener_name: str, timer: SystemTimer) -> None:
+        self._client_id = str(broker_id)
+        self._listener_name = listener_name
+        self._timer = timer
+        self._serve: Callable[[RequestContext, Request], None] | None = None
+
+    def serve(self, serve: Callable[[RequestContext, Request], None]) -> None:
+        """From here on `serve` handles the requests; who sends them is built before the handlers are."""
+        self._serve = serve
+
+    async def exchange(
+        self, request: Request, response_type: type[ResponseT], *, version: int | None, timeout_ms: int
+    ) -> ResponseT:
+        assert self._serve is not None, "a request was sent before the broker was wired"
+        api_key = ApiKey(request.API_KEY)
+        header = RequestHeader(api_key, API[api_key].max_version if version is None else version, 0, self._client_id)
+        caller = _Caller(self._listener_name)
+        self._serve(RequestContext(header, caller, 0, 0), request)
+        with deadline(self._timer, timeout_ms, f"{type(request).__name__} to this broker itself"):
+            return cast("ResponseT", await caller.answer)
+
+    def close(self) -> None:
+        """Nothing to hang up."""
+
+
+class _Caller:
+    """Implements `request.ClientConnection` for one request."""
+
+    client_host = local_host = "localhost"
+    client_port = local_port = 0
+    principal = "User:ANONYMOUS"
+
+    def __init__(self, listener_name: str) -> None:
+        self.listener_name = listener_name
+        self.client_software_name = self.client_software_version = "unknown"
+        self.answer: asyncio.Future[Response | None] = asyncio.get_running_loop().create_future()
+
+    def complete(self, ctx: RequestContext, response: Response | None) -> None:
+        if not self.answer.done():  # else it came too late
+            self.answer.set_result(response)
+
+    def flush_answers(self) -> None:
+        """Answers do not wait here."""
+
+    def proceed(self) -> None:
+        """There is no next one."""
+
+    def close(self, reason: str) -> None:
+        if not self.answer.done():
+            self.answer.set_exception(ConnectionAbortedError(reason))

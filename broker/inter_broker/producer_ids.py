@@ -1,0 +1,130 @@
+"""Producer ids for idempotent producers, handed out from blocks the controller allocates (Kafka's
+``ProducerIdManager``).
+
+A block holds 1000 ids. The next one is asked for when 90 % of this one are gone; who asks while none is left is told
+COORDINATOR_LOAD_IN_PROGRESS and comes again, except for the very first, who waits for the first block.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from odradek.controller.tree.metadata_tree import TreeError
+from odradek.controller.znodes.znodes import PRODUCER_IDS_BLOCK_SIZE
+from odradek.protocol.codec.schema import Request, Response
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+
+if TYPE_CHECKING:
+    from odradek.broker.inter_broker.ports import ToController
+    from odradek.controller.znodes.znodes import ProducerIdsBlock
+
+ResponseT = TypeVar("ResponseT", bound=Response)
+
+log = logging.getLogger(__name__)
+
+PREFETCH_THRESHOLD = 0.90
+
+OnProducerId = Callable[[int | ErrorCode], None]
+
+
+class ProducerIdManager:
+    """`spawn` runs a coroutine until the broker stops."""
+
+    def __init__(
+        self,
+        to_controller: ToController,
+        spawn: Callable[[Coroutine[object, object, None]], None],
+        *,
+        broker_id: int,
+        broker_epoch: Callable[[], int],
+        timeout_ms: int,
+    ) -> None:
+        self._to_controller = to_controller
+        self._spawn = spawn
+        self._broker_id = broker_id
+        self._broker_epoch = broker_epoch
+        self._timeout_ms = timeout_ms
+        self._next_id = 0
+        self._end = 0  # exclusive
+        self._prefetch_at = 0
+        self._next_block: tuple[int, int] | None = None
+        self._allocating = False
+        self._waiting: list[OnProducerId] = []
+
+    def next(self, respond: OnProducerId) -> None:
+        """Answer a fresh id, or the error with which the client should come again."""
+        if self._next_id >= self._end:
+            self._take_next_block()
+        if self._next_id >= self._end:
+            first_of_all = self._end == 0
+            self._request_block()
+            if first_of_all:
+                self._waiting.append(respond)
+            else:
+                respond(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+            return
+        producer_id = self._next_id
+        self._next_id += 1
+        if self._next_id >= self._prefetch_at and self._next_block is None:
+            self._request_block()
+        respond(producer_id)
+
+    def _take_next_block(self) -> None:
+        if self._next_block is not None:
+            first, length = self._next_block
+            self._next_block = None
+            self._next_id = first
+            self._end = first + length
+            self._prefetch_at = first + int(length * PREFETCH_THRESHOLD)
+
+    def _request_block(self) -> None:
+        if not self._allocating:
+            self._allocating = True
+            self._spawn(self._fetch_block())
+
+    async def _fetch_block(self) -> None:
+        request = AllocateProducerIdsRequest(broker_id=self._broker_id, broker_epoch=self._broker_epoch())
+        try:
+            block = await self._to_controller.ask(request, AllocateProducerIdsResponse, timeout_ms=self._timeout_ms)
+            if block.error_code == ErrorCode.NONE:
+                self._next_block = block.producer_id_start, block.producer_id_len
+            else:
+                log.warning("No block of producer ids: error %d", block.error_code)
+        except TimeoutError as error:
+            log.warning("No block of producer ids: %s", error)
+        finally:
+            self._allocating = False
+            self._answer_waiting()
+
+    def _answer_waiting(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for respond in waiting:
+            if self._next_block is None and self._next_id >= self._end:
+                respond(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+            else:
+                self.next(respond)
+
+
+class OwnBlocks:
+    """Takes the blocks from the metadata itself, for an inter-broker protocol older than 3.0, in which no controller
+    gives them. Implements `ToController` for AllocateProducerIds. Answers to ZkProducerIdManager.
+    """
+
+    def __init__(self, next_block: Callable[[int, int], Awaitable[ProducerIdsBlock]]) -> None:
+        self._next_block = next_block
+
+    async def ask(
+        self, request: Request, response_type: type[ResponseT], *, timeout_ms: int | None, version: int | None = None
+    ) -> ResponseT:
+        assert isinstance(request, AllocateProducerIdsRequest)
+        try:
+            block = await self._next_block(request.broker_id, PRODUCER_IDS_BLOCK_SIZE)
+        except (KafkaError, TreeError) as error:
+            log.warning("No block of producer ids: %r", error)
+            return cast("ResponseT", AllocateProducerIdsResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR))
+        return cast(
+            "ResponseT", AllocateProducerIdsResponse(producer_id_start=block.block_start, producer_id_len=block.size)
+        )

@@ -1,0 +1,226 @@
+"""Processes for work that computes: compaction and recovery would starve the event loop through the GIL.
+
+A job has a process to itself while it runs, and a thread that waits for it (which takes no GIL). A process is started
+when there is none idle, is up after about 0.1 s, and is ended when nothing has come for `IDLE_S`: how many jobs run at
+a time is for those to limit who submit them.
+
+Invariants: no process is forked (a fork would inherit locks and descriptors); none outlives the broker, see
+`storage.worker`; cancelling kills the process, and the files it was writing are its owner's to remove.
+
+Implements `storage.ports.WorkerPool`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import queue
+import subprocess
+import sys
+import threading
+from typing import TYPE_CHECKING, BinaryIO, Final, TypeVar, cast
+
+from odradek.storage.disk.ports import WorkerError
+from odradek.storage.disk.worker import MessageKind, read_message, write_message
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
+T = TypeVar("T")
+ArgumentT = TypeVar("ArgumentT")
+
+IDLE_S: Final = 10
+"""How long a process waits for its next job. Recovery has many in a row; compaction one now and then."""
+
+COMMAND: Final = (sys.executable, "-c", "from odradek.storage.disk.worker import main; main()")
+"""Not `-m`: what is pickled there would belong to a module `__main__`, which is another one here."""
+
+logger = logging.getLogger(__name__)
+
+
+class WorkerProcesses:
+    """The processes of one broker. Its attributes are changed on the loop only."""
+
+    __slots__ = ("_idle", "_idle_s", "_loop", "_workers")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, *, idle_s: float = IDLE_S) -> None:
+        self._loop = loop
+        self._idle_s = idle_s
+        self._workers: set[_Worker] = set()
+        self._idle: list[_Worker] = []
+        """The longest idle one first, so that it is the first to end."""
+
+    def submit(
+        self,
+        work: Callable[[ArgumentT, Callable[[object], None]], T],
+        argument: ArgumentT,
+        done: Callable[[T | OSError | WorkerError], None],
+        on_report: Callable[[object], None] | None = None,
+    ) -> Job:
+        """Run `work(argument, report)` in a process, then `done(result)` on the loop."""
+        if self._idle:
+            worker = self._idle.pop()
+        else:
+            worker = _Worker(self._loop)
+            self._workers.add(worker)
+
+        def finish(result: object) -> None:
+            self._release(worker)
+            done(cast("T | OSError | WorkerError", result))
+
+        job = Job((work, argument), finish, on_report)
+        worker.jobs.put(job)
+        worker.current = job
+        return job
+
+    def close(self) -> None:
+        """Kill what is running and wait for the processes to end. Results that come after this are dropped."""
+        for worker in self._workers:
+            worker.stop()
+        for worker in self._workers:
+            worker.thread.join()
+        self._workers.clear()
+        self._idle.clear()
+
+    @property
+    def process_ids(self) -> list[int]:
+        """Of the processes there are."""
+        return [worker.process_id for worker in self._workers if worker.process_id]
+
+    def _release(self, worker: _Worker) -> None:
+        if worker not in self._workers:
+            return  # closed meanwhile
+        worker.current = None
+        self._idle.append(worker)
+        jobs_done = worker.jobs_done = worker.jobs_done + 1
+
+        def end_if_idle() -> None:
+            if worker.jobs_done == jobs_done and worker in self._idle:
+                self._idle.remove(worker)
+                self._workers.discard(worker)
+                worker.stop()
+
+        self._loop.call_later(self._idle_s, end_if_idle)
+
+
+class Job:
+    """One job: cancelling it kills the process that has it, or is about to have it."""
+
+    __slots__ = ("_is_cancelled", "_lock", "_process", "finish", "message", "on_report")
+
+    def __init__(
+        self, message: object, finish: Callable[[object], None], on_report: Callable[[object], None] | None
+    ) -> None:
+        self.message = message
+        self.finish = finish
+        self.on_report = on_report
+        self._process: subprocess.Popen[bytes] | None = None
+        self._is_cancelled = False
+        self._lock = threading.Lock()
+
+    def cancel(self) -> None:
+        with self._lock:
+            self._is_cancelled = True
+            if self._process is not None:
+                self._process.kill()
+
+    def given_to(self, process: subprocess.Popen[bytes] | None) -> None:
+        """Note which process has the job; None when it is through, for the process may have another one then."""
+        with self._lock:
+            self._process = process
+            if process is not None and self._is_cancelled:
+                process.kill()
+
+
+class _Worker:
+    """A thread with a process: it passes jobs on and waits for the results."""
+
+    __slots__ = ("_loop", "_process", "current", "jobs", "jobs_done", "thread")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self.current: Job | None = None
+        self.jobs_done = 0
+        self._loop = loop
+        self._process: subprocess.Popen[bytes] | None = None
+        self.thread = threading.Thread(target=self._serve, name="worker", daemon=True)
+        self.thread.start()
+
+    @property
+    def process_id(self) -> int:
+        """0 while there is no process."""
+        process = self._process
+        return 0 if process is None else process.pid
+
+    def stop(self) -> None:
+        if self.current is not None:
+            self.current.cancel()
+        self.jobs.put(None)
+
+    # -- in the thread -------------------------------------------------------------------------------------
+
+    def _serve(self) -> None:
+        try:
+            while (job := self.jobs.get()) is not None:
+                self._post(job.finish, self._run(job))
+        except RuntimeError:
+            logger.debug("The result of a job came after the event loop was closed")
+        finally:
+            self._end_process()
+
+    def _run(self, job: Job) -> object:
+        try:
+            process = self._process
+            if process is None or process.poll() is not None:
+                self._end_process()
+                process = self._process = _start()
+            job.given_to(process)
+            try:
+                write_message(cast("BinaryIO", process.stdin), job.message)
+                return self._receive(job, cast("BinaryIO", process.stdout))
+            finally:
+                job.given_to(None)
+        except (EOFError, BrokenPipeError):
+            self._end_process()  # which its pipes may leave before it is one that has ended
+            return WorkerError("The worker process was killed or has died")
+        except OSError as error:
+            return WorkerError(f"The worker process could not be started: {error}")
+
+    def _receive(self, job: Job, stream: BinaryIO) -> object:
+        while True:
+            kind, value = cast("tuple[MessageKind, object]", read_message(stream))
+            match kind:
+                case MessageKind.LOG:
+                    name, level, text = cast("tuple[str, int, str]", value)
+                    logging.getLogger(name).log(level, "%s", text)
+                case MessageKind.REPORT:
+                    if job.on_report is not None:
+                        self._post(job.on_report, value)
+                case MessageKind.RESULT | MessageKind.OS_ERROR:
+                    return value
+                case MessageKind.BUG:
+                    return WorkerError(value)
+
+    def _post(self, callback: Callable[[object], None], value: object) -> None:
+        self._loop.call_soon_threadsafe(callback, value)
+
+    def _end_process(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            for stream in (process.stdin, process.stdout):
+                with contextlib.suppress(BrokenPipeError):  # a job that it did not take any more
+                    cast("BinaryIO", stream).close()
+            process.wait()
+
+
+def _start() -> subprocess.Popen[bytes]:
+    """A process that finds its modules where this one does."""
+    return subprocess.Popen(
+        COMMAND,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+    )

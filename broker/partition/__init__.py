@@ -1,0 +1,1 @@
+"""One hosted partition as leader or follower, its ISR, and the table of hosted partitions."""

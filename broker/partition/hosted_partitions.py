@@ -1,0 +1,100 @@
+"""The partitions that this broker hosts, by name: those with a `Partition`, and those whose log directory has failed.
+
+Answers to ReplicaManager.allPartitions and its HostedPartition.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from odradek.broker.partition.partition import Partition
+from odradek.protocol.codec.primitives import ZERO_UUID
+from odradek.protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from odradek.broker.partition.leadership import PartitionEnvironment
+    from odradek.protocol.topic_partition import TopicPartition
+
+
+class Hosted(Enum):
+    OFFLINE = "offline"  # its log directory has failed
+
+
+class HostedPartitions:
+    """The partitions of one broker. `environment` is what each of them works with."""
+
+    def __init__(self, environment: PartitionEnvironment) -> None:
+        self._environment = environment
+        self._partitions: dict[TopicPartition, Partition | Hosted] = {}
+
+    def partition(self, topic_partition: TopicPartition) -> Partition:
+        """The hosted partition.
+
+        Raises: KafkaError KAFKA_STORAGE_ERROR when its directory failed; NOT_LEADER_OR_FOLLOWER when it lives
+        elsewhere (so that a client refreshes its metadata); UNKNOWN_TOPIC_OR_PARTITION.
+        """
+        hosted = self._partitions.get(topic_partition)
+        if isinstance(hosted, Partition):
+            return hosted
+        if hosted is Hosted.OFFLINE:
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR, f"Partition {topic_partition} is in an offline log directory"
+            )
+        cache = self._environment.metadata_cache
+        known = cache.contains_partition(topic_partition.topic, topic_partition.partition)
+        raise KafkaError(
+            ErrorCode.NOT_LEADER_OR_FOLLOWER if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            f"Error while fetching partition state for {topic_partition}",
+        )
+
+    def partition_of_topic(self, topic_partition: TopicPartition, topic_id: bytes) -> Partition:
+        """The hosted partition; the topic id a fetch names has to be the log's. `ZERO_UUID` names none.
+
+        Raises: as `partition`; KafkaError INCONSISTENT_TOPIC_ID.
+        """
+        partition = self.partition(topic_partition)
+        if topic_id != ZERO_UUID and partition.topic_id not in (None, topic_id):
+            raise KafkaError(
+                ErrorCode.INCONSISTENT_TOPIC_ID,
+                "Topic ID in the fetch session did not match the topic ID in the log.",
+            )
+        return partition
+
+    def hosted(self, topic_partition: TopicPartition) -> Partition | None:
+        """The hosted partition, None when it is not hosted or its directory failed."""
+        hosted = self._partitions.get(topic_partition)
+        return hosted if isinstance(hosted, Partition) else None
+
+    def online_partitions(self) -> Iterator[Partition]:
+        return (hosted for hosted in self._partitions.values() if isinstance(hosted, Partition))
+
+    def is_offline(self, topic_partition: TopicPartition) -> bool:
+        return self._partitions.get(topic_partition) is Hosted.OFFLINE
+
+    def create(self, topic_partition: TopicPartition) -> Partition:
+        """Host a partition; it has no log yet."""
+        created = self._partitions[topic_partition] = Partition(topic_partition, self._environment)
+        return created
+
+    def forget(self, topic_partition: TopicPartition) -> None:
+        """Host the partition no longer."""
+        hosted = self._partitions.pop(topic_partition)
+        if isinstance(hosted, Partition):
+            hosted.news.announce()
+
+    def take_offline(self, topic_partition: TopicPartition) -> None:
+        """Its log directory has failed. A partition that is not hosted is answered KAFKA_STORAGE_ERROR, too."""
+        hosted = self._partitions.get(topic_partition)
+        if isinstance(hosted, Partition):
+            hosted.close()
+        self._partitions[topic_partition] = Hosted.OFFLINE
+
+    def announce(self, topic_partitions: Iterable[TopicPartition]) -> None:
+        """What is known of these partitions outside of them has changed."""
+        for topic_partition in topic_partitions:
+            hosted = self._partitions.get(topic_partition)
+            if isinstance(hosted, Partition):
+                hosted.news.announce()

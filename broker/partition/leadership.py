@@ -1,0 +1,83 @@
+"""What a partition and its in-sync replicas share: the log, the leader, the epochs, and those who have to hear of news.
+
+`Partition` has these fields as its own. They are read several times for each batch, and a reference to an object that
+has them would be one more look-up each time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from odradek.broker.partition.partition_news import PartitionNews
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.broker.inter_broker.alter_partition_manager import AlterPartition
+    from odradek.broker.metadata.metadata_cache import MetadataCache
+    from odradek.protocol.topic_partition import TopicPartition
+    from odradek.storage.log.unified_log import UnifiedLog
+    from odradek.storage.manager.log_manager import LogManager
+    from odradek.timer.clock import Clock
+
+NO_LEADER_EPOCH: Final = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionEnvironment:
+    """What all partitions of a broker work with.
+
+    `offsets_moved` is told of a partition whose watermarks have moved outside of an append. `alter_partition` carries
+    proposals of a new ISR to the controller.
+    """
+
+    broker_id: int
+    clock: Clock
+    log_manager: LogManager
+    metadata_cache: MetadataCache
+    replica_lag_time_max_ms: int
+    alter_partition: AlterPartition
+    offsets_moved: Callable[[TopicPartition], None]
+
+
+class Leadership:
+    """Who leads a partition, under which epochs, and the log it is about.
+
+    `log` is None until the first LeaderAndIsr that names this broker a replica. `leader_id` is None while no leader is
+    known. `leader_epoch_start_offset` is None while the partition is not led here. `news` has to be told of every
+    change that a reader may see.
+    """
+
+    __slots__ = (
+        "environment",
+        "leader_epoch",
+        "leader_epoch_start_offset",
+        "leader_id",
+        "log",
+        "news",
+        "partition_epoch",
+        "topic_partition",
+    )
+
+    def __init__(self, topic_partition: TopicPartition, environment: PartitionEnvironment) -> None:
+        self.topic_partition = topic_partition
+        self.environment = environment
+        self.log: UnifiedLog | None = None
+        self.leader_id: int | None = None
+        self.leader_epoch = NO_LEADER_EPOCH
+        self.leader_epoch_start_offset: int | None = None
+        self.partition_epoch = -1
+        self.news = PartitionNews()
+
+    @property
+    def is_leader(self) -> bool:
+        return self.leader_id == self.environment.broker_id
+
+    @property
+    def topic_id(self) -> bytes | None:
+        """The id stored with the log, None while it has none. A log that lies here from before the first LeaderAndIsr
+        has one: it may be that of a topic that had the name before.
+        """
+        log = self.log or self.environment.log_manager.get_log(self.topic_partition)
+        return None if log is None else log.topic_id

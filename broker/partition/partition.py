@@ -1,0 +1,274 @@
+"""One partition as this broker hosts it: leader or follower, its epochs, and its log (Kafka's ``Partition``).
+
+Everything here is synchronous: from the check whether we lead to the write into the log nothing is awaited, so one
+append or one change of leadership is atomic and no lock is needed.
+
+Epochs: a LeaderAndIsr state is applied only when its partition epoch is not behind ours; reads and writes that name a
+leader epoch must name ours, else they are FENCED (theirs is older) or UNKNOWN (theirs is newer). What a leader knows of
+its followers is in `in_sync_replicas.py`.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, NamedTuple
+
+from odradek.broker.partition.in_sync_replicas import InSyncReplicas
+from odradek.broker.partition.leadership import Leadership
+from odradek.protocol.codec.primitives import uuid_to_text
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.records.layout import NO_PARTITION_LEADER_EPOCH
+from odradek.storage.offsets import UNKNOWN_OFFSET
+
+if TYPE_CHECKING:
+    from odradek.broker.partition.leadership import PartitionEnvironment
+    from odradek.protocol.messages.leader_and_isr import LeaderAndIsrPartitionState
+    from odradek.protocol.topic_partition import TopicPartition
+    from odradek.storage.append_info import AppendOrigin, LogAppendInfo
+    from odradek.storage.log.unified_log import UnifiedLog
+    from odradek.storage.segment.fetch_data import FetchDataInfo, FetchIsolation
+
+state_change_log = logging.getLogger(__name__)
+
+
+class ReadInfo(NamedTuple):
+    """What one read of a partition gives; the offsets are those *before* the read.
+
+    `diverging_epoch`: (epoch, end offset) where the reader's log leaves ours; then `fetched` is empty.
+    """
+
+    fetched: FetchDataInfo | None
+    diverging_epoch: tuple[int, int] | None
+    high_watermark: int
+    log_start_offset: int
+    log_end_offset: int
+    last_stable_offset: int
+
+
+class Partition(Leadership):
+    """A hosted partition. `future_log` is what a move to another log directory is filling."""
+
+    __slots__ = ("future_log", "in_sync")
+
+    def __init__(self, topic_partition: TopicPartition, environment: PartitionEnvironment) -> None:
+        super().__init__(topic_partition, environment)
+        self.future_log: UnifiedLog | None = None
+        self.in_sync = InSyncReplicas(self)
+
+    # Leadership
+
+    def make_leader(self, state: LeaderAndIsrPartitionState, topic_id: bytes | None) -> bool:
+        """Lead under `state`; True when this broker did not lead before.
+
+        A state with an older partition epoch is skipped.
+        """
+        if state.partition_epoch < self.partition_epoch:
+            return False
+        self.news.announce()
+        is_new_leader = not self.is_leader
+        self.in_sync.assign(state.replicas, state.isr)
+        log = self.ensure_log(state, topic_id)
+        if state.leader_epoch > self.leader_epoch:
+            start_offset = log.log_end_offset
+            state_change_log.info(
+                "Leader %s with topic id %s starts at leader epoch %d from offset %d with partition epoch %d, high "
+                "watermark %d, ISR %s. Previous leader %s and previous leader epoch was %d.",
+                self.topic_partition,
+                log.topic_id and uuid_to_text(log.topic_id),
+                state.leader_epoch,
+                start_offset,
+                state.partition_epoch,
+                log.high_watermark,
+                state.isr,
+                self.leader_id,
+                self.leader_epoch,
+            )
+            # A follower may hold records of a later epoch than any of ours: it can only be told where to
+            # truncate when our epoch's start is known before its first fetch.
+            log.assign_epoch_start_offset(state.leader_epoch, start_offset)
+            self.in_sync.begin_epoch(start_offset, is_new_leader=is_new_leader)
+            self.leader_epoch = state.leader_epoch
+            self.leader_epoch_start_offset = start_offset
+        self.partition_epoch = state.partition_epoch
+        self.leader_id = self.environment.broker_id
+        self.in_sync.maybe_increment_high_watermark()
+        return is_new_leader
+
+    def make_follower(self, state: LeaderAndIsrPartitionState, topic_id: bytes | None) -> bool:
+        """Follow under `state`; True when its leader epoch is new, so that fetching has to start over."""
+        if state.partition_epoch < self.partition_epoch:
+            return False
+        self.news.announce()
+        is_new_epoch = state.leader_epoch > self.leader_epoch
+        self.leader_id = state.leader
+        self.leader_epoch = state.leader_epoch
+        self.leader_epoch_start_offset = None
+        self.partition_epoch = state.partition_epoch
+        self.in_sync.clear()
+        self.ensure_log(state, topic_id)
+        return is_new_epoch
+
+    def ensure_log(self, state: LeaderAndIsrPartitionState, topic_id: bytes | None) -> UnifiedLog:
+        """The log, which is made if it is not there, or given its topic id."""
+        log = self.log
+        if log is None:
+            log_manager = self.environment.log_manager
+            log = log_manager.get_or_create_log(self.topic_partition, topic_id, is_new=state.is_new)
+            log.update_high_watermark(log_manager.checkpointed_high_watermark(log))
+            self._take(log)
+        elif topic_id is not None and log.topic_id is None:
+            self.news.announce()
+            log.assign_topic_id(topic_id)
+        return log
+
+    def _take(self, log: UnifiedLog) -> None:
+        self.news.announce()
+        self.log = log
+        log.watermarks.on_change = self.news.announce
+
+    def close(self) -> None:
+        """Forget the log and the leadership: the partition is being stopped or deleted."""
+        self.news.announce()
+        self.log = self.future_log = None
+        self.leader_id = None
+        self.leader_epoch_start_offset = None
+        self.in_sync.clear()
+
+    def replace_current_with_future(self) -> None:
+        """The future log has caught up: let it be the log. Places in the old one's files say nothing any more.
+
+        Raises: KafkaError KAFKA_STORAGE_ERROR, and then the log is what it was.
+        """
+        self._take(self.environment.log_manager.replace_current_with_future(self.topic_partition))
+        self.future_log = None
+        for replica in self.in_sync.replicas.values():
+            replica.forget_position()
+
+    # Writes
+
+    def maybe_start_transaction_verification(
+        self, producer_id: int, first_sequence: int, producer_epoch: int
+    ) -> object | None:
+        """The guard a transactional append must present once it is verified; None if its transaction is open here.
+
+        Raises: KafkaError NOT_LEADER_OR_FOLLOWER.
+        """
+        return self._leader_log().maybe_start_transaction_verification(producer_id, first_sequence, producer_epoch)
+
+    def append_as_leader(
+        self, records: memoryview, origin: AppendOrigin, required_acks: int, verification_guard: object | None = None
+    ) -> LogAppendInfo:
+        """Append to the log we lead and move the high watermark when we are alone in the ISR.
+
+        Raises: KafkaError NOT_LEADER_OR_FOLLOWER; NOT_ENOUGH_REPLICAS with acks=-1 and too small an ISR; what the log's
+        validation refuses.
+        """
+        log = self._leader_log()
+        isr = self.in_sync.isr
+        if required_acks == -1 and len(isr) < self.in_sync.min_isr(log):
+            raise KafkaError(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"The size of the current ISR {list(isr)} is insufficient to satisfy the min.isr requirement "
+                f"of {self.in_sync.min_isr(log)} for partition {self.topic_partition}",
+            )
+        info = log.append_as_leader(records, self.leader_epoch, origin=origin, verification_guard=verification_guard)
+        self.in_sync.maybe_increment_high_watermark()
+        return info
+
+    def delete_records(self, offset: int) -> tuple[int, int]:
+        """Move the log start to `offset` (-1: the high watermark); return (that offset, low watermark of all replicas).
+
+        Raises: KafkaError POLICY_VIOLATION for a log that is only compacted; OFFSET_OUT_OF_RANGE;
+        NOT_LEADER_OR_FOLLOWER.
+        """
+        target = self._leader_log().delete_records(offset)
+        return target, self.low_watermark()
+
+    def low_watermark(self) -> int:
+        """The smallest log start offset over the live replicas: a DeleteRecords is done when it is reached.
+
+        A future log counts as one: what was deleted must not come back with it.
+        """
+        low = self.in_sync.low_watermark(self._leader_log())
+        return low if self.future_log is None else min(low, self.future_log.log_start_offset)
+
+    # Reads
+
+    def read(
+        self,
+        *,
+        fetch_offset: int,
+        max_bytes: int,
+        isolation: FetchIsolation,
+        min_one_message: bool,
+        current_leader_epoch: int,
+        last_fetched_epoch: int,
+        leader_only: bool,
+        follower_id: int = -1,
+    ) -> ReadInfo:
+        """Read from `fetch_offset`. Epochs are -1 when the reader names none.
+
+        Raises: KafkaError FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE.
+        """
+        log = self.log_for(current_leader_epoch, leader_only)
+        if follower_id >= 0:
+            self.in_sync.check_follower(follower_id, current_leader_epoch)
+        high_watermark, start, end = log.high_watermark, log.log_start_offset, log.log_end_offset
+        stable = log.last_stable_offset
+        diverging = None
+        if last_fetched_epoch >= 0:
+            diverging = self._divergence(log, fetch_offset, last_fetched_epoch)
+        fetched = None
+        if diverging is None:
+            fetched = log.read(fetch_offset, max_bytes, isolation, min_one_message)
+        return ReadInfo(fetched, diverging, high_watermark, start, end, stable)
+
+    def _divergence(self, log: UnifiedLog, fetch_offset: int, last_fetched_epoch: int) -> tuple[int, int] | None:
+        epoch, end_offset = log.end_offset_for_epoch(last_fetched_epoch)
+        if end_offset == UNKNOWN_OFFSET or epoch == NO_PARTITION_LEADER_EPOCH:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"Could not determine the end offset of the last fetched epoch {last_fetched_epoch} from the request",
+            )
+        if fetch_offset < log.log_start_offset:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"Received request for offset {fetch_offset} for partition {self.topic_partition}, but we only have "
+                f"log segments in the range {log.log_start_offset} to {log.log_end_offset}.",
+            )
+        if epoch < last_fetched_epoch or end_offset < fetch_offset:
+            return epoch, end_offset
+        return None
+
+    def last_offset_for_leader_epoch(
+        self, current_leader_epoch: int, leader_epoch: int, leader_only: bool
+    ) -> tuple[int, int]:
+        """(largest epoch at most `leader_epoch`, its end offset); (-1, -1) when undefined."""
+        return self.log_for(current_leader_epoch, leader_only).end_offset_for_epoch(leader_epoch)
+
+    def log_for(self, current_leader_epoch: int, leader_only: bool) -> UnifiedLog:
+        """The log, after the reader's leader epoch (-1: none named) and our leadership were checked."""
+        if current_leader_epoch >= 0 and current_leader_epoch != self.leader_epoch:
+            error = (
+                ErrorCode.FENCED_LEADER_EPOCH
+                if current_leader_epoch < self.leader_epoch
+                else ErrorCode.UNKNOWN_LEADER_EPOCH
+            )
+        elif self.log is None or (leader_only and not self.is_leader):
+            error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        else:
+            return self.log
+        raise KafkaError(
+            error,
+            f"Failed to find {'leader ' if leader_only else ''}log for partition {self.topic_partition} with leader "
+            f"epoch {current_leader_epoch}. The current leader is {self.leader_id} and the current epoch "
+            f"{self.leader_epoch}",
+        )
+
+    def _leader_log(self) -> UnifiedLog:
+        if self.log is None or not self.is_leader:
+            raise KafkaError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                f"Leader not local for partition {self.topic_partition} on broker {self.environment.broker_id}",
+            )
+        return self.log

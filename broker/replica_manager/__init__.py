@@ -1,0 +1,1 @@
+"""ReplicaManager and what only it uses."""

@@ -1,0 +1,202 @@
+"""What the controller asks of the replicas this broker hosts: to lead, to follow, to stop.
+
+Controller requests carry an epoch: one that is older than the newest seen is refused, whatever it asks. Within one, a
+partition's state is applied only if its leader epoch is newer than ours.
+
+Answers to ReplicaManager.becomeLeaderOrFollower, stopReplicas and maybeUpdateMetadataCache.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from odradek.broker.partition.leadership import NO_LEADER_EPOCH
+from odradek.controller.model.leader_and_isr import EPOCH_DURING_DELETE
+from odradek.controller.model.topic_names import is_valid_topic_name
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.topic_partition import TopicPartition
+from odradek.storage.disk.disk_space import LogDirFullError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+
+    from odradek.broker.metadata.metadata_cache import MetadataCache
+    from odradek.broker.partition.hosted_partitions import HostedPartitions
+    from odradek.broker.partition.partition import Partition
+    from odradek.broker.replica_manager.replica_moves import ReplicaMoves
+    from odradek.broker.replication.replica_fetchers import Fetchers
+    from odradek.protocol.messages.leader_and_isr import LeaderAndIsrPartitionState
+    from odradek.protocol.messages.stop_replica import StopReplicaPartitionState
+    from odradek.storage.manager.log_manager import LogManager
+
+log = logging.getLogger(__name__)
+
+
+class ControllerRequests:
+    """What the controller asks of one broker's replicas. `controller_epoch` is the newest seen.
+
+    `complete_delayed` is told of partitions whose waiting operations may have ended, `handle_log_dir_failure` of those
+    that have no log since their directory failed.
+    """
+
+    def __init__(
+        self,
+        partitions: HostedPartitions,
+        log_manager: LogManager,
+        metadata_cache: MetadataCache,
+        *,
+        broker_id: int,
+        fetchers: Fetchers,
+        moves: ReplicaMoves,
+        complete_delayed: Callable[[TopicPartition], None],
+        handle_log_dir_failure: Callable[[Sequence[TopicPartition]], None],
+    ) -> None:
+        self._partitions = partitions
+        self._broker_id = broker_id
+        self._fetchers = fetchers
+        self._moves = moves
+        self._complete_delayed = complete_delayed
+        self._handle_log_dir_failure = handle_log_dir_failure
+        self._log_manager = log_manager
+        self._metadata_cache = metadata_cache
+        self.controller_epoch = 0
+
+    def become_leader_or_follower(
+        self,
+        controller_epoch: int,
+        states: Iterable[tuple[str, bytes | None, LeaderAndIsrPartitionState]],
+        on_leadership_change: Callable[[Sequence[Partition], Sequence[Partition]], None],
+    ) -> dict[TopicPartition, ErrorCode]:
+        """Apply the states (topic, its id, state) that are newer than ours; one error per partition.
+
+        Raises: KafkaError STALE_CONTROLLER_EPOCH.
+        """
+        self._check_controller_epoch(controller_epoch, "LeaderAndIsr")
+        errors: dict[TopicPartition, ErrorCode] = {}
+        leaders: list[Partition] = []
+        followers: list[Partition] = []
+        for topic, topic_id, state in states:
+            topic_partition = TopicPartition(topic, state.partition_index)
+            try:
+                errors[topic_partition] = self._apply_state(topic_partition, topic_id, state, leaders, followers)
+            except KafkaError as error:
+                log.error("LeaderAndIsr for %s failed: %s", topic_partition, error.message)
+                errors[topic_partition] = error.code
+                self._give_up(topic_partition, error)
+        self._fetchers.add(followers)
+        on_leadership_change(leaders, followers)
+        return errors
+
+    def _apply_state(
+        self,
+        topic_partition: TopicPartition,
+        topic_id: bytes | None,
+        state: LeaderAndIsrPartitionState,
+        leaders: list[Partition],
+        followers: list[Partition],
+    ) -> ErrorCode:
+        if self._partitions.is_offline(topic_partition):
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        hosted = self._partitions.hosted(topic_partition)
+        if hosted is None:
+            if not is_valid_topic_name(topic_partition.topic) or topic_partition.partition < 0:
+                return ErrorCode.INVALID_TOPIC_EXCEPTION  # it would become the name of a directory
+            if self._broker_id not in state.replicas:
+                return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            hosted = self._partitions.create(topic_partition)
+        log_topic_id = hosted.topic_id
+        if topic_id is not None and log_topic_id is not None and topic_id != log_topic_id:
+            log.error("Topic id in memory does not match the one received for partition %s", topic_partition)
+            return ErrorCode.INCONSISTENT_TOPIC_ID
+        if state.leader_epoch > hosted.leader_epoch:
+            if self._broker_id not in state.replicas:
+                return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            if state.leader == self._broker_id:
+                self._fetchers.remove([topic_partition])
+                if hosted.make_leader(state, topic_id):
+                    leaders.append(hosted)
+            elif not self._metadata_cache.is_alive(state.leader):
+                # It stays what it was, and nothing is fetched; with a log its high watermark is not forgotten.
+                log.error("%s cannot follow broker %d, which is not alive", topic_partition, state.leader)
+                hosted.ensure_log(state, topic_id)
+            elif hosted.make_follower(state, topic_id):
+                followers.append(hosted)
+            self._moves.resume(hosted)
+            # A new epoch ends what waited under the old one, and the high watermark may have moved.
+            self._complete_delayed(topic_partition)
+            return ErrorCode.NONE
+        if state.leader_epoch == hosted.leader_epoch and topic_id is not None and log_topic_id is None:
+            if hosted.log is not None:
+                hosted.news.announce()
+                hosted.log.assign_topic_id(topic_id)
+            return ErrorCode.NONE
+        return ErrorCode.STALE_CONTROLLER_EPOCH
+
+    def _give_up(self, topic_partition: TopicPartition, error: KafkaError) -> None:
+        """A partition that has got no log: offline if it may have one in a failed directory, else not hosted."""
+        hosted = self._partitions.hosted(topic_partition)
+        if hosted is not None and hosted.log is None:
+            if isinstance(error, LogDirFullError):
+                self._partitions.forget(topic_partition)
+            elif error.code == ErrorCode.KAFKA_STORAGE_ERROR:
+                self._handle_log_dir_failure([topic_partition])
+
+    def stop_replicas(
+        self,
+        controller_epoch: int,
+        states: Mapping[TopicPartition, StopReplicaPartitionState],
+        on_stopped: Callable[[TopicPartition, bool], None],
+    ) -> Generator[None, None, dict[TopicPartition, ErrorCode]]:
+        """Stop, and where asked delete, the replicas named, one a step; `on_stopped(partition, deleted)` for each.
+
+        Raises: KafkaError STALE_CONTROLLER_EPOCH, also when a new controller is heard of in the middle.
+        """
+        errors: dict[TopicPartition, ErrorCode] = {}
+        self._check_controller_epoch(controller_epoch, "StopReplica")
+        for topic_partition, state in states.items():
+            yield
+            self._check_controller_epoch(controller_epoch, "StopReplica")
+            if self._partitions.is_offline(topic_partition):
+                errors[topic_partition] = ErrorCode.KAFKA_STORAGE_ERROR
+                continue
+            hosted = self._partitions.hosted(topic_partition)
+            if hosted is not None and not (
+                state.leader_epoch in (EPOCH_DURING_DELETE, NO_LEADER_EPOCH)
+                or state.leader_epoch >= hosted.leader_epoch
+            ):
+                errors[topic_partition] = ErrorCode.FENCED_LEADER_EPOCH
+                continue
+            errors[topic_partition] = self._stop(topic_partition, hosted, state.delete_partition)
+            if errors[topic_partition] == ErrorCode.NONE:
+                on_stopped(topic_partition, state.delete_partition)
+        return errors
+
+    def _stop(self, topic_partition: TopicPartition, hosted: Partition | None, delete: bool) -> ErrorCode:
+        self._fetchers.remove([topic_partition])
+        self._moves.stop(topic_partition)
+        if delete and hosted is not None:
+            self._partitions.forget(topic_partition)
+            hosted.close()
+        # A leader's waiting operations are answered rather than left to time out.
+        self._complete_delayed(topic_partition)
+        if delete:
+            try:
+                self._log_manager.async_delete(topic_partition)
+                self._log_manager.async_delete(topic_partition, is_future=True)
+            except KafkaError as error:
+                return error.code
+        return ErrorCode.NONE
+
+    def check_metadata_epoch(self, controller_epoch: int) -> None:
+        """The epoch check of an UpdateMetadata. Raises: KafkaError STALE_CONTROLLER_EPOCH."""
+        self._check_controller_epoch(controller_epoch, "UpdateMetadata")
+
+    def _check_controller_epoch(self, controller_epoch: int, what: str) -> None:
+        if controller_epoch < self.controller_epoch:
+            raise KafkaError(
+                ErrorCode.STALE_CONTROLLER_EPOCH,
+                f"Ignoring {what} with old controller epoch {controller_epoch}; the latest known is "
+                f"{self.controller_epoch}",
+            )
+        self.controller_epoch = controller_epoch

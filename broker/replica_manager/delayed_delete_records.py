@@ -1,0 +1,35 @@
+"""A DeleteRecords that waits until every live replica has moved its log start (Kafka's ``DelayedDeleteRecords``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from odradek.broker.fetch.results import DeleteRecordsResult
+from odradek.broker.replica_manager.delayed_partitions import DelayedPartitions
+from odradek.protocol.errors import KafkaError
+
+if TYPE_CHECKING:
+    from odradek.broker.partition.hosted_partitions import HostedPartitions
+    from odradek.protocol.topic_partition import TopicPartition
+
+
+class DelayedDeleteRecords(DelayedPartitions[DeleteRecordsResult]):
+    def __init__(
+        self,
+        timeout_ms: int,
+        results: Mapping[TopicPartition, DeleteRecordsResult],
+        partitions: HostedPartitions,
+        respond: Callable[[Mapping[TopicPartition, DeleteRecordsResult]], None],
+    ) -> None:
+        super().__init__(timeout_ms, results, respond)
+        self._partitions = partitions
+
+    def settle(self, topic_partition: TopicPartition, result: DeleteRecordsResult) -> bool:
+        try:
+            result.low_watermark = self._partitions.partition(topic_partition).low_watermark()
+        except KafkaError as error:
+            result.error = error.code
+            result.low_watermark = -1
+            return True
+        return result.low_watermark >= result.requested_offset

@@ -1,0 +1,43 @@
+"""A Produce with acks=-1 that waits for its replicas (Kafka's ``DelayedProduce``).
+
+The records are in the leader's log already. The operation completes when, for every partition, the high watermark has
+passed the appended records or the partition can no longer tell (no longer leader, deleted); when time is up, what is
+still open is answered with REQUEST_TIMED_OUT.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from odradek.broker.fetch.results import AppendResult
+from odradek.broker.replica_manager.delayed_partitions import DelayedPartitions
+from odradek.protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from odradek.broker.partition.hosted_partitions import HostedPartitions
+    from odradek.protocol.topic_partition import TopicPartition
+
+
+class DelayedProduce(DelayedPartitions[AppendResult]):
+    """`results` are the local appends; those without an error are pending until their `required_offset` is reached."""
+
+    def __init__(
+        self,
+        timeout_ms: int,
+        results: Mapping[TopicPartition, AppendResult],
+        partitions: HostedPartitions,
+        respond: Callable[[Mapping[TopicPartition, AppendResult]], None],
+    ) -> None:
+        super().__init__(timeout_ms, results, respond)
+        self._partitions = partitions
+
+    def settle(self, topic_partition: TopicPartition, result: AppendResult) -> bool:
+        try:
+            partition = self._partitions.partition(topic_partition)
+        except KafkaError as error:
+            result.error = error.code
+            return True
+        reached, code = partition.in_sync.has_reached(result.required_offset)
+        result.error = code
+        return reached or code != ErrorCode.NONE

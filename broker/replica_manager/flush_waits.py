@@ -1,0 +1,41 @@
+"""Answers that wait for the disk: topics with ``flush.messages`` want their records there before anybody is told.
+
+The appends of many requests share one fsync (group commit): each log calls back once what was appended is flushed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from odradek.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from odradek.broker.fetch.results import AppendResult
+    from odradek.broker.partition.partition import Partition
+    from odradek.protocol.topic_partition import TopicPartition
+
+
+def when_flushed(
+    results: Mapping[TopicPartition, AppendResult],
+    hosted: Callable[[TopicPartition], Partition | None],
+    answer: Callable[[], None],
+) -> None:
+    """Call `answer` once every append that asks for it is on the disk; one that cannot be is KAFKA_STORAGE_ERROR."""
+    waiting = 1
+
+    def flushed(result: AppendResult | None, error: OSError | None) -> None:
+        nonlocal waiting
+        if result is not None and error is not None:
+            result.error = ErrorCode.KAFKA_STORAGE_ERROR
+        waiting -= 1
+        if not waiting:
+            answer()
+
+    for topic_partition, result in results.items():
+        partition = hosted(topic_partition)
+        if result.flush_required and partition is not None and partition.log is not None:
+            waiting += 1
+            partition.log.when_flushed(result.required_offset, partial(flushed, result))
+    flushed(None, None)

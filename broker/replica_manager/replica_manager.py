@@ -1,0 +1,312 @@
+"""The partitions this broker hosts, and what produce, fetch and the controller do to them (Kafka's ``ReplicaManager``).
+
+Appends and reads are synchronous; what has to wait (acks=-1, ``min_bytes``, a log start that all replicas must reach)
+is left in a purgatory keyed by partition and completed by whatever moves that partition's offsets.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from odradek.broker.fetch.fetch_wakeups import FetchWakeups
+from odradek.broker.fetch.log_reads import LogReads
+from odradek.broker.fetch.results import EXPECTED_APPEND_ERRORS, AppendResult, DeleteRecordsResult
+from odradek.broker.partition.high_watermark_checkpoints import HighWatermarkCheckpoints
+from odradek.broker.partition.high_watermark_reviews import HighWatermarkReviews
+from odradek.broker.partition.hosted_partitions import HostedPartitions
+from odradek.broker.partition.isr_expiration import IsrExpiration
+from odradek.broker.partition.leadership import PartitionEnvironment
+from odradek.broker.replica_manager.controller_requests import ControllerRequests
+from odradek.broker.replica_manager.delayed_delete_records import DelayedDeleteRecords
+from odradek.broker.replica_manager.delayed_produce import DelayedProduce
+from odradek.broker.replica_manager.flush_waits import when_flushed
+from odradek.broker.replica_manager.replica_moves import ReplicaMoves
+from odradek.controller.model.topic_names import INTERNAL_TOPICS
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.storage.append_info import AppendOrigin, RecordValidationError
+from odradek.timer.purgatory import DelayedOperationPurgatory
+from odradek.timer.sliced_work import run_through
+
+if TYPE_CHECKING:
+    from odradek.broker.fetch.delayed_fetch import DelayedFetch
+    from odradek.broker.fetch.leader_throttle import LeaderThrottle
+    from odradek.broker.fetch.replica_selector import ReplicaSelector
+    from odradek.broker.inter_broker.alter_partition_manager import AlterPartition
+    from odradek.broker.metadata.metadata_cache import MetadataCache
+    from odradek.broker.partition.partition import Partition
+    from odradek.broker.replication.alter_log_dirs import MoveSettings
+    from odradek.broker.replication.replica_fetchers import Fetchers
+    from odradek.protocol.topic_partition import TopicPartition
+    from odradek.storage.manager.log_manager import LogManager
+    from odradek.timer.clock import Clock
+    from odradek.timer.sliced_work import Steps
+    from odradek.timer.system_timer import SystemTimer
+
+log = logging.getLogger(__name__)
+
+VALID_ACKS = (-1, 0, 1)
+
+# Transactional appends come with what they were verified with: see transaction_verification.py.
+NO_GUARDS: Mapping[TopicPartition, object | None] = {}
+
+
+class ReplicaManager:
+    """One broker's replicas. `partitions` are those it hosts."""
+
+    def __init__(
+        self,
+        *,
+        broker_id: int,
+        log_manager: LogManager,
+        metadata_cache: MetadataCache,
+        clock: Clock,
+        timer: SystemTimer,
+        replica_lag_time_max_ms: int,
+        high_watermark_checkpoint_interval_ms: int,
+        move_settings: MoveSettings,
+        alter_partition: AlterPartition,
+        make_fetchers: Callable[[ReplicaManager], Fetchers],
+        leader_throttle: LeaderThrottle,
+        replica_selector: ReplicaSelector | None,
+    ) -> None:
+        self.broker_id = broker_id
+        self.produce_purgatory: DelayedOperationPurgatory[DelayedProduce] = DelayedOperationPurgatory("Produce", timer)
+        self.fetch_purgatory: DelayedOperationPurgatory[DelayedFetch] = DelayedOperationPurgatory("Fetch", timer)
+        self._fetch_wakeups = FetchWakeups(self.fetch_purgatory, timer)
+        self.delete_records_purgatory: DelayedOperationPurgatory[DelayedDeleteRecords] = DelayedOperationPurgatory(
+            "DeleteRecords", timer
+        )
+        environment = PartitionEnvironment(
+            broker_id=broker_id,
+            clock=clock,
+            log_manager=log_manager,
+            metadata_cache=metadata_cache,
+            replica_lag_time_max_ms=replica_lag_time_max_ms,
+            alter_partition=alter_partition,
+            offsets_moved=self.complete_delayed,
+        )
+        self.partitions = HostedPartitions(environment)
+        self.high_watermark_checkpoints = HighWatermarkCheckpoints(
+            log_manager, timer, high_watermark_checkpoint_interval_ms
+        )
+        self.moves = ReplicaMoves(self.partitions, log_manager, move_settings, self.complete_delayed)
+        self.fetchers = make_fetchers(self)
+        self.controller_requests = ControllerRequests(
+            self.partitions,
+            log_manager,
+            metadata_cache,
+            broker_id=broker_id,
+            fetchers=self.fetchers,
+            moves=self.moves,
+            complete_delayed=self.complete_delayed,
+            handle_log_dir_failure=self.handle_log_dir_failure,
+        )
+        self.reads = LogReads(
+            self.partitions,
+            self.fetch_purgatory,
+            metadata_cache,
+            clock,
+            throttle=leader_throttle,
+            selector=replica_selector,
+            io_pool=log_manager.environment.io_pool,
+        )
+        self.high_watermark_reviews = HighWatermarkReviews(
+            self.partitions, metadata_cache, timer, self.delete_records_purgatory.check_and_complete
+        )
+        self._isr_expiration = IsrExpiration(self.partitions.online_partitions, timer, replica_lag_time_max_ms)
+
+    # Which partitions there are
+
+    def partition(self, topic_partition: TopicPartition) -> Partition:
+        """Raises: as `HostedPartitions.partition`."""
+        return self.partitions.partition(topic_partition)
+
+    def hosted(self, topic_partition: TopicPartition) -> Partition | None:
+        return self.partitions.hosted(topic_partition)
+
+    def online_partitions(self) -> Iterator[Partition]:
+        return self.partitions.online_partitions()
+
+    # Produce
+
+    def append(
+        self,
+        *,
+        timeout_ms: int,
+        required_acks: int,
+        internal_topics_allowed: bool,
+        origin: AppendOrigin,
+        records: Mapping[TopicPartition, memoryview],
+        verification_guards: Mapping[TopicPartition, object | None] = NO_GUARDS,
+        respond: Callable[[Mapping[TopicPartition, AppendResult]], None],
+    ) -> None:
+        """Append to the leaders' logs, all of it at once: see `append_in_steps`."""
+        run_through(
+            self.append_in_steps(
+                timeout_ms=timeout_ms,
+                required_acks=required_acks,
+                internal_topics_allowed=internal_topics_allowed,
+                origin=origin,
+                records=records,
+                verification_guards=verification_guards,
+                respond=respond,
+            )
+        )
+
+    def append_in_steps(
+        self,
+        *,
+        timeout_ms: int,
+        required_acks: int,
+        internal_topics_allowed: bool,
+        origin: AppendOrigin,
+        records: Mapping[TopicPartition, memoryview],
+        verification_guards: Mapping[TopicPartition, object | None] = NO_GUARDS,
+        respond: Callable[[Mapping[TopicPartition, AppendResult]], None],
+    ) -> Steps:
+        """Append to the leaders' logs, a partition a step. Then `respond` is called, with acks=-1 once replicas have it
+        or time is up.
+        """
+        if required_acks not in VALID_ACKS:
+            respond({tp: AppendResult(error=ErrorCode.INVALID_REQUIRED_ACKS) for tp in records})
+            return
+        results: dict[TopicPartition, AppendResult] = {}
+        pending = False
+        for topic_partition, batch in records.items():
+            guard = verification_guards.get(topic_partition)
+            result = self._append_one(topic_partition, batch, required_acks, internal_topics_allowed, origin, guard)
+            results[topic_partition] = result
+            pending = pending or result.error == ErrorCode.NONE
+            yield None
+
+        def answer() -> None:
+            if required_acks == -1 and pending and not self._all_reached(results):
+                operation = DelayedProduce(timeout_ms, results, self.partitions, respond)
+                self.produce_purgatory.try_complete_else_watch(operation, list(results))
+            else:
+                respond(results)
+
+        if pending and any(result.flush_required for result in results.values()):
+            when_flushed(results, self.partitions.hosted, answer)
+        else:
+            answer()
+        # What else the appended records complete: the producer's answer is on its way.
+        for topic_partition, result in results.items():
+            if result.error == ErrorCode.NONE:
+                self.complete_delayed(topic_partition)
+                yield None
+
+    def _all_reached(self, results: Mapping[TopicPartition, AppendResult]) -> bool:
+        """Whether acks=-1 can be answered at once, as it can be on every partition without followers."""
+        for topic_partition, result in results.items():
+            if result.error != ErrorCode.NONE:
+                continue
+            hosted = self.partitions.hosted(topic_partition)
+            if hosted is None or hosted.in_sync.has_reached(result.required_offset) != (True, 0):
+                return False
+        return True
+
+    def _append_one(
+        self,
+        topic_partition: TopicPartition,
+        records: memoryview,
+        required_acks: int,
+        internal_topics_allowed: bool,
+        origin: AppendOrigin,
+        verification_guard: object | None,
+    ) -> AppendResult:
+        if not internal_topics_allowed and topic_partition.topic in INTERNAL_TOPICS:
+            return AppendResult(error=ErrorCode.INVALID_TOPIC_EXCEPTION)
+        try:
+            partition = self.partitions.partition(topic_partition)
+            info = partition.append_as_leader(records, origin, required_acks, verification_guard)
+        except RecordValidationError as error:
+            log.info("Refused records for %s: %s", topic_partition, error.message)
+            return AppendResult(
+                error=error.code,
+                error_message=error.message,
+                log_start_offset=self._log_start_offset(topic_partition),
+                record_errors=error.record_errors,
+            )
+        except KafkaError as error:
+            if error.code in EXPECTED_APPEND_ERRORS:
+                return AppendResult(error=error.code)
+            log.info("Error processing append operation on partition %s: %s", topic_partition, error.message)
+            return AppendResult(error=error.code, log_start_offset=self._log_start_offset(topic_partition))
+        return AppendResult.of(info)
+
+    def _log_start_offset(self, topic_partition: TopicPartition) -> int:
+        hosted = self.partitions.hosted(topic_partition)
+        if hosted is not None and hosted.is_leader and hosted.log is not None:
+            return hosted.log.log_start_offset
+        return -1
+
+    def complete_delayed(self, topic_partition: TopicPartition) -> None:
+        """Offsets of `topic_partition` moved: complete whatever waited for that."""
+        self.produce_purgatory.check_and_complete(topic_partition)
+        self._fetch_wakeups.wake(topic_partition)
+        self.delete_records_purgatory.check_and_complete(topic_partition)
+
+    # DeleteRecords
+
+    def delete_records(
+        self,
+        timeout_ms: int,
+        offsets: Mapping[TopicPartition, int],
+        respond: Callable[[Mapping[TopicPartition, DeleteRecordsResult]], None],
+    ) -> None:
+        """Move the log starts, all at once: see `delete_records_in_steps`."""
+        run_through(self.delete_records_in_steps(timeout_ms, offsets, respond))
+
+    def delete_records_in_steps(
+        self,
+        timeout_ms: int,
+        offsets: Mapping[TopicPartition, int],
+        respond: Callable[[Mapping[TopicPartition, DeleteRecordsResult]], None],
+    ) -> Steps:
+        """Move the log starts, a partition a step; answered once every live replica has followed or time is up."""
+        results: dict[TopicPartition, DeleteRecordsResult] = {}
+        for topic_partition, offset in offsets.items():
+            results[topic_partition] = self._delete_records_one(topic_partition, offset)
+            yield None
+        waiting = any(
+            result.error == ErrorCode.NONE and result.low_watermark < result.requested_offset
+            for result in results.values()
+        )
+        if waiting:
+            operation = DelayedDeleteRecords(timeout_ms, results, self.partitions, respond)
+            self.delete_records_purgatory.try_complete_else_watch(operation, list(results))
+        else:
+            respond(results)
+
+    def _delete_records_one(self, topic_partition: TopicPartition, offset: int) -> DeleteRecordsResult:
+        if topic_partition.topic in INTERNAL_TOPICS:
+            return DeleteRecordsResult(error=ErrorCode.INVALID_TOPIC_EXCEPTION)
+        try:
+            requested, low_watermark = self.partitions.partition(topic_partition).delete_records(offset)
+        except KafkaError as error:
+            return DeleteRecordsResult(error=error.code)
+        return DeleteRecordsResult(requested_offset=requested, low_watermark=low_watermark)
+
+    # Failed directories
+
+    def handle_log_dir_failure(self, topic_partitions: Sequence[TopicPartition]) -> None:
+        """A log directory failed: its partitions are answered KAFKA_STORAGE_ERROR from now on."""
+        for topic_partition in topic_partitions:
+            self.partitions.take_offline(topic_partition)
+            self.complete_delayed(topic_partition)
+        self.fetchers.remove(topic_partitions)
+        self.moves.handle_log_dir_failure(topic_partitions)
+
+    def startup(self) -> None:
+        """Begin to look for followers that fall behind."""
+        self._isr_expiration.begin()
+
+    def shutdown(self) -> None:
+        """Stop following and moving, and write the last high watermarks."""
+        self._isr_expiration.finish()
+        self.fetchers.shutdown()
+        self.moves.shutdown()
+        self.high_watermark_checkpoints.finish()

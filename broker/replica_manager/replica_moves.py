@@ -1,0 +1,135 @@
+"""Replicas that move from one log directory of this broker to another: what is asked, and what ends it.
+
+    asked (AlterReplicaLogDirs)                 then
+    a replica that is not here yet              its log will be made in that directory; the answer says it is not here
+    the directory it is in                      a move under way is cancelled
+    the directory it is moving to               nothing
+    another one                                 a move under way is cancelled, and a new one begins
+
+A move is a future log in the other directory, which `replication.alter_log_dirs` fills and finally swaps in. It ends
+without that when the partition is stopped, or when the directory of either log fails: that of the future log takes
+nothing with it. Future logs found at start are filled further as soon as the controller has named their partition.
+
+Answers to ReplicaManager.alterReplicaLogDirs and maybeAddLogDirFetchers, and to Partition.maybeCreateFutureReplica.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from odradek.broker.replication.alter_log_dirs import AlterLogDirsManager
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.storage import log_files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from odradek.broker.partition.hosted_partitions import HostedPartitions
+    from odradek.broker.partition.partition import Partition
+    from odradek.broker.replication.alter_log_dirs import MoveSettings
+    from odradek.protocol.topic_partition import TopicPartition
+    from odradek.storage.manager.log_manager import LogManager
+
+log = logging.getLogger(__name__)
+
+
+class ReplicaMoves:
+    """The moves of one broker's replicas. `complete_delayed` is told of partitions whose offsets may have moved."""
+
+    def __init__(
+        self,
+        partitions: HostedPartitions,
+        log_manager: LogManager,
+        settings: MoveSettings,
+        complete_delayed: Callable[[TopicPartition], None],
+    ) -> None:
+        self._partitions = partitions
+        self._complete_delayed = complete_delayed
+        self._log_manager = log_manager
+        self._mover = AlterLogDirsManager(
+            log_manager,
+            settings,
+            on_progress=complete_delayed,
+            on_moved=complete_delayed,
+        )
+
+    def alter(self, topic_partition: TopicPartition, path: str) -> ErrorCode:
+        """Move the replica to the log directory `path`, which is absolute; NONE when that has begun or is done."""
+        try:
+            self._alter(topic_partition, path)
+        except KafkaError as error:
+            log.warning("Unable to alter log dirs for %s: %s", topic_partition, error.message)
+            # As clients of the API have known it since before the code was renamed.
+            is_elsewhere = error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+            return ErrorCode.REPLICA_NOT_AVAILABLE if is_elsewhere else error.code
+        return ErrorCode.NONE
+
+    def _alter(self, topic_partition: TopicPartition, path: str) -> None:
+        if len(log_files.future_dir_name(topic_partition, "0" * 32)) > log_files.NAME_MAX:
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, "The topic name is too long.")
+        if not self._log_manager.is_log_dir_online(path):
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Log directory {path} is offline")
+        if self._partitions.is_offline(topic_partition):
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Partition {topic_partition} is offline")
+        hosted = self._partitions.hosted(topic_partition)
+        if hosted is not None and hosted.future_log is not None and hosted.future_log.log_dir.path != path:
+            self._cancel(hosted)
+        self._log_manager.maybe_update_preferred_dir(topic_partition, path)
+        partition = self._partitions.partition(topic_partition)
+        self._begin(partition, path)
+
+    def _begin(self, partition: Partition, path: str) -> None:
+        """Have a future log in the directory, unless the log itself is there, and fill it."""
+        topic_partition, current = partition.topic_partition, partition.log
+        if current is None:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"Log for partition {topic_partition} is not available")
+        if current.log_dir.path == path:
+            return
+        if partition.future_log is None:
+            future = self._log_manager.get_or_create_log(topic_partition, current.topic_id, is_future=True)
+            future.update_high_watermark(self._log_manager.checkpointed_high_watermark(future))
+            if not future.log_dir.is_online:
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Log directory {path} is offline")
+            partition.future_log = future
+        self._mover.add(partition)
+
+    def _cancel(self, partition: Partition) -> None:
+        self._mover.remove(partition.topic_partition)
+        partition.future_log = None
+        self._log_manager.async_delete(partition.topic_partition, is_future=True)
+        self._complete_delayed(partition.topic_partition)
+
+    def resume(self, partition: Partition) -> None:
+        """The partition has a new leader epoch: go on filling its future log, if there is one, under that epoch."""
+        future = self._log_manager.get_log(partition.topic_partition, is_future=True)
+        if future is None or partition.log is None:
+            return
+        try:
+            self._begin(partition, future.log_dir.path)
+        except KafkaError as error:  # the future log of a topic that had the name before, say
+            log.error("The move of %s does not go on: %s", partition.topic_partition, error.message)
+
+    def stop(self, topic_partition: TopicPartition) -> None:
+        """The partition is stopped; its logs stay or are deleted."""
+        self._mover.remove(topic_partition)
+
+    def mark_for_truncation(self, topic_partition: TopicPartition, offset: int) -> None:
+        """A follower has cut its log to `offset`: the future log must not keep what lies above."""
+        self._mover.mark_for_truncation(topic_partition, offset)
+
+    def handle_log_dir_failure(self, topic_partitions: Sequence[TopicPartition]) -> None:
+        """A log directory failed, and with it the logs of these partitions. Moves of them end, and moves to it, which
+        leave the logs they copied in use.
+        """
+        for topic_partition in topic_partitions:
+            self._mover.remove(topic_partition)
+        for partition in self._partitions.online_partitions():
+            future = partition.future_log
+            if future is not None and not future.log_dir.is_online:
+                partition.future_log = None
+                self._mover.remove(partition.topic_partition)
+                self._complete_delayed(partition.topic_partition)
+
+    def shutdown(self) -> None:
+        self._mover.shutdown()

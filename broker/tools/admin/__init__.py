@@ -1,0 +1,1 @@
+"""Commands that administer a cluster: topics, reassign, elect-leaders, cluster."""

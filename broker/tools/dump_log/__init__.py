@@ -1,0 +1,1 @@
+"""`odradek dump-log`: the files of a log as text."""

@@ -1,0 +1,205 @@
+"""`odradek dump-log`: prints the files of a log, line for line as Apache Kafka's kafka-dump-log does.
+
+Options, their meaning and the output are those of kafka.tools.DumpLogSegments; what was found wrong goes to stderr
+after the last file. Exit status 0 when everything could be read, whatever was found; 1 with one line on stderr (Apache:
+a stack trace) for what could not, after the lines before it.
+
+Named differences: decoders are known by the names of Kafka's classes and no class is loaded; metadata records of KRaft
+and of tiered storage are refused by name; a file name without a dot is an unknown file (Apache ends with an exception);
+a missing index is an error and is not created; a snapshot that is cut short is called corrupt in other words; text is
+UTF-8 whatever the locale.
+
+Answers to kafka.tools.DumpLogSegments.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING, Final
+
+from odradek.broker.tools.dump_log import index_dump, record_decoders
+from odradek.broker.tools.dump_log.index_dump import CorruptIndexError, IndexDumpOptions, TimeIndexErrors
+from odradek.broker.tools.dump_log.java_text import absolute_path, file_path
+from odradek.broker.tools.dump_log.log_dump import (
+    ALL_BYTES,
+    KRAFT_SNAPSHOT_SUFFIX,
+    LOG_SUFFIX,
+    LogDumpOptions,
+    OffsetPairs,
+    dump_log,
+)
+from odradek.broker.tools.dump_log.record_decoders import STRING_DECODER, RecordDecodingError
+from odradek.broker.tools.hash_order import order_of_names
+from odradek.protocol.errors import KafkaError
+from odradek.storage.log_files import (
+    INDEX_FILE_SUFFIX,
+    SNAPSHOT_FILE_SUFFIX,
+    TIME_INDEX_FILE_SUFFIX,
+    TXN_INDEX_FILE_SUFFIX,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from odradek.broker.tools.dump_log.record_decoders import BytesDecoder, RecordDecoder
+
+    Write = Callable[[str], object]
+
+EXIT_FAILED: Final = 1
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print what the arguments ask for; the exit status."""
+    options = _parser().parse_args(arguments)
+    refused = next((name for name in REFUSED_DECODERS if getattr(options, name)), None)
+    if refused is not None:
+        sys.stderr.write(f"odradek: --{refused.replace('_', '-')}: {REFUSED_DECODERS[refused]}\n")
+        return EXIT_FAILED
+    dump = _Dump(options, sys.stdout.write, sys.stderr.write)
+    try:
+        for name in options.files.split(","):
+            dump.file(file_path(name))
+    except (OSError, ValueError, KafkaError, CorruptIndexError, RecordDecodingError) as error:
+        sys.stdout.flush()
+        sys.stderr.write(f"odradek: {error}\n")
+        return EXIT_FAILED
+    sys.stdout.flush()
+    dump.print_findings()
+    return 0
+
+
+REFUSED_DECODERS: Final = {
+    "cluster_metadata_decoder": "records of KRaft's metadata log are not decoded; a ZooKeeper-mode broker has none",
+    "remote_log_metadata_decoder": "records of tiered storage are not decoded; this broker has none",
+}
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="odradek dump-log",
+        description="Print log files and indexes, useful for debugging a seemingly corrupt log segment.",
+    )
+    add = parser.add_argument
+    add("--files", required=True, metavar="file1,file2,...", help="the data and index files, separated by commas")
+    add("--print-data-log", action="store_true", help="print the records; set by any decoder option")
+    add("--deep-iteration", action="store_true", help="go into the batches; set by --print-data-log")
+    add("--index-sanity-check", action="store_true", help="only check an index as a start of the broker does")
+    add("--verify-index-only", action="store_true", help="hold an index against its log without printing it")
+    add("--max-message-size", type=int, default=IndexDumpOptions().max_message_size, metavar="BYTES")
+    add("--max-bytes", type=int, default=ALL_BYTES, metavar="BYTES", help="how much of a .log file is read")
+    for part in ("value", "key"):
+        add(
+            f"--{part}-decoder-class",
+            nargs="?",
+            const=STRING_DECODER,
+            type=_decoder_name,
+            metavar="CLASS",
+            help=f"decoder of Kafka's own for each {part}: String (the default), Long, Integer or DefaultDecoder",
+        )
+    add("--offsets-decoder", action="store_true", help="records of __consumer_offsets")
+    add("--transaction-log-decoder", action="store_true", help="records of __transaction_state")
+    add("--cluster-metadata-decoder", action="store_true", help="refused")
+    add("--remote-log-metadata-decoder", action="store_true", help="refused")
+    add("--skip-record-metadata", action="store_true", help="print of each record its contents only")
+    return parser
+
+
+def _decoder_name(text: str) -> str:
+    if text not in record_decoders.BYTES_DECODERS and text not in record_decoders.DEPRECATED_DECODERS:
+        raise argparse.ArgumentTypeError(f"{text} is no decoder of Kafka's own, and no class is loaded")
+    return text
+
+
+class _Dump:
+    """The files one after the other, and what is told of them at the end."""
+
+    def __init__(self, options: argparse.Namespace, write: Write, complain: Write) -> None:
+        self._options = options
+        self._write = write
+        self._complain = complain
+        self._index_options = IndexDumpOptions(
+            options.index_sanity_check, options.verify_index_only, options.max_message_size
+        )
+        self._index_mismatches: dict[str, list[tuple[int, int]]] = {}
+        self._time_errors = TimeIndexErrors()
+        self._non_consecutive: dict[str, OffsetPairs] = {}
+
+    def file(self, path: str) -> None:
+        self._write(f"Dumping {path}\n")
+        suffix = os.path.splitext("x" + os.path.basename(path))[1]
+        if suffix in (LOG_SUFFIX, KRAFT_SNAPSHOT_SUFFIX):
+            pairs = dump_log(path, self._log_options(), self._write)
+            if pairs:
+                self._non_consecutive[absolute_path(path)] = pairs
+        elif suffix == INDEX_FILE_SUFFIX:
+            mismatches = index_dump.dump_index(path, self._index_options, self._write)
+            if mismatches:
+                self._index_mismatches[absolute_path(path)] = mismatches
+        elif suffix == TIME_INDEX_FILE_SUFFIX:
+            index_dump.dump_time_index(path, self._index_options, self._write, self._time_errors)
+        elif suffix == SNAPSHOT_FILE_SUFFIX:
+            index_dump.dump_snapshot(path, self._write, self._complain)
+        elif suffix == TXN_INDEX_FILE_SUFFIX:
+            index_dump.dump_txn_index(path, self._write)
+        else:
+            self._complain(f"Ignoring unknown file {path}\n")
+
+    def _log_options(self) -> LogDumpOptions:
+        options = self._options
+        prints = any(
+            (
+                options.print_data_log,
+                options.offsets_decoder,
+                options.transaction_log_decoder,
+                options.value_decoder_class is not None,
+                options.key_decoder_class is not None,
+            )
+        )
+        return LogDumpOptions(
+            decoder=self._decoder(),
+            is_deep=options.deep_iteration or prints,
+            prints_contents=prints,
+            prints_metadata=not options.skip_record_metadata,
+            max_bytes=options.max_bytes,
+        )
+
+    def _decoder(self) -> RecordDecoder:
+        if self._options.offsets_decoder:
+            return record_decoders.offsets_decoder
+        if self._options.transaction_log_decoder:
+            return record_decoders.transaction_log_decoder
+        value = self._bytes_decoder(self._options.value_decoder_class)
+        return record_decoders.plain_decoder(self._bytes_decoder(self._options.key_decoder_class), value)
+
+    def _bytes_decoder(self, name: str | None) -> BytesDecoder:
+        name = name or STRING_DECODER
+        successor = record_decoders.DEPRECATED_DECODERS.get(name)
+        if successor is not None:
+            self._write(f"{name} is deprecated. Please use {successor} instead\n")
+        return record_decoders.BYTES_DECODERS[successor or name]
+
+    def print_findings(self) -> None:
+        """In Apache's order: of each kind, files as its hash maps have them; the newest pairs first, of most."""
+        complain, times = self._complain, self._time_errors
+        for name in order_of_names(self._index_mismatches):
+            complain(f"Mismatches in :{name}\n")
+            for index_offset, log_offset in reversed(self._index_mismatches[name]):
+                complain(f"  Index offset: {index_offset}, log offset: {log_offset}\n")
+        for name in order_of_names(times.mismatches):
+            complain(f"Found timestamp mismatch in :{name}\n")
+            for index_timestamp, log_timestamp in times.mismatches[name]:
+                complain(f"  Index timestamp: {index_timestamp}, log timestamp: {log_timestamp}\n")
+        for name in order_of_names(times.out_of_order):
+            complain(f"Found out of order timestamp in :{name}\n")
+            for timestamp, previous in times.out_of_order[name]:
+                complain(f"  Index timestamp: {timestamp}, Previously indexed timestamp: {previous}\n")
+        for name in order_of_names(times.not_found):
+            complain("The following indexed offsets are not found in the log.\n")
+            for indexed_offset, log_offset in times.not_found[name]:
+                complain(f"Indexed offset: {indexed_offset}, found log offset: {log_offset}\n")
+        for name in order_of_names(self._non_consecutive):
+            complain(f"Non-consecutive offsets in {name}\n")
+            for first, second in self._non_consecutive[name].newest_first():
+                complain(f"  {first} is followed by {second}\n")

@@ -1,0 +1,216 @@
+"""Indexes and snapshots as kafka-dump-log prints them, and what it finds when it holds them against the log.
+
+    .index       the batch at an entry's position must end at its offset
+    .timeindex   a batch must end at an entry's offset, and its youngest record have its timestamp; they must grow
+
+Zero fill ends an index: an entry behind the first one that has the base offset again.
+
+Answers to dumpIndex, dumpTimeIndex, dumpTxnIndex and dumpProducerIdSnapshot of kafka.tools.DumpLogSegments.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, NamedTuple
+
+from odradek.broker.tools.dump_log.java_text import absolute_path, optional_long, parse_long
+from odradek.protocol.records.layout import MAX_INT32, NO_TIMESTAMP
+from odradek.storage.log_files import INDEX_FILE_SUFFIX, LOG_FILE_SUFFIX
+from odradek.storage.producers.producer_state_manager import CorruptSnapshotError, decode_snapshot
+from odradek.storage.segment import offset_index, time_index, transaction_index
+from odradek.storage.segment.read_only_files import open_offset_index, open_records, open_time_index
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from odradek.storage.offsets import TimestampOffset
+    from odradek.storage.segment.file_records import FileRecords
+    from odradek.storage.segment.offset_index import OffsetIndex
+    from odradek.storage.segment.time_index import TimeIndex
+
+    Write = Callable[[str], object]
+
+
+class IndexDumpOptions(NamedTuple):
+    """What is done with an index."""
+
+    sanity_only: bool = False
+    verify_only: bool = False
+    max_message_size: int = 5 * 1024 * 1024
+
+
+class TimeIndexErrors:
+    """What was found in time indexes: by absolute path, pairs of numbers in the order they were met."""
+
+    __slots__ = ("mismatches", "not_found", "out_of_order")
+
+    def __init__(self) -> None:
+        self.mismatches: dict[str, list[tuple[int, int]]] = {}
+        self.out_of_order: dict[str, list[tuple[int, int]]] = {}
+        self.not_found: dict[str, list[tuple[int, int]]] = {}
+
+
+class CorruptIndexError(Exception):
+    """An index that a start would rebuild, or that points out of its log."""
+
+
+def dump_index(path: str, options: IndexDumpOptions, write: Write) -> list[tuple[int, int]]:
+    """Print the entries; the pairs (offset of the entry, last offset of the batch) that differ."""
+    base_offset, log_path = _segment_of(path)
+    mismatches = []
+    with open_records(log_path) as records:
+        index = open_offset_index(path, base_offset)
+        if not index.entries:
+            write(f"{path} is empty.\n")
+            return []
+        if options.sanity_only:
+            check_offset_index(index)
+            write(f"{path} passed sanity check.\n")
+            return []
+        for slot in range(index.entries):
+            entry = index.entry(slot)
+            if entry.offset == base_offset and slot:
+                break
+            found = _last_offset_at(records, entry.position, options.max_message_size)
+            if found != entry.offset:
+                mismatches.append((entry.offset, found))
+            if not options.verify_only:
+                write(f"offset: {entry.offset} position: {entry.position}\n")
+    return mismatches
+
+
+def dump_time_index(path: str, options: IndexDumpOptions, write: Write, errors: TimeIndexErrors) -> None:
+    """Print the entries; what does not fit the log goes to `errors`."""
+    base_offset, log_path = _segment_of(path)
+    with open_records(log_path) as records:
+        offsets = open_offset_index(os.path.splitext(path)[0] + INDEX_FILE_SUFFIX, base_offset)
+        times = open_time_index(path, base_offset)
+        if options.sanity_only:
+            check_time_index(times)
+            write(f"{path} passed sanity check.\n")
+            return
+        previous = NO_TIMESTAMP
+        for slot in range(times.entries):
+            entry = times.entry(slot)
+            if entry.offset == base_offset and slot:
+                return
+            _compare(entry, previous, records, offsets.lookup(entry.offset).position, absolute_path(path), errors)
+            if not options.verify_only:
+                write(f"timestamp: {entry.timestamp} offset: {entry.offset}\n")
+            previous = entry.timestamp
+
+
+def _compare(
+    entry: TimestampOffset, previous: int, records: FileRecords, position: int, path: str, errors: TimeIndexErrors
+) -> None:
+    """Note what is wrong with an entry of a time index, given where its batch is to be looked for."""
+    timestamp, offset = entry
+    where = records.find_offset(offset, position)
+    if where is None or where.last_offset != offset:
+        errors.not_found.setdefault(path, []).append((offset, -1 if where is None else where.last_offset))
+        return
+    batch = records.batch_at(where)
+    youngest = max((record.timestamp for record in batch.records(MAX_INT32)), default=NO_TIMESTAMP)
+    youngest = max(youngest, NO_TIMESTAMP)
+    if youngest != timestamp:
+        errors.mismatches.setdefault(path, []).append((timestamp, youngest))
+    if previous >= timestamp:
+        errors.out_of_order.setdefault(path, []).append((timestamp, previous))
+
+
+def dump_txn_index(path: str, write: Write) -> None:
+    """Print the aborted transactions; a partial entry at the end is none."""
+    with open(path, "rb") as file:
+        content = file.read()
+    entry = transaction_index.ENTRY
+    lines = []
+    for version, *fields in entry.iter_unpack(content[: len(content) // entry.size * entry.size]):
+        if version >> 8 > transaction_index.CURRENT_VERSION:  # Kafka looks at the first of the two bytes
+            raise CorruptIndexError(
+                f"Unexpected aborted transaction version {version >> 8} in transaction index {absolute_path(path)}, "
+                f"current version is {transaction_index.CURRENT_VERSION}"
+            )
+        producer_id, first_offset, last_offset, last_stable_offset = fields
+        lines.append(
+            f"version: {version >> 8} producerId: {producer_id} firstOffset: {first_offset} "
+            f"lastOffset: {last_offset} lastStableOffset: {last_stable_offset}\n"
+        )
+    write("".join(lines))
+
+
+def dump_snapshot(path: str, write: Write, complain: Write) -> None:
+    """Print the producers; a snapshot that a start would not trust is complained of and no error."""
+    with open(path, "rb") as file:
+        content = file.read()
+    try:
+        entries = decode_snapshot(content)
+    except CorruptSnapshotError as error:
+        complain(f"{error}\n")
+        return
+    for entry in entries:
+        txn = entry.current_txn_first_offset
+        write(
+            f"producerId: {entry.producer_id} producerEpoch: {entry.producer_epoch} "
+            f"coordinatorEpoch: {entry.coordinator_epoch} "
+            f"currentTxnFirstOffset: {optional_long(txn if txn >= 0 else None)} lastTimestamp: {entry.last_timestamp} "
+        )
+        for batch in entry.batches:
+            write(
+                f"firstSequence: {batch.first_seq} lastSequence: {batch.last_seq} lastOffset: {batch.last_offset} "
+                f"offsetDelta: {batch.offset_delta} timestamp: {batch.timestamp}"
+            )
+        write("\n")
+
+
+def check_offset_index(index: OffsetIndex) -> None:
+    """What a start looks at in an offset index: CorruptIndexError unless it is all right."""
+    if index.last_offset < index.base_offset:
+        raise CorruptIndexError(
+            f"Corrupt index found, index file {absolute_path(index.path)} has non-zero size but the last offset is "
+            f"{index.last_offset} which is less than the base offset {index.base_offset}"
+        )
+    _check_size(index, "Index file", offset_index.ENTRY_SIZE)
+
+
+def check_time_index(index: TimeIndex) -> None:
+    """The same for a time index."""
+    if index.entries:
+        last, first = index.last_entry, index.entry(0)
+        found = (
+            f"Corrupt time index found, time index file ({absolute_path(index.path)}) has non-zero size but the last"
+        )
+        if last.timestamp < first.timestamp:
+            raise CorruptIndexError(
+                f"{found} timestamp is {last.timestamp} which is less than the first timestamp {first.timestamp}"
+            )
+        if last.offset < index.base_offset:
+            raise CorruptIndexError(
+                f"{found} offset is {last.offset} which is less than the first offset {index.base_offset}"
+            )
+    _check_size(index, "Time index file", time_index.ENTRY_SIZE)
+
+
+def _check_size(index: OffsetIndex | TimeIndex, what: str, entry_size: int) -> None:
+    size = os.stat(index.path).st_size
+    if size % entry_size:
+        raise CorruptIndexError(
+            f"{what} {absolute_path(index.path)} is corrupt, found {size} bytes which is neither positive nor a "
+            f"multiple of {entry_size}"
+        )
+
+
+def _segment_of(path: str) -> tuple[int, str]:
+    """The base offset in the name of an index, and the path of the log beside it."""
+    stem = os.path.basename(path).split(".")[0]
+    return parse_long(stem), os.path.join(os.path.dirname(path), stem + LOG_FILE_SUFFIX)
+
+
+def _last_offset_at(records: FileRecords, position: int, max_message_size: int) -> int:
+    if not 0 <= position <= records.size:
+        raise CorruptIndexError(
+            f"Slice from position {position} exceeds end position of {records.path}, which has {records.size} bytes"
+        )
+    found: Iterator[tuple[int, int, int, int]] = records.positions(position, position + max_message_size)
+    for _, last_offset, _, _ in found:
+        return last_offset
+    raise CorruptIndexError(f"There is no whole batch at position {position} of {records.path}")

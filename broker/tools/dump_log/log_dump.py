@@ -1,0 +1,249 @@
+"""A `.log` file as kafka-dump-log prints it: a line for each batch and, going deep, one for each record.
+
+The file is read batch by batch; what is kept are the pairs of offsets that do not follow each other, for the end.
+What cannot be read any further is an error, as in Apache's tool: the lines before it have been printed.
+
+Answers to dumpLog and printBatchLevel of kafka.tools.DumpLogSegments.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from array import array
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from odradek.broker.tools.dump_log.java_text import java_int, java_string, optional_long, parse_long
+from odradek.protocol.codec.codec import DecodeError, decode
+from odradek.protocol.message_json import json_text, to_json
+from odradek.protocol.messages.control_records import (
+    KRaftVersionRecord,
+    SnapshotFooterRecord,
+    SnapshotHeaderRecord,
+    VotersRecord,
+)
+from odradek.protocol.records.batch import AnyBatch, LegacyBatch, RecordBatch
+from odradek.protocol.records.compression import CompressionType
+from odradek.protocol.records.control import ControlRecordType, EndTransactionMarker
+from odradek.protocol.records.errors import CorruptRecordError, InvalidRecordError
+from odradek.protocol.records.layout import BATCH_OVERHEAD, MAGIC_POSITION, MAGIC_V0, MAGIC_V2, MAX_INT32, NO_SEQUENCE
+from odradek.protocol.records.record import HEADER_KEY_ERRORS, Record
+from odradek.storage.segment.read_only_files import open_records
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from odradek.broker.tools.dump_log.record_decoders import RecordDecoder
+    from odradek.protocol.codec.schema import Message
+    from odradek.storage.segment.file_records import BatchPosition, FileRecords
+
+LOG_SUFFIX: Final = ".log"
+KRAFT_SNAPSHOT_SUFFIX: Final = ".checkpoint"
+ALL_BYTES: Final = MAX_INT32
+"""The value of --max-bytes that means the whole file."""
+
+_KRAFT_BOOTSTRAP_FILE: Final = "bootstrap.checkpoint"
+_KRAFT_SNAPSHOT_NAME: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint", re.ASCII)
+_MAX_INT8: Final = 127
+"""The highest magic there can be: above are negative ones, which Kafka takes for one of old."""
+_TIMESTAMP_TYPES: Final = {-1: "NoTimestampType", 0: "CreateTime", 1: "LogAppendTime"}
+_KRAFT_CONTROL_RECORDS: Final[Mapping[ControlRecordType, tuple[str, type[Message]]]] = {
+    ControlRecordType.SNAPSHOT_HEADER: ("SnapshotHeader", SnapshotHeaderRecord),
+    ControlRecordType.SNAPSHOT_FOOTER: ("SnapshotFooter", SnapshotFooterRecord),
+    ControlRecordType.KRAFT_VERSION: ("KRaftVersion", KRaftVersionRecord),
+    ControlRecordType.KRAFT_VOTERS: ("KRaftVoters", VotersRecord),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogDumpOptions:
+    """How much of a log is printed."""
+
+    decoder: RecordDecoder
+    is_deep: bool = False
+    prints_contents: bool = False
+    prints_metadata: bool = True
+    max_bytes: int = ALL_BYTES
+
+
+class OffsetPairs:
+    """Pairs of offsets, in sixteen bytes each: a compacted segment can have millions that do not follow each other."""
+
+    __slots__ = ("_flat",)
+
+    def __init__(self) -> None:
+        self._flat = array("q")
+
+    def append(self, first: int, second: int) -> None:
+        self._flat.extend((first, second))
+
+    def __bool__(self) -> bool:
+        return bool(self._flat)
+
+    def newest_first(self) -> Iterable[tuple[int, int]]:
+        for at in range(len(self._flat) - 2, -1, -2):
+            yield self._flat[at], self._flat[at + 1]
+
+
+def dump_log(path: str, options: LogDumpOptions, write: Callable[[str], object]) -> OffsetPairs:
+    """Print the file; the offsets of records that do not follow the one before them."""
+    name = os.path.basename(path)
+    write(f"{_heading(name)}\n")
+    printer = _LogPrinter(options, write)
+    valid_bytes = 0
+    with open_records(path) as records:
+        end = min(records.size, options.max_bytes)
+        for where in records.positions(0, end):
+            printer.print_batch(_view(records, where), valid_bytes)
+            valid_bytes += where.size
+    if end > valid_bytes and options.max_bytes == ALL_BYTES:
+        write(f"Found {end - valid_bytes} invalid bytes at the end of {name}\n")
+    return printer.non_consecutive
+
+
+def _heading(name: str) -> str:
+    if name.endswith(LOG_SUFFIX):
+        return f"Log starting offset: {parse_long(name.split('.')[0])}"
+    if name == _KRAFT_BOOTSTRAP_FILE:
+        return "KRaft bootstrap snapshot"
+    match = _KRAFT_SNAPSHOT_NAME.fullmatch(name)
+    if match is None:
+        raise ValueError(f"{name} is not the name of a snapshot")
+    return f"Snapshot end offset: {int(match[1])}, epoch: {int(match[2])}"
+
+
+def _view(records: FileRecords, where: BatchPosition) -> AnyBatch:
+    """The batch; one that is declared shorter than its header has more bytes than are its own, and is not valid."""
+    buffer = memoryview(records.read(where.position, max(where.size, BATCH_OVERHEAD)))
+    if MAGIC_V2 <= buffer[MAGIC_POSITION] <= _MAX_INT8:
+        return RecordBatch(buffer)
+    return LegacyBatch(buffer[: where.size])
+
+
+class _LogPrinter:
+    """What is remembered from batch to batch."""
+
+    def __init__(self, options: LogDumpOptions, write: Callable[[str], object]) -> None:
+        self.non_consecutive = OffsetPairs()
+        self._options = options
+        self._write = write
+        self._last_offset = -1
+
+    def print_batch(self, batch: AnyBatch, position: int) -> None:
+        write = self._write
+        if isinstance(batch, RecordBatch):
+            write(
+                f"baseOffset: {batch.base_offset} lastOffset: {batch.last_offset} count: {batch.record_count} "
+                f"baseSequence: {batch.base_sequence} lastSequence: {_last_sequence(batch)} "
+                f"producerId: {batch.producer_id} producerEpoch: {batch.producer_epoch} "
+                f"partitionLeaderEpoch: {batch.partition_leader_epoch} "
+                f"isTransactional: {_boolean(batch.is_transactional)} isControl: {_boolean(batch.is_control)} "
+                f"deleteHorizonMs: {optional_long(batch.delete_horizon_ms)}"
+            )
+        else:
+            write(f"offset: {batch.last_offset}")
+            if batch.magic < MAGIC_V0:
+                raise CorruptRecordError(f"Invalid magic {batch.magic} of the batch at position {position}")
+        write(
+            f" position: {position} {_TIMESTAMP_TYPES[batch.timestamp_type]}: {batch.max_timestamp} "
+            f"size: {batch.size_in_bytes} magic: {batch.magic} compresscodec: {_codec(batch)} crc: {batch.crc} "
+            f"isvalid: {_boolean(batch.is_valid())}\n"
+        )
+        if self._options.is_deep:
+            if isinstance(batch, RecordBatch):
+                self._print_records(batch)
+            else:
+                self._print_messages(batch)
+
+    def _print_records(self, batch: RecordBatch) -> None:
+        records: Iterable[Record] = batch.records(MAX_INT32)
+        if batch.compression_type != CompressionType.NONE:
+            records = list(records)  # as in Kafka: all of a compressed batch, or none
+        for record in records:
+            self._note_offset(record.offset)
+            prefix = "| "
+            if self._options.prints_metadata:
+                keys = ",".join(_header_key(key) for key, _ in record.headers)
+                self._write(f"{_metadata(batch, record)} sequence: {record.sequence} headerKeys: [{keys}]")
+                if batch.is_control:
+                    self._write(_control(record))
+                prefix = " "
+            self._print_contents(record, prefix, is_control=batch.is_control)
+
+    def _print_messages(self, batch: LegacyBatch) -> None:
+        is_wrapper = batch.compression_type != CompressionType.NONE
+        messages = batch.inner_messages(MAX_INT32) if is_wrapper else [batch]
+        for message, record in zip(messages, batch.records(MAX_INT32), strict=True):
+            self._note_offset(record.offset)
+            prefix = "| "
+            if self._options.prints_metadata:
+                valid = _boolean(message.is_valid())
+                self._write(f"{_metadata(batch, record)} isValid: {valid} crc: {message.crc}}}")
+                prefix = " "
+            self._print_contents(record, prefix, is_control=False)
+
+    def _note_offset(self, offset: int) -> None:
+        if self._last_offset not in (-1, offset - 1):
+            self.non_consecutive.append(self._last_offset, offset)
+        self._last_offset = offset
+
+    def _print_contents(self, record: Record, prefix: str, *, is_control: bool) -> None:
+        line = ""
+        if self._options.prints_contents and not is_control:
+            key, payload = self._options.decoder(record)
+            if key is not None:
+                line = f"{prefix}key: {key}"
+            if payload is not None:
+                line += f" payload: {payload}"
+        self._write(f"{line}\n")
+
+
+def _last_sequence(batch: RecordBatch) -> int:
+    """As Kafka computes it, also where the header is damaged and the sum leaves the range of sequences."""
+    base, delta = batch.base_sequence, batch.last_offset_delta
+    if (base >= 0 and delta >= 0) or base == NO_SEQUENCE:
+        return batch.last_sequence
+    if base > java_int(MAX_INT32 - delta):
+        return java_int(delta - java_int(MAX_INT32 - base) - 1)
+    return java_int(base + delta)
+
+
+def _metadata(batch: AnyBatch, record: Record) -> str:
+    key_size = -1 if record.key is None else len(record.key)
+    value_size = -1 if record.value is None else len(record.value)
+    return (
+        f"| offset: {record.offset} {_TIMESTAMP_TYPES[batch.timestamp_type]}: {record.timestamp} "
+        f"keySize: {key_size} valueSize: {value_size}"
+    )
+
+
+def _control(record: Record) -> str:
+    kind = ControlRecordType.parse(record.key)
+    if kind in (ControlRecordType.ABORT, ControlRecordType.COMMIT):
+        marker = EndTransactionMarker.from_record(record)
+        return f" endTxnMarker: {marker.type.name} coordinatorEpoch: {marker.coordinator_epoch}"
+    if kind in _KRAFT_CONTROL_RECORDS:
+        name, message_type = _KRAFT_CONTROL_RECORDS[kind]
+        try:
+            message = decode(message_type, record.value or b"", 0)
+        except DecodeError as error:
+            raise InvalidRecordError(str(error)) from error
+        return f" {name} {json_text(to_json(message, 0))}"
+    type_id = int.from_bytes((record.key or b"")[2:4], "big", signed=True)
+    return f" controlType: {kind.name}({type_id})"
+
+
+def _codec(batch: AnyBatch) -> str:
+    try:
+        return CompressionType(batch.compression_type).name.lower()
+    except ValueError as error:
+        raise CorruptRecordError(f"Unknown compression type id: {batch.compression_type}") from error
+
+
+def _boolean(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _header_key(key: str) -> str:
+    return java_string(key.encode(errors=HEADER_KEY_ERRORS))

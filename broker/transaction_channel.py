@@ -1,0 +1,149 @@
+"""What transactions ask of other brokers: markers from the leaders of partitions, verification from coordinators.
+
+Who is asked comes from the metadata cache. What this broker asks itself is given to the handler at once, as the same
+object; the others are reached over a link each, one request at a time, and what does not reach them is answered None. A
+coordinator that is too old to verify anything is answered for: UNSUPPORTED_VERSION.
+
+Answers to the sending halves of TransactionMarkerChannelManager and AddPartitionsToTxnManager (InterBrokerSendThread).
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from odradek.broker.inter_broker.broker_connection import VersionMismatch
+from odradek.controller.model.topic_names import TRANSACTION_STATE_TOPIC
+from odradek.coordinator.transaction.markers import NO_NODE
+from odradek.protocol.codec.schema import Response
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
+from odradek.protocol.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
+from odradek.protocol.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from odradek.broker.apis.services import Services
+    from odradek.broker.inter_broker.broker_links import BrokerLinks
+    from odradek.protocol.codec.schema import Request
+    from odradek.timer.sliced_work import Steps
+
+log = logging.getLogger(__name__)
+
+ADD_PARTITIONS_TO_TXN_VERSION: Final = 5
+"""Between brokers since 4, which is not told that an error can be answered with an abort alone."""
+
+ResponseT = TypeVar("ResponseT", bound=Response)
+
+
+class InterBrokerChannel:
+    """Implements `MarkerChannel` and `VerificationChannel`."""
+
+    def __init__(
+        self,
+        markers: BrokerLinks,
+        verification: BrokerLinks,
+        spawn: Callable[[Coroutine[object, object, None]], None],
+        timeout_ms: int,
+        markers_version: int,
+    ) -> None:
+        self._markers = markers
+        self._markers_version = markers_version
+        self._verification = verification
+        self._spawn = spawn
+        self._timeout_ms = timeout_ms
+        self._broker: Services | None = None
+
+    def serve(self, broker: Services) -> None:
+        """From here on this broker is asked too; the coordinators are part of it, and built before it is whole."""
+        self._broker = broker
+
+    def close(self) -> None:
+        self._markers.close()
+        self._verification.close()
+
+    @property
+    def _services(self) -> Services:
+        assert self._broker is not None, "a request was sent before the broker was wired"
+        return self._broker
+
+    def leader_of(self, topic_partition: TopicPartition) -> int | None:
+        """Where markers for the partition go: -1 while nobody who lives leads it, None if it does not exist."""
+        cache = self._services.metadata_cache
+        state = cache.partition_state(*topic_partition)
+        if state is None:
+            # A broker that starts leads partitions of transactions before it is told of the others. If what it has not
+            # heard of were deleted, a transaction decided in between would stay open there for good.
+            return None if cache.contains(TRANSACTION_STATE_TOPIC) else NO_NODE
+        return state.leader if cache.is_alive(state.leader) else NO_NODE
+
+    def coordinator_of(self, transactional_id: str) -> int | None:
+        """Who coordinates the id; None while nobody who lives does."""
+        partition = self._services.transaction_coordinator.partition_for(transactional_id)
+        leader = self.leader_of(TopicPartition(TRANSACTION_STATE_TOPIC, partition))
+        return None if leader == NO_NODE else leader
+
+    def send_markers(
+        self,
+        broker_id: int,
+        request: WriteTxnMarkersRequest,
+        respond: Callable[[WriteTxnMarkersResponse | None], None],
+    ) -> None:
+        if broker_id == self._services.broker_id:
+            from odradek.broker.apis.transactions import write_txn_markers
+
+            work = write_txn_markers.apply(self._services, request, respond)
+            self._services.slices.submit(_answered_anyway(work, respond))
+        else:
+            version = self._markers_version
+            self._spawn(self._ask(self._markers, broker_id, request, WriteTxnMarkersResponse, version, respond))
+
+    def send_verification(
+        self,
+        broker_id: int,
+        request: AddPartitionsToTxnRequest,
+        respond: Callable[[AddPartitionsToTxnResponse | None], None],
+    ) -> None:
+        if broker_id == self._services.broker_id:
+            from odradek.broker.apis.transactions import add_partitions_to_txn
+
+            work = add_partitions_to_txn.apply(self._services, request, ADD_PARTITIONS_TO_TXN_VERSION, respond)
+            self._services.slices.submit(_answered_anyway(work, respond))
+        else:
+            too_old = AddPartitionsToTxnResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+            self._spawn(
+                self._ask(
+                    self._verification, broker_id, request, AddPartitionsToTxnResponse, None, respond, too_old=too_old
+                )
+            )
+
+    async def _ask(
+        self,
+        links: BrokerLinks,
+        broker_id: int,
+        request: Request,
+        response_type: type[ResponseT],
+        version: int | None,
+        respond: Callable[[ResponseT | None], None],
+        *,
+        too_old: ResponseT | None = None,
+    ) -> None:
+        response: ResponseT | None = None
+        try:
+            link = links.link(broker_id)
+            response = await link.exchange(request, response_type, version=version, timeout_ms=self._timeout_ms)
+        except OSError as error:
+            log.warning("%s did not reach broker %d: %s", type(request).__name__, broker_id, error)
+            response = too_old if isinstance(error, VersionMismatch) else None
+        finally:
+            respond(response)  # also after a bug, and when the broker stops: who asked waits for nothing else
+
+
+def _answered_anyway(work: Steps, respond: Callable[[None], None]) -> Steps:
+    """The work, and if it fails, that no answer will come."""
+    try:
+        yield from work
+    except BaseException:
+        respond(None)
+        raise

@@ -1,0 +1,1 @@
+"""What clients ask of the controller: topics, configs, quotas, credentials, cluster."""

@@ -1,0 +1,140 @@
+"""The quotas of users, client ids and addresses, as the metadata holds them (KIP-546).
+
+    /config/users/U              what U may do with any client id       {user: U}
+    /config/clients/C            what anybody may do as C               {client-id: C}
+    /config/users/U/clients/C    what U may do as C                     {user: U, client-id: C}
+    /config/ips/A                what an address may do                 {ip: A}
+
+`<default>` as a name means all that have no node of their own; it is None here.
+
+Answers to the describing part of ZkAdminManager for client quotas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from odradek.controller.znodes import znodes
+from odradek.protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from odradek.controller.znodes.metadata_client import MetadataClient
+
+USER: Final = "user"
+CLIENT_ID: Final = "client-id"
+IP: Final = "ip"
+
+_NAMES: Final = {USER: "user", CLIENT_ID: "client", IP: "ip"}
+"""As the error messages call them."""
+
+_QUOTAS: Final = frozenset(
+    {"producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate"}
+)
+_IP_QUOTAS: Final = frozenset({"connection_creation_rate"})
+
+
+class MatchType(IntEnum):
+    """Which names a component of a filter wants."""
+
+    EXACT = 0
+    DEFAULT = 1
+    SPECIFIED = 2
+    """Any, the default included."""
+
+
+class FilterComponent(NamedTuple):
+    """What a filter wants of one type of entity. `match` is there for `EXACT`."""
+
+    entity_type: str
+    match_type: MatchType
+    match: str | None
+
+    def accepts(self, name: str | None) -> bool:
+        if self.match_type is MatchType.SPECIFIED:
+            return True
+        return name == (self.match if self.match_type is MatchType.EXACT else None)
+
+
+class QuotaEntry(NamedTuple):
+    """An entity, by types and names, and its quotas."""
+
+    entity: Mapping[str, str | None]
+    quotas: Mapping[str, float]
+
+
+async def describe_client_quotas(
+    client: MetadataClient, components: Sequence[FilterComponent], *, strict: bool
+) -> list[QuotaEntry]:
+    """The entities that have quotas and are wanted. With `strict`, an entity has no type that no component names.
+
+    Raises: KafkaError for a filter that makes no sense.
+    """
+    wanted = _by_type(components)
+    found: list[QuotaEntry] = []
+    if IP not in wanted:
+        found += await _entries(client, await _user_entities(client), _QUOTAS)
+    if not {USER, CLIENT_ID} & wanted.keys():
+        found += await _entries(client, await _entities(client, "ips", IP), _IP_QUOTAS)
+    return [entry for entry in found if _is_wanted(entry.entity, wanted, strict)]
+
+
+def _by_type(components: Sequence[FilterComponent]) -> dict[str, FilterComponent]:
+    wanted: dict[str, FilterComponent] = {}
+    for component in components:
+        name = _NAMES.get(component.entity_type)
+        if name is None:
+            if not component.entity_type:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "Unexpected empty filter component entity type")
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_VERSION, f"Custom entity type '{component.entity_type}' not supported"
+            )
+        if component.entity_type in wanted:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Duplicate {name} filter component entity type")
+        wanted[component.entity_type] = component
+    if IP in wanted and len(wanted) > 1:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            "Invalid entity filter component combination, IP filter component should not be used with user or clientId "
+            "filter component.",
+        )
+    return wanted
+
+
+def _is_wanted(entity: Mapping[str, str | None], wanted: Mapping[str, FilterComponent], strict: bool) -> bool:
+    if any(component.entity_type not in entity for component in wanted.values()):
+        return False
+    return all(wanted[kind].accepts(name) if kind in wanted else not strict for kind, name in entity.items())
+
+
+Entities = dict[str, dict[str, str | None]]
+"""By path below /config."""
+
+
+async def _entities(client: MetadataClient, kind: str, entity_type: str) -> Entities:
+    names = sorted(await client.children(znodes.entity_config_path(kind)))
+    return {f"{kind}/{name}": {entity_type: _name(name)} for name in names}
+
+
+async def _user_entities(client: MetadataClient) -> Entities:
+    users = await _entities(client, "users", USER)
+    found = users | await _entities(client, "clients", CLIENT_ID)
+    for path, entity in users.items():
+        for name in sorted(await client.children(znodes.entity_config_path(f"{path}/clients"))):
+            found[f"{path}/clients/{name}"] = {**entity, CLIENT_ID: _name(name)}
+    return found
+
+
+def _name(node: str) -> str | None:
+    return None if node == znodes.DEFAULT_ENTITY else znodes.desanitize(node)
+
+
+async def _entries(client: MetadataClient, entities: Entities, keys: frozenset[str]) -> list[QuotaEntry]:
+    entries = []
+    for path, entity in entities.items():
+        texts = await client.entity_config(path)
+        quotas = {key: float(text) for key, text in texts.items() if key in keys}
+        if quotas:
+            entries.append(QuotaEntry(entity, quotas))
+    return entries

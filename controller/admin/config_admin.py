@@ -1,0 +1,330 @@
+"""Administration of configs: describe and alter those of topics, alter those of brokers.
+
+AlterConfigs replaces everything an entity has; IncrementalAlterConfigs changes key by key, with lists that grow and
+shrink. Both validate the outcome, write it to the tree and notify every broker. Each resource of a request succeeds
+or fails by itself.
+
+Answers to the config part of kafka.server.ZkAdminManager, ConfigAdminManager and ConfigHelper.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final, Protocol
+
+from odradek.controller.loop_turns import in_turns
+from odradek.controller.model import topic_names
+from odradek.controller.model.config_source import ConfigSource
+from odradek.controller.znodes import znodes
+from odradek.controller.znodes.config_nodes import change_entity_config
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.describe_configs import DescribeConfigsResourceResult, DescribeConfigsSynonym
+from odradek.storage.config.config_def import ConfigDef, ConfigError, ConfigType, to_text
+from odradek.storage.config.log_config import (
+    TOPIC_CONFIG_SYNONYMS,
+    TOPIC_CONFIGS,
+    effective_texts,
+    usable_overrides,
+    validate_topic_configs,
+)
+
+if TYPE_CHECKING:
+    from odradek.controller.znodes.metadata_client import MetadataClient
+
+logger = logging.getLogger("odradek.controller")
+
+
+LOGGED_KEYS: Final = 100
+"""Of a request that is refused. One of a megabyte can name 200,000, which takes seconds to log."""
+
+
+class ResourceType(IntEnum):
+    """What a config belongs to, as requests number it."""
+
+    UNKNOWN = 0
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+
+
+class AlterOperation(IntEnum):
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChange:
+    """One entry of a request; the operation is not checked yet. AlterConfigs only sets. The value may be a secret."""
+
+    name: str
+    value: str | None = field(repr=False)
+    operation: int = AlterOperation.SET
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceChanges:
+    """The entries for one resource. A broker without a name is the default of all brokers."""
+
+    resource_type: int
+    resource_name: str
+    changes: Sequence[ConfigChange]
+
+
+class SynonymValue(Protocol):
+    """One of the places where the broker's configuration holds a value."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def value(self) -> str | None: ...
+
+    @property
+    def source(self) -> int: ...
+
+
+class BrokerConfigs(Protocol):
+    """This broker's own configuration, as far as altering it goes."""
+
+    @property
+    def definition(self) -> ConfigDef: ...
+
+    def validate_change(self, configs: Mapping[str, str], *, per_broker: bool) -> None:
+        """Raise ConfigError unless these could be the dynamic configs of this broker, or the default of all brokers."""
+
+    async def from_persistent(self, stored: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
+        """What is kept in the tree, without what cannot be used, and with its secrets in plain text."""
+
+    async def to_persistent(self, configs: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
+        """What is to be kept in the tree: secrets encrypted. Raises: ConfigError if they cannot be."""
+
+
+class ConfigAdmin:
+    """See the module."""
+
+    def __init__(
+        self,
+        *,
+        client: MetadataClient,
+        broker_id: int,
+        broker_configs: BrokerConfigs,
+        broker_settings: Callable[[], Mapping[str, str]],
+    ) -> None:
+        self._client = client
+        self._broker_id = broker_id
+        self._broker_configs = broker_configs
+        self._broker_settings = broker_settings
+
+    async def topic_overrides(self, topic: str) -> dict[str, str]:
+        """The configs set on a topic; KafkaError when there is no such topic."""
+        topic_names.validate_topic_name(topic)
+        if not await self._client.exists(znodes.topic_path(topic)):
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return await self._client.entity_config(f"topics/{topic}")
+
+    async def alter_configs(
+        self, resources: Sequence[ResourceChanges], *, validate_only: bool
+    ) -> list[KafkaError | None]:
+        """Replace the configs of each resource; the error of each, or None."""
+        return await self._alter_all(resources, validate_only=validate_only, is_incremental=False)
+
+    async def incremental_alter_configs(
+        self, resources: Sequence[ResourceChanges], *, validate_only: bool
+    ) -> list[KafkaError | None]:
+        """Change the configs of each resource key by key; the error of each, or None."""
+        return await self._alter_all(resources, validate_only=validate_only, is_incremental=True)
+
+    async def _alter_all(
+        self, resources: Sequence[ResourceChanges], *, validate_only: bool, is_incremental: bool
+    ) -> list[KafkaError | None]:
+        appearances = Counter((resource.resource_type, resource.resource_name) for resource in resources)
+        results: list[KafkaError | None] = []
+        async for resource in in_turns(resources):
+            try:
+                if appearances[resource.resource_type, resource.resource_name] > 1:
+                    raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+                _check_entries(resource.changes)
+                await self._alter(resource, validate_only=validate_only, is_incremental=is_incremental)
+            except KafkaError as error:
+                logger.info(
+                    "Error processing alter configs request for %s %s with keys %s: %s",
+                    *(
+                        resource.resource_type,
+                        resource.resource_name,
+                        [change.name for change in resource.changes[:LOGGED_KEYS]],
+                    ),
+                    error.message,
+                )
+                results.append(error)
+            else:
+                results.append(None)
+        return results
+
+    async def _alter(self, resource: ResourceChanges, *, validate_only: bool, is_incremental: bool) -> None:
+        match resource.resource_type:
+            case ResourceType.TOPIC:
+                await self._alter_topic(resource, validate_only=validate_only, is_incremental=is_incremental)
+            case ResourceType.BROKER:
+                await self._alter_broker(resource, validate_only=validate_only, is_incremental=is_incremental)
+            case other:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {other}")
+
+    async def _alter_topic(self, resource: ResourceChanges, *, validate_only: bool, is_incremental: bool) -> None:
+        topic = resource.resource_name
+        if not topic:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+        exists = topic_names.is_valid_topic_name(topic) and await self._client.exists(znodes.topic_path(topic))
+        if not exists:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{topic}' does not exist.")
+        existing = await self._client.entity_config(f"topics/{topic}")
+        base = existing if is_incremental else {}
+        if any(change.operation not in set(AlterOperation) for change in resource.changes):
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Apache checks it for brokers only, and stumbles here
+        configs = apply_changes(base, resource.changes, TOPIC_CONFIGS)
+        try:
+            validate_topic_configs(configs, self._broker_settings(), existing)
+        except KafkaError as error:
+            if isinstance(error.__cause__, ConfigError):
+                raise KafkaError(
+                    error.code,
+                    f"Invalid config value for resource ConfigResource(type=TOPIC, name='{topic}'): {error.message}",
+                ) from error
+            raise
+        if not validate_only:
+            logger.info("Updating topic %s with new configuration: %s", topic, configs)
+            await change_entity_config(self._client, f"topics/{topic}", configs)
+
+    async def _alter_broker(self, resource: ResourceChanges, *, validate_only: bool, is_incremental: bool) -> None:
+        name = resource.resource_name
+        if name:
+            self._check_is_own_id(name)
+        entity_path = f"brokers/{name or znodes.DEFAULT_ENTITY}"
+        stored = await self._client.entity_config(entity_path) if is_incremental else {}
+        base = await self._broker_configs.from_persistent(stored, per_broker=bool(name))
+        configs = apply_changes(base, resource.changes, self._broker_configs.definition)
+        try:
+            self._broker_configs.validate_change(configs, per_broker=bool(name))
+        except ConfigError as error:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
+        if not validate_only:
+            logger.info("Updating %s with new configuration for %s", entity_path, sorted(configs))
+            try:
+                persistent = await self._broker_configs.to_persistent(configs, per_broker=bool(name))
+            except ConfigError as error:
+                message = f"Invalid config value for resource ConfigResource(type=BROKER, name='{name}'): {error}"
+                raise KafkaError(ErrorCode.INVALID_CONFIG, message) from error
+            await change_entity_config(self._client, entity_path, persistent)
+
+    def _check_is_own_id(self, name: str) -> None:
+        try:
+            broker_id = int(name)
+        except ValueError:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}") from None
+        if broker_id != self._broker_id:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {self._broker_id}, but received {name}"
+            )
+
+
+def _check_entries(changes: Sequence[ConfigChange]) -> None:
+    if len({change.name for change in changes}) != len(changes):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+    null = [change.name for change in changes if change.value is None and change.operation != AlterOperation.DELETE]
+    if null:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(null)}")
+
+
+def apply_changes(configs: Mapping[str, str], changes: Sequence[ConfigChange], definition: ConfigDef) -> dict[str, str]:
+    """The configs after the changes. Only lists can be appended to and subtracted from."""
+    result = dict(configs)
+    for change in changes:
+        value = change.value or ""
+        match change.operation:
+            case AlterOperation.SET:
+                result[change.name] = value
+            case AlterOperation.DELETE:
+                result.pop(change.name, None)
+            case AlterOperation.APPEND:
+                current = _current_list(change.name, result, definition, "append")
+                added = [item for item in value.split(",") if item not in current]
+                result[change.name] = ",".join(current + added)
+            case AlterOperation.SUBTRACT:
+                current = _current_list(change.name, result, definition, "subtract")
+                for item in value.split(","):
+                    if item in current:
+                        current.remove(item)
+                result[change.name] = ",".join(current)
+            case other:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown operations type {other}")
+    return result
+
+
+def _current_list(name: str, configs: Mapping[str, str], definition: ConfigDef, verb: str) -> list[str]:
+    key = definition.get(name)
+    if key is None:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"Unknown config name: {name}")
+    if key.type is not ConfigType.LIST:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"Config value {verb} is not allowed for config key: {name}")
+    text = configs[name] if name in configs else to_text(key.default_value())
+    return text.split(",") if text else []
+
+
+def describe_topic_configs(
+    topic: str,
+    overrides: Mapping[str, str],
+    broker_settings: Mapping[str, str],
+    broker_synonyms: Callable[[str], Sequence[SynonymValue]],
+    names: Sequence[str] | None = None,
+) -> list[DescribeConfigsResourceResult]:
+    """Every config of a topic (or those named) with its value and where it comes from.
+
+    Synonyms and documentation are always filled in; a handler drops what was not asked for.
+    """
+    texts = effective_texts(broker_settings, usable_overrides(topic, overrides))
+    wanted = None if not names else set(names)
+    results: list[DescribeConfigsResourceResult] = []
+    for key in TOPIC_CONFIGS:
+        if key.internal or (wanted is not None and key.name not in wanted):
+            continue
+        value = to_text(key.parse(texts[key.name]) if key.name in texts else key.default_value())
+        synonyms: list[DescribeConfigsSynonym] = []
+        if key.name in overrides:
+            synonyms.append(DescribeConfigsSynonym(name=key.name, value=value, source=ConfigSource.TOPIC_CONFIG))
+        for broker_name in TOPIC_CONFIG_SYNONYMS.get(key.name, ())[:1]:
+            synonyms += [
+                DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=int(synonym.source))
+                for synonym in broker_synonyms(broker_name.name)
+            ]
+        source = synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG
+        results.append(
+            DescribeConfigsResourceResult(
+                name=key.name,
+                value=value,
+                config_source=source,
+                is_default=source == ConfigSource.DEFAULT_CONFIG,
+                synonyms=synonyms,
+                config_type=int(key.type),
+                documentation=key.doc,
+            )
+        )
+    unknown = [name for name in overrides if name not in TOPIC_CONFIGS and (wanted is None or name in wanted)]
+    return results + [_unknown_config(name) for name in unknown]
+
+
+def _unknown_config(name: str) -> DescribeConfigsResourceResult:
+    """What is set on a topic and has no meaning: it may be a secret."""
+    return DescribeConfigsResourceResult(
+        name=name,
+        value=None,
+        config_source=ConfigSource.TOPIC_CONFIG,
+        is_sensitive=True,
+        synonyms=[DescribeConfigsSynonym(name=name, value=None, source=ConfigSource.TOPIC_CONFIG)],
+        documentation=None,
+    )

@@ -1,0 +1,70 @@
+"""Which users have SCRAM credentials, as the metadata holds them: in `/config/users`, one key for each mechanism.
+
+What is told of a credential is how often its password was hashed, never the hashes. Answers to the describing part of
+ZkAdminManager for SCRAM credentials, and to ScramCredentialUtils.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from odradek.controller.znodes import znodes
+from odradek.protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from odradek.controller.znodes.metadata_client import MetadataClient
+
+MECHANISMS: Final = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
+
+_ITERATIONS: Final = re.compile(r"(?:.*,)?\s*iterations=([0-9]{1,9})\s*(?:,.*)?", re.ASCII)
+
+
+class UserCredentials(NamedTuple):
+    """The iterations by mechanism, or why they cannot be told."""
+
+    user: str
+    iterations: Mapping[int, int]
+    error: KafkaError | None = None
+
+
+async def describe_scram_credentials(client: MetadataClient, users: Sequence[str] | None) -> list[UserCredentials]:
+    """Those of the users, each once; of None or nobody, all that have any, by name."""
+    if not users:
+        nodes = [name for name in await client.children("/config/users") if name != znodes.DEFAULT_ENTITY]
+        configs = await client.entity_configs("users", nodes)
+        found = [_credentials(znodes.desanitize(node), config) for node, config in configs.items()]
+        return sorted(one for one in found if one.iterations or one.error is not None)
+    counts = Counter(users)
+    asked = [user for user, count in counts.items() if user and count == 1]
+    configs = await client.entity_configs("users", [znodes.sanitize(user) for user in asked])
+    results = []
+    for user, count in counts.items():
+        if not user:
+            results.append(_refusal(user, ErrorCode.RESOURCE_NOT_FOUND, "Username must not be empty"))
+        elif count > 1:
+            message = f"Cannot describe SCRAM credentials for the same user twice in a single request: {user}"
+            results.append(_refusal(user, ErrorCode.DUPLICATE_RESOURCE, message))
+        else:
+            one = _credentials(user, configs[znodes.sanitize(user)])
+            message = f"Attempt to describe a user credential that does not exist: {user}"
+            has_any = one.iterations or one.error is not None
+            results.append(one if has_any else _refusal(user, ErrorCode.RESOURCE_NOT_FOUND, message))
+    return results
+
+
+def _refusal(user: str, code: ErrorCode, message: str) -> UserCredentials:
+    return UserCredentials(user, {}, KafkaError(code, message))
+
+
+def _credentials(user: str, config: Mapping[str, str]) -> UserCredentials:
+    iterations: dict[int, int] = {}
+    for name, mechanism in MECHANISMS.items():
+        if name in config:
+            match = _ITERATIONS.fullmatch(config[name])
+            if match is None:
+                return _refusal(user, ErrorCode.UNKNOWN_SERVER_ERROR, f"The {name} credential cannot be understood")
+            iterations[mechanism] = int(match[1])
+    return UserCredentials(user, iterations)

@@ -1,0 +1,422 @@
+"""Administration of topics: create, delete, add partitions.
+
+A change is validated against the tree and written there; the controller's watches do the rest. The answer waits until
+this broker's own metadata shows the result, through the port `TopicsReady`: **a topic is usable when CreateTopics
+returns**. What is not ready in time is answered REQUEST_TIMED_OUT although it goes on, and so is everything when the
+client does not want to wait (a time-out of 0 or less).
+
+Error codes and messages are Kafka's, for clients match on the former and people on the latter.
+
+Answers to kafka.server.ZkAdminManager, AdminZkClient and AutoTopicCreationManager.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+
+from odradek.controller.admin.partition_allowance import PartitionAllowance
+from odradek.controller.loop_turns import in_turns
+from odradek.controller.model import topic_names
+from odradek.controller.model.assignment import RandomBelow, assign_replicas
+from odradek.controller.model.reassignment import ReplicaAssignment
+from odradek.controller.tree.metadata_tree import BadVersion, Create, NodeExists, SetData, TreeError
+from odradek.controller.znodes import znodes
+from odradek.controller.znodes.config_nodes import write_entity_config
+from odradek.protocol.codec.primitives import ZERO_UUID
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.storage.config.log_config import validate_topic_configs
+
+if TYPE_CHECKING:
+    from odradek.controller.model.broker_info import Broker
+    from odradek.controller.model.controller_config import ControllerConfig
+    from odradek.controller.znodes.metadata_client import MetadataClient
+    from odradek.protocol.messages.create_partitions import CreatePartitionsTopic
+    from odradek.protocol.messages.create_topics import CreatableTopic
+
+logger = logging.getLogger("odradek.controller")
+
+BROKER_DEFAULT: Final = -1
+"""In a CreateTopics request: take the broker's default, or look at the assignments."""
+
+RecordMutations = Callable[[int], None]
+"""Counts partition mutations; may raise KafkaError(THROTTLING_QUOTA_EXCEEDED)."""
+
+
+class TopicsReady(Protocol):
+    """This broker's view of the cluster, which UpdateMetadata changes. Times are in milliseconds."""
+
+    async def wait_for_leaders(self, partitions: Mapping[str, Collection[int]], timeout_ms: int) -> set[str]:
+        """Wait until every partition has a leader; the topics that still lack one when the time is over."""
+
+    async def wait_for_deletion(self, topics: Collection[str], timeout_ms: int) -> set[str]:
+        """Wait until the topics are gone; those that still exist when the time is over."""
+
+
+class NamedTopic(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+TopicT = TypeVar("TopicT", bound=NamedTopic)
+
+
+@dataclass(slots=True, kw_only=True)
+class TopicResult:
+    """What became of one topic of a request. `overrides` are the configs the topic was created with."""
+
+    name: str
+    error_code: ErrorCode = ErrorCode.NONE
+    error_message: str | None = None
+    topic_id: bytes = ZERO_UUID
+    num_partitions: int = BROKER_DEFAULT
+    replication_factor: int = BROKER_DEFAULT
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    partitions: Collection[int] = ()
+
+    @property
+    def is_success(self) -> bool:
+        return self.error_code is ErrorCode.NONE
+
+    def time_out(self) -> None:
+        """It was accepted, but whether it is ready the client has to find out."""
+        self.error_code = ErrorCode.REQUEST_TIMED_OUT
+        self.error_message = None
+
+
+async def _result(topic: str, work: Awaitable[TopicResult]) -> TopicResult:
+    """What became of a topic. What is unknown has no message, for clients might learn too much (Kafka's ApiError)."""
+    try:
+        return await work
+    except (KafkaError, TreeError) as error:
+        logger.info("Error processing a request for topic %s: %r", topic, error)
+        if isinstance(error, TreeError) or error.code == ErrorCode.UNKNOWN_SERVER_ERROR:
+            return TopicResult(name=topic, error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+        return TopicResult(name=topic, error_code=error.code, error_message=error.message)
+
+
+class AdminManager:
+    """See the module. One per broker; whether the broker is the controller is for its handlers to check."""
+
+    def __init__(
+        self,
+        *,
+        client: MetadataClient,
+        config: ControllerConfig,
+        ready: TopicsReady,
+        random_below: RandomBelow,
+        new_topic_id: Callable[[], bytes],
+    ) -> None:
+        self._client = client
+        self._config = config
+        self._ready = ready
+        self._random_below = random_below
+        self._new_topic_id = new_topic_id
+
+    # Create
+
+    async def create_topics(
+        self,
+        topics: Sequence[CreatableTopic],
+        *,
+        timeout_ms: int,
+        validate_only: bool = False,
+        record_mutations: RecordMutations = lambda partitions: None,
+    ) -> dict[str, TopicResult]:
+        """Create topics and wait until they can be used."""
+        brokers, allowance = await self._brokers(), PartitionAllowance()
+        return await self._with_leaders(
+            topics,
+            lambda topic: self._create(topic, brokers, allowance, validate_only, record_mutations),
+            None if validate_only else timeout_ms,
+        )
+
+    async def _create(
+        self,
+        topic: CreatableTopic,
+        brokers: Sequence[Broker],
+        allowance: PartitionAllowance,
+        validate_only: bool,
+        record_mutations: RecordMutations,
+    ) -> TopicResult:
+        if topic_names.is_valid_topic_name(topic.name) and await self._client.exists(znodes.topic_path(topic.name)):
+            raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
+        null_configs = [config.name for config in topic.configs if config.value is None]
+        if null_configs:
+            raise KafkaError(
+                ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(null_configs)}"
+            )
+        overrides = {config.name: config.value for config in topic.configs if config.value is not None}
+        assignment = self._assignment(topic, brokers, allowance)
+        await self.validate_topic_create(topic.name, assignment, overrides)
+        result = TopicResult(
+            name=topic.name,
+            num_partitions=len(assignment),
+            replication_factor=len(assignment[0]),
+            overrides=overrides,
+            partitions=assignment.keys(),
+        )
+        if not validate_only:
+            record_mutations(len(assignment))
+            topic_id = await self.create_topic_with_assignment(topic.name, assignment, overrides)
+            result.topic_id = topic_id or ZERO_UUID
+        return result
+
+    def _assignment(
+        self, topic: CreatableTopic, brokers: Sequence[Broker], allowance: PartitionAllowance
+    ) -> dict[int, tuple[int, ...]]:
+        if topic.assignments:
+            if topic.num_partitions != BROKER_DEFAULT or topic.replication_factor != BROKER_DEFAULT:
+                raise KafkaError(
+                    ErrorCode.INVALID_REQUEST,
+                    "Both numPartitions or replicationFactor and replicasAssignments were set. "
+                    "Both cannot be used at the same time.",
+                )
+            return {assigned.partition_index: tuple(assigned.broker_ids) for assigned in topic.assignments}
+        partitions = self._config.num_partitions if topic.num_partitions == BROKER_DEFAULT else topic.num_partitions
+        allowance.take(partitions)
+        factor = topic.replication_factor
+        factor = self._config.default_replication_factor if factor == BROKER_DEFAULT else factor
+        return assign_replicas(brokers, partitions, factor, self._random_below)
+
+    async def validate_topic_create(
+        self, topic: str, assignment: Mapping[int, Sequence[int]], overrides: Mapping[str, str]
+    ) -> None:
+        """Raise the KafkaError that speaks against a topic."""
+        topic_names.validate_topic_name(topic)
+        if await self._client.exists(znodes.delete_topic_path(topic)):
+            raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic}' is marked for deletion.")
+        if await self._client.exists(znodes.topic_path(topic)):
+            raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic}' already exists.")
+        if topic_names.has_collision_chars(topic):
+            topics = await self._client.topics()
+            colliding = sorted(other for other in topics if topic_names.has_collision(topic, other))
+            if colliding:
+                raise KafkaError(
+                    ErrorCode.INVALID_TOPIC_EXCEPTION,
+                    f"Topic '{topic}' collides with existing topics: {', '.join(colliding)}",
+                )
+        _validate_assignment(assignment)
+        validate_topic_configs(overrides, self._config.broker_settings())
+
+    async def create_topic_with_assignment(
+        self, topic: str, assignment: Mapping[int, Sequence[int]], overrides: Mapping[str, str]
+    ) -> bytes | None:
+        """Write a validated topic; its id, where topics have one.
+
+        The config comes first, for the controller may act on the topic at once.
+        """
+        await write_entity_config(self._client, f"topics/{topic}", overrides)
+        topic_id = self._new_topic_id() if self._config.metadata_version.has_topic_ids else None
+        full = {partition: ReplicaAssignment(tuple(replicas)) for partition, replicas in assignment.items()}
+        try:
+            await self._client.tree.run(Create(znodes.topic_path(topic), znodes.encode_topic(topic_id, full)))
+        except NodeExists:
+            found = await self._client.topic_assignments([topic])
+            # By its id it is known again if only the answer was lost, and the node created again.
+            if topic_id is None or not found or found[0].topic_id != topic_id:
+                raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic}' already exists.") from None
+        return topic_id
+
+    async def auto_create_topics(self, topics: Iterable[CreatableTopic]) -> dict[str, ErrorCode]:
+        """Create topics for a client that asked for their metadata; what to answer for each, without waiting."""
+        results = await self.create_topics(list(topics), timeout_ms=0)
+        started = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.TOPIC_ALREADY_EXISTS)
+        return {
+            name: ErrorCode.LEADER_NOT_AVAILABLE if result.error_code in started else result.error_code
+            for name, result in results.items()
+        }
+
+    async def _with_leaders(
+        self, topics: Sequence[TopicT], work: Callable[[TopicT], Awaitable[TopicResult]], timeout_ms: int | None
+    ) -> dict[str, TopicResult]:
+        """Do the work for each topic, then wait for the leaders of its partitions; with None, there are none."""
+        results = {topic.name: await _result(topic.name, work(topic)) async for topic in in_turns(topics)}
+        if timeout_ms is not None:
+            await self._wait_for_leaders(results, timeout_ms)
+        return results
+
+    async def _brokers(self) -> list[Broker]:
+        return sorted(await self._client.brokers_and_epochs(), key=lambda broker: broker.id)
+
+    async def _wait_for_leaders(self, results: Mapping[str, TopicResult], timeout_ms: int) -> None:
+        created = {name: result for name, result in results.items() if result.is_success}
+        late: Iterable[str] = created
+        if timeout_ms > 0 and created:
+            partitions = {name: result.partitions for name, result in created.items()}
+            late = await self._ready.wait_for_leaders(partitions, timeout_ms)
+        for name in late:
+            results[name].time_out()
+
+    # Delete
+
+    async def delete_topics(
+        self,
+        topics: Collection[str],
+        *,
+        timeout_ms: int,
+        record_mutations: RecordMutations = lambda partitions: None,
+    ) -> dict[str, TopicResult]:
+        """Ask for the deletion of topics and wait until this broker has forgotten them."""
+        results = {
+            topic: await _result(topic, self._delete(topic, record_mutations)) async for topic in in_turns(topics)
+        }
+        started = [name for name, result in results.items() if result.is_success]
+        late: Iterable[str] = started
+        if timeout_ms > 0 and started:
+            late = await self._ready.wait_for_deletion(started, timeout_ms)
+        for name in late:
+            results[name].time_out()
+        return results
+
+    async def _delete(self, topic: str, record_mutations: RecordMutations) -> TopicResult:
+        found = await self._client.topic_assignments([topic]) if topic_names.is_valid_topic_name(topic) else []
+        if not found:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Topic `{topic}` to delete does not exist")
+        record_mutations(len(found[0].assignment))
+        # A topic marked already is waited for like any other.
+        await self._client.create_recursive(znodes.delete_topic_path(topic))
+        return TopicResult(name=topic)
+
+    # Add partitions
+
+    async def create_partitions(
+        self,
+        topics: Sequence[CreatePartitionsTopic],
+        *,
+        timeout_ms: int,
+        validate_only: bool = False,
+        record_mutations: RecordMutations = lambda partitions: None,
+    ) -> dict[str, TopicResult]:
+        """Add partitions to topics and wait until they can be used."""
+        brokers, allowance = await self._brokers(), PartitionAllowance()
+        return await self._with_leaders(
+            topics,
+            lambda topic: self._add_partitions(topic, brokers, allowance, validate_only, record_mutations),
+            None if validate_only else timeout_ms,
+        )
+
+    async def _add_partitions(
+        self,
+        topic: CreatePartitionsTopic,
+        brokers: Sequence[Broker],
+        allowance: PartitionAllowance,
+        validate_only: bool,
+        record_mutations: RecordMutations,
+    ) -> TopicResult:
+        if not topic.name:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as Apache, which stumbles over the path it makes of it
+        path = znodes.topic_path(topic.name)
+        written: bytes | None = None
+        result = TopicResult(name=topic.name)
+        while True:
+            node = await self._client.get(path) if topic_names.is_valid_topic_name(topic.name) else None
+            if node is not None and node.data == written:
+                return result  # the answer was lost
+            found = None if node is None else znodes.decode_topic(topic.name, node.data)
+            if node is None or found is None or not found.assignment:
+                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{topic.name}' does not exist.")
+            if any(assignment.is_being_reassigned for assignment in found.assignment.values()):
+                raise KafkaError(
+                    ErrorCode.REASSIGNMENT_IN_PROGRESS,
+                    f"A partition reassignment is in progress for the topic '{topic.name}'.",
+                )
+            if written is None:
+                allowance.take(topic.count - len(found.assignment))
+            added = self._added_assignment(topic, found.assignment, brokers)
+            result.partitions = [*found.assignment, *added]
+            if validate_only:
+                return result
+            if written is None:
+                record_mutations(len(added))
+            written = znodes.encode_topic(found.topic_id, {**found.assignment, **added})
+            try:
+                await self._client.tree.run(SetData(path, written, node.stat.version))
+            except BadVersion:
+                continue  # the controller moves a partition, or this was written before: look again
+            return result
+
+    def _added_assignment(
+        self, topic: CreatePartitionsTopic, existing: Mapping[int, ReplicaAssignment], brokers: Sequence[Broker]
+    ) -> dict[int, ReplicaAssignment]:
+        increment = topic.count - len(existing)
+        if increment < 0:
+            raise KafkaError(
+                ErrorCode.INVALID_PARTITIONS,
+                f"Topic currently has {len(existing)} partitions, which is higher than the requested {topic.count}.",
+            )
+        if increment == 0:
+            raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {len(existing)} partitions.")
+        first = existing.get(0)
+        if first is None:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_SERVER_ERROR,
+                f"Unexpected existing replica assignment for topic '{topic.name}', partition id 0 is missing.",
+            )
+        start_id = len(existing)
+        if topic.assignments is not None:
+            manual = [tuple(assigned.broker_ids) for assigned in topic.assignments]
+            _validate_manual_assignment(manual, increment, start_id, len(first.replicas), brokers)
+            replicas = {start_id + index: assigned for index, assigned in enumerate(manual)}
+        else:
+            leader = first.replicas[0]
+            start = next((index for index, broker in enumerate(brokers) if broker.id >= leader), 0)
+            replicas = assign_replicas(
+                brokers,
+                increment,
+                len(first.replicas),
+                self._random_below,
+                fixed_start_index=start,
+                start_partition_id=start_id,
+            )
+        return {partition: ReplicaAssignment(assigned) for partition, assigned in replicas.items()}
+
+
+def _validate_assignment(assignment: Mapping[int, Sequence[int]]) -> None:
+    def invalid(message: str) -> KafkaError:
+        return KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+
+    if len({len(replicas) for replicas in assignment.values()}) != 1:
+        raise invalid("All partitions should have the same number of replicas")
+    if any(len(set(replicas)) != len(replicas) for replicas in assignment.values()):
+        shown = ", ".join(f"{p} -> ArrayBuffer({', '.join(map(str, ids))})" for p, ids in assignment.items())
+        raise invalid(f"Duplicate replica assignment found: HashMap({shown})")
+    if sorted(assignment) != list(range(len(assignment))):
+        raise invalid("partitions should be a consecutive 0-based integer sequence")
+
+
+def _validate_manual_assignment(
+    assignments: Sequence[tuple[int, ...]],
+    increment: int,
+    start_id: int,
+    replication_factor: int,
+    brokers: Sequence[Broker],
+) -> None:
+    def invalid(message: str) -> KafkaError:
+        return KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+
+    def listed(ids: Iterable[object]) -> str:
+        return ", ".join(map(str, ids))
+
+    unknown = {replica for replicas in assignments for replica in replicas} - {broker.id for broker in brokers}
+    if unknown:
+        raise invalid(f"Unknown broker(s) in replica assignment: {listed(sorted(unknown))}.")
+    if len(assignments) != increment:
+        raise invalid(
+            f"Increasing the number of partitions by {increment} but {len(assignments)} assignments provided."
+        )
+    for partition, replicas in enumerate(assignments, start_id):
+        if not replicas:
+            raise invalid(f"Cannot have replication factor of 0 for partition id {partition}.")
+        if len(set(replicas)) != len(replicas):
+            raise invalid(
+                f"Duplicate brokers not allowed in replica assignment: {listed(replicas)} for partition id {partition}."
+            )
+    uneven = {p: len(r) for p, r in enumerate(assignments, start_id) if len(r) != replication_factor}
+    if uneven:
+        raise invalid(
+            f"Inconsistent replication factor between partitions, partition 0 has {replication_factor} while "
+            f"partitions [{listed(uneven)}] have replication factors [{listed(uneven.values())}], respectively."
+        )

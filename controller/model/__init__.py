@@ -1,0 +1,1 @@
+"""The controller's values: brokers, leadership, assignments, names, settings."""

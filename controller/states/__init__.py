@@ -1,0 +1,1 @@
+"""State machines of partitions and replicas, and the elections, as pure decisions."""

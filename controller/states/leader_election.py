@@ -1,0 +1,135 @@
+"""Who becomes leader: the five strategies, as functions of the assignment, the ISR and who is alive.
+
+| strategy | new leader | new ISR | recipients of LeaderAndIsr |
+| --- | --- | --- | --- |
+| OFFLINE | first assigned replica that is live and in sync | live part of the ISR | live |
+| OFFLINE, unclean | first assigned replica that is live | the leader | live |
+| REASSIGN | first *target* replica that is live and in sync | unchanged | target replicas |
+| PREFERRED | the first assigned replica, if live and in sync | unchanged | all assigned |
+| CONTROLLED_SHUTDOWN | first assigned, in sync, not shutting down | minus shutting down | live or shutting down |
+
+Every election that succeeds bumps the leader epoch; one that fails changes nothing. An unclean leader starts as
+RECOVERING.
+
+Answers to kafka.controller.Election and PartitionLeaderElectionAlgorithms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING, assert_never
+
+from odradek.controller.model.leader_and_isr import LeaderAndIsr, LeaderRecoveryState
+
+if TYPE_CHECKING:
+    from odradek.controller.states.context import ControllerContext
+    from odradek.protocol.topic_partition import TopicPartition
+
+
+class ElectionStrategy(Enum):
+    """Why a leader is elected. OFFLINE asks the topic's config whether unclean is allowed, OFFLINE_UNCLEAN does not."""
+
+    OFFLINE = "OfflinePartitionLeaderElectionStrategy(false)"
+    OFFLINE_UNCLEAN = "OfflinePartitionLeaderElectionStrategy(true)"
+    REASSIGN = "ReassignPartitionLeaderElectionStrategy"
+    PREFERRED = "PreferredReplicaPartitionLeaderElectionStrategy"
+    CONTROLLED_SHUTDOWN = "ControlledShutdownPartitionLeaderElectionStrategy"
+
+
+@dataclass(frozen=True, slots=True)
+class ElectionResult:
+    """What is to be written, or None for a failed election, and the replicas to tell."""
+
+    leader_and_isr: LeaderAndIsr | None
+    recipients: tuple[int, ...]
+
+
+def offline_leader(assignment: Sequence[int], isr: Sequence[int], live: Set[int], *, unclean: bool) -> int | None:
+    for replica in assignment:
+        if replica in live and replica in isr:
+            return replica
+    return next((replica for replica in assignment if replica in live), None) if unclean else None
+
+
+def reassigned_leader(target: Sequence[int], isr: Sequence[int], live: Set[int]) -> int | None:
+    return offline_leader(target, isr, live, unclean=False)
+
+
+def preferred_leader(assignment: Sequence[int], isr: Sequence[int], live: Set[int]) -> int | None:
+    return offline_leader(assignment[:1], isr, live, unclean=False)
+
+
+def controlled_shutdown_leader(
+    assignment: Sequence[int], isr: Sequence[int], live: Set[int], shutting_down: Set[int]
+) -> int | None:
+    return offline_leader(assignment, isr, live - shutting_down, unclean=False)
+
+
+def elect(
+    context: ControllerContext,
+    partition: TopicPartition,
+    current: LeaderAndIsr,
+    strategy: ElectionStrategy,
+    *,
+    unclean_allowed: bool = False,
+    has_leader_recovery: bool = True,
+) -> ElectionResult:
+    """Run a strategy for one partition. `unclean_allowed` is the topic's config and matters to OFFLINE only;
+    without `has_leader_recovery` an unclean election leaves no mark (KIP-704).
+    """
+    match strategy:
+        case ElectionStrategy.OFFLINE:
+            return _elect_offline(context, partition, current, unclean_allowed, has_leader_recovery)
+        case ElectionStrategy.OFFLINE_UNCLEAN:
+            return _elect_offline(context, partition, current, True, has_leader_recovery)
+        case ElectionStrategy.REASSIGN:
+            target = context.full_assignment(partition).target_replicas
+            live = {replica for replica in target if context.is_replica_online(replica, partition)}
+            return _keep_isr(current, reassigned_leader(target, current.isr, live), target)
+        case ElectionStrategy.PREFERRED:
+            assignment = context.replicas(partition)
+            live = set(context.online_replicas(partition))
+            return _keep_isr(current, preferred_leader(assignment, current.isr, live), assignment)
+        case ElectionStrategy.CONTROLLED_SHUTDOWN:
+            return _elect_for_controlled_shutdown(context, partition, current)
+        case _:
+            assert_never(strategy)
+
+
+def _elect_offline(
+    context: ControllerContext,
+    partition: TopicPartition,
+    current: LeaderAndIsr,
+    unclean: bool,
+    has_leader_recovery: bool,
+) -> ElectionResult:
+    live = context.online_replicas(partition)
+    leader = offline_leader(context.replicas(partition), current.isr, set(live), unclean=unclean)
+    if leader is None:
+        return ElectionResult(None, live)
+    if leader in current.isr:
+        isr = tuple(replica for replica in current.isr if context.is_replica_online(replica, partition))
+        return ElectionResult(current.with_new_leader_and_isr(leader, isr), live)
+    # The leader's log is now the truth, so nobody else is in sync with it.
+    elected = current.with_new_leader_and_isr(leader, (leader,))
+    if has_leader_recovery:
+        elected = replace(elected, leader_recovery_state=LeaderRecoveryState.RECOVERING)
+    return ElectionResult(elected, live)
+
+
+def _elect_for_controlled_shutdown(
+    context: ControllerContext, partition: TopicPartition, current: LeaderAndIsr
+) -> ElectionResult:
+    up = context.online_replicas(partition, include_shutting_down=True)
+    shutting_down = context.shutting_down_broker_ids
+    leader = controlled_shutdown_leader(context.replicas(partition), current.isr, set(up), shutting_down)
+    if leader is None:
+        return ElectionResult(None, up)
+    isr = tuple(replica for replica in current.isr if replica not in shutting_down)
+    return ElectionResult(current.with_new_leader_and_isr(leader, isr), up)
+
+
+def _keep_isr(current: LeaderAndIsr, leader: int | None, recipients: tuple[int, ...]) -> ElectionResult:
+    return ElectionResult(None if leader is None else current.with_new_leader(leader), recipients)

@@ -1,0 +1,278 @@
+"""The replica state machine: every replica the controller knows is started, stopped or being deleted.
+
+| state | meaning | may come from |
+| --- | --- | --- |
+| NEW | created by a new topic or a reassignment; can only become a follower | NON_EXISTENT |
+| ONLINE | started and part of the assignment; can lead or follow | NEW, ONLINE, OFFLINE, DELETION_INELIGIBLE |
+| OFFLINE | its broker is down, or it is being stopped | NEW, ONLINE, OFFLINE, DELETION_INELIGIBLE |
+| DELETION_STARTED | StopReplica with delete=true was sent | OFFLINE |
+| DELETION_SUCCESSFUL | the broker answered without an error | DELETION_STARTED |
+| DELETION_INELIGIBLE | deletion failed, or the broker is down | OFFLINE, DELETION_STARTED |
+| NON_EXISTENT | gone | DELETION_SUCCESSFUL |
+
+What moving to a state does:
+
+* NEW: if the partition has a leader, LeaderAndIsr with `is_new` to the replica. The leader itself cannot become new.
+* ONLINE: from NEW, makes sure that the replica is in the assignment; from elsewhere, LeaderAndIsr with the current
+  leadership.
+* OFFLINE: StopReplica without deletion to the replica. If it is in the ISR it is taken out of it (if it led, nobody
+  leads now) under a new leader epoch, except that **the last member of an ISR stays**: it alone has everything that
+  was acknowledged. The other replicas are told by LeaderAndIsr unless the topic is being deleted. Without leadership
+  there is only UpdateMetadata to send.
+* DELETION_STARTED: StopReplica with deletion.
+* DELETION_SUCCESSFUL, DELETION_INELIGIBLE: nothing but the change of state.
+* NON_EXISTENT: the replica leaves the assignment cache.
+
+A transition from any other state is refused and logged. All changes of one call leave as one batch of requests.
+Everything that changes a replica's state is in this file.
+
+Answers to kafka.controller.ReplicaStateMachine.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final
+
+from odradek.controller.loop_turns import in_turns
+from odradek.controller.model.leader_and_isr import NO_LEADER, LeaderAndIsr, LeaderIsrAndControllerEpoch
+from odradek.controller.model.replica import PartitionAndReplica
+from odradek.controller.states.partition_states import PartitionStateStore, Send, StateChangeFailed
+from odradek.protocol.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from odradek.controller.states.context import ControllerContext
+    from odradek.controller.states.request_batch import RequestBatch
+
+logger = logging.getLogger("odradek.state.change")
+
+
+class ReplicaState(IntEnum):
+    """The numbers are Kafka's."""
+
+    NEW = 1
+    ONLINE = 2
+    OFFLINE = 3
+    DELETION_STARTED = 4
+    DELETION_SUCCESSFUL = 5
+    DELETION_INELIGIBLE = 6
+    NON_EXISTENT = 7
+
+
+_HOSTED: Final = frozenset(
+    {ReplicaState.NEW, ReplicaState.ONLINE, ReplicaState.OFFLINE, ReplicaState.DELETION_INELIGIBLE}
+)
+
+VALID_PREVIOUS_REPLICA_STATES: Final = {
+    ReplicaState.NEW: frozenset({ReplicaState.NON_EXISTENT}),
+    ReplicaState.ONLINE: _HOSTED,
+    ReplicaState.OFFLINE: _HOSTED,
+    ReplicaState.DELETION_STARTED: frozenset({ReplicaState.OFFLINE}),
+    ReplicaState.DELETION_SUCCESSFUL: frozenset({ReplicaState.DELETION_STARTED}),
+    ReplicaState.DELETION_INELIGIBLE: frozenset({ReplicaState.OFFLINE, ReplicaState.DELETION_STARTED}),
+    ReplicaState.NON_EXISTENT: frozenset({ReplicaState.DELETION_SUCCESSFUL}),
+}
+
+
+def without_replica(leadership: LeaderAndIsr, replica: int) -> LeaderAndIsr | None:
+    """The leadership after a replica went offline; None when it was not in sync and so nothing changes."""
+    if replica not in leadership.isr:
+        return None
+    leader = NO_LEADER if leadership.leader == replica else leadership.leader
+    isr = leadership.isr if len(leadership.isr) == 1 else tuple(r for r in leadership.isr if r != replica)
+    return leadership.with_new_leader_and_isr(leader, isr)
+
+
+class ReplicaStateMachine:
+    """See the module. `states` holds every replica the controller knows."""
+
+    def __init__(
+        self,
+        context: ControllerContext,
+        store: PartitionStateStore,
+        batch: RequestBatch,
+        send: Send,
+        controller_id: int,
+    ) -> None:
+        self._context = context
+        self._store = store
+        self._batch = batch
+        self._send = send
+        self._controller_id = controller_id
+        self.states: dict[PartitionAndReplica, ReplicaState] = {}
+
+    def state(self, replica: PartitionAndReplica) -> ReplicaState:
+        return self.states.get(replica, ReplicaState.NON_EXISTENT)
+
+    def replicas_in_state(self, topic: str, state: ReplicaState) -> list[PartitionAndReplica]:
+        return [replica for replica in self._context.replicas_of_topic(topic) if self.state(replica) is state]
+
+    def are_all_replicas_in_state(self, topic: str, state: ReplicaState) -> bool:
+        return all(self.state(replica) is state for replica in self._context.replicas_of_topic(topic))
+
+    def is_any_replica_in_state(self, topic: str, state: ReplicaState) -> bool:
+        return any(self.state(replica) is state for replica in self._context.replicas_of_topic(topic))
+
+    def remove_topic(self, topic: str) -> None:
+        """Forget the replicas of a topic that is gone, so that a namesake starts afresh."""
+        for replica in self._context.replicas_of_topic(topic):
+            self.states.pop(replica, None)
+
+    async def startup(self) -> None:
+        """Take the states from the context at failover, and tell every replica what it is."""
+        online: list[PartitionAndReplica] = []
+        offline: list[PartitionAndReplica] = []
+        async for replica in in_turns(self._context.replicas_of_partitions(self._context.all_partitions)):
+            if self._context.is_replica_online(replica.replica, replica.topic_partition):
+                self.states[replica] = ReplicaState.ONLINE
+                online.append(replica)
+            else:
+                # A replica that died during the failover must hold up the deletion of its topic.
+                self.states[replica] = ReplicaState.DELETION_INELIGIBLE
+                offline.append(replica)
+        await self.handle_state_changes(online, ReplicaState.ONLINE)
+        await self.handle_state_changes(offline, ReplicaState.OFFLINE)
+
+    async def handle_state_changes(self, replicas: Iterable[PartitionAndReplica], target: ReplicaState) -> None:
+        """Move replicas to a state and send what follows."""
+        by_broker: dict[int, list[PartitionAndReplica]] = {}
+        async for replica in in_turns(replicas):
+            if self._is_valid_transition(replica, target):
+                by_broker.setdefault(replica.replica, []).append(replica)
+        for broker_id, valid in by_broker.items():
+            match target:
+                case ReplicaState.NEW:
+                    await self._start_new(valid)
+                case ReplicaState.ONLINE:
+                    await self._bring_online(valid)
+                case ReplicaState.OFFLINE:
+                    await self._take_offline(broker_id, valid)
+                case ReplicaState.DELETION_STARTED:
+                    async for replica in in_turns(valid):
+                        self._put(replica, target)
+                        self._batch.add_stop_replica((broker_id,), replica.topic_partition, delete=True)
+                case ReplicaState.DELETION_SUCCESSFUL | ReplicaState.DELETION_INELIGIBLE:
+                    async for replica in in_turns(valid):
+                        self._put(replica, target)
+                case ReplicaState.NON_EXISTENT:
+                    await self._remove(valid)
+        self._send(self._batch.take_requests())
+
+    def _is_valid_transition(self, replica: PartitionAndReplica, target: ReplicaState) -> bool:
+        current = self.state(replica)
+        if current in VALID_PREVIOUS_REPLICA_STATES[target]:
+            return True
+        legal = ",".join(state.name for state in sorted(VALID_PREVIOUS_REPLICA_STATES[target]))
+        self._log_failure(
+            replica, target, f"it should be in one of the states {legal} before moving there, not in {current.name}"
+        )
+        return False
+
+    async def _start_new(self, replicas: Sequence[PartitionAndReplica]) -> None:
+        async for replica in in_turns(replicas):
+            partition = replica.topic_partition
+            leadership = self._context.leadership(partition)
+            if leadership is not None:
+                if leadership.leader_and_isr.leader == replica.replica:
+                    self._log_failure(replica, ReplicaState.NEW, "it is the leader of the partition")
+                    continue
+                assignment = self._context.full_assignment(partition)
+                self._batch.add_leader_and_isr((replica.replica,), partition, leadership, assignment, is_new=True)
+            self._put(replica, ReplicaState.NEW)
+
+    async def _bring_online(self, replicas: Sequence[PartitionAndReplica]) -> None:
+        async for replica in in_turns(replicas):
+            partition = replica.topic_partition
+            assignment = self._context.full_assignment(partition)
+            if self.state(replica) is ReplicaState.NEW:
+                if replica.replica not in assignment.replicas:
+                    logger.error("Adding replica %s that is not part of the assignment %s", replica, assignment)
+                    self._context.update_assignment(partition, assignment.with_replica(replica.replica))
+            else:
+                leadership = self._context.leadership(partition)
+                if leadership is not None:
+                    self._batch.add_leader_and_isr((replica.replica,), partition, leadership, assignment, is_new=False)
+            self._put(replica, ReplicaState.ONLINE)
+
+    async def _take_offline(self, broker_id: int, replicas: Sequence[PartitionAndReplica]) -> None:
+        context = self._context
+        with_leadership: list[TopicPartition] = []
+        async for replica in in_turns(replicas):
+            partition = replica.topic_partition
+            self._batch.add_stop_replica((broker_id,), partition, delete=False)
+            if context.leadership(partition) is not None:
+                with_leadership.append(partition)
+            else:
+                self._batch.add_update_metadata(context.live_or_shutting_down_broker_ids, (partition,))
+                self._put(replica, ReplicaState.OFFLINE)
+        left = await self._remove_from_isr(broker_id, with_leadership)
+        async for partition, leadership in in_turns(left.items()):
+            if not context.is_topic_queued_for_deletion(partition.topic):
+                others = [replica for replica in context.replicas(partition) if replica != broker_id]
+                self._batch.add_leader_and_isr(
+                    others, partition, leadership, context.full_assignment(partition), is_new=False
+                )
+            self._put(PartitionAndReplica(partition, broker_id), ReplicaState.OFFLINE)
+
+    async def _remove_from_isr(
+        self, broker_id: int, partitions: Sequence[TopicPartition]
+    ) -> dict[TopicPartition, LeaderIsrAndControllerEpoch]:
+        """Take a broker out of the ISRs; the leadership of every partition that could be read, changed or not."""
+        context = self._context
+        results: dict[TopicPartition, LeaderIsrAndControllerEpoch] = {}
+        remaining = partitions
+        while remaining:
+            unchanged: dict[TopicPartition, LeaderAndIsr] = {}
+            changed: dict[TopicPartition, LeaderAndIsr] = {}
+            states = await self._store.read_partition_states(remaining)
+            async for partition, state in in_turns(states.items()):
+                if state is None:
+                    if not context.is_topic_queued_for_deletion(partition.topic):
+                        self._log_removal_failure(partition, broker_id, "it has no state node")
+                elif state.controller_epoch > context.epoch:
+                    self._log_removal_failure(
+                        partition, broker_id, f"a later controller, of epoch {state.controller_epoch}, wrote its state"
+                    )
+                else:
+                    adjusted = without_replica(state.leader_and_isr, broker_id)
+                    if adjusted is None:
+                        unchanged[partition] = state.leader_and_isr
+                    else:
+                        changed[partition] = adjusted
+            updates = await self._store.update_partition_states(changed)
+            async for partition, written in in_turns((unchanged | dict(updates.finished)).items()):
+                if isinstance(written, StateChangeFailed):
+                    self._log_removal_failure(partition, broker_id, str(written))
+                else:
+                    results[partition] = LeaderIsrAndControllerEpoch(written, context.epoch)
+                    context.put_leadership(partition, results[partition])
+            remaining = updates.to_retry
+        return results
+
+    async def _remove(self, replicas: Sequence[PartitionAndReplica]) -> None:
+        async for replica in in_turns(replicas):
+            partition = replica.topic_partition
+            assignment = self._context.full_assignment(partition).remove_replica(replica.replica)
+            self._context.update_assignment(partition, assignment)
+            logger.debug("Changed replica %s to NON_EXISTENT", replica)
+            self.states.pop(replica, None)
+
+    def _put(self, replica: PartitionAndReplica, target: ReplicaState) -> None:
+        logger.debug("Changed replica %s from %s to %s", replica, self.state(replica).name, target.name)
+        self.states[replica] = target
+
+    def _log_removal_failure(self, partition: TopicPartition, broker_id: int, reason: str) -> None:
+        self._log_failure(PartitionAndReplica(partition, broker_id), ReplicaState.OFFLINE, reason)
+
+    def _log_failure(self, replica: PartitionAndReplica, target: ReplicaState, reason: str) -> None:
+        logger.error(
+            "Controller %d epoch %d initiated state change of replica %s from %s to %s failed: %s",
+            self._controller_id,
+            self._context.epoch,
+            replica,
+            self.state(replica).name,
+            target.name,
+            reason,
+        )

@@ -1,0 +1,335 @@
+"""The metadata tree of a single node: SQLite in its own thread, ZooKeeper's contract on the loop.
+
+`TreeDatabase` owns the thread. Batches queue up in front of it; it takes what is there, applies it in one
+transaction, commits, and only then hands results and watch events to the loop: first the events, then the results, so
+that nobody reads a change before its watch has told of it. The watch tables live in the thread beside the nodes, so
+setting a watch and reading the value it guards are one step.
+
+`EmbeddedTree` is one client of a database, with its session. A broker has one; a simulated cluster opens one per
+broker over the same database, and they see each other's ephemeral nodes come and go as they would in ZooKeeper.
+
+A full disk refuses writes with StorageFull, as if they had never been asked for: nothing of the transaction stays, and
+the watches it took are set again. When SQLite fails in any other way (I/O error) the database is dead: every waiting
+and later batch ends with ConnectionLoss, and `on_failure` is called once, on the loop, so that the broker can stop
+cleanly.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Final, TypeVar, cast
+
+from odradek.controller.tree.metadata_tree import (
+    ConnectionLoss,
+    MetadataTree,
+    Operation,
+    SessionExpired,
+    SessionListener,
+    StorageFull,
+    TreeError,
+    Watcher,
+    WatchEvent,
+)
+from odradek.controller.tree.tree_watches import TreeWatches
+
+if TYPE_CHECKING:
+    from odradek.controller.tree.tree_store import TreeStore
+    from odradek.timer.clock import Clock
+
+METADATA_FILE: Final = "odradek-metadata.db"
+"""What the database is called in its directory, `metadata.dir`."""
+
+BATCHES_PER_TRANSACTION_MAX: Final = 64
+
+logger = logging.getLogger("odradek.controller")
+
+ResultT = TypeVar("ResultT")
+
+_Delivery = tuple["EmbeddedTree", Watcher, WatchEvent]
+_Settlement = tuple["asyncio.Future[object]", object]
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Operations of one session, or with no operations a step in a session's life."""
+
+    tree: EmbeddedTree
+    future: asyncio.Future[object]
+    operations: Sequence[Operation[object]] = ()
+    starts_session: bool = False
+    ends_session: bool = False
+
+
+class TreeDatabase:
+    """The SQLite file and the thread that works on it."""
+
+    def __init__(self, path: str, clock: Clock, on_failure: Callable[[BaseException], None]) -> None:
+        self._path = path
+        self._clock = clock
+        self._on_failure = on_failure
+        self._loop = asyncio.get_running_loop()
+        self._queue: SimpleQueue[_Batch | None] = SimpleQueue()
+        self._watches: TreeWatches[EmbeddedTree] = TreeWatches()
+        self._sessions: dict[EmbeddedTree, int] = {}
+        self._opened: asyncio.Future[None] = self._loop.create_future()
+        self._closed: asyncio.Future[None] = self._loop.create_future()
+        self._failure: BaseException | None = None
+        self._is_closing = False
+        # A daemon, because an interpreter that exits must not wait for it: what was answered is on disk.
+        self._thread = threading.Thread(target=self._work, name="metadata-tree", daemon=True)
+
+    @classmethod
+    async def open(
+        cls, path: str, clock: Clock, on_failure: Callable[[BaseException], None] = lambda error: None
+    ) -> TreeDatabase:
+        """Open the database, creating it if need be; raises ConnectionLoss when that fails."""
+        database = cls(path, clock, on_failure)
+        database._thread.start()
+        await database._opened
+        return database
+
+    async def connect(self) -> EmbeddedTree:
+        """A new client with a session of its own."""
+        tree = EmbeddedTree(self)
+        await tree._start_session()
+        return tree
+
+    async def close(self) -> None:
+        """Finish what is queued and close the file. Open sessions end, as they do when a process dies."""
+        if not self._is_closing:
+            self._is_closing = True
+            self._queue.put(None)
+        await self._closed
+
+    def _put(self, batch: _Batch) -> None:
+        if self._is_closing or self._failure is not None:
+            batch.future.set_exception(ConnectionLoss("", f"the metadata tree is closed: {self._failure}"))
+        else:
+            self._queue.put(batch)
+
+    # The loop's side ends here; everything below runs in the thread, except _deliver and _fail.
+
+    def _work(self) -> None:
+        import sqlite3
+
+        from odradek.controller.tree.tree_store import TreeStore
+
+        try:
+            store = TreeStore(self._path, self._clock)
+        except (sqlite3.Error, OSError, ValueError, TypeError) as error:  # the last two: a path or content that is none
+            self._call_loop(self._fail_to_open, error)
+            return
+        self._call_loop(self._settle, self._opened, None)
+        batches: list[_Batch] = []
+        try:
+            while batches := self._next_batches():
+                deliveries, settlements = self._commit(store, batches)
+                self._call_loop(self._deliver, deliveries, settlements)
+            store.close()
+        except Exception as error:
+            # SQLite failed, or there is a bug in here: either way nobody may be left waiting for an answer.
+            logger.error("The metadata tree %s failed", self._path, exc_info=error)
+            self._call_loop(self._fail, error, batches)
+        self._call_loop(self._settle, self._closed, None)
+
+    def _next_batches(self) -> list[_Batch]:
+        """What waits, at least one batch and up to the limit; empty when the database is to close."""
+        first = self._queue.get()
+        batches: list[_Batch] = []
+        try:
+            while first is not None and len(batches) < BATCHES_PER_TRANSACTION_MAX:
+                batches.append(first)
+                first = self._queue.get_nowait()
+        except Empty:
+            return batches
+        if first is None and batches:
+            self._queue.put(None)
+        elif first is not None:
+            batches.append(first)
+        return batches
+
+    def _commit(self, store: TreeStore, batches: list[_Batch]) -> tuple[list[_Delivery], list[_Settlement]]:
+        """All batches in one transaction; if there is no space for that, one by one, so that reads are answered."""
+        done = self._try_to_commit(store, batches)
+        if done is not None:
+            return done
+        deliveries: list[_Delivery] = []
+        settlements: list[_Settlement] = []
+        for batch in batches:
+            alone = self._try_to_commit(store, [batch])
+            if alone is not None:
+                deliveries += alone[0]
+                settlements += alone[1]
+            elif batch.ends_session:
+                # The session is over all the same: what it owned is deleted when the file is opened next.
+                self._sessions.pop(batch.tree, None)
+                settlements.append((batch.future, None))
+            else:
+                settlements.append((batch.future, StorageFull("", "there is no space for the metadata tree")))
+        return deliveries, settlements
+
+    def _try_to_commit(
+        self, store: TreeStore, batches: list[_Batch]
+    ) -> tuple[list[_Delivery], list[_Settlement]] | None:
+        """None when there is no space, after which nothing has happened."""
+        import sqlite3
+
+        sessions = dict(self._sessions)
+        deliveries: list[_Delivery] = []
+        try:
+            store.begin()
+            settlements = [(batch.future, self._apply(store, batch, deliveries)) for batch in batches]
+            store.commit()
+        except sqlite3.OperationalError as error:
+            if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_FULL:
+                raise
+            logger.error("No space to write the metadata tree %s", self._path)
+            store.rollback()
+            self._watches.rollback()
+            self._sessions = sessions
+            return None
+        self._watches.commit()
+        return deliveries, settlements
+
+    def _apply(self, store: TreeStore, batch: _Batch, deliveries: list[_Delivery]) -> object:
+        tree = batch.tree
+        if batch.starts_session:
+            session_id = store.start_session()
+            self._sessions[tree] = session_id
+            return session_id
+        current = self._sessions.get(tree)
+        if current is None:
+            return SessionExpired("", "the session has ended")
+        if batch.ends_session:
+            del self._sessions[tree]
+            self._watches.forget(tree)
+            store.end_session(current)
+            self._fire(store, deliveries)
+            return None
+        results: list[object] = []
+        for operation in batch.operations:
+            error: TreeError | None = None
+            try:
+                results.append(store.apply(operation, current))
+            except TreeError as refused:
+                error = refused
+                results.append(refused)
+            self._fire(store, deliveries)
+            self._watches.watch(tree, operation, error)
+        return results
+
+    def _fire(self, store: TreeStore, deliveries: list[_Delivery]) -> None:
+        if store.changes:
+            for change in store.take_changes():
+                deliveries.extend(self._watches.fire(change))
+
+    def _call_loop(self, function: Callable[..., None], *arguments: object) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(function, *arguments)
+
+    # Back on the loop.
+
+    def _deliver(self, deliveries: list[_Delivery], settlements: list[_Settlement]) -> None:
+        # One callback each: a watcher that fails is reported by the loop and takes nothing else with it.
+        for tree, watcher, event in deliveries:
+            if not tree.is_closed:
+                self._loop.call_soon(watcher, event)
+        for future, result in settlements:
+            self._loop.call_soon(self._settle, future, result)
+
+    @staticmethod
+    def _settle(future: asyncio.Future[object], result: object) -> None:
+        if future.done():
+            return
+        if isinstance(result, TreeError):
+            future.set_exception(result)
+        else:
+            future.set_result(result)
+
+    def _fail_to_open(self, error: BaseException) -> None:
+        self._failure = error
+        is_locked = getattr(error, "sqlite_errorname", "") == "SQLITE_BUSY"
+        reason = "it is in use by a running broker" if is_locked else error
+        loss = ConnectionLoss("", f"cannot open the metadata tree {self._path}: {reason}")
+        self._settle(cast("asyncio.Future[object]", self._opened), loss)
+        self._settle(cast("asyncio.Future[object]", self._closed), None)
+
+    def _fail(self, error: BaseException, batches: list[_Batch]) -> None:
+        self._failure = error
+        waiting = list(batches)
+        try:
+            while (batch := self._queue.get_nowait()) is not None:
+                waiting.append(batch)
+        except Empty:
+            pass
+        for batch in waiting:
+            self._settle(batch.future, ConnectionLoss("", f"the metadata tree failed: {error}"))
+        self._on_failure(error)
+
+
+class EmbeddedTree(MetadataTree):
+    """One session over a `TreeDatabase`; implements MetadataTree."""
+
+    def __init__(self, database: TreeDatabase, *, is_alone: bool = False) -> None:
+        self._database = database
+        self._is_alone = is_alone
+        self._session_id = 0
+        self._listeners: list[SessionListener] = []
+        self.is_closed = False
+
+    @classmethod
+    async def open(cls, path: str, clock: Clock, on_failure: Callable[[BaseException], None]) -> EmbeddedTree:
+        """The only client of a database, which is closed with it; raises ConnectionLoss when that cannot be opened."""
+        tree = cls(await TreeDatabase.open(path, clock, on_failure), is_alone=True)
+        await tree._start_session()
+        return tree
+
+    @property
+    def session_id(self) -> int:
+        return self._session_id
+
+    def add_session_listener(self, listener: SessionListener) -> None:
+        self._listeners.append(listener)
+
+    async def submit(self, operations: Sequence[Operation[ResultT]]) -> list[ResultT | TreeError]:
+        if not operations:
+            return []
+        results = await self._request(operations=operations)
+        return cast("list[ResultT | TreeError]", results)
+
+    async def close(self) -> None:
+        if not self.is_closed:
+            self.is_closed = True
+            await (self._database.close() if self._is_alone else self._request(ends_session=True))
+
+    async def expire_session(self) -> None:
+        """Lose the session as ZooKeeper would have it after a time-out; for tests and simulations."""
+        await self._request(ends_session=True)
+        for listener in self._listeners:
+            await listener.session_lost()
+        await self._start_session()
+        for listener in self._listeners:
+            listener.session_started()
+
+    async def _start_session(self) -> None:
+        self._session_id = cast("int", await self._request(starts_session=True))
+
+    async def _request(
+        self, *, operations: Sequence[Operation[object]] = (), starts_session: bool = False, ends_session: bool = False
+    ) -> object:
+        future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        self._database._put(
+            _Batch(
+                tree=self,
+                future=future,
+                operations=operations,
+                starts_session=starts_session,
+                ends_session=ends_session,
+            )
+        )
+        return await future

@@ -1,0 +1,267 @@
+"""One connection to a ZooKeeper: a kazoo client that lives as long as the connection and no longer.
+
+kazoo works in a thread of its own. Left alone it would connect again when the connection drops, send what was asked
+for in between, and open another session when the first has expired. All of that is decided by the tree, in its order;
+so the client is stopped at the first loss, and whoever wants to go on opens another connection with the session of
+this one. After `ended` nothing more comes from it, and what was not answered by then never will be.
+
+kazoo's callbacks do nothing but hop to the loop, in the order in which things came over the wire: answers, watch
+events, and the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import select
+import socket
+from collections.abc import Callable
+from enum import Enum
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from kazoo import exceptions
+from kazoo.client import KazooClient
+from kazoo.handlers.threading import SequentialThreadingHandler
+from kazoo.protocol.serialization import CloseInstance, Exists
+from kazoo.protocol.states import Callback, EventType, KazooState, KeeperState, WatchedEvent
+
+from odradek.controller.tree.metadata_tree import WatchEvent, WatchEventType
+from odradek.controller.tree.zookeeper_tls import tls_context
+
+if TYPE_CHECKING:
+    import ssl
+    import threading
+
+    from odradek.controller.tree.zookeeper_settings import ZooKeeperSettings
+
+RECONNECT: Final = {"max_tries": -1, "delay": 0.1, "max_delay": 1.0}
+"""Tries to reach a server until one answers; seconds. ZooKeeper's own client waits up to a second in between."""
+
+_WATCH_EVENTS: Final = {
+    EventType.CREATED: WatchEventType.CREATED,
+    EventType.DELETED: WatchEventType.DELETED,
+    EventType.CHANGED: WatchEventType.CHANGED,
+    EventType.CHILD: WatchEventType.CHILDREN,
+}
+
+_UNANSWERED: Final = (exceptions.ConnectionLoss, exceptions.SessionExpiredError, exceptions.AuthFailedError)
+"""What kazoo says of a request that the server did not answer; the end of the connection says it for all of them."""
+
+logger = logging.getLogger("kazoo.connection")
+# What it says when it is stopped while it connects, and what has been said a line before.
+logger.addFilter(lambda record: not str(record.msg).startswith(("Failed connecting to Zookeeper", "Transition to")))
+
+
+class Session(NamedTuple):
+    """What it takes to go on with a session over another connection."""
+
+    id: int
+    password: bytes
+    last_zxid: int
+
+
+class End(Enum):
+    """Why a connection is over."""
+
+    DROPPED = "dropped"
+    EXPIRED = "expired"
+    AUTH_FAILED = "authentication failed"
+
+
+class ConnectionEvents(Protocol):
+    """Who is told about a connection, on the loop."""
+
+    def connected(self, session: Session) -> None:
+        """The server agreed to a session: to the one that was asked for, or to a new one."""
+
+    def watch_event(self, event: WatchEvent) -> None:
+        """A watch saw something; the path has its chroot."""
+
+    def ended(self, end: End, session: Session | None) -> None:
+        """The connection is over, and with it whatever it has not answered; comes once, and last."""
+
+
+class Connection(Protocol):
+    """How the tree sees a connection."""
+
+    def start(self) -> None: ...
+
+    def send(self, request: object, on_answer: Callable[[object], None]) -> None:
+        """Ask; the answer or the server's refusal comes on the loop, in the order of the requests."""
+
+    def end_session(self) -> None:
+        """Close the session and the connection."""
+
+    def abandon(self) -> None:
+        """Stop at once, or stop trying to connect; the session is left to time out."""
+
+
+class KazooConnection:
+    """See the module. Goes on with `session`, or begins a new one for None. Implements Connection."""
+
+    def __init__(
+        self,
+        settings: ZooKeeperSettings,
+        session: Session | None,
+        events: ConnectionEvents,
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._events = events
+        self._end = End.DROPPED
+        self._session = session
+        tls = None if settings.tls is None else tls_context(settings.tls)
+        self._handler = _LoopHandler(self._watch_event, self._work_is_over, len(settings.hosts.split(",")), tls)
+        self._client = KazooClient(
+            settings.hosts,
+            timeout=settings.session_timeout_ms / 1000,
+            client_id=None if session is None else (session.id, session.password),
+            handler=self._handler,
+            connection_retry=RECONNECT,
+            sasl_options=None if settings.sasl is None else dict(settings.sasl),
+            logger=logger,
+        )
+        if session is not None:
+            self._client.last_zxid = session.last_zxid
+        # A new client counts as one that lost its session, and would keep silent when that turns out to be so.
+        self._client.state = KazooState.SUSPENDED
+        self._client.add_listener(self._state_changed)
+
+    def start(self) -> None:
+        self._client.start_async()
+
+    def send(self, request: object, on_answer: Callable[[object], None]) -> None:
+        # kazoo's methods for single operations hide the answers of some, and refuse nodes of null.
+        self._client._call(request, _Answer(self._hop, on_answer))
+
+    def end_session(self) -> None:
+        self.send(CloseInstance, lambda _: None)
+
+    def abandon(self) -> None:
+        self._client._stopped.set()
+        self._handler.disconnect()
+
+    # Called in kazoo's thread
+
+    def _state_changed(self, state: str) -> None:
+        if state == KazooState.CONNECTED:
+            session_id, password = self._client.client_id
+            session = self._session = Session(session_id, password, self._client.last_zxid)
+            # The server has agreed to the session, and not yet to who we are: its first answer says that.
+            self.send(Exists("/", None), lambda _: self._events.connected(session))
+            return
+        if self._client.client_state == KeeperState.EXPIRED_SESSION:
+            self._end = End.EXPIRED
+        elif self._client.client_state == KeeperState.AUTH_FAILED:
+            self._end = End.AUTH_FAILED
+        if self._session is not None:
+            self._session = self._session._replace(last_zxid=max(self._session.last_zxid, self._client.last_zxid))
+        self._client._stopped.set()
+
+    def _watch_event(self, event: WatchedEvent) -> None:
+        kind = _WATCH_EVENTS.get(event.type)  # None: the connection dropped
+        if kind is not None:
+            self._hop(self._events.watch_event, WatchEvent(kind, event.path))
+
+    def _work_is_over(self) -> None:
+        self._client.close()
+        self._hop(self._ended)
+
+    def _hop(self, function: Callable[..., None], *arguments: object) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: there is nobody left to tell
+            self._loop.call_soon_threadsafe(function, *arguments)
+
+    # Back on the loop
+
+    def _ended(self) -> None:
+        self._events.ended(self._end, self._session)
+
+
+class _Answer:
+    """Takes the place of kazoo's AsyncResult: brings the answer to the loop."""
+
+    __slots__ = ("_hop", "_on_answer")
+
+    def __init__(self, hop: Callable[..., None], on_answer: Callable[[object], None]) -> None:
+        self._hop = hop
+        self._on_answer = on_answer
+
+    def set(self, value: object = None) -> None:
+        self._hop(self._on_answer, value)
+
+    def set_exception(self, error: BaseException) -> None:
+        if not isinstance(error, _UNANSWERED):
+            self._hop(self._on_answer, error)
+
+
+class _LoopHandler(SequentialThreadingHandler):  # type: ignore[misc]
+    """kazoo's threads, less the two that run callbacks: these only hop to the loop, and keep their order that way."""
+
+    def __init__(
+        self,
+        on_watch_event: Callable[[WatchedEvent], None],
+        on_end: Callable[[], None],
+        host_count: int,
+        tls: ssl.SSLContext | None,
+    ) -> None:
+        super().__init__()
+        self._on_watch_event = on_watch_event
+        self._on_end = on_end
+        self._host_count = host_count
+        self._tls = tls
+        self._socket: socket.socket | None = None
+        self._is_disconnected = False
+
+    def start(self) -> None:
+        """There are no threads to start."""
+
+    def stop(self) -> None:
+        """There are no threads to stop."""
+
+    def spawn(self, func: Callable[..., None], *args: object, **kwargs: object) -> threading.Thread:
+        def work() -> None:
+            try:
+                func(*args, **kwargs)
+            finally:
+                self._on_end()
+
+        thread: threading.Thread = super().spawn(work)
+        return thread
+
+    def dispatch_callback(self, callback: Callback) -> None:
+        """Called for each watch that is set off, whoever set it."""
+        self._on_watch_event(*callback.args)
+
+    def select(
+        self, readers: list[socket.socket], writers: list[socket.socket], _: object, timeout_s: float | None = None
+    ) -> tuple[list[socket.socket], list[socket.socket], list[socket.socket]]:
+        """Called for every request and every answer: kazoo's own makes an epoll each time, a third of the cost."""
+        poll = select.poll()
+        for end in readers:
+            poll.register(end, select.POLLIN)
+        for end in writers:
+            poll.register(end, select.POLLOUT)
+        ready = {number for number, _ in poll.poll(None if timeout_s is None else timeout_s * 1000)}
+        return [end for end in readers if end.fileno() in ready], [end for end in writers if end.fileno() in ready], []
+
+    def create_connection(self, address: tuple[str, int], hostname: str, timeout: float, **_: object) -> socket.socket:
+        """A server that does not answer is given up in time to try the others within the session."""
+        connection = socket.create_connection(address, timeout / self._host_count)
+        try:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self._tls is not None:
+                connection = self._tls.wrap_socket(connection, server_hostname=hostname)
+            self._socket = connection
+            if self._is_disconnected:
+                raise ConnectionAbortedError(f"given up connecting to {hostname}")
+        except OSError:
+            connection.close()
+            raise
+        return connection
+
+    def disconnect(self) -> None:
+        """Wake kazoo's thread by ending its connection, now or as soon as it has one. Called on the loop."""
+        self._is_disconnected = True
+        if self._socket is not None:
+            with contextlib.suppress(OSError):  # it has ended already
+                self._socket.shutdown(socket.SHUT_RDWR)

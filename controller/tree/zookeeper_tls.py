@@ -1,0 +1,76 @@
+"""TLS to ZooKeeper with what Java's settings say: protocols and ciphers by Java's names, stores of keys in PEM.
+
+A PEM store of keys holds the private key and the certificates behind it; a PEM store of trust holds certificates, and
+the revocation lists that are to be looked at. Answers to ZooKeeper's `ClientX509Util`.
+"""
+
+from __future__ import annotations
+
+import functools
+import ssl
+from typing import TYPE_CHECKING, Final
+
+from odradek.controller.tree.metadata_tree import TreeError
+
+if TYPE_CHECKING:
+    from odradek.controller.tree.zookeeper_settings import ZooKeeperTls
+
+VERSIONS: Final = {
+    "TLSv1": ssl.TLSVersion.TLSv1,
+    "TLSv1.1": ssl.TLSVersion.TLSv1_1,
+    "TLSv1.2": ssl.TLSVersion.TLSv1_2,
+    "TLSv1.3": ssl.TLSVersion.TLSv1_3,
+}
+
+
+class BadTls(TreeError):
+    """TLS that cannot be had as it is asked for; the message says why."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__("", f"TLS to ZooKeeper: {reason}")
+
+
+@functools.lru_cache(maxsize=8)
+def tls_context(tls: ZooKeeperTls) -> ssl.SSLContext:
+    """For all connections of a client; reads the files, once. Raises BadTls."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    versions = sorted(_version(protocol) for protocol in tls.protocols)
+    context.minimum_version, context.maximum_version = versions[0], versions[-1]
+    context.check_hostname = tls.verifies_host_name
+    # The ciphers of TLS 1.3 are OpenSSL's choice.
+    suites = [openssl_name(suite) for suite in tls.cipher_suites if "_WITH_" in suite or "-" in suite]
+    if suites:
+        try:
+            context.set_ciphers(":".join(suites))
+        except ssl.SSLError as error:
+            raise BadTls(f"none of the cipher suites {', '.join(tls.cipher_suites)} is known") from error
+    try:
+        if tls.trusted_certificates is None:
+            context.load_default_certs(ssl.Purpose.SERVER_AUTH)
+        else:
+            context.load_verify_locations(tls.trusted_certificates)
+        if tls.key_and_certificates is not None:
+            # A function, because OpenSSL asks at the terminal for the password of a key that has one and got none.
+            context.load_cert_chain(tls.key_and_certificates, password=lambda: tls.key_password or "")
+    except (OSError, ValueError) as error:
+        names = ", ".join(filter(None, (tls.trusted_certificates, tls.key_and_certificates)))
+        raise BadTls(f"cannot use {names}: {error}") from error
+    if tls.checks_revocation:
+        context.verify_flags |= ssl.VerifyFlags.VERIFY_CRL_CHECK_CHAIN
+    return context
+
+
+def _version(protocol: str) -> ssl.TLSVersion:
+    if protocol not in VERSIONS:
+        raise BadTls(f"{protocol} is none of the protocols {', '.join(VERSIONS)}")
+    return VERSIONS[protocol]
+
+
+def openssl_name(suite: str) -> str:
+    """ECDHE-RSA-AES256-GCM-SHA384 for TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384; OpenSSL's own names stay."""
+    exchange, _, cipher = suite.removeprefix("TLS_").partition("_WITH_")
+    if not cipher:
+        return suite
+    cipher = cipher.replace("AES_128", "AES128").replace("AES_256", "AES256").replace("_CBC", "")
+    cipher = cipher.replace("CHACHA20_POLY1305_SHA256", "CHACHA20_POLY1305")
+    return ("" if exchange == "RSA" else exchange.replace("_", "-") + "-") + cipher.replace("_", "-")

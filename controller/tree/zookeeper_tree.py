@@ -1,0 +1,350 @@
+"""The metadata tree in a ZooKeeper: sessions, requests in flight and watches over connections that come and go.
+
+* **Requests** wait in one queue and go out in their order, at most `max_in_flight_requests` ahead of the answers.
+  While there is no connection they wait. Those that were under way when a connection dropped are sent again first: a
+  conditional write that had reached the server is then refused, and whoever wrote finds out whether it was its own.
+* **Watches** are set again after every disconnect, before any other request goes out (`zookeeper_watches`).
+* **A session** outlives its connections until the server says that it expired. Then everything asked of it fails with
+  SessionExpired, and so does what is asked while the listeners clean up; when all of them are through, the next
+  session begins, and what is asked from there on belongs to it.
+
+Nothing here runs in a thread. Answers to kafka.zookeeper.ZooKeeperClient and its `retryRequestsUntilConnected`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, cast
+
+from odradek.controller.tree.metadata_tree import (
+    BadArguments,
+    ConnectionLoss,
+    Create,
+    MetadataTree,
+    NodeExists,
+    Operation,
+    SessionExpired,
+    SessionListener,
+    TreeError,
+    WatchEvent,
+)
+from odradek.controller.tree.zookeeper_connection import Connection, ConnectionEvents, End, KazooConnection, Session
+from odradek.controller.tree.zookeeper_requests import ZooKeeperRequests, path_of, size_bytes
+from odradek.controller.tree.zookeeper_settings import REQUESTS_IN_FLIGHT_MAX
+from odradek.controller.tree.zookeeper_watches import Watches
+
+if TYPE_CHECKING:
+    from odradek.controller.tree.zookeeper_settings import ZooKeeperSettings
+
+REQUEST_BYTES_MAX: Final = 0xFFFFF - 64
+"""What a server takes in any case: its jute.maxbuffer by default, less the header. Larger ones are sent once."""
+
+CLOSE_TIMEOUT_S: Final = 5.0
+"""How long closing waits for the server's consent; after that the session is left to time out."""
+
+ABANDON_TIMEOUT_S: Final = 1.0
+"""How long closing waits for kazoo's thread, which may be about to reach a server that does not answer."""
+
+AUTH_RETRY_S: Final = 1.0
+"""Before a session that was refused for its credentials is asked for again."""
+
+logger = logging.getLogger("odradek.controller")
+
+ResultT = TypeVar("ResultT")
+
+
+class _State(Enum):
+    OPENING = "opening"
+    """A new session was asked for and is not there yet."""
+    ALIVE = "alive"
+    """There is a session, with or without a connection."""
+    LOST = "lost"
+    """The session is over, and the listeners are not through with that."""
+    CLOSED = "closed"
+
+
+class _Batch:
+    """Operations that are answered together."""
+
+    def __init__(self, size: int, future: asyncio.Future[list[object]]) -> None:
+        self.results: list[object] = [None] * size
+        self.open_count = size
+        self.future = future
+
+    def settle(self, index: int, result: object) -> None:
+        self.results[index] = result
+        self.open_count -= 1
+        if not self.open_count and not self.future.done():
+            self.future.set_result(self.results)
+
+    def fail(self, error: TreeError) -> None:
+        if not self.future.done():
+            self.future.set_exception(error)
+
+
+class _Request:
+    """One operation on its way; a reread of a watched node belongs to no batch."""
+
+    __slots__ = ("batch", "index", "operation", "requests", "wire")
+
+    def __init__(
+        self, operation: Operation[object], requests: ZooKeeperRequests, batch: _Batch | None = None, index: int = 0
+    ) -> None:
+        self.operation = operation
+        self.requests = requests
+        self.wire = requests.request(operation)
+        self.batch = batch
+        self.index = index
+
+
+MakeConnection: TypeAlias = Callable[["ZooKeeperSettings", "Session | None", ConnectionEvents], Connection]
+
+
+class ZooKeeperTree(MetadataTree):
+    """See the module. Implements MetadataTree; `open` makes one.
+
+    With `waits_for_server` off, requests fail with ConnectionLoss when the connection drops, instead of waiting.
+    """
+
+    def __init__(
+        self,
+        settings: ZooKeeperSettings,
+        *,
+        waits_for_server: bool = True,
+        make_connection: MakeConnection = KazooConnection,
+    ) -> None:
+        self._settings = settings
+        self._waits_for_server = waits_for_server
+        self._make_connection = make_connection
+        self._in_flight_max = min(settings.max_in_flight_requests, REQUESTS_IN_FLIGHT_MAX)
+        self._loop = asyncio.get_running_loop()
+        self._state = _State.OPENING
+        self._session: Session | None = None
+        self._session_id = 0
+        self._connection: Connection | None = None
+        self._is_connected = False
+        self._opened: asyncio.Future[End | None] = self._loop.create_future()
+        """Whether the session that was asked for began; else what came instead."""
+        self._ended: asyncio.Future[None] = self._loop.create_future()
+        self._waiting: deque[_Request] = deque()
+        self._in_flight: deque[_Request] = deque()
+        self._watches = Watches()
+        self._requests = ZooKeeperRequests(settings.chroot, sets_acl=settings.sets_acl)
+        self._listeners: list[SessionListener] = []
+        self._renewal: asyncio.Task[None] | None = None
+
+    # Life
+
+    @classmethod
+    async def open(
+        cls, settings: ZooKeeperSettings, *, waits_for_server: bool = True, creates_chroot: bool = True
+    ) -> ZooKeeperTree:
+        """Begin a session; raises ConnectionLoss when no server agrees to one in time."""
+        tree = cls(settings, waits_for_server=waits_for_server)
+        try:
+            await tree.connect()
+            if creates_chroot:
+                await tree.create_chroot()
+        except BaseException:
+            await tree.close()
+            raise
+        return tree
+
+    async def connect(self) -> None:
+        """The first session; raises ConnectionLoss."""
+        timeout_ms = self._settings.connection_timeout_ms
+        self._connect()
+        try:
+            refused = await asyncio.wait_for(asyncio.shield(self._opened), timeout_ms / 1000)
+        except TimeoutError:
+            message = f"no ZooKeeper answers at {self._settings.hosts} within {timeout_ms} ms"
+            raise ConnectionLoss("", message) from None
+        if refused is not None:
+            raise ConnectionLoss("", f"ZooKeeper at {self._settings.hosts}: {refused.value}")
+
+    async def create_chroot(self) -> None:
+        """Make sure of the node that all others are below of."""
+        names = self._settings.chroot.split("/")[1:]
+        paths = ["/" + "/".join(names[:depth]) for depth in range(1, len(names) + 1)]
+        from_root = ZooKeeperRequests("", sets_acl=self._settings.sets_acl)
+        for result in await self._submit([Create(path) for path in paths], from_root):
+            if isinstance(result, TreeError) and not isinstance(result, NodeExists):
+                raise result
+
+    @property
+    def session_id(self) -> int:
+        return self._session_id
+
+    @property
+    def is_away(self) -> bool:
+        return not self._is_connected
+
+    @property
+    def is_closed(self) -> bool:
+        return self._state is _State.CLOSED
+
+    def add_session_listener(self, listener: SessionListener) -> None:
+        self._listeners.append(listener)
+
+    async def close(self) -> None:
+        if self._state is _State.CLOSED:
+            return
+        self._state = _State.CLOSED
+        if self._renewal is not None and not self._renewal.done():
+            self._renewal.cancel()
+            await asyncio.wait([self._renewal])
+        self._fail_all(SessionExpired("", "the metadata tree is closed"))
+        self._watches.clear()
+        if self._connection is None:
+            return
+        if self._is_connected:
+            self._connection.end_session()
+            await asyncio.wait([self._ended], timeout=CLOSE_TIMEOUT_S)
+        if not self._ended.done():
+            self._connection.abandon()
+            await asyncio.wait([self._ended], timeout=ABANDON_TIMEOUT_S)
+
+    # Operations
+
+    async def submit(self, operations: Sequence[Operation[ResultT]]) -> list[ResultT | TreeError]:
+        return cast("list[ResultT | TreeError]", await self._submit(operations, self._requests))
+
+    async def _submit(self, operations: Sequence[Operation[object]], requests: ZooKeeperRequests) -> list[object]:
+        if self._state in (_State.LOST, _State.CLOSED):
+            raise SessionExpired("", f"the session of the metadata tree is {self._state.value}")
+        if not operations:
+            return []
+        batch = _Batch(len(operations), self._loop.create_future())
+        for index, operation in enumerate(operations):
+            try:
+                self._waiting.append(_Request(operation, requests, batch, index))
+            except BadArguments as refused:
+                batch.settle(index, refused)
+        self._send_waiting()
+        return await batch.future
+
+    def _send_waiting(self) -> None:
+        connection = self._connection
+        while connection is not None and self._is_connected and self._waiting:
+            if len(self._in_flight) >= self._in_flight_max:
+                return
+            request = self._waiting.popleft()
+            self._in_flight.append(request)
+            connection.send(request.wire, self._answered)
+
+    def _answered(self, answer: object) -> None:
+        """The oldest request in flight is answered: ZooKeeper answers in the order of the requests."""
+        if not self._in_flight:  # answered when everything had failed already
+            return
+        request = self._in_flight.popleft()
+        result = request.requests.result(request.operation, answer)
+        if request.batch is None:
+            missed = self._watches.missed(request.operation, result)
+            if missed is not None:
+                self._fire(missed)
+        else:
+            self._watches.note(request.operation, result)
+            request.batch.settle(request.index, result)
+        self._send_waiting()
+
+    def _fire(self, event: WatchEvent) -> None:
+        # One callback each: a watcher that fails is reported by the loop and takes nothing else with it.
+        for watcher in self._watches.fire(event):
+            self._loop.call_soon(watcher, event)
+
+    def _fail_all(self, error: TreeError) -> None:
+        for request in (*self._in_flight, *self._waiting):
+            if request.batch is not None:
+                request.batch.fail(error)
+        self._in_flight.clear()
+        self._waiting.clear()
+
+    # Connections: implements ConnectionEvents
+
+    def _connect(self) -> None:
+        self._ended = self._loop.create_future()
+        self._connection = self._make_connection(self._settings, self._session, self)
+        self._connection.start()
+
+    def connected(self, session: Session) -> None:
+        if self._state is _State.CLOSED:
+            return
+        self._is_connected = True
+        if self._state is _State.OPENING:
+            logger.info("Session 0x%x with ZooKeeper began", session.id & (1 << 64) - 1)
+            self._state = _State.ALIVE
+            self._session_id = session.id
+            self._opened.set_result(None)
+        else:
+            logger.info("Connected to ZooKeeper again, session 0x%x goes on", session.id & (1 << 64) - 1)
+            rereads = [_Request(operation, self._requests) for operation in self._watches.rereads(_ignore)]
+            self._waiting.extendleft(reversed(rereads))
+        self._session = session
+        self._send_waiting()
+
+    def watch_event(self, event: WatchEvent) -> None:
+        self._fire(event._replace(path=self._requests.without_chroot(event.path)))
+
+    def ended(self, end: End, session: Session | None) -> None:
+        self._is_connected = False
+        self._connection = None
+        self._ended.set_result(None)
+        if self._state is _State.CLOSED:
+            return
+        self._session = session
+        for request in reversed(self._in_flight):
+            if request.batch is not None and not self._is_too_large(request):
+                self._waiting.appendleft(request)
+        self._in_flight.clear()
+        if end is End.DROPPED:
+            logger.warning("Lost the connection to ZooKeeper at %s, connecting again", self._settings.hosts)
+            if not self._waits_for_server and self._waiting:
+                path = path_of(self._waiting[0].operation)
+                self._fail_all(ConnectionLoss(path, f"ZooKeeper: the connection was lost, {path}"))
+            self._connect()
+        elif self._state is _State.OPENING:
+            self._opened.set_result(end)
+        else:
+            logger.warning("Session with ZooKeeper is over: %s", end.value)
+            self._state = _State.LOST
+            self._renewal = self._loop.create_task(self._renew_session(), name="zookeeper-session")
+
+    @staticmethod
+    def _is_too_large(request: _Request) -> bool:
+        """Whether the server may have hung up because of it: sent again, it would keep all others from arriving."""
+        size = size_bytes(request.wire)
+        if size <= REQUEST_BYTES_MAX:
+            return False
+        path = path_of(request.operation)
+        message = f"ZooKeeper hung up on a request of {size} bytes for {path}, see its jute.maxbuffer"
+        if request.batch is not None:
+            request.batch.fail(ConnectionLoss(path, message))
+        return True
+
+    async def _renew_session(self) -> None:
+        self._session = None
+        self._watches.clear()
+        self._fail_all(SessionExpired("", "the session with ZooKeeper expired"))
+        for listener in self._listeners:
+            (error,) = await asyncio.gather(listener.session_lost(), return_exceptions=True)
+            if error is not None:
+                logger.error("Error in %r about the lost session", listener, exc_info=error)
+        self._state = _State.OPENING
+        while True:
+            self._opened = self._loop.create_future()
+            self._connect()
+            refused = await self._opened
+            if refused is None:
+                break
+            logger.error("ZooKeeper refuses a session: %s", refused.value)
+            await asyncio.sleep(AUTH_RETRY_S)
+        for listener in self._listeners:
+            self._loop.call_soon(listener.session_started)  # each by itself: a bug in one keeps the news from none
+
+
+def _ignore(event: WatchEvent) -> None:
+    """In place of a watcher in a reread: those who wait are in the table."""

@@ -1,0 +1,73 @@
+"""Writing the configs of topics, brokers, clients, users and addresses.
+
+Any broker may write them, so they are not fenced by the controller epoch; but the write fails when the controller has
+changed since it was looked up, or when a KRaft controller has taken over. Whoever changes the config of an existing
+entity then leaves a numbered notification with the entity's path, and every broker reads the config again
+(`config_changes`). Creating a topic notifies nobody: the brokers read its config when they are told to host it.
+
+Answers to KafkaZkClient.setOrCreateEntityConfigs and AdminZkClient.changeEntityConfig.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from odradek.controller.tree.metadata_tree import (
+    Check,
+    Create,
+    CreateMode,
+    Multi,
+    MultiFailed,
+    NodeExists,
+    NoNode,
+    SetData,
+    parent_path,
+)
+from odradek.controller.znodes import znodes
+from odradek.protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from odradek.controller.znodes.metadata_client import MetadataClient
+
+
+async def write_entity_config(client: MetadataClient, entity_path: str, config: Mapping[str, str]) -> None:
+    """Write the whole config of an entity, creating its node if need be."""
+    controller = await client.controller()
+    entity = entity_path.replace("/", " ", 1)
+    if controller is None:
+        raise _moved(f"Cannot set entity configs for {entity} when there is no controller.")
+    _, kraft_epoch, version = controller
+    if kraft_epoch > 0:
+        raise _moved(f"Cannot set entity configs for {entity} directly when there is a KRaft controller.")
+    path = znodes.entity_config_path(entity_path)
+    data = znodes.encode_entity_config(config)
+    while True:
+        try:
+            await client.tree.run(Multi((Check(znodes.CONTROLLER, version), SetData(path, data))))
+            return
+        except MultiFailed as failure:
+            if failure.index == 0:
+                raise _moved(f"Cannot set entity configs for {entity}: the controller has changed.") from failure
+            if not isinstance(failure.cause, NoNode):
+                raise failure.cause from failure
+        try:
+            await client.tree.run(Create(path, data))
+            return
+        except NoNode:
+            await client.create_recursive(parent_path(path))
+        except NodeExists:
+            continue
+
+
+def _moved(message: str) -> KafkaError:
+    """What Apache's ControllerMovedException becomes on the wire."""
+    return KafkaError(ErrorCode.STALE_CONTROLLER_EPOCH, message)
+
+
+async def change_entity_config(client: MetadataClient, entity_path: str, config: Mapping[str, str]) -> None:
+    """Write the whole config of an entity and tell every broker."""
+    await write_entity_config(client, entity_path, config)
+    await client.create_recursive(znodes.CONFIG_CHANGES)
+    path = f"{znodes.CONFIG_CHANGES}/{znodes.CONFIG_CHANGE_PREFIX}"
+    await client.tree.run(Create(path, znodes.encode_config_change(entity_path), CreateMode.PERSISTENT_SEQUENTIAL))

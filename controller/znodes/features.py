@@ -1,0 +1,117 @@
+"""The finalised features of the cluster (KIP-584), in `/feature`.
+
+Brokers in ZooKeeper mode support no features, so that none is ever finalised, and what an administrator asks for is
+refused; but a feature that others left in the node can be taken away.
+
+Answers to the feature part of KafkaController.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from odradek.controller.tree.metadata_tree import BadVersion, SessionExpired, SetData, TreeError
+from odradek.controller.znodes import znodes
+from odradek.controller.znodes.znode_json import json_object
+from odradek.protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from odradek.controller.znodes.metadata_client import MetadataClient
+    from odradek.protocol.metadata_version import MetadataVersion
+
+logger = logging.getLogger("odradek.controller")
+
+UPGRADE: Final = 1
+SAFE_DOWNGRADE: Final = 2
+UNSAFE_DOWNGRADE: Final = 3
+
+
+class FeatureUpdate(NamedTuple):
+    """The level a feature shall be finalised at; less than 1 takes it away, unless that is called an upgrade."""
+
+    name: str
+    level: int
+    upgrade_type: int = UPGRADE
+
+
+async def set_up_features(client: MetadataClient, metadata_version: MetadataVersion) -> None:
+    """Make `/feature` say whether features are versioned, keeping what is finalised where they are.
+
+    An inter-broker protocol from before that (2.7) takes away what was finalised.
+    """
+    node = await client.get(znodes.FEATURE)
+    status, levels = (znodes.FEATURE_DISABLED, {}) if node is None else znodes.decode_feature(node.data)
+    has_features = metadata_version.has_features
+    data = znodes.encode_feature(
+        levels if has_features and status == znodes.FEATURE_ENABLED else {},
+        version=metadata_version.feature_node_version,
+        status=znodes.FEATURE_ENABLED if has_features else znodes.FEATURE_DISABLED,
+    )
+    if node is None:
+        await client.create_recursive(znodes.FEATURE, data)
+    elif json_object(node.data, znodes.FEATURE) != json_object(data, znodes.FEATURE):
+        try:
+            await client.tree.run(SetData(znodes.FEATURE, data, node.stat.version))
+        except BadVersion:
+            logger.warning("%s was changed by another controller", znodes.FEATURE)
+
+
+async def update_features(
+    client: MetadataClient, updates: Sequence[FeatureUpdate], metadata_version: MetadataVersion
+) -> dict[str, KafkaError | None]:
+    """Carry updates out; None or the error of each feature.
+
+    Raises: KafkaError INVALID_REQUEST if the inter-broker protocol has none.
+    """
+    if not metadata_version.has_features:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Feature versioning system is disabled.")
+    node = await client.get(znodes.FEATURE)
+    existing = {} if node is None else znodes.decode_feature(node.data)[1]
+    results: dict[str, KafkaError | None] = {}
+    for update in updates:
+        reason = why_not(update, existing.get(update.name))
+        results.setdefault(update.name, None if reason is None else KafkaError(ErrorCode.INVALID_REQUEST, reason))
+    taken_away = {name for name, error in results.items() if error is None}
+    if taken_away:
+        kept = {name: level for name, level in existing.items() if name not in taken_away}
+        try:
+            data = znodes.encode_feature(kept, version=metadata_version.feature_node_version)
+            await client.tree.run(SetData(znodes.FEATURE, data))
+        except SessionExpired:
+            raise
+        except TreeError as error:
+            logger.warning("Processing of feature updates %s failed: %r", updates, error)
+            results.update(dict.fromkeys(taken_away, KafkaError(ErrorCode.FEATURE_UPDATE_FAILED)))
+    return results
+
+
+def why_not(update: FeatureUpdate, existing: int | None) -> str | None:
+    """What is wrong with an update of a feature that is finalised at the level `existing`, if it is."""
+    _, level, upgrade_type = update
+    if not update.name:
+        return "Feature name can not be empty."
+    if upgrade_type not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
+        return "Received unknown upgrade type."
+    if level < 1 and upgrade_type != UPGRADE:
+        return "Can not delete non-existing finalized feature." if existing is None else None
+    if level < 1:
+        return (
+            f"Can not provide versionLevel: {level} less than 1 without setting the SAFE downgradeType in the request."
+        )
+    if existing is not None:
+        if level == existing:
+            verb = "downgrade" if upgrade_type == SAFE_DOWNGRADE else "upgrade"
+            return f"Can not {verb} a finalized feature from existing versionLevel:{existing} to the same value."
+        if level < existing and upgrade_type != SAFE_DOWNGRADE:
+            return (
+                f"Can not downgrade finalized feature from existing versionLevel:{existing} to provided "
+                f"versionLevel:{level} without setting the downgradeType to SAFE in the request."
+            )
+        if level > existing and upgrade_type != UPGRADE:
+            return (
+                "When the downgradeType is set to SAFE in the request, the provided "
+                f"versionLevel:{level} can not be greater than existing versionLevel:{existing}."
+            )
+    return "Could not apply finalized feature update because the provided feature is not supported."

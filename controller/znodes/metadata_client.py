@@ -1,0 +1,371 @@
+"""The controller's dealings with the metadata tree: Kafka's nodes as values, and writes only a controller may make.
+
+Every write of an active controller goes out together with a check of `/controller_epoch`. The version of that node is
+the controller's fencing token: it changes with each election, so the write of a controller that was replaced without
+noticing fails as a whole, and raises ControllerMoved.
+
+Answers to kafka.zk.KafkaZkClient.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, TypeVar
+
+from odradek.controller.loop_turns import in_turns
+from odradek.controller.model.broker_info import Broker
+from odradek.controller.model.controller_moved import ControllerMoved
+from odradek.controller.model.reassignment import ReplicaAssignment
+from odradek.controller.tree.metadata_tree import (
+    BadVersion,
+    Check,
+    Create,
+    CreateMode,
+    DataAndStat,
+    Delete,
+    Exists,
+    GetChildren,
+    GetData,
+    MetadataTree,
+    Multi,
+    MultiFailed,
+    NodeExists,
+    Nodes,
+    NoNode,
+    NotEmpty,
+    Operation,
+    SetData,
+    Stat,
+    TreeError,
+    Watcher,
+    WriteOperation,
+    WriteResult,
+    parent_path,
+)
+from odradek.controller.znodes import znodes
+from odradek.controller.znodes.znode_json import BadZnode
+from odradek.controller.znodes.znodes import ProducerIdsBlock, TopicIdReplicaAssignment
+from odradek.protocol.topic_partition import TopicPartition
+
+OPERATIONS_PER_BATCH_MAX: Final = 1000
+TOPICS_A_TURN: Final = 8
+"""Nodes of topics that are decoded before the event loop has a turn; one of 1,000 partitions takes a millisecond."""
+CONFIGS_AT_ONCE: Final = 500
+"""Configs that are read before the event loop has a turn; each takes some 5 microseconds."""
+
+logger = logging.getLogger("odradek.controller")
+
+ResultT = TypeVar("ResultT")
+
+
+async def submit_all(tree: Nodes, operations: Sequence[Operation[ResultT]]) -> list[ResultT | TreeError]:
+    """Carry out any number of operations, in batches small enough to let others in between."""
+    results: list[ResultT | TreeError] = []
+    for start in range(0, len(operations), OPERATIONS_PER_BATCH_MAX):
+        results += await tree.submit(operations[start : start + OPERATIONS_PER_BATCH_MAX])
+    return results
+
+
+async def write_fenced(
+    tree: MetadataTree, epoch_zk_version: int, operations: Iterable[WriteOperation]
+) -> list[WriteResult | TreeError]:
+    """Write in the controller's name, each operation by itself; ControllerMoved when the fencing token is stale."""
+    check = Check(znodes.CONTROLLER_EPOCH, epoch_zk_version)
+    results: list[WriteResult | TreeError] = []
+    answers = await submit_all(tree, [Multi((check, operation)) async for operation in in_turns(operations)])
+    async for answer in in_turns(answers):
+        if not isinstance(answer, TreeError):
+            results.append(answer[1])
+        elif not isinstance(answer, MultiFailed):
+            raise answer
+        elif answer.index == 0:
+            raise ControllerMoved(f"{znodes.CONTROLLER_EPOCH} is no longer in version {epoch_zk_version}")
+        else:
+            results.append(answer.cause)
+    return results
+
+
+class MetadataClient:
+    """Kafka's nodes, read and written through a tree. The fencing token is passed to every write that needs it."""
+
+    def __init__(self, tree: MetadataTree) -> None:
+        self.tree = tree
+        self._last_topic: tuple[bytes, TopicIdReplicaAssignment] | None = None
+        """The node of a topic that was read or written last: partitions of one topic are changed one after the other,
+        and who is told of each change reads all of the node again."""
+
+    # Building blocks
+
+    async def create_recursive(self, path: str, data: bytes | None = None) -> None:
+        """Create a persistent node and what is missing above it; a node that is there already is left alone."""
+        try:
+            await self.tree.run(Create(path, data))
+        except NodeExists:
+            return
+        except NoNode:
+            await self.create_recursive(parent_path(path))
+            await self.create_recursive(path, data)
+
+    async def create_all(self, paths: Iterable[str]) -> None:
+        """Create persistent nodes and what is missing above them, in one batch."""
+        needed: dict[str, None] = {}
+        for path in paths:
+            names = path[1:].split("/")
+            for depth in range(1, len(names) + 1):
+                needed["/" + "/".join(names[:depth])] = None
+        for result in await self.tree.submit([Create(path) for path in needed]):
+            if isinstance(result, TreeError) and not isinstance(result, NodeExists):
+                raise result
+
+    async def delete_recursive(self, path: str, epoch_zk_version: int) -> None:
+        """Delete a node and everything under it, fenced; what is gone already is fine."""
+        paths = await self.subtree(path)
+        for result in await write_fenced(self.tree, epoch_zk_version, [Delete(p) for p in reversed(paths)]):
+            if isinstance(result, NotEmpty):
+                # Somebody wrote below while this was deleting.
+                await self.delete_recursive(path, epoch_zk_version)
+                return
+            if isinstance(result, TreeError) and not isinstance(result, NoNode):
+                raise result
+
+    async def subtree(self, path: str) -> list[str]:
+        """The node and all nodes under it, parents first."""
+        paths: list[str] = []
+        level = [path]
+        while level:
+            answers = await submit_all(self.tree, [GetChildren(p) for p in level])
+            below: list[str] = []
+            for parent, children in zip(level, answers, strict=True):
+                if isinstance(children, TreeError):
+                    if not isinstance(children, NoNode):
+                        raise children
+                    continue
+                paths.append(parent)
+                below += [f"{parent}/{name}" for name in children.names]
+            level = below
+        return paths
+
+    async def children(self, path: str, watcher: Watcher | None = None) -> tuple[str, ...]:
+        """The names under a path; none when it does not exist."""
+        try:
+            return (await self.tree.run(GetChildren(path, watcher))).names
+        except NoNode:
+            return ()
+
+    async def get(self, path: str, watcher: Watcher | None = None) -> DataAndStat | None:
+        try:
+            return await self.tree.run(GetData(path, watcher))
+        except NoNode:
+            return None
+
+    async def exists(self, path: str, watcher: Watcher | None = None) -> bool:
+        return await self.tree.run(Exists(path, watcher)) is not None
+
+    async def watch_existence(self, path: str, watcher: Watcher) -> bool:
+        """Be told when the node is created, changed or deleted; whether it exists now."""
+        return await self.exists(path, watcher)
+
+    async def _get_all(
+        self, paths: Sequence[str], watchers: Mapping[str, Watcher] | None = None
+    ) -> list[DataAndStat | None]:
+        watchers = watchers or {}
+        operations: list[Operation[DataAndStat]] = [GetData(path, watchers.get(path)) for path in paths]
+        found: list[DataAndStat | None] = []
+        for answer in await submit_all(self.tree, operations):
+            if isinstance(answer, TreeError):
+                if not isinstance(answer, NoNode):
+                    raise answer
+                found.append(None)
+            else:
+                found.append(answer)
+        return found
+
+    async def write(self, epoch_zk_version: int, operation: WriteOperation) -> WriteResult:
+        (result,) = await write_fenced(self.tree, epoch_zk_version, (operation,))
+        if isinstance(result, TreeError):
+            raise result
+        return result
+
+    # Controller and brokers
+
+    async def controller(self, watcher: Watcher | None = None) -> tuple[int, int, int] | None:
+        """The registered controller: its broker id, KRaft epoch and the version of its node."""
+        node = await self.get(znodes.CONTROLLER, watcher)
+        if node is None:
+            return None
+        broker_id, kraft_epoch = znodes.decode_controller(node.data)
+        return broker_id, kraft_epoch, node.stat.version
+
+    async def controller_epoch(self) -> tuple[int, int] | None:
+        """The last controller epoch and the version of its node."""
+        node = await self.get(znodes.CONTROLLER_EPOCH)
+        return None if node is None else (znodes.decode_controller_epoch(node.data), node.stat.version)
+
+    async def brokers_and_epochs(self, watcher: Watcher | None = None) -> dict[Broker, int]:
+        """Every registered broker with its epoch; the watcher is told when brokers come or go."""
+        broker_ids = [int(name) for name in await self.children(znodes.BROKER_IDS, watcher)]
+        nodes = await self._get_all([znodes.broker_id_path(broker_id) for broker_id in broker_ids])
+        return {
+            znodes.decode_broker(broker_id, node.data).broker: node.stat.czxid
+            for broker_id, node in zip(broker_ids, nodes, strict=True)
+            if node is not None
+        }
+
+    async def broker(self, broker_id: int, watcher: Watcher | None = None) -> Broker | None:
+        node = await self.get(znodes.broker_id_path(broker_id), watcher)
+        return None if node is None else znodes.decode_broker(broker_id, node.data).broker
+
+    # Topics
+
+    async def topics(self, watcher: Watcher | None = None) -> set[str]:
+        return set(await self.children(znodes.TOPICS, watcher))
+
+    async def topic_assignments(
+        self, topics: Iterable[str], watchers: Mapping[str, Watcher] | None = None
+    ) -> list[TopicIdReplicaAssignment]:
+        """Ids and replicas of topics; those without a node are left out. `watchers` are by topic."""
+        names = sorted(topics)
+        by_path = {znodes.topic_path(topic): watcher for topic, watcher in (watchers or {}).items()}
+        nodes = await self._get_all([znodes.topic_path(topic) for topic in names], by_path)
+        return [
+            self._topic_in(topic, node.data)
+            async for topic, node in in_turns(zip(names, nodes, strict=True), TOPICS_A_TURN)
+            if node is not None
+        ]
+
+    async def set_topic_assignment(
+        self, topic: str, topic_id: bytes | None, assignment: Mapping[int, ReplicaAssignment], epoch_zk_version: int
+    ) -> None:
+        data = znodes.encode_topic(topic_id, assignment)
+        await self.write(epoch_zk_version, SetData(znodes.topic_path(topic), data))
+
+    async def change_topic_assignment(
+        self, topic: str, changed: Mapping[int, ReplicaAssignment], epoch_zk_version: int
+    ) -> None:
+        """Write the replicas of some partitions and leave the others alone, those just added by others included."""
+        while True:
+            node = await self.tree.run(GetData(znodes.topic_path(topic)))
+            found = self._topic_in(topic, node.data)
+            assignment = {**found.assignment, **changed}
+            data = znodes.encode_topic(found.topic_id, assignment)
+            try:
+                await self.write(epoch_zk_version, SetData(znodes.topic_path(topic), data, node.stat.version))
+            except BadVersion:
+                continue
+            in_order = {partition: assignment[partition] for partition in sorted(assignment)}
+            self._last_topic = data, TopicIdReplicaAssignment(topic, found.topic_id, in_order)
+            return
+
+    def _topic_in(self, topic: str, data: bytes | None) -> TopicIdReplicaAssignment:
+        """What a topic's node says, decoded only if it is not the one that was decoded or written last."""
+        last = self._last_topic
+        if last is not None and last[0] == data and last[1].topic == topic:
+            return last[1]
+        found = znodes.decode_topic(topic, data)
+        if data is not None:
+            self._last_topic = data, found
+        return found
+
+    async def topic_deletions(self, watcher: Watcher | None = None) -> set[str]:
+        return set(await self.children(znodes.DELETE_TOPICS, watcher))
+
+    async def remove_topic_deletions(self, topics: Iterable[str], epoch_zk_version: int) -> None:
+        await self._delete_all([znodes.delete_topic_path(topic) for topic in sorted(topics)], epoch_zk_version)
+
+    async def delete_topic(self, topic: str, epoch_zk_version: int) -> None:
+        """The end of a topic: everything under its node, its config, and the request to delete it, in this order."""
+        await self.delete_recursive(znodes.topic_path(topic), epoch_zk_version)
+        await self._delete_all([znodes.entity_config_path(f"topics/{topic}")], epoch_zk_version)
+        await self._delete_all([znodes.delete_topic_path(topic)], epoch_zk_version)
+
+    async def _delete_all(self, paths: Sequence[str], epoch_zk_version: int) -> None:
+        for result in await write_fenced(self.tree, epoch_zk_version, [Delete(path) for path in paths]):
+            if isinstance(result, TreeError) and not isinstance(result, NoNode):
+                raise result
+
+    # Configs
+
+    async def entity_config(self, entity_path: str) -> dict[str, str]:
+        node = await self.get(znodes.entity_config_path(entity_path))
+        return {} if node is None else znodes.decode_entity_config(node.data)
+
+    async def entity_configs(self, entity_type: str, names: Sequence[str]) -> dict[str, dict[str, str]]:
+        """The configs of many entities of a type; an empty one for an entity that has none, or none that can be read.
+
+        Some are read at a time, and the loop has its turn between.
+        """
+        configs = {}
+        for start in range(0, len(names), CONFIGS_AT_ONCE):
+            some = names[start : start + CONFIGS_AT_ONCE]
+            nodes = await self._get_all([znodes.entity_config_path(f"{entity_type}/{name}") for name in some])
+            for name, node in zip(some, nodes, strict=True):
+                try:
+                    configs[name] = {} if node is None else znodes.decode_entity_config(node.data)
+                except BadZnode as error:
+                    logger.error("The config of %s/%s is left out: %s", entity_type, name, error)
+                    configs[name] = {}
+        return configs
+
+    # Notifications and legacy requests
+
+    async def numbered_children(self, path: str, watcher: Watcher | None = None) -> list[str]:
+        """The sequential nodes under a path, oldest first."""
+        return sorted(await self.children(path, watcher))
+
+    async def datas(self, paths: Sequence[str]) -> list[bytes | None]:
+        """The data of several nodes; None for those that are gone."""
+        return [None if node is None else node.data for node in await self._get_all(paths)]
+
+    async def propagate_log_dir_event(self, broker_id: int) -> None:
+        """Tell the controller that a log directory of a broker failed."""
+        path = f"{znodes.LOG_DIR_EVENT_NOTIFICATION}/{znodes.LOG_DIR_EVENT_PREFIX}"
+        data = znodes.encode_log_dir_event(broker_id)
+        await self.tree.run(Create(path, data, CreateMode.PERSISTENT_SEQUENTIAL))
+
+    async def delete_children(self, path: str, names: Iterable[str], epoch_zk_version: int) -> None:
+        await self._delete_all([f"{path}/{name}" for name in names], epoch_zk_version)
+
+    async def partition_reassignment(self) -> dict[TopicPartition, tuple[int, ...]]:
+        """What `/admin/reassign_partitions` asks for; a node that cannot be read asks for nothing."""
+        node = await self.get(znodes.REASSIGN_PARTITIONS)
+        return {} if node is None else znodes.decode_reassignment(node.data)
+
+    async def set_or_create_partition_reassignment(
+        self, targets: Mapping[TopicPartition, Iterable[int]], epoch_zk_version: int
+    ) -> None:
+        data = znodes.encode_reassignment(targets)
+        try:
+            await self.write(epoch_zk_version, SetData(znodes.REASSIGN_PARTITIONS, data))
+        except NoNode:
+            await self.create_recursive(znodes.ADMIN)
+            await self.write(epoch_zk_version, Create(znodes.REASSIGN_PARTITIONS, data))
+
+    async def preferred_replica_election(self) -> tuple[TopicPartition, ...]:
+        node = await self.get(znodes.PREFERRED_REPLICA_ELECTION)
+        return () if node is None else znodes.decode_partitions(node.data)
+
+    async def delete_node(self, path: str, epoch_zk_version: int) -> None:
+        await self._delete_all([path], epoch_zk_version)
+
+    # Producer ids
+
+    async def next_producer_ids_block(self, broker_id: int, size: int) -> ProducerIdsBlock:
+        """Take the next block of producer ids; whoever loses the race for one tries the one after it."""
+        while True:
+            node = await self.tree.run(GetData(znodes.LATEST_PRODUCER_ID_BLOCK))
+            start = 0 if not node.data else znodes.decode_producer_ids_block(node.data).block_end + 1
+            block = ProducerIdsBlock(broker_id, start, start + size - 1)
+            write = SetData(znodes.LATEST_PRODUCER_ID_BLOCK, znodes.encode_producer_ids_block(block), node.stat.version)
+            try:
+                await self.tree.run(write)
+            except BadVersion:
+                continue
+            return block
+
+
+def stat_of(result: WriteResult) -> Stat:
+    """The stat that a SetData answered."""
+    if not isinstance(result, Stat):
+        raise TypeError(f"{result!r} is no stat")
+    return result

@@ -1,0 +1,1 @@
+"""The state of one group: members, offsets, records."""

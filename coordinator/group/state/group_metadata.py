@@ -1,0 +1,374 @@
+"""A consumer group: its members, the generation they agreed on, and its offsets.
+
+Membership comes in three kinds. *Dynamic* members are known by an id the coordinator made up for them. *Static*
+members carry a `group.instance.id`; the group maps it to the member id of the moment, and a newcomer with the same
+instance id takes the place over and fences the old one (KIP-345). *Pending* members have been given an id and asked
+to come back with it (KIP-394); they are no members yet, but the join barrier waits for them.
+
+Invariants, kept by the methods here and checked by the stateful test:
+- `_awaiting_join` counts the members with a parked join;
+- `_protocol_support[name]` counts the members that speak a protocol;
+- every value of `_static_members` is the id of a member with that instance id;
+- the leader, if there is one, is a member; there is one whenever there are members;
+- pending members are not members; members that still have to sync are.
+
+This class keeps the books; when they change the group's state is decided in rebalance.py.
+
+Kafka: GroupMetadata (the offsets part is group_offsets.py here).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterable, Iterator, ValuesView
+
+from odradek.coordinator.group.state.group_offsets import GroupOffsets
+from odradek.coordinator.group.state.group_states import GroupEvent, GroupLifecycle, GroupState
+from odradek.coordinator.group.state.member import MemberMetadata, Protocols
+from odradek.coordinator.group.state.records import CONSUMER_PROTOCOL_TYPE, subscribed_topics_of
+from odradek.coordinator.group.state.responses import join_error, sync_error
+from odradek.coordinator.ports import Respond
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
+from odradek.timer.clock import Clock
+
+_log = logging.getLogger(__name__)
+
+
+class GroupMetadata:
+    """One group, from its first member or offset to its removal."""
+
+    __slots__ = (
+        "_awaiting_join",
+        "_members",
+        "_pending_members",
+        "_pending_sync",
+        "_protocol_support",
+        "_static_members",
+        "generation_id",
+        "group_id",
+        "leader_id",
+        "lifecycle",
+        "new_member_added",
+        "offsets",
+        "protocol_name",
+        "protocol_type",
+        "subscribed_topics",
+    )
+
+    def __init__(self, group_id: str, clock: Clock, state: GroupState = GroupState.EMPTY) -> None:
+        self.group_id = group_id
+        self.lifecycle = GroupLifecycle(clock, state)
+        self.protocol_type: str | None = None
+        self.protocol_name: str | None = None
+        self.generation_id = 0
+        self.leader_id: str | None = None
+        # Known for consumer groups only, as of the current generation: topics somebody in the group is subscribed to.
+        self.subscribed_topics: frozenset[str] | None = None
+        # Whether somebody joined since the initial join delay was last extended.
+        self.new_member_added = False
+        self.offsets = GroupOffsets()
+        self._members: dict[str, MemberMetadata] = {}
+        self._static_members: dict[str, str] = {}
+        self._pending_members: set[str] = set()
+        self._pending_sync: set[str] = set()
+        self._protocol_support: Counter[str] = Counter()
+        self._awaiting_join = 0
+
+    # -- looking ---------------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> GroupState:
+        return self.lifecycle.state
+
+    @property
+    def is_dead(self) -> bool:
+        return self.lifecycle.state is GroupState.DEAD
+
+    @property
+    def is_consumer_group(self) -> bool:
+        return self.protocol_type == CONSUMER_PROTOCOL_TYPE
+
+    @property
+    def members(self) -> ValuesView[MemberMetadata]:
+        return self._members.values()
+
+    @property
+    def member_ids(self) -> Iterable[str]:
+        return self._members.keys()
+
+    @property
+    def pending_members(self) -> frozenset[str]:
+        return frozenset(self._pending_members)
+
+    @property
+    def static_member_count(self) -> int:
+        return len(self._static_members)
+
+    @property
+    def awaiting_join_count(self) -> int:
+        return self._awaiting_join
+
+    @property
+    def has_all_members_joined(self) -> bool:
+        return self._awaiting_join == len(self._members) and not self._pending_members
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """The longest any member asked for."""
+        return max((member.rebalance_timeout_ms for member in self._members.values()), default=0)
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __contains__(self, member_id: str) -> bool:
+        return member_id in self._members
+
+    def __getitem__(self, member_id: str) -> MemberMetadata:
+        return self._members[member_id]
+
+    def get(self, member_id: str) -> MemberMetadata | None:
+        return self._members.get(member_id)
+
+    def is_leader(self, member_id: str) -> bool:
+        return self.leader_id == member_id
+
+    def is_pending(self, member_id: str) -> bool:
+        return member_id in self._pending_members
+
+    def static_member_id(self, group_instance_id: str) -> str | None:
+        return self._static_members.get(group_instance_id)
+
+    def not_yet_rejoined(self) -> Iterator[MemberMetadata]:
+        return (member for member in self._members.values() if not member.is_awaiting_join)
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """True also when it is not known, to be safe."""
+        return self.subscribed_topics is None or topic in self.subscribed_topics
+
+    # -- members ---------------------------------------------------------------------------------------------
+
+    def add(self, member: MemberMetadata, respond: Respond[JoinGroupResponse] | None = None) -> None:
+        """Take a member in, with its join parked if there is one. The first member sets the protocol type and leads."""
+        instance_id = member.group_instance_id
+        if instance_id is not None:
+            if instance_id in self._static_members:
+                raise ValueError(f"static member {instance_id} is already in group {self.group_id}")
+            self._static_members[instance_id] = member.member_id
+        if not self._members:
+            self.protocol_type = member.protocol_type
+        if self.leader_id is None:
+            self.leader_id = member.member_id
+        self._members[member.member_id] = member
+        self._protocol_support.update(member.protocol_names)
+        member.awaiting_join = respond
+        if respond is not None:
+            self._awaiting_join += 1
+        self._pending_members.discard(member.member_id)
+
+    def remove(self, member_id: str) -> None:
+        """Forget a member or pending member; its parked requests must have been answered. The leadership passes on."""
+        member = self._members.pop(member_id, None)
+        if member is not None:
+            self._protocol_support.subtract(member.protocol_names)
+            if member.is_awaiting_join:
+                self._awaiting_join -= 1
+            if member.group_instance_id is not None:
+                self._static_members.pop(member.group_instance_id, None)
+        if self.leader_id == member_id:
+            self.leader_id = next(iter(self._members), None)
+        self._pending_members.discard(member_id)
+        self._pending_sync.discard(member_id)
+
+    def update_member(
+        self,
+        member: MemberMetadata,
+        *,
+        protocols: Protocols,
+        rebalance_timeout_ms: int,
+        session_timeout_ms: int,
+        respond: Respond[JoinGroupResponse] | None,
+    ) -> None:
+        """What a rejoin brings: new metadata, new time-outs, and a join to answer (instead of one parked before)."""
+        self._protocol_support.subtract(member.protocol_names)
+        member.protocols = protocols
+        self._protocol_support.update(member.protocol_names)
+        member.rebalance_timeout_ms = rebalance_timeout_ms
+        member.session_timeout_ms = session_timeout_ms
+        self._awaiting_join += (respond is not None) - member.is_awaiting_join
+        member.awaiting_join = respond
+
+    def replace_static_member(self, group_instance_id: str, old_member_id: str, new_member_id: str) -> MemberMetadata:
+        """Give the static member a new id. Whoever waits under the old id is fenced at once (KIP-345)."""
+        member = self._members.pop(old_member_id)
+        parked_join, parked_sync = self.take_join(member), member.take_sync()
+        member.member_id = new_member_id
+        self._members[new_member_id] = member
+        if self.leader_id == old_member_id:
+            self.leader_id = new_member_id
+        self._static_members[group_instance_id] = new_member_id
+        if old_member_id in self._pending_sync:
+            self._pending_sync.remove(old_member_id)
+            self._pending_sync.add(new_member_id)
+        if parked_join is not None:
+            parked_join(join_error(old_member_id, ErrorCode.FENCED_INSTANCE_ID))
+        if parked_sync is not None:
+            parked_sync(sync_error(ErrorCode.FENCED_INSTANCE_ID))
+        return member
+
+    def add_pending(self, member_id: str) -> None:
+        if member_id in self._members:
+            raise ValueError(f"{member_id} is a member of group {self.group_id} already")
+        self._pending_members.add(member_id)
+
+    def elect_joined_leader(self) -> bool:
+        """See that the leader has joined, electing another member if not; False if nobody has joined."""
+        if self.leader_id is None:
+            return False
+        leader = self._members[self.leader_id]
+        if leader.is_awaiting_join:
+            return True
+        for member in self._members.values():
+            if member.is_awaiting_join:
+                self.leader_id = member.member_id
+                _log.info("Group leader %r failed to rejoin group %s, %r now leads", leader, self.group_id, member)
+                return True
+        return False
+
+    # -- parked requests -------------------------------------------------------------------------------------
+
+    def take_join(self, member: MemberMetadata) -> Respond[JoinGroupResponse] | None:
+        """The member's parked join, which the caller now has to answer."""
+        respond = member.awaiting_join
+        if respond is not None:
+            member.awaiting_join = None
+            self._awaiting_join -= 1
+        return respond
+
+    def answer_join(self, member: MemberMetadata, response: JoinGroupResponse) -> bool:
+        """Answer the member's parked join, if it has one."""
+        respond = self.take_join(member)
+        if respond is None:
+            return False
+        respond(response)
+        return True
+
+    # -- who has not synced yet ------------------------------------------------------------------------------
+
+    @property
+    def pending_sync_members(self) -> frozenset[str]:
+        return frozenset(self._pending_sync)
+
+    @property
+    def has_received_sync_from_all_members(self) -> bool:
+        return not self._pending_sync
+
+    def expect_sync_from(self, member_id: str) -> None:
+        self._pending_sync.add(member_id)
+
+    def sync_received_from(self, member_id: str) -> None:
+        self._pending_sync.discard(member_id)
+
+    def expect_no_syncs(self) -> None:
+        self._pending_sync.clear()
+
+    # -- protocol and generation -----------------------------------------------------------------------------
+
+    def supports_protocols(self, protocol_type: str, names: Iterable[str]) -> bool:
+        """Whether a joiner with these protocols fits: into an empty group anything named, else a common protocol must
+        remain.
+        """
+        names = list(names)
+        if self.state is GroupState.EMPTY:
+            return bool(protocol_type) and bool(names)
+        everybody = len(self._members)
+        return self.protocol_type == protocol_type and any(self._protocol_support[name] == everybody for name in names)
+
+    def select_protocol(self) -> str:
+        """The protocol most members want of those all members speak; each votes for the first it lists.
+
+        Between equals the present one stays, so that a static member that restarts does not tip the scales. (In Kafka
+        the order of a hash map decides.)
+        """
+        everybody = len(self._members)
+        candidates = {name for name, count in self._protocol_support.items() if count == everybody}
+        votes = Counter(member.vote(candidates) for member in self._members.values())
+        return max(votes, key=lambda name: (votes[name], name == self.protocol_name))
+
+    def init_next_generation(self) -> None:
+        """Pass the join barrier: fix the protocol for those who joined, or become empty."""
+        self.generation_id = next_generation(self.generation_id)
+        self.protocol_name = self.select_protocol() if self._members else None
+        self.subscribed_topics = self.compute_subscribed_topics()
+        self.offsets.forget_commit_sources()
+        self.expect_no_syncs()
+        self.lifecycle.fire(GroupEvent.ALL_JOINED if self._members else GroupEvent.NOBODY_JOINED)
+
+    def compute_subscribed_topics(self) -> frozenset[str] | None:
+        """Union of the members' subscriptions; None if this is no consumer group or a subscription cannot be read."""
+        if not self.is_consumer_group:
+            return None
+        if not self._members:
+            return frozenset()
+        if self.protocol_name is None:
+            return None
+        topics: set[str] = set()
+        for member in self._members.values():
+            subscription = subscribed_topics_of(member.metadata(self.protocol_name))
+            if subscription is None:
+                _log.warning(
+                    "Failed to parse the %s subscription of %s in group %s: its topics are unknown",
+                    self.protocol_name,
+                    member.member_id,
+                    self.group_id,
+                )
+                return None
+            topics.update(subscription)
+        return frozenset(topics)
+
+    def join_members(self) -> list[JoinGroupResponseMember]:
+        """What the leader needs to compute an assignment: everybody's metadata for the chosen protocol."""
+        assert self.protocol_name is not None
+        return [
+            JoinGroupResponseMember(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                metadata=member.metadata(self.protocol_name),
+            )
+            for member in self._members.values()
+        ]
+
+    def join_success(
+        self,
+        member_id: str,
+        *,
+        leader_id: str | None = None,
+        with_members: bool = False,
+        skip_assignment: bool = False,
+    ) -> JoinGroupResponse:
+        """The answer that makes somebody a member of the current generation."""
+        return JoinGroupResponse(
+            error_code=ErrorCode.NONE,
+            generation_id=self.generation_id,
+            protocol_type=self.protocol_type,
+            protocol_name=self.protocol_name or "",
+            leader=leader_id if leader_id is not None else self.leader_id or "",
+            skip_assignment=skip_assignment,
+            member_id=member_id,
+            members=self.join_members() if with_members else [],
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"GroupMetadata(groupId={self.group_id}, generation={self.generation_id}, "
+            f"protocolType={self.protocol_type}, currentState={self.state.value}, members={list(self._members)})"
+        )
+
+
+def next_generation(generation_id: int) -> int:
+    """One up in a signed 32-bit number, wrapping as the JVM's does (the wire has no room for more)."""
+    return -0x8000_0000 if generation_id == 0x7FFF_FFFF else generation_id + 1

@@ -1,0 +1,1 @@
+"""The schema of messages, and the compiler that makes codecs of it."""

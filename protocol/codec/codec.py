@@ -1,0 +1,231 @@
+"""Messages to bytes and back.
+
+`encode` and `decode` take a message class of `odradek.protocol.messages` and a version. The work is done by functions
+generated for exactly that class and version, on first use: compiling one takes a few milliseconds, so a broker compiles
+what its clients send and nothing else. `decoder_source.py` and `encoder_source.py` say what they look like; print one
+with `print(generated_source(ProduceRequest, 9))`.
+
+Invariants. For any bytes whatsoever `decode` returns a message or raises DecodeError, and allocates no more than the
+bytes and the budget justify. Bytes after the message are ignored, as Apache Kafka ignores them. `encode` returns bytes
+that `decode` reads back to an equal message, or raises EncodeError.
+
+The wire format. Integers are big endian. Classic versions prefix strings with an int16 and bytes, records and arrays
+with an int32; null is -1. Flexible ("compact") versions prefix all of them with an unsigned varint of length + 1; null
+is 0; and every struct ends with its tagged fields: their count, then for each its tag, size and value, ascending. A
+nullable struct is one byte, -1 for null, else 1 and the struct (KIP-893).
+
+Answers to Kafka's generated `read` and `addSize`/`write` methods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from struct import error as StructError
+from typing import Any, NamedTuple, TypeVar
+
+from odradek.protocol.codec.decode_error import DecodeError
+from odradek.protocol.codec.decoder_source import DecoderSource
+from odradek.protocol.codec.encoder_source import EncodeError, EncoderSource, RetainedTags
+from odradek.protocol.codec.limits import MAX_DECODED_VALUES, MAX_TAGGED_FIELDS
+from odradek.protocol.codec.schema import Message, RecordsRegion
+from odradek.protocol.codec.source_writer import SourceWriter
+
+__all__ = [
+    "DecodeBudget",
+    "DecodeError",
+    "EncodeError",
+    "Part",
+    "decode",
+    "decode_from",
+    "decode_in_steps",
+    "encode",
+    "encode_parts",
+    "encode_parts_in_steps",
+    "generated_source",
+    "size_of",
+]
+
+IN_STEPS = 1 << 16
+"""Added to the version, under which the generators are kept beside the functions."""
+
+PIECES_JOINED_AT_ONCE = 4096
+"""Takes half a millisecond; the answer about 100,000 partitions is made of 600,000 pieces."""
+
+M = TypeVar("M", bound=Message)
+Part = bytes | bytearray | memoryview | RecordsRegion
+
+
+class DecodeBudget(NamedTuple):
+    """What one message may make the decoder build. The bytes themselves are bounded by the size of the frame.
+
+    Without one, `decode` applies the message's own `MAX_VALUES`.
+    """
+
+    values: int = MAX_DECODED_VALUES
+    tagged_fields: int = MAX_TAGGED_FIELDS
+
+
+def decode(
+    message_type: type[M],
+    buffer: memoryview | bytes,
+    version: int,
+    budget: DecodeBudget | None = None,
+    position: int = 0,
+) -> M:
+    """The message at `position` in `buffer`. Its records, if it has any, are views into the buffer."""
+    return decode_from(message_type, buffer, version, budget, position)[0]
+
+
+def decode_from(
+    message_type: type[M],
+    buffer: memoryview | bytes,
+    version: int,
+    budget: DecodeBudget | None = None,
+    position: int = 0,
+) -> tuple[M, int]:
+    """The message at `position` in `buffer`, and the position after it."""
+    decoder: Any = message_type.DECODERS.get(version) or _compile_decoder(message_type, version)
+    values, tagged_fields = budget or (message_type.MAX_VALUES, MAX_TAGGED_FIELDS)
+    try:
+        return decoder(buffer, position, values, tagged_fields)  # type: ignore[no-any-return]
+    except (StructError, IndexError, ValueError) as error:
+        raise _undecodable(message_type, version, error) from None
+
+
+def decode_in_steps(
+    message_type: type[M], buffer: memoryview | bytes, version: int, position: int = 0
+) -> Generator[None, None, M]:
+    """The same as `decode` for a message of unknown size, which is left for a while wherever it yields."""
+    decoder: Any = message_type.DECODERS.get(version + IN_STEPS) or _compile_decoder(message_type, version, IN_STEPS)
+    try:
+        message, _ = yield from decoder(buffer, position, message_type.MAX_VALUES, MAX_TAGGED_FIELDS)
+    except (StructError, IndexError, ValueError) as error:
+        raise _undecodable(message_type, version, error) from None
+    return message  # type: ignore[no-any-return]
+
+
+def _undecodable(message_type: type[Message], version: int, error: Exception) -> DecodeError:
+    # A ValueError is invalid UTF-8, or a varint without end.
+    reason = str(error) if isinstance(error, ValueError) else "the bytes end before the message does"
+    return DecodeError(f"{message_type.__name__} version {version}: {reason}")
+
+
+def encode(message: Message, version: int) -> bytes:
+    """The message as bytes. A message with records that are a region of a file needs `encode_parts`."""
+    out: list[Any] = []
+    _encode_into(message, version, out)
+    try:
+        return b"".join(out)
+    except TypeError as error:
+        raise EncodeError(f"{type(message).__name__} holds something that is not bytes: {error}") from error
+
+
+def encode_parts(message: Message, version: int, prefix: bytes = b"") -> list[Part]:
+    """`prefix` and the message, as few parts as possible: records stay parts of their own, all between is joined."""
+    out: list[Any] = [prefix]
+    return _parts(out, _encode_into(message, version, out))
+
+
+def encode_parts_in_steps(message: Message, version: int, prefix: bytes = b"") -> Generator[None, None, list[Part]]:
+    """The same bytes as of `encode_parts`, left for a while wherever it yields. The message must not change meanwhile.
+
+    There may be more parts, since no more than some thousand pieces are joined in one go.
+    """
+    encoder: Any = message.ENCODERS.get(version + IN_STEPS) or _compile_encoder(type(message), version, IN_STEPS)
+    out: list[Any] = [prefix]
+    marks: list[int] = []
+    parts: list[Part] = []
+    try:
+        for _ in encoder(message, out, marks):
+            if len(out) >= PIECES_JOINED_AT_ONCE:
+                parts += _parts(out, marks)
+                out.clear()
+                marks.clear()
+            yield
+    except RetainedTags:
+        return encode_parts(message, version, prefix)
+    except (StructError, AttributeError, TypeError, ValueError) as error:
+        raise _unencodable(message, version, error) from error
+    return parts + _parts(out, marks)
+
+
+def _parts(out: list[Any], marks: list[int]) -> list[Part]:
+    if not marks:
+        return [b"".join(out)]
+    parts: list[Part] = []
+    start = 0
+    for mark in marks:
+        if mark > start:
+            parts.append(b"".join(out[start:mark]))
+        parts.append(out[mark])
+        start = mark + 1
+    if start < len(out):
+        parts.append(b"".join(out[start:]))
+    return parts
+
+
+def size_of(parts: Sequence[Part]) -> int:
+    """How many bytes the parts put on the wire."""
+    return sum(len(part) if isinstance(part, bytes | bytearray | memoryview) else part.size_in_bytes for part in parts)
+
+
+def generated_source(message_type: type[Message], version: int) -> str:
+    """The decoder and the encoder of one version, to be read by people."""
+    return f"{DecoderSource(message_type, version).text}\n\n{EncoderSource(message_type, version).text}"
+
+
+def _encode_into(message: Message, version: int, out: list[Any]) -> list[int]:
+    encoder: Any = message.ENCODERS.get(version) or _compile_encoder(type(message), version)
+    marks: list[int] = []
+    start = len(out)
+    try:
+        try:
+            encoder(message, out, marks)
+        except RetainedTags:
+            del out[start:]
+            marks.clear()
+            _retaining_encoder(type(message), version)(message, out, marks)
+    except (StructError, AttributeError, TypeError, ValueError) as error:
+        raise _unencodable(message, version, error) from error
+    return marks
+
+
+def _unencodable(message: Message, version: int, error: Exception) -> EncodeError:
+    """null where null is not allowed, a number out of its range, text that is not Unicode, a wrong type"""
+    return EncodeError(f"{type(message).__name__} version {version}: {error}")
+
+
+def _compile_decoder(message_type: type[Message], version: int, kind: int = 0) -> Callable[..., Any]:
+    if not message_type.VERSIONS.covers(version):
+        raise DecodeError(f"{message_type.__name__} has no version {version}")
+    source = DecoderSource(message_type, version, in_steps=kind == IN_STEPS)
+    decoder = _compile(source, "decode", message_type, version)
+    message_type.DECODERS[version + kind] = decoder
+    return decoder
+
+
+def _compile_encoder(message_type: type[Message], version: int, kind: int = 0) -> Callable[..., Any]:
+    if not message_type.VERSIONS.covers(version):
+        raise EncodeError(f"{message_type.__name__} has no version {version}")
+    source = EncoderSource(message_type, version, in_steps=kind == IN_STEPS)
+    encoder = _compile(source, "encode", message_type, version)
+    message_type.ENCODERS[version + kind] = encoder
+    return encoder
+
+
+def _retaining_encoder(message_type: type[Message], version: int) -> Callable[..., Any]:
+    if not message_type.FLEXIBLE_VERSIONS.covers(version):
+        raise EncodeError(f"Tagged fields were set, but version {version} of {message_type.__name__} has none")
+    key = -1 - version  # beside the plain encoders; versions are not negative
+    encoder = message_type.ENCODERS.get(key)
+    if encoder is None:
+        source = EncoderSource(message_type, version, retaining=True)
+        encoder = _compile(source, "encode", message_type, version)
+        message_type.ENCODERS[key] = encoder
+    return encoder
+
+
+def _compile(source: SourceWriter, function: str, message_type: type[Message], version: int) -> Callable[..., Any]:
+    exec(compile(source.text, f"<{function} {message_type.__name__} version {version}>", "exec"), source.names)
+    compiled: Any = source.names[function]
+    return compiled  # type: ignore[no-any-return]

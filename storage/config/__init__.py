@@ -1,0 +1,1 @@
+"""Configurations of topics, of the cleaner and of producer states."""

@@ -1,0 +1,59 @@
+"""The settings of the log cleaner, `log.cleaner.*`, and which of their changes a running broker accepts.
+
+Answers to CleanerConfig and LogCleaner.validateReconfiguration.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from odradek.storage.config.config_def import ConfigError
+
+OFFSET_MAP_BYTES_MAX: Final = 2**31 - 1
+"""Of one cleaner, whatever log.cleaner.dedupe.buffer.size says."""
+
+RECONFIGURABLE: Final = frozenset(
+    {
+        "log.cleaner.threads",
+        "log.cleaner.dedupe.buffer.size",
+        "log.cleaner.io.buffer.load.factor",
+        "log.cleaner.io.buffer.size",
+        "message.max.bytes",
+        "log.cleaner.io.max.bytes.per.second",
+        "log.cleaner.backoff.ms",
+    }
+)
+"""The broker configs whose change the cleaner must be told."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanerConfig:
+    """Kafka's defaults. What is shared between `threads` cleaners comes as their sum."""
+
+    enable: bool = True
+    threads: int = 1
+    dedupe_buffer_bytes: int = 134_217_728
+    dedupe_buffer_load_factor: float = 0.9
+    io_buffer_bytes: int = 524_288
+    max_message_bytes: int = 1_048_588
+    io_max_bytes_per_second: float = 1.7976931348623157e308
+    backoff_ms: int = 15_000
+
+    @property
+    def offset_map_bytes(self) -> int:
+        """Of one cleaner."""
+        return min(self.dedupe_buffer_bytes // self.threads, OFFSET_MAP_BYTES_MAX)
+
+    def validate_reconfiguration(self, new: CleanerConfig) -> None:
+        """Raises ConfigError for a number of threads that is too far from the present one."""
+        if new.threads < 1:
+            raise ConfigError("Log cleaner threads should be at least 1")
+        if new.threads < self.threads // 2:
+            raise ConfigError(
+                f"Log cleaner threads cannot be reduced to less than half the current value {self.threads}"
+            )
+        if new.threads > self.threads * 2:
+            raise ConfigError(
+                f"Log cleaner threads cannot be increased to more than double the current value {self.threads}"
+            )

@@ -1,0 +1,327 @@
+"""Configuration definitions: name, type, default, validator and documentation of every key, in one table.
+
+The same machinery serves topic configs (`storage/config/log_config.py`) and broker configs (`broker/config/broker_config.py`): the parser,
+DescribeConfigs and the written reference all read the table. Texts in, typed values out; a value that does not fit
+raises `ConfigError` with the sentence an operator knows from Kafka. Class names are never imported: of Java's classes
+there is none but a key's default.
+
+Answers to org.apache.kafka.common.config.ConfigDef.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+HIDDEN: Final = "[hidden]"
+_INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})", re.ASCII)
+_DOUBLE = re.compile(r"[+-]?(NaN|Infinity|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?)", re.ASCII)
+_COMMA = re.compile(r"\s*,\s*")
+
+
+class ConfigError(Exception):
+    """A key or a value that cannot be accepted; the message is fit for the user."""
+
+    @classmethod
+    def of_value(cls, name: str, value: ConfigValue, reason: str | None = None) -> ConfigError:
+        tail = "" if reason is None else f": {reason}"
+        return cls(f"Invalid value {shown(value)} for configuration {name}{tail}")
+
+
+class ConfigType(IntEnum):
+    """Type ids as DescribeConfigs v3+ puts them on the wire."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+    CLASS = 8
+    PASSWORD = 9
+
+
+class Importance(Enum):
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+
+
+class Password:
+    """A secret. It is shown as `[hidden]` wherever it is printed."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: str) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        return HIDDEN
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Password) and other.value == self.value
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+
+ConfigValue: TypeAlias = "bool | int | float | str | list[str] | Password | None"
+
+_BOUNDS = {
+    ConfigType.INT: (-(2**31), 2**31 - 1),
+    ConfigType.SHORT: (-(2**15), 2**15 - 1),
+    ConfigType.LONG: (-(2**63), 2**63 - 1),
+}
+
+
+def shown(value: ConfigValue) -> str:
+    """The value as Java prints it inside error messages."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return "[" + ", ".join(value) + "]"
+    return _shown_double(value) if isinstance(value, float) else str(value)
+
+
+def _shown_double(value: float) -> str:
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return repr(value)
+    from decimal import Decimal
+
+    digits, exponent = f"{Decimal(repr(value)).normalize():e}".split("e")
+    return f"{digits if '.' in digits else digits + '.0'}E{int(exponent)}"
+
+
+def to_text(value: ConfigValue) -> str | None:
+    """The value as it would stand in a properties file; None for null."""
+    if value is None:
+        return None
+    if isinstance(value, list):
+        return ",".join(value)
+    return value.value if isinstance(value, Password) else shown(value)
+
+
+def parse_integer(text: str) -> int | None:
+    """The number a text stands for in Java; None for any other text and for more than 19 digits, which no type holds.
+
+    `int` alone raises ValueError for a text of thousands of digits.
+    """
+    match = _INTEGER.fullmatch(text)
+    return None if match is None else int(match[1] + match[2])
+
+
+def parse_type(name: str, text: str, config_type: ConfigType) -> ConfigValue:
+    """Turn a text into a value of the type, or raise ConfigError."""
+    trimmed = text.strip()
+    match config_type:
+        case ConfigType.BOOLEAN:
+            lowered = trimmed.lower()
+            if lowered not in ("true", "false"):
+                raise ConfigError.of_value(name, text, "Expected value to be either true or false")
+            return lowered == "true"
+        case ConfigType.INT | ConfigType.SHORT | ConfigType.LONG:
+            low, high = _BOUNDS[config_type]
+            number = parse_integer(trimmed)
+            if number is None or not low <= number <= high:
+                raise ConfigError.of_value(name, text, f"Not a number of type {config_type.name}")
+            return number
+        case ConfigType.DOUBLE:
+            if _DOUBLE.fullmatch(trimmed) is None:
+                raise ConfigError.of_value(name, text, "Not a number of type DOUBLE")
+            return float(trimmed if trimmed.endswith("y") else trimmed.rstrip("fFdD"))
+        case ConfigType.LIST:
+            return _COMMA.split(trimmed) if trimmed else []
+        case ConfigType.PASSWORD:
+            return Password(trimmed)
+        case ConfigType.STRING | ConfigType.CLASS:
+            return trimmed
+
+
+class Validator(Protocol):
+    """A check on a parsed value; `str(validator)` is the reference's column "Valid Values"."""
+
+    def ensure_valid(self, name: str, value: ConfigValue) -> None:
+        """Raise ConfigError unless the value is acceptable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A number between two inclusive bounds, either of which may be open."""
+
+    low: int | float | None = None
+    high: int | float | None = None
+
+    def ensure_valid(self, name: str, value: ConfigValue) -> None:
+        if not isinstance(value, int | float):
+            raise ConfigError.of_value(name, None, "Value must be non-null")
+        if self.low is not None and value < self.low:
+            raise ConfigError.of_value(name, value, f"Value must be at least {self.low}")
+        if self.high is not None and value > self.high:
+            raise ConfigError.of_value(name, value, f"Value must be no more than {self.high}")
+
+    def __str__(self) -> str:
+        parts = [str(self.low)] if self.low is not None else []
+        parts.append("...")
+        if self.high is not None:
+            parts.append(str(self.high))
+        return "[" + ",".join(parts) + "]"
+
+
+@dataclass(frozen=True, slots=True)
+class ValidString:
+    """One of a fixed set of words."""
+
+    allowed: tuple[str, ...]
+
+    def ensure_valid(self, name: str, value: ConfigValue) -> None:
+        if value not in self.allowed:
+            raise ConfigError.of_value(name, value, "String must be one of: " + ", ".join(self.allowed))
+
+    def __str__(self) -> str:
+        return "[" + ", ".join(self.allowed) + "]"
+
+
+@dataclass(frozen=True, slots=True)
+class CaseInsensitiveValidString:
+    """One of a fixed set of words, in any case."""
+
+    allowed: tuple[str, ...]
+
+    def ensure_valid(self, name: str, value: ConfigValue) -> None:
+        if not isinstance(value, str) or value.upper() not in {word.upper() for word in self.allowed}:
+            words = ", ".join(self.allowed)
+            raise ConfigError.of_value(name, value, f"String must be one of (case insensitive): {words}")
+
+    def __str__(self) -> str:
+        return "(case insensitive) [" + ", ".join(self.allowed) + "]"
+
+
+@dataclass(frozen=True, slots=True)
+class ValidList:
+    """A list whose every element is one of a fixed set of words."""
+
+    allowed: tuple[str, ...]
+
+    def ensure_valid(self, name: str, value: ConfigValue) -> None:
+        element_check = ValidString(self.allowed)
+        for element in value if isinstance(value, list) else ():
+            element_check.ensure_valid(name, element)
+
+    def __str__(self) -> str:
+        return str(ValidString(self.allowed))
+
+
+@dataclass(frozen=True, slots=True)
+class NonEmptyString:
+    """A string of at least one character."""
+
+    def ensure_valid(self, name: str, value: ConfigValue) -> None:
+        if value == "":
+            raise ConfigError.of_value(name, value, "String must be non-empty")
+
+    def __str__(self) -> str:
+        return "non-empty string"
+
+
+def at_least(low: int | float) -> Range:
+    return Range(low=low)
+
+
+def between(low: int | float, high: int | float) -> Range:
+    return Range(low=low, high=high)
+
+
+class NoDefault(Enum):
+    """The marker of a key that must be given."""
+
+    REQUIRED = "required"
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigKey:
+    """One row of the table. `default` is a text as it would be configured; None is Kafka's null."""
+
+    name: str
+    type: ConfigType
+    default: str | NoDefault | None
+    importance: Importance
+    doc: str
+    validator: Validator | None = None
+    internal: bool = False
+
+    def parse(self, text: str | None) -> ConfigValue:
+        """The typed, validated value of a text; None stands for null."""
+        value = None if text is None else parse_type(self.name, text, self.type)
+        if self.type is ConfigType.CLASS and value not in (None, self.default):
+            raise ConfigError.of_value(self.name, text, f"Class {text} could not be found.")
+        if self.validator is not None:
+            self.validator.ensure_valid(self.name, value)
+        return value
+
+    def default_value(self) -> ConfigValue:
+        if isinstance(self.default, NoDefault):
+            raise ConfigError(f'Missing required configuration "{self.name}" which has no default value.')
+        return None if self.default is None else parse_type(self.name, self.default, self.type)
+
+
+class ConfigDef:
+    """An ordered table of `ConfigKey`s."""
+
+    __slots__ = ("_keys",)
+
+    def __init__(self, keys: tuple[ConfigKey, ...] = ()) -> None:
+        self._keys: dict[str, ConfigKey] = {}
+        for key in keys:
+            self.define(key)
+
+    def define(self, key: ConfigKey) -> ConfigDef:
+        if key.name in self._keys:
+            raise ConfigError(f"Configuration {key.name} is defined twice.")
+        self._keys[key.name] = key
+        return self
+
+    def __getitem__(self, name: str) -> ConfigKey:
+        return self._keys[name]
+
+    def get(self, name: str) -> ConfigKey | None:
+        return self._keys.get(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._keys
+
+    def __iter__(self) -> Iterator[ConfigKey]:
+        return iter(self._keys.values())
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    @property
+    def names(self) -> list[str]:
+        return sorted(self._keys)
+
+    def parse(self, name: str, text: str | None) -> ConfigValue:
+        """The typed value of one key; raises ConfigError for an unknown name or a bad value."""
+        key = self._keys.get(name)
+        if key is None:
+            raise ConfigError(f"Unknown configuration '{name}'")
+        return key.parse(text)
+
+    def parse_all(self, texts: Mapping[str, str | None]) -> dict[str, ConfigValue]:
+        """Every key of the table with its value: the given one, else the default. Unknown names are ignored."""
+        return {
+            key.name: key.parse(texts[key.name]) if key.name in texts else key.default_value()
+            for key in self._keys.values()
+        }

@@ -1,0 +1,90 @@
+"""The configs of the topics that have logs here: the broker's settings with each topic's overrides.
+
+Also which partitions of a topic have logs, so that a change of one topic costs what that topic has.
+
+Invariant: a deleted topic leaves nothing behind; one made anew under the name begins with its own configs.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from odradek.storage.config.log_config import TOPIC_CONFIG_SYNONYMS, LogConfig, usable_overrides
+from odradek.storage.config.message_format import why_ignored
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from odradek.protocol.topic_partition import TopicPartition
+
+log = logging.getLogger(__name__)
+
+_SETTINGS: Final = (
+    "inter.broker.protocol.version",
+    *(synonym.name for synonyms in TOPIC_CONFIG_SYNONYMS.values() for synonym in synonyms),
+)
+
+
+class TopicConfigs:
+    """What holds for each topic; put together when it is first asked for."""
+
+    __slots__ = ("_broker_settings", "_configs", "_log_counts", "_overrides")
+
+    def __init__(self, broker_settings: Mapping[str, str]) -> None:
+        self._broker_settings = _of_topics(broker_settings)
+        self._overrides: dict[str, dict[str, str]] = {}
+        self._configs: dict[str, LogConfig] = {}
+        self._log_counts: dict[str, Counter[TopicPartition]] = {}
+        """How many logs the partitions of a topic have, in directories that work or have failed."""
+
+    def of(self, topic: str) -> LogConfig:
+        config = self._configs.get(topic)
+        if config is None:
+            overrides = usable_overrides(topic, self._overrides.get(topic, {}))
+            config = self._configs[topic] = LogConfig.from_props(self._broker_settings, overrides)
+        return config
+
+    def override(self, topic: str, overrides: Mapping[str, str]) -> bool:
+        """A topic has these overrides from now on, and no others; whether it had others before."""
+        if overrides == self._overrides.get(topic, {}):
+            return False
+        ignored = why_ignored(topic, overrides, self._broker_settings)
+        if ignored is not None:
+            log.warning(ignored)
+        self._overrides[topic] = dict(overrides)
+        self._configs.pop(topic, None)
+        return True
+
+    def set_broker_settings(self, broker_settings: Mapping[str, str]) -> bool:
+        """The broker has these settings from now on; whether topics are concerned."""
+        settings = _of_topics(broker_settings)
+        if settings == self._broker_settings:
+            return False
+        self._broker_settings = settings
+        self._configs.clear()
+        return True
+
+    def partitions_with_logs(self, topic: str) -> Iterable[TopicPartition]:
+        return self._log_counts.get(topic, {}).keys()
+
+    def log_added(self, topic_partition: TopicPartition) -> None:
+        self._log_counts.setdefault(topic_partition.topic, Counter())[topic_partition] += 1
+
+    def log_removed(self, topic_partition: TopicPartition) -> None:
+        """With its last log, what was said about a topic is forgotten."""
+        topic = topic_partition.topic
+        counts = self._log_counts[topic]
+        counts[topic_partition] -= 1
+        if not counts[topic_partition]:
+            del counts[topic_partition]
+        if not counts:
+            del self._log_counts[topic]
+            self._configs.pop(topic, None)
+            self._overrides.pop(topic, None)
+
+
+def _of_topics(broker_settings: Mapping[str, str]) -> dict[str, str]:
+    """The settings that supply defaults of topic configs."""
+    return {name: broker_settings[name] for name in _SETTINGS if name in broker_settings}

@@ -1,0 +1,1 @@
+"""One log: appends, watermarks, truncation, retention, leader epochs."""

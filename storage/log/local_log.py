@@ -1,0 +1,296 @@
+"""The segments of one log on the local disk: appending, reading, rolling, cutting, deleting.
+
+No knowledge of producers, epochs or watermarks: that is `UnifiedLog`, which owns this. A removed segment's files are
+renamed `.deleted` at once and unlinked after `file.delete.delay.ms`, for a consumer may still be reading them.
+
+Invariants: there is always an active segment; the log end offset is the offset the next record gets, and never falls
+except by truncation.
+
+Answers to LocalLog.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from typing import TYPE_CHECKING
+
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.storage import log_files
+from odradek.storage.disk.disk_space import DiskFullError, is_no_space
+from odradek.storage.offsets import LogOffsetMetadata
+from odradek.storage.segment.fetch_data import EMPTY_RECORDS, FetchDataInfo
+from odradek.storage.segment.log_segment import LogSegment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from odradek.protocol.topic_partition import TopicPartition
+    from odradek.storage.config.log_config import LogConfig
+    from odradek.storage.disk.environment import Environment
+    from odradek.storage.segment.log_segments import LogSegments
+    from odradek.storage.segment.transaction_index import AbortedTxn
+
+
+logger = logging.getLogger(__name__)
+
+
+class LocalLog:
+    """An append-only sequence of records in segments."""
+
+    __slots__ = ("_condemned", "config", "dir", "environment", "log_end_offset", "segments", "topic_partition")
+
+    def __init__(
+        self,
+        log_dir: str,
+        topic_partition: TopicPartition,
+        config: LogConfig,
+        segments: LogSegments,
+        log_end_offset: int,
+        environment: Environment,
+    ) -> None:
+        self.dir = log_dir
+        self.topic_partition = topic_partition
+        self.config = config
+        self.segments = segments
+        self.log_end_offset = log_end_offset
+        self.environment = environment
+        self._condemned: list[LogSegment] = []
+
+    @property
+    def end_offset_metadata(self) -> LogOffsetMetadata:
+        active = self.segments.active
+        return LogOffsetMetadata(self.log_end_offset, active.base_offset, active.size)
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def read(
+        self,
+        start_offset: int,
+        max_length: int,
+        max_offset: LogOffsetMetadata,
+        *,
+        min_one_message: bool,
+        include_aborted: bool = False,
+    ) -> FetchDataInfo:
+        """Records from the batch holding `start_offset` on, ending before `max_offset`."""
+        segment = self.segments.floor(start_offset)
+        if start_offset > self.log_end_offset or segment is None:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"Received request for offset {start_offset} for partition {self.topic_partition}, but we only have "
+                f"log segments upto {self.log_end_offset}.",
+            )
+        if start_offset == max_offset.message_offset:
+            return _empty(max_offset, include_aborted)
+        if start_offset > max_offset.message_offset:
+            return _empty(self.locate(start_offset), include_aborted)
+        while segment is not None:
+            if segment.base_offset < max_offset.segment_base_offset:
+                max_position = segment.size
+            elif segment.base_offset == max_offset.segment_base_offset:
+                max_position = max_offset.relative_position
+            else:
+                break
+            found = segment.read(start_offset, max_length, max_position, min_one_message=min_one_message)
+            if found is not None:
+                if include_aborted:
+                    found.aborted_transactions = self._aborted_in(segment, found)
+                return found
+            # The rest of this segment was compacted away: the next one has the next record.
+            segment = self.segments.higher(segment.base_offset)
+        return _empty(self.end_offset_metadata, include_aborted)
+
+    def locate(self, offset: int) -> LogOffsetMetadata:
+        """The offset with the position of the batch that holds it, or of the next one."""
+        if offset == self.log_end_offset:
+            return self.end_offset_metadata
+        segment = self.segments.floor(offset)
+        if segment is None or offset > self.log_end_offset:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"Offset {offset} of partition {self.topic_partition} is outside the log, which ends at "
+                f"{self.log_end_offset}.",
+            )
+        while segment is not None:
+            found = segment.translate_offset(offset)
+            if found is not None:
+                return LogOffsetMetadata(offset, segment.base_offset, found.position)
+            segment = self.segments.higher(segment.base_offset)
+        return self.end_offset_metadata._replace(message_offset=offset)
+
+    def _aborted_in(self, segment: LogSegment, found: FetchDataInfo) -> list[AbortedTxn]:
+        start = found.fetch_offset_metadata
+        upper = segment.fetch_upper_bound_offset(start.relative_position, found.size_in_bytes)
+        if upper is None:
+            following = self.segments.higher(segment.base_offset)
+            upper = self.log_end_offset if following is None else following.base_offset
+        return self.collect_aborted(start.message_offset, upper, segment)
+
+    def collect_aborted(self, start_offset: int, upper_bound: int, first: LogSegment) -> list[AbortedTxn]:
+        """The aborted transactions overlapping [start_offset, upper_bound), from `first` on."""
+        aborted: list[AbortedTxn] = []
+        segment: LogSegment | None = first
+        while segment is not None:
+            found, is_complete = segment.txn_index.collect(start_offset, upper_bound)
+            aborted += found
+            if is_complete:
+                break
+            segment = self.segments.higher(segment.base_offset)
+        return aborted
+
+    # -- rolling -----------------------------------------------------------------------------------
+
+    def roll(self, expected_offset: int = 0) -> LogSegment:
+        """Begin a new segment at the log's end, or at `expected_offset` if that lies behind it.
+
+        Raises: DiskFullError, after which the active segment is what it was.
+        """
+        base_offset = max(expected_offset, self.log_end_offset)
+        active = self.segments.active
+        if base_offset in self.segments:
+            if active.base_offset != base_offset or active.size:
+                raise RuntimeError(
+                    f"Trying to roll a new log segment for topic partition {self.topic_partition} with start offset "
+                    f"{base_offset} while it already exists."
+                )
+            # An index of no entries is full at once (KAFKA-6388): the empty segment is recreated in place.
+            return self._replace_segment(active, base_offset)
+        if base_offset < active.base_offset:
+            raise RuntimeError(
+                f"Trying to roll a new log segment for topic partition {self.topic_partition} with start offset "
+                f"{base_offset} lower than start offset of the active segment {active}"
+            )
+        for path in self._files_of(base_offset):
+            logger.warning("Newly rolled segment file %s already exists; deleting it first", path)
+            self.environment.fs.unlink(path)
+        try:
+            active.become_inactive()
+            segment = LogSegment.open(self.dir, base_offset, self.config, self.environment, create=True)
+        except OSError as error:
+            if not is_no_space(error):
+                raise
+            for path in self._files_of(base_offset):
+                self.environment.fs.unlink(path)
+            raise DiskFullError(*error.args) from error
+        self.segments.add(segment)
+        return segment
+
+    def _files_of(self, base_offset: int) -> list[str]:
+        paths = [
+            os.path.join(self.dir, log_files.offset_name(base_offset, suffix))
+            for suffix in log_files.SEGMENT_FILE_SUFFIXES
+        ]
+        return [path for path in paths if os.path.exists(path)]
+
+    # -- cutting -----------------------------------------------------------------------------------
+
+    def truncate_to(self, offset: int) -> list[LogSegment]:
+        """Let the log end at `offset`; answers the segments that went. A batch holding it goes as a whole."""
+        removed = [segment for segment in self.segments.from_offset(offset) if segment.base_offset > offset]
+        # The youngest first: dying half-way must leave the beginning of the log, not a log with a hole.
+        self.remove_segments(reversed(removed))
+        self.segments.active.truncate_to(offset, self.environment.clock.time_ms())
+        self.log_end_offset = offset
+        return removed
+
+    def truncate_fully_and_start_at(self, offset: int) -> list[LogSegment]:
+        """Drop everything and begin anew at `offset`; answers the segments that went."""
+        removed = list(self.segments)
+        self.remove_segments(removed[:-1])
+        self._replace_segment(removed[-1], offset)
+        self.log_end_offset = offset
+        return removed
+
+    def _replace_segment(self, old: LogSegment, base_offset: int) -> LogSegment:
+        """A new, empty segment in place of an old one, whose files go first: they may have the same names."""
+        self._condemn([old])
+        segment = LogSegment.open(self.dir, base_offset, self.config, self.environment, create=True)
+        self.segments.add(segment)
+        if old.base_offset != base_offset:
+            self.segments.remove(old.base_offset)
+        return segment
+
+    # -- deleting ----------------------------------------------------------------------------------
+
+    def remove_segments(self, segments: Iterable[LogSegment]) -> None:
+        """Take segments out of the log, in this order, and delete their files later."""
+        doomed = list(segments)
+        for segment in doomed:
+            self.segments.remove(segment.base_offset)
+        self._condemn(doomed)
+
+    def delete_file_later(self, path: str) -> None:
+        """Unlink a file that has been renamed away, after the same delay as segments."""
+        name = os.path.basename(path)
+
+        def unlink() -> None:
+            self._unlink([os.path.join(self.dir, name)])
+
+        self.environment.timer.schedule(self.config.file_delete_delay_ms, unlink)
+
+    def _condemn(self, doomed: list[LogSegment]) -> None:
+        for segment in doomed:
+            segment.condemn()
+        self.delete_later(doomed)
+
+    def delete_later(self, doomed: list[LogSegment]) -> None:
+        """Unlink the files of condemned segments after the delay."""
+        if not doomed:
+            return
+        self._condemned += doomed
+
+        def delete() -> None:
+            paths: list[str] = []
+            for segment in doomed:
+                segment.discard()
+                paths += segment.paths
+                with contextlib.suppress(ValueError):  # the log was closed meanwhile
+                    self._condemned.remove(segment)
+            self._unlink(paths)
+
+        self.environment.timer.schedule(self.config.file_delete_delay_ms, delete)
+
+    def _unlink(self, paths: list[str]) -> None:
+        fs = self.environment.fs
+
+        def work() -> None:
+            for path in paths:
+                fs.unlink(path)
+
+        self.environment.io_pool.submit(work, _log_failure)
+
+    # -- the directory -----------------------------------------------------------------------------
+
+    def rename_dir(self, path: str) -> None:
+        """Rename the directory; segments on their way out move along."""
+        self.environment.fs.rename(self.dir, path)
+        self.dir = path
+        for segment in [*self.segments, *self._condemned]:
+            segment.change_dir(path)
+
+    def close(self) -> None:
+        for segment in self.segments:
+            segment.close()
+        self._discard_condemned()
+
+    def discard(self) -> None:
+        """Let go of all descriptors without writing anything: the directory is offline or about to be removed."""
+        for segment in self.segments:
+            segment.discard()
+        self._discard_condemned()
+
+    def _discard_condemned(self) -> None:
+        for segment in self._condemned:
+            segment.discard()
+        self._condemned.clear()
+
+
+def _empty(metadata: LogOffsetMetadata, include_aborted: bool) -> FetchDataInfo:
+    return FetchDataInfo(metadata, EMPTY_RECORDS, aborted_transactions=[] if include_aborted else None)
+
+
+def _log_failure(result: OSError | None) -> None:
+    if isinstance(result, OSError):
+        logger.error("Could not delete log files: %s", result)

@@ -1,0 +1,161 @@
+"""Writing validated batches to the end of a log, and taking over what the log knows because of them.
+
+In this order: roll if need be, check the producers, write, note the leader epoch, move the log end, apply what the
+check has prepared, flush if flush.messages asks for it.
+
+Invariants: what is refused is refused before the write, and leaves neither bytes nor producer state; a leader writes
+one batch at a time, a follower as many as it was sent, each with the offsets and the epoch it came with; the write is
+the last step that may fail for lack of space, and then nothing has happened.
+
+Answers to UnifiedLog.append, after its validation.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.records.layout import MAGIC_V2
+from odradek.storage.append_info import AppendOrigin, LogAppendInfo
+from odradek.storage.offsets import LogOffsetMetadata
+from odradek.storage.segment.log_segment import MAX_RELATIVE_OFFSET, AppendedBatch
+from odradek.storage.validation.validator import check_replicated_offsets
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from odradek.protocol.records.batch import AnyBatch
+    from odradek.storage.log.log_state import LogState
+    from odradek.storage.producers.producer_state import BatchMetadata
+    from odradek.storage.segment.transaction_index import AbortedTxn
+    from odradek.storage.validation.validation_rules import ValidatedBatch
+
+
+def append_validated(
+    log: LogState,
+    validated: ValidatedBatch,
+    leader_epoch: int,
+    origin: AppendOrigin,
+    verification_guard: object | None,
+    now_ms: int,
+) -> LogAppendInfo:
+    """Write one batch, or messages of an old format, with the offsets they were given, unless it was written before."""
+    local = log.local_log
+    batch, parts, size, first_offset, last_offset, max_timestamp, log_append_time, messages = validated
+    _check_segment_size(log, size)
+    segment = log.maybe_roll(size, first_offset, last_offset, max_timestamp, now_ms)
+    info = completed = None
+    aborted: Sequence[AbortedTxn] = ()
+    if batch.producer_id >= 0:
+        if origin is AppendOrigin.CLIENT and (duplicate := log.checks.find_duplicate(batch)) is not None:
+            return _answer_duplicate(log, duplicate)
+        info, completed = log.checks.check(
+            batch,
+            first_offset=LogOffsetMetadata(first_offset, segment.base_offset, segment.size),
+            last_offset=last_offset,
+            max_timestamp=max_timestamp,
+            origin=origin,
+            verification_guard=verification_guard,
+        )
+        if completed is not None and completed.is_aborted:
+            aborted = log.producers.aborted_by([info], [completed])
+    if messages:
+        segment.append_batches(parts, messages)
+    else:
+        segment.append(parts, last_offset, max_timestamp, last_offset, aborted)
+    if leader_epoch != log.leader_epochs.latest_epoch:
+        log.leader_epochs.assign(leader_epoch, first_offset)
+    local.log_end_offset = last_offset + 1
+    if info is not None:
+        log.checks.apply([info], [] if completed is None else [completed])
+    log.producers.map_end_offset = last_offset + 1
+    log.watermarks.update_first_unstable()
+    config = local.config
+    flush_required = local.log_end_offset - log.flusher.recovery_point >= config.flush_messages
+    if flush_required:
+        log.flusher.flush(local.log_end_offset)
+    return LogAppendInfo(
+        first_offset=first_offset,
+        last_offset=last_offset,
+        max_timestamp=max_timestamp,
+        offset_of_max_timestamp=last_offset,
+        log_append_time=log_append_time,
+        log_start_offset=log.watermarks.log_start_offset,
+        num_messages=last_offset - first_offset + 1,
+        num_batches=len(messages) or 1,
+        size_in_bytes=size,
+        last_leader_epoch=leader_epoch,
+        flush_required=flush_required,
+    )
+
+
+def append_replicated(log: LogState, found: list[AnyBatch], now_ms: int) -> LogAppendInfo:
+    """Write what a leader sent as it is; several batches are one write, and each is indexed by itself."""
+    local = log.local_log
+    check_replicated_offsets(found, local.log_end_offset, local.topic_partition, log.watermarks.log_start_offset)
+    entries = [
+        AppendedBatch(batch.last_offset, batch.max_timestamp, batch.last_offset, len(batch.buffer)) for batch in found
+    ]
+    size = sum(entry.size for entry in entries)
+    _check_segment_size(log, size)
+    last = entries[-1]
+    largest = max(entries, key=_max_timestamp)
+    has_first_offset = found[0].magic >= MAGIC_V2
+    roll_offset = found[0].base_offset if has_first_offset else last.last_offset - MAX_RELATIVE_OFFSET
+    segment = log.maybe_roll(size, roll_offset, last.last_offset, largest.max_timestamp, now_ms)
+    infos, completed = log.checks.check_replicated(found, segment)
+    aborted = log.producers.aborted_by(infos, completed) if completed else ()
+    segment.append_batches([batch.buffer for batch in found], entries, aborted)
+    for batch in found:
+        if batch.magic < MAGIC_V2:
+            log.leader_epochs.clear()
+        elif batch.partition_leader_epoch != log.leader_epochs.latest_epoch:
+            log.leader_epochs.assign(batch.partition_leader_epoch, batch.base_offset)
+    local.log_end_offset = last.last_offset + 1
+    log.checks.apply(infos, completed)
+    log.producers.map_end_offset = local.log_end_offset
+    log.watermarks.update_first_unstable()
+    flush_required = log.unflushed_messages >= local.config.flush_messages
+    if flush_required:
+        log.flusher.flush(local.log_end_offset)
+    first_offset = found[0].base_offset if has_first_offset else found[0].last_offset
+    return LogAppendInfo(
+        first_offset=first_offset,
+        last_offset=last.last_offset,
+        max_timestamp=largest.max_timestamp,
+        offset_of_max_timestamp=largest.last_offset,
+        log_start_offset=log.watermarks.log_start_offset,
+        num_messages=last.last_offset - first_offset + 1,
+        num_batches=len(found),
+        size_in_bytes=size,
+        last_leader_epoch=found[-1].partition_leader_epoch,
+        flush_required=flush_required,
+    )
+
+
+def _check_segment_size(log: LogState, size: int) -> None:
+    limit = log.local_log.config.segment_bytes
+    if size > limit:
+        raise KafkaError(
+            ErrorCode.RECORD_LIST_TOO_LARGE,
+            f"Message batch size is {size} bytes in append to partition {log.topic_partition}, which exceeds the "
+            f"maximum configured segment size of {limit}.",
+        )
+
+
+def _answer_duplicate(log: LogState, duplicate: BatchMetadata) -> LogAppendInfo:
+    return LogAppendInfo(
+        first_offset=duplicate.first_offset,
+        last_offset=duplicate.last_offset,
+        max_timestamp=duplicate.timestamp,
+        log_append_time=duplicate.timestamp,
+        log_start_offset=log.watermarks.log_start_offset,
+        duplicate=True,
+        # Who sends it again has had no answer: the fsync the first one waits for may be under way, or never have begun
+        # because the process was killed.
+        flush_required=log.unflushed_messages >= log.local_log.config.flush_messages,
+    )
+
+
+def _max_timestamp(batch: AppendedBatch) -> int:
+    return batch.max_timestamp

@@ -1,0 +1,140 @@
+"""The parts of one log which an append, a truncation and retention change together.
+
+`UnifiedLog` owns one and is what others call. What changes several parts at once stands in `log_append`, `log_start`,
+`segment_deletion`, `segment_swap` and `truncation`: functions on a LogState, which need not know UnifiedLog.
+
+Invariants: no part is ever replaced by another; a new segment begins with a snapshot of the producers at its base
+offset; an I/O error takes the whole directory offline, a lack of space does not.
+
+Answers to the fields of UnifiedLog, to UnifiedLog.roll and to LocalLog.maybeHandleIOException.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NoReturn
+
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.records.errors import CorruptRecordError
+from odradek.storage.disk.disk_space import DiskFullError, LogDirFullError
+from odradek.storage.log.watermarks import Watermarks
+from odradek.storage.producers.producer_checks import ProducerChecks
+from odradek.storage.segment.flusher import LogFlusher
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from odradek.protocol.topic_partition import TopicPartition
+    from odradek.storage.disk.log_dir import LogDir
+    from odradek.storage.log.leader_epochs import LeaderEpochs
+    from odradek.storage.log.local_log import LocalLog
+    from odradek.storage.producers.producer_state_manager import ProducerStateManager
+    from odradek.storage.segment.log_segment import LogSegment
+    from odradek.storage.segment.log_segments import LogSegments
+
+
+class LogState:
+    """The segments of a log, and what is known because of the records in them."""
+
+    __slots__ = ("checks", "flusher", "leader_epochs", "local_log", "log_dir", "producers", "watermarks")
+
+    def __init__(
+        self,
+        local_log: LocalLog,
+        log_dir: LogDir,
+        leader_epochs: LeaderEpochs,
+        producers: ProducerStateManager,
+        *,
+        log_start_offset: int,
+        recovery_point: int,
+    ) -> None:
+        self.local_log = local_log
+        self.log_dir = log_dir
+        self.leader_epochs = leader_epochs
+        self.producers = producers
+        self.checks = ProducerChecks(producers)
+        self.watermarks = Watermarks(local_log, producers, log_start_offset)
+        self.flusher = LogFlusher(
+            local_log.dir, local_log.segments, recovery_point, local_log.environment, self._on_flush_failure
+        )
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        return self.local_log.topic_partition
+
+    @property
+    def segments(self) -> LogSegments:
+        return self.local_log.segments
+
+    @property
+    def unflushed_messages(self) -> int:
+        return self.local_log.log_end_offset - self.flusher.recovery_point
+
+    # -- rolling -----------------------------------------------------------------------------------
+
+    def maybe_roll(self, size: int, first_offset: int, last_offset: int, max_timestamp: int, now_ms: int) -> LogSegment:
+        """The segment for an append: a new one if the active one is full, too old, or out of index or offsets.
+
+        Raises: OSError; DiskFullError, after which the active segment is what it was.
+        """
+        segment = self.local_log.segments.active
+        if segment.should_roll(self.local_log.config, size, last_offset, max_timestamp, now_ms):
+            return self._roll(first_offset)
+        return segment
+
+    def roll(self) -> LogSegment:
+        """Begin a new segment at the log's end. Raises what `disk` raises."""
+        with self.disk("rolling a segment"):
+            return self._roll(0)
+
+    def _roll(self, expected_offset: int) -> LogSegment:
+        finished = self.local_log.segments.active
+        segment = self.local_log.roll(expected_offset)
+        # The snapshot at a segment's base makes truncation to it cheap. It reaches the disk with the flush below.
+        self.producers.map_end_offset = segment.base_offset
+        snapshot = self.producers.take_snapshot()
+        if snapshot is not None:
+            self.log_dir.sync_queue.sync_fd(self.local_log.environment.fs.open(snapshot))
+        self.watermarks.on_rolled()
+        self.flusher.segment_finished(finished)
+        self.flusher.flush(segment.base_offset)
+        return segment
+
+    # -- errors ------------------------------------------------------------------------------------
+
+    @contextmanager
+    def disk(self, what: str) -> Iterator[None]:
+        """Around work with files: an I/O error in it takes the directory offline, and everything is answered.
+
+        Raises: KafkaError KAFKA_STORAGE_ERROR, or CORRUPT_MESSAGE for records that cannot be read.
+        """
+        if self.log_dir.failure is not None:
+            self.raise_offline()
+        try:
+            yield
+        except CorruptRecordError as error:
+            raise KafkaError(ErrorCode(error.error_code), str(error)) from error
+        except DiskFullError as error:
+            self.refuse(error)
+        except OSError as error:
+            self.fail(what, error)
+
+    def refuse(self, error: DiskFullError) -> NoReturn:
+        """There was no space, and nothing has happened: the directory is full, and online."""
+        self.log_dir.space.ran_out(error)
+        raise LogDirFullError(self.log_dir.path) from error
+
+    def fail(self, what: str, error: OSError) -> NoReturn:
+        """An I/O error takes the whole directory offline."""
+        message = f"Error while {what} for {self.topic_partition} in dir {self.log_dir.path}"
+        self.log_dir.fail(message, error)
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message) from error
+
+    def raise_offline(self) -> NoReturn:
+        raise KafkaError(
+            ErrorCode.KAFKA_STORAGE_ERROR,
+            f"The log dir {self.log_dir.path} is already offline due to a previous IO exception.",
+        )
+
+    def _on_flush_failure(self, error: OSError) -> None:
+        self.log_dir.fail(f"Error while flushing log for {self.topic_partition}", error)

@@ -1,0 +1,95 @@
+"""Looking up offsets by time: what ListOffsets asks.
+
+    -1 latest          the reader's limit
+    -2 earliest        the log start offset; -4 earliest local is the same without tiered storage
+    -3 max timestamp   the record with the largest timestamp, the first of them
+    -5 latest tiered   offset -1: there is no tiered storage
+    >= 0               the first record as young as that
+
+A batch may have a max timestamp that is a little off (`max_timestamp`): what is answered is a record's all the same.
+
+Answers to UnifiedLog.fetchOffsetByTimestamp.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.metadata_version import MetadataVersion
+from odradek.protocol.records.layout import MAGIC_V0, MAGIC_V1, NO_PARTITION_LEADER_EPOCH, NO_TIMESTAMP
+from odradek.storage.offsets import SpecialTimestamp, TimestampAndOffset
+
+if TYPE_CHECKING:
+    from odradek.storage.log.log_state import LogState
+    from odradek.storage.segment.log_segment import LogSegment
+    from odradek.storage.segment.log_segments import LogSegments
+
+
+def lookup_by_timestamp(log: LogState, timestamp: int, limit: int) -> TimestampAndOffset | None:
+    """The answer for a reader who may see the offsets below `limit`.
+
+    Raises: KafkaError UNSUPPORTED_FOR_MESSAGE_FORMAT where records have no time and it is asked for one.
+    """
+    version = log.local_log.config.message_format_version
+    if version.record_version == MAGIC_V0 and timestamp not in (SpecialTimestamp.LATEST, SpecialTimestamp.EARLIEST):
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+            "Cannot search offsets based on timestamp because message format version for partition "
+            f"{log.topic_partition} is {version} which is earlier than the minimum required version "
+            f"{MetadataVersion.first_of_record_version(MAGIC_V1)}",
+        )
+    match timestamp:
+        case SpecialTimestamp.LATEST:
+            return TimestampAndOffset(NO_TIMESTAMP, limit, log.leader_epochs.latest_epoch)
+        case SpecialTimestamp.EARLIEST | SpecialTimestamp.EARLIEST_LOCAL:
+            earliest = log.leader_epochs.earliest_entry
+            epoch = NO_PARTITION_LEADER_EPOCH
+            if earliest is not None and earliest.start_offset <= log.watermarks.log_start_offset:
+                epoch = earliest.epoch
+            return TimestampAndOffset(NO_TIMESTAMP, log.watermarks.log_start_offset, epoch)
+        case SpecialTimestamp.LATEST_TIERED:
+            return TimestampAndOffset(NO_TIMESTAMP, -1, NO_PARTITION_LEADER_EPOCH)
+        case SpecialTimestamp.MAX:
+            found = _record_of_max_timestamp(log)
+        case _ if timestamp >= 0:
+            found = _first_record_since(log, timestamp)
+        case _:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"Unknown timestamp {timestamp} in a lookup of offsets")
+    return None if found is None or found.offset >= limit else found
+
+
+def segment_of_time(segments: LogSegments, timestamp: int) -> LogSegment | None:
+    """The segment a lookup begins in; None if it looks into none."""
+    if timestamp == SpecialTimestamp.MAX:
+        return max(segments, key=lambda segment: segment.largest.timestamp)
+    if timestamp < 0:
+        return None
+    return next((segment for segment in segments if segment.largest_timestamp >= timestamp), None)
+
+
+def _record_of_max_timestamp(log: LogState) -> TimestampAndOffset | None:
+    segment = segment_of_time(log.segments, SpecialTimestamp.MAX)
+    assert segment is not None, "every log has a segment"
+    timestamp, offset = segment.largest
+    if timestamp < 0:
+        return None
+    for where in segment.records.positions(segment.offset_index.lookup(offset).position):
+        if segment.records.header_at(where).max_timestamp != timestamp:
+            continue
+        batch = segment.records.batch_at(where)
+        latest = max(batch.records(), key=lambda record: record.timestamp)  # the first of them
+        return TimestampAndOffset(latest.timestamp, latest.offset, batch.partition_leader_epoch)
+    return None
+
+
+def _first_record_since(log: LogState, timestamp: int) -> TimestampAndOffset | None:
+    for segment in log.segments:
+        if segment.largest_timestamp < timestamp:
+            continue
+        # A batch whose header promised more than its records hold must not hide the segments behind it. One without any
+        # time, found by that of its file, ends the search as in Apache.
+        found = segment.find_by_timestamp(timestamp, log.watermarks.log_start_offset)
+        if found is not None or segment.largest.timestamp < 0:
+            return found
+    return None

@@ -1,0 +1,444 @@
+"""One partition's log: a `LocalLog` with the producers, leader epochs and watermarks that give its bytes a meaning.
+
+The parts are in its `LogState`; what changes several of them at once is a function on that, in a file of its own.
+
+An append is one synchronous call: validate and assign offsets here; check the producer, write, and take over the state
+in `log_append`. A read answers a region of a file, bounded by the reader's isolation.
+
+Invariants: an offset is given once; state in memory changes only after the write it describes; after an I/O error the
+whole directory is offline and every call answers KAFKA_STORAGE_ERROR; an append or roll that finds no space answers the
+same, and the directory stays online. An fsync never happens here: flushes and small files go to the flusher and the
+directory's sync queue.
+
+Answers to UnifiedLog.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import TYPE_CHECKING
+
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.records.errors import CorruptRecordError
+from odradek.protocol.records.layout import MAGIC_V2
+from odradek.storage import log_files
+from odradek.storage.append_info import AppendOrigin, LogAppendInfo
+from odradek.storage.disk import checkpoint_files as checkpoints
+from odradek.storage.disk.disk_space import DiskFullError, LogDirFullError
+from odradek.storage.log.log_append import append_replicated, append_validated
+from odradek.storage.log.log_start import delete_records, maybe_increment_log_start_offset
+from odradek.storage.log.log_state import LogState
+from odradek.storage.log.offset_lookup import lookup_by_timestamp
+from odradek.storage.log.segment_deletion import delete_old_segments
+from odradek.storage.log.truncation import truncate_fully_and_start_at, truncate_to
+from odradek.storage.offsets import LogOffsetMetadata, TimestampAndOffset
+from odradek.storage.segment.fetch_data import FetchDataInfo, FetchIsolation
+from odradek.storage.validation.validation_rules import ValidationRules
+from odradek.storage.validation.validator import analyze, validate_and_assign
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
+
+    from odradek.protocol.topic_partition import TopicPartition
+    from odradek.storage.config.log_config import LogConfig
+    from odradek.storage.disk.environment import Environment
+    from odradek.storage.disk.log_dir import LogDir
+    from odradek.storage.log.leader_epochs import LeaderEpochs
+    from odradek.storage.log.local_log import LocalLog
+    from odradek.storage.offsets import EpochEndOffset, EpochEntry
+    from odradek.storage.producers.producer_state import ProducerStateEntry
+    from odradek.storage.producers.producer_state_manager import ProducerMemory, ProducerStateManager
+    from odradek.storage.segment.log_segment import LogSegment
+    from odradek.storage.segment.log_segments import LogSegments
+
+
+class UnifiedLog:
+    """The log of one replica."""
+
+    def __init__(
+        self,
+        local_log: LocalLog,
+        log_dir: LogDir,
+        *,
+        log_start_offset: int,
+        recovery_point: int,
+        leader_epochs: LeaderEpochs,
+        producers: ProducerStateManager,
+        topic_id: bytes | None,
+        environment: Environment,
+    ) -> None:
+        self.state = LogState(
+            local_log,
+            log_dir,
+            leader_epochs,
+            producers,
+            log_start_offset=log_start_offset,
+            recovery_point=recovery_point,
+        )
+        # No part is ever replaced: these names save reads and appends a look-up, and others the way through the state.
+        self.local_log = local_log
+        self.log_dir = log_dir
+        self.watermarks = self.state.watermarks
+        self.flusher = self.state.flusher
+        self.topic_id = topic_id
+        self._environment = environment
+        self._clock = environment.clock
+        self._rules = self._rules_of(local_log.config)
+        self._closed = False
+        self._stored_epochs: list[EpochEntry] | None = None
+        """What the file of leader epochs holds while it is to be written because of the load, and nothing else."""
+        leader_epochs.on_change = self._write_epochs
+
+    def __repr__(self) -> str:
+        return f"UnifiedLog({self.topic_partition}, start={self.log_start_offset}, end={self.log_end_offset})"
+
+    # -- what it is --------------------------------------------------------------------------------
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        return self.local_log.topic_partition
+
+    @property
+    def dir(self) -> str:
+        return self.local_log.dir
+
+    @property
+    def config(self) -> LogConfig:
+        return self.local_log.config
+
+    @property
+    def segments(self) -> LogSegments:
+        return self.local_log.segments
+
+    @property
+    def log_end_offset(self) -> int:
+        return self.local_log.log_end_offset
+
+    @property
+    def log_end_offset_metadata(self) -> LogOffsetMetadata:
+        return self.local_log.end_offset_metadata
+
+    @property
+    def recovery_point(self) -> int:
+        return self.flusher.recovery_point
+
+    @property
+    def last_flushed_ms(self) -> int:
+        return self.flusher.last_flushed_ms
+
+    @property
+    def unflushed_messages(self) -> int:
+        return self.state.unflushed_messages
+
+    @property
+    def size(self) -> int:
+        return self.local_log.segments.size_in_bytes
+
+    @property
+    def latest_epoch(self) -> int:
+        return self.state.leader_epochs.latest_epoch
+
+    @property
+    def is_closed(self) -> bool:
+        return self._closed
+
+    @property
+    def is_future(self) -> bool:
+        return self.local_log.dir.endswith(log_files.FUTURE_DIR_SUFFIX)
+
+    # -- watermarks ------------------------------------------------------------------------------------
+
+    @property
+    def log_start_offset(self) -> int:
+        return self.watermarks.log_start_offset
+
+    @property
+    def high_watermark(self) -> int:
+        return self.watermarks.high_watermark
+
+    @property
+    def high_watermark_metadata(self) -> LogOffsetMetadata:
+        return self.watermarks.high_watermark_metadata
+
+    @property
+    def last_stable_offset(self) -> int:
+        return self.watermarks.last_stable_offset
+
+    @property
+    def first_unstable_offset(self) -> int | None:
+        unstable = self.watermarks.first_unstable
+        return None if unstable is None else unstable.message_offset
+
+    def update_high_watermark(self, high_watermark: int) -> int:
+        """Set the high watermark, kept within [log start, log end]; answers what it became."""
+        return self.watermarks.update_high_watermark(high_watermark)
+
+    def maybe_increment_high_watermark(self, new: int | LogOffsetMetadata) -> bool:
+        """Advance the high watermark; False when it is there already."""
+        return self.watermarks.maybe_increment_high_watermark(new)
+
+    def limit_of(self, isolation: FetchIsolation) -> int:
+        """The first offset a reader may not see."""
+        return self.watermarks.limit(isolation)
+
+    # -- appending ---------------------------------------------------------------------------------
+
+    def append_as_leader(
+        self,
+        records: memoryview,
+        leader_epoch: int,
+        *,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+        verification_guard: object | None = None,
+    ) -> LogAppendInfo:
+        """Append what a client or coordinator sent, giving it offsets: all of it, or KafkaError and nothing."""
+        # What `disk` does is repeated in the two appends, which are spared its generator.
+        if self.log_dir.failure is not None:
+            self.state.raise_offline()
+        if not self.log_dir.space.take(records.nbytes):
+            raise LogDirFullError(self.log_dir.path)
+        try:
+            found = analyze(records, self._rules, origin)
+            if not found:
+                return LogAppendInfo.of_nothing(self.log_start_offset)
+            now_ms = self._clock.time_ms()
+            batch = validate_and_assign(
+                found,
+                self._rules,
+                origin,
+                next_offset=self.local_log.log_end_offset,
+                leader_epoch=leader_epoch,
+                now_ms=now_ms,
+            )
+            return append_validated(self.state, batch, leader_epoch, origin, verification_guard, now_ms)
+        except CorruptRecordError as error:
+            raise KafkaError(ErrorCode(error.error_code), str(error)) from error
+        except DiskFullError as error:
+            self.state.refuse(error)
+        except OSError as error:
+            self.state.fail("appending records", error)
+
+    def append_as_follower(self, records: memoryview) -> LogAppendInfo:
+        """Append what a leader sent, with the offsets and epochs it gave."""
+        if self.log_dir.failure is not None:
+            self.state.raise_offline()
+        if not self.log_dir.space.take(records.nbytes):
+            raise LogDirFullError(self.log_dir.path)
+        try:
+            found = analyze(records, self._rules, AppendOrigin.REPLICATION)
+            if not found:
+                return LogAppendInfo.of_nothing(self.log_start_offset)
+            return append_replicated(self.state, found, self._clock.time_ms())
+        except CorruptRecordError as error:
+            raise KafkaError(ErrorCode(error.error_code), str(error)) from error
+        except DiskFullError as error:
+            self.state.refuse(error)
+        except OSError as error:
+            self.state.fail("appending records", error)
+
+    # -- producers ------------------------------------------------------------------------------------
+
+    def active_producers(self) -> Mapping[int, ProducerStateEntry]:
+        return self.state.producers.active_producers
+
+    def has_ongoing_transaction(self, producer_id: int) -> bool:
+        """Whether the producer has a transaction open here."""
+        return self.state.checks.has_ongoing_transaction(producer_id)
+
+    def maybe_start_transaction_verification(
+        self, producer_id: int, sequence: int, producer_epoch: int
+    ) -> object | None:
+        """The guard an append must present once the coordinator has confirmed; None when a transaction is open."""
+        return self.state.checks.start_verification(producer_id, sequence, producer_epoch, self._clock.time_ms())
+
+    def remove_expired_producers(self, now_ms: int) -> int:
+        return self.state.producers.remove_expired(now_ms)
+
+    # -- rolling -----------------------------------------------------------------------------------
+
+    def roll(self) -> LogSegment:
+        """Begin a new segment at the log's end."""
+        return self.state.roll()
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def read(
+        self, start_offset: int, max_length: int, isolation: FetchIsolation, min_one_message: bool
+    ) -> FetchDataInfo:
+        """Records from the batch that holds `start_offset` on, as far as the isolation lets see."""
+        if self.log_dir.failure is not None:
+            self.state.raise_offline()
+        if start_offset < self.log_start_offset:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"Received request for offset {start_offset} for partition {self.topic_partition}, but we only have "
+                f"log segments starting from offset: {self.log_start_offset}.",
+            )
+        try:
+            return self.local_log.read(
+                start_offset,
+                max_length,
+                self.watermarks.limit_metadata(isolation),
+                min_one_message=min_one_message,
+                include_aborted=isolation is FetchIsolation.TXN_COMMITTED,
+            )
+        except OSError as error:
+            self.state.fail("reading", error)
+
+    def locate(self, offset: int) -> LogOffsetMetadata:
+        """The offset with its position: what a delayed fetch counts bytes by."""
+        with self.disk("reading"):
+            return self.local_log.locate(offset)
+
+    def limit_metadata(self, isolation: FetchIsolation) -> LogOffsetMetadata:
+        """The first offset a reader may not see, with its position."""
+        with self.disk("reading"):
+            return self.watermarks.limit_metadata(isolation)
+
+    def fetch_offset_by_timestamp(
+        self, timestamp: int, isolation: FetchIsolation = FetchIsolation.LOG_END
+    ) -> TimestampAndOffset | None:
+        """The answer to ListOffsets: -1 latest, -2 earliest, -3 largest timestamp, -4, -5, or a time; None if none."""
+        with self.disk("fetching offset by timestamp"):
+            return lookup_by_timestamp(self.state, timestamp, self.limit_of(isolation))
+
+    # -- leader epochs -----------------------------------------------------------------------------
+
+    def assign_epoch_start_offset(self, epoch: int, start_offset: int) -> None:
+        self.state.leader_epochs.assign(epoch, start_offset)
+
+    def end_offset_for_epoch(self, epoch: int) -> EpochEndOffset:
+        """(-1, -1) when undefined."""
+        return self.state.leader_epochs.end_offset_for(epoch, self.local_log.log_end_offset)
+
+    def write_leader_epochs_later(self, stored: list[EpochEntry] | None) -> None:
+        """Queue the leader epochs as they are, because loading the log made others of the `stored` ones.
+
+        An empty log loses the last epoch that way, and gets it again when its leader is the same as before: then its
+        file is not touched. Were the broker to die before that, the next start would do the same once more.
+        """
+        self._stored_epochs = stored
+        entries = self.state.leader_epochs.entries
+        self.log_dir.sync_queue.write_later(self._epochs_path, checkpoints.encode_epochs(entries))
+
+    @property
+    def _epochs_path(self) -> str:
+        return os.path.join(self.local_log.dir, checkpoints.LEADER_EPOCH_FILE)
+
+    def _write_epochs(self, entries: Sequence[EpochEntry]) -> None:
+        self.watermarks.on_change()
+        stored, self._stored_epochs = self._stored_epochs, None
+        if entries == stored and self.log_dir.sync_queue.withdraw(self._epochs_path):
+            return
+        self.log_dir.sync_queue.write(self._epochs_path, checkpoints.encode_epochs(entries))
+
+    def assign_topic_id(self, topic_id: bytes) -> None:
+        """Note the topic's id, in memory and in partition.metadata. A different one known before is a breach."""
+        if self.topic_id == topic_id:
+            return
+        if self.topic_id is not None:
+            raise KafkaError(
+                ErrorCode.INCONSISTENT_TOPIC_ID,
+                f"Tried to assign a topic id to {self.topic_partition} that differs from the one in its log",
+            )
+        self.topic_id = topic_id
+        path = os.path.join(self.local_log.dir, checkpoints.PARTITION_METADATA_FILE)
+        self.log_dir.sync_queue.write(path, checkpoints.encode_partition_metadata(topic_id))
+
+    # -- what goes: log start, retention, truncation ---------------------------------------------------------------
+
+    def maybe_increment_log_start_offset(self, offset: int, reason: str) -> bool:
+        """Move the log start up; the data below goes with the next retention pass."""
+        with self.disk("increasing the log start offset"):
+            return maybe_increment_log_start_offset(self.state, offset, reason)
+
+    def delete_records(self, offset: int) -> int:
+        """Answer DeleteRecords: see `log_start.delete_records`."""
+        return delete_records(self.state, offset)
+
+    def delete_old_segments(self) -> int:
+        """Apply retention; answers how many segments went."""
+        with self.disk("deleting segments"):
+            return delete_old_segments(self.state, self._clock.time_ms())
+
+    def truncate_to(self, offset: int, producers: ProducerMemory | None = None) -> bool:
+        """Let the log end at `offset`; False when it ends there or earlier already. `producers`: from
+        `truncation.replay_producers`.
+        """
+        with self.disk("truncating"):
+            return truncate_to(self.state, offset, self._clock.time_ms(), producers)
+
+    def truncate_fully_and_start_at(self, offset: int, log_start_offset: int | None = None) -> None:
+        """Drop all data and begin anew at `offset`."""
+        with self.disk("truncating"):
+            truncate_fully_and_start_at(self.state, offset, log_start_offset, self._clock.time_ms())
+
+    # -- flushing ----------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Get everything appended so far to the disk, in the background."""
+        self.flusher.flush(self.local_log.log_end_offset)
+
+    def when_flushed(self, offset: int, callback: Callable[[OSError | None], None]) -> None:
+        """Call back once everything below `offset` is on the disk, or with the error that prevents it."""
+        self.flusher.when_flushed(offset, callback)
+
+    # -- life --------------------------------------------------------------------------------------
+
+    def update_config(self, config: LogConfig) -> None:
+        self.local_log.config = config
+        self.state.leader_epochs.keep(config.record_version >= MAGIC_V2)
+        self._rules = self._rules_of(config)
+        for segment in self.segments:
+            segment.index_interval_bytes = config.index_interval_bytes
+
+    def _rules_of(self, config: LogConfig) -> ValidationRules:
+        return ValidationRules.of_config(
+            config,
+            self.local_log.topic_partition,
+            validate_all=self._environment.validate_all_records,
+            max_decompressed_bytes=self._environment.max_decompressed_bytes,
+        )
+
+    def rename_dir(self, path: str, *, keep_writing: bool = True) -> None:
+        """Rename the log's directory. What was queued for the old name is queued for the new one."""
+        dropped = self.log_dir.sync_queue.forget_dir(self.local_log.dir)
+        with self.disk("renaming the log directory"):
+            self.local_log.rename_dir(path)
+        self.state.producers.rename_dir(path)
+        self.flusher.log_dir = path
+        if not keep_writing:
+            self.state.leader_epochs.on_change = None
+            return
+        if checkpoints.LEADER_EPOCH_FILE in dropped or not self.log_dir.sync_queue.is_idle:
+            self._write_epochs(self.state.leader_epochs.entries)
+        metadata_path = os.path.join(path, checkpoints.PARTITION_METADATA_FILE)
+        if self.topic_id is not None and not os.path.exists(metadata_path):
+            self.log_dir.sync_queue.write(metadata_path, checkpoints.encode_partition_metadata(self.topic_id))
+
+    def close(self) -> None:
+        """Finish the files and get them to the disk: a snapshot at the end, indexes cut to size, no descriptor kept.
+
+        Waits for the disk: for shutdown, when there is no loop to stall.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        with self.disk("closing"):
+            self.state.producers.take_snapshot(sync=True, is_required=True)
+            self.segments.active.become_inactive()
+            self.flusher.flush_now(self.local_log.log_end_offset)
+            self.local_log.close()
+
+    def discard(self) -> None:
+        """Let go of everything without writing: the directory failed or is to be deleted."""
+        self._closed = True
+        self.state.leader_epochs.on_change = None
+        self.local_log.discard()
+        self.flusher.abandon(self.log_dir.failure or OSError(errno.ENOENT, "the log was deleted"))
+
+    def disk(self, what: str) -> AbstractContextManager[None]:
+        """Around work with this log's files: see `LogState.disk`."""
+        return self.state.disk(what)

@@ -1,0 +1,1 @@
+"""All logs of a broker: start, placement, moves between directories, periodic sweeps."""

@@ -1,0 +1,499 @@
+"""All logs of a broker: starting with them, finding them, creating and deleting them, and stopping.
+
+What a start finds in a directory is `log_loading`'s; the checkpoints are `log_checkpoints`'; the work that recurs is
+`log_sweeps`'; a log that takes another one's place is `log_moves`'.
+
+High watermarks are the replica manager's; it calls `checkpoint_high_watermarks` every 5 s. A new log goes where
+`log_placement` says. A deleted one is renamed `-delete` at once and removed after `file.delete.delay.ms`.
+
+Invariants: a partition has at most one log and at most one future log, which a move fills in another directory (a
+second one found at start is fatal); a failed directory's logs are gone from here, and the others go on; the
+clean-shutdown marker is written last, and only if everything before succeeded.
+
+Answers to LogManager.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+from functools import partial
+from typing import TYPE_CHECKING, NoReturn
+
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.storage import log_files
+from odradek.storage.cleaning.log_cleaner import LogCleaner
+from odradek.storage.config.topic_configs import TopicConfigs
+from odradek.storage.disk.disk_space import LogDirFullError, is_no_space
+from odradek.storage.disk.log_dir import LogDir, LogDirError
+from odradek.storage.log import log_checkpoints, truncation
+from odradek.storage.manager.log_loading import open_log
+from odradek.storage.manager.log_moves import LogMoves
+from odradek.storage.manager.log_placement import LogPlacement
+from odradek.storage.manager.log_startup import SLICE_MS, LogStartup
+from odradek.storage.manager.log_sweeps import LogManagerSettings, LogSweeps, delete_old_segments_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from odradek.protocol.topic_partition import TopicPartition
+    from odradek.storage.config.log_config import LogConfig
+    from odradek.storage.disk.environment import Environment
+    from odradek.storage.log.unified_log import UnifiedLog
+    from odradek.storage.manager.log_loading import LastStop
+    from odradek.storage.producers.producer_state_manager import ProducerMemory
+
+__all__ = ["LogManager", "LogManagerSettings"]
+
+logger = logging.getLogger(__name__)
+
+
+class LogManager:
+    """The logs in all log directories."""
+
+    def __init__(
+        self,
+        log_dirs: Sequence[str],
+        broker_settings: Mapping[str, str],
+        environment: Environment,
+        settings: LogManagerSettings | None = None,
+    ) -> None:
+        self.environment = environment
+        settings = settings or LogManagerSettings()
+        self.sweeps = LogSweeps(environment, settings, self.all_logs)
+        self.log_dirs = [LogDir(path, environment) for path in log_dirs]
+        for log_dir in self.log_dirs:
+            log_dir.on_failure = self._on_dir_failure
+        self.on_log_dir_failure: Callable[[LogDir, list[TopicPartition]], None] | None = None
+        """Told which partitions went offline with a directory; those that were only being moved to it go on. The
+        replica manager's hook.
+        """
+        self._logs: dict[TopicPartition, UnifiedLog] = {}
+        self._future_logs: dict[TopicPartition, UnifiedLog] = {}
+        self.cleaner = LogCleaner(settings.cleaner, self._logs, self._future_logs, environment)
+        self._configs = TopicConfigs(broker_settings)
+        self._high_watermarks: dict[tuple[str, TopicPartition], int] = {}
+        """By directory as well: one that a log has left may still have an entry for it."""
+        self._placement = LogPlacement(self.log_dirs)
+        self._moves = LogMoves(environment, self._delete)
+        self._startup: LogStartup | None = None
+        self._recovery_threads = settings.recovery_threads_per_data_dir
+        self._stopped = False
+        self._are_dirs_taken = False
+        self._is_started = False
+
+    # -- finding ----------------------------------------------------------------------------------------
+
+    @property
+    def live_log_dirs(self) -> list[LogDir]:
+        return [log_dir for log_dir in self.log_dirs if log_dir.is_online]
+
+    def get_log(self, topic_partition: TopicPartition, *, is_future: bool = False) -> UnifiedLog | None:
+        return (self._future_logs if is_future else self._logs).get(topic_partition)
+
+    def all_logs(self) -> list[UnifiedLog]:
+        """Every log, those being filled by a move included."""
+        return [*self._logs.values(), *self._future_logs.values()]
+
+    def logs_in(self, log_dir: LogDir) -> list[UnifiedLog]:
+        return [log for log in self.all_logs() if log.log_dir is log_dir]
+
+    def is_log_dir_online(self, path: str) -> bool:
+        """Raises KafkaError LOG_DIR_NOT_FOUND for a path that is none of `log.dirs`."""
+        for log_dir in self.log_dirs:
+            if log_dir.path == path:
+                return log_dir.is_online
+        raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND, f"Log dir {path} is not found in the config.")
+
+    def checkpointed_high_watermark(self, log: UnifiedLog) -> int:
+        """The high watermark as of the last checkpoint before the start; 0 when unknown."""
+        return self._high_watermarks.get((log.log_dir.path, log.topic_partition), 0)
+
+    # -- configuration ------------------------------------------------------------------------------------
+
+    def config_of(self, topic: str) -> LogConfig:
+        return self._configs.of(topic)
+
+    def update_topic_config(self, topic: str, overrides: Mapping[str, str]) -> None:
+        """Apply a topic's overrides to its logs, unless they are in force already."""
+        if self._configs.override(topic, overrides):
+            for topic_partition in self._configs.partitions_with_logs(topic):
+                for log in (self._logs.get(topic_partition), self._future_logs.get(topic_partition)):
+                    if log is not None:
+                        self._apply_config(log)
+
+    def update_broker_settings(self, broker_settings: Mapping[str, str]) -> None:
+        """Apply new broker-wide defaults to all logs, some now and the others soon."""
+        if self._configs.set_broker_settings(broker_settings):
+            self.sweeps.visits.visit(self.all_logs(), self._apply_config)
+
+    def _apply_config(self, log: UnifiedLog) -> None:
+        was_compacted = log.config.compact
+        log.update_config(self._configs.of(log.topic_partition.topic))
+        if was_compacted and not log.config.compact:
+            self.cleaner.abort(log.topic_partition)
+
+    # -- starting -------------------------------------------------------------------------------------------
+
+    def startup(self, topic_overrides: Mapping[str, Mapping[str, str]] | None = None) -> None:
+        """Load what is in the directories, and wait: for tests and tools, whose pools work in place.
+
+        Raises: LogDirError when no directory is usable, or what is in one cannot be a log's.
+        """
+        refused: list[BaseException | None] = []
+        self.begin_startup(topic_overrides or {}, refused.append, slice_ms=2**62)
+        if refused[0] is not None:
+            raise refused[0]
+
+    def begin_startup(
+        self,
+        topic_overrides: Mapping[str, Mapping[str, str]],
+        done: Callable[[BaseException | None], None],
+        *,
+        slice_ms: int = SLICE_MS,
+    ) -> None:
+        """Load what is in the directories, after locking them; then `done` is called with what refuses the start."""
+        for topic, overrides in topic_overrides.items():
+            self._configs.override(topic, overrides)
+
+        def loaded(error: BaseException | None) -> None:
+            self._is_started = error is None
+            if error is None:
+                self.cleaner.checkpoints.load(self.live_log_dirs)
+            else:
+                self._abandon()
+            done(error)
+
+        try:
+            self.lock_dirs()
+        except LogDirError as error:
+            loaded(error)
+            return
+        self._startup = LogStartup(self, self.environment, self._recovery_threads, loaded)
+        self._startup.begin(self.live_log_dirs, slice_ms=slice_ms)
+
+    def lock_dirs(self) -> None:
+        """Take the directories, once; to be called before anything in them is read. `startup` does it if need be."""
+        if self._are_dirs_taken:
+            return
+        self._are_dirs_taken = True
+        for log_dir in self.log_dirs:
+            try:
+                log_dir.create()
+                log_dir.lock()
+            except OSError as error:
+                log_dir.fail("Error while opening the log directory", error)
+        self.require_a_live_dir()
+
+    def _abandon(self) -> None:
+        """A start that failed leaves no lock and no descriptor behind."""
+        self._stopped = True
+        self.sweeps.stop()
+        for log in self.all_logs():
+            log.discard()
+        if self._startup is not None:
+            self._startup.cancel()
+        for log_dir in self.log_dirs:
+            log_dir.unlock()
+
+    def require_a_live_dir(self) -> None:
+        """Raises LogDirError when all have failed."""
+        if not self.live_log_dirs:
+            failures = "; ".join(f"{log_dir.path}: {log_dir.failure}" for log_dir in self.log_dirs)
+            raise LogDirError(f"None of the log directories can be used: {failures}")
+
+    def take_over_last_stop(self, log_dir: LogDir, last_stop: LastStop) -> None:
+        """Know what the last stop has said of a directory's logs."""
+        for topic_partition, high_watermark in last_stop.high_watermarks.items():
+            self._high_watermarks[log_dir.path, topic_partition] = high_watermark
+
+    def register(self, log: UnifiedLog, *, is_future: bool) -> None:
+        logs = self._future_logs if is_future else self._logs
+        other = logs.get(log.topic_partition)
+        if other is not None and is_future:
+            raise LogDirError(f"Duplicate log directories found: {log.dir}, {other.dir}")
+        if other is not None:
+            raise LogDirError(
+                f"Duplicate log directories for {log.topic_partition} are found in both {log.dir} and {other.dir}. It "
+                "is likely because log directory failure happened while broker was replacing current replica with "
+                "future replica. Recover broker from this failure by manually deleting one of the two directories for "
+                "this partition. It is recommended to delete the partition in the log directory that is known to have "
+                "failed recently."
+            )
+        logs[log.topic_partition] = log
+        if is_future:
+            self.cleaner.abort(log.topic_partition)
+        self._configs.log_added(log.topic_partition)
+
+    # -- creating ---------------------------------------------------------------------------------------------
+
+    def maybe_update_preferred_dir(self, topic_partition: TopicPartition, path: str) -> None:
+        """Let the log that is created next go to this directory, unless the partition has one there already."""
+        for logs in (self._logs, self._future_logs):
+            log = logs.get(topic_partition)
+            if log is not None and log.log_dir.path == path:
+                return
+        self._placement.prefer(topic_partition, path)
+
+    def get_or_create_log(
+        self,
+        topic_partition: TopicPartition,
+        topic_id: bytes | None = None,
+        *,
+        is_new: bool = False,
+        is_future: bool = False,
+    ) -> UnifiedLog:
+        """The partition's log. A new one is made on the disk; `when_durable` tells when it will survive a crash.
+
+        `is_new` says that the controller has just created the replica: otherwise a missing log may lie in a directory
+        that is offline, and must not be replaced by an empty one. A future log is made in the preferred directory,
+        which is to be another one than the log's.
+        """
+        log = self.get_log(topic_partition, is_future=is_future)
+        if log is not None:
+            if topic_id is not None:
+                log.assign_topic_id(topic_id)
+            return log
+        if not is_new and len(self.live_log_dirs) < len(self.log_dirs):
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR,
+                f"Can not create log for {topic_partition} because log directories "
+                f"{[d.path for d in self.log_dirs if not d.is_online]} are offline",
+            )
+        log_dir = self._placement.dir_for(topic_partition, self.all_logs())
+        name = log_files.log_dir_name(topic_partition)
+        if is_future:
+            name = log_files.future_dir_name(topic_partition, self.environment.new_uuid_hex())
+        path = log_dir.file(name)
+        is_there = os.path.exists(path)
+        try:
+            config = self._configs.of(topic_partition.topic)
+            log = open_log(path, topic_partition, config, log_dir, self.environment, topic_id=topic_id)
+        except OSError as error:
+            self._refuse_to_create(path, log_dir, error, is_there=is_there)
+        self.register(log, is_future=is_future)
+        self._placement.made(topic_partition)
+        log_dir.sync_queue.sync_dir(path)
+        log_dir.sync_queue.sync_dir(log_dir.path)
+        return log
+
+    def _refuse_to_create(self, path: str, log_dir: LogDir, error: OSError, *, is_there: bool) -> NoReturn:
+        """There was no space, which leaves nothing behind; or the directory has failed."""
+        if is_no_space(error) and not is_there:
+            try:
+                self.environment.fs.remove_tree(path)
+            except OSError as second:
+                error = second
+            else:
+                log_dir.space.ran_out(error)
+                raise LogDirFullError(log_dir.path) from error
+        message = f"Error while creating the log {path}"
+        log_dir.fail(message, error)
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message) from error
+
+    def when_durable(self, callback: Callable[[OSError | None], None]) -> None:
+        """Call back once all small files and directory changes queued so far are on the disk."""
+        live = self.live_log_dirs
+        remaining = len(live)
+        failure: OSError | None = None
+
+        def done(error: OSError | None) -> None:
+            nonlocal remaining, failure
+            remaining -= 1
+            failure = failure or error
+            if not remaining:
+                callback(failure)
+
+        if not live:
+            callback(next((log_dir.failure for log_dir in self.log_dirs if log_dir.failure), None))
+        for log_dir in live:
+            log_dir.sync_queue.when_durable(done)
+
+    # -- moving -------------------------------------------------------------------------------------------------
+
+    def replace_current_with_future(self, topic_partition: TopicPartition) -> UnifiedLog:
+        """Let the future log take the place of the current one, which is deleted; answers the new current log.
+
+        Raises: KafkaError KAFKA_STORAGE_ERROR, and then the current log is what it was.
+        """
+        current, future = self._logs.get(topic_partition), self._future_logs.get(topic_partition)
+        if current is None or future is None:
+            which = "current" if current is None else "future"
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"The {which} replica for {topic_partition} is offline")
+        self._moves.replace(current, future)
+        self.cleaner.alter_checkpoint_dir(topic_partition, current.log_dir, future.log_dir)
+        del self._future_logs[topic_partition]
+        self._logs[topic_partition] = future
+        self._configs.log_removed(topic_partition)
+        self._moves.retire(current, future)
+        self.checkpoint_recovery_points(future.log_dir)
+        return future
+
+    # -- deleting -----------------------------------------------------------------------------------------------
+
+    def async_delete(self, topic_partition: TopicPartition, *, is_future: bool = False) -> UnifiedLog | None:
+        """Take a log away: renamed at once, so that a new one may be made, and removed later."""
+        log = self._take(topic_partition, is_future=is_future)
+        if log is not None:
+            self._delete(log)
+        return log
+
+    def _take(self, topic_partition: TopicPartition, *, is_future: bool = False) -> UnifiedLog | None:
+        self._moves.finish(topic_partition)
+        log = (self._future_logs if is_future else self._logs).pop(topic_partition, None)
+        if log is not None:
+            self.cleaner.abort(topic_partition)
+            self.cleaner.checkpoints.remove(log.log_dir, topic_partition)
+            self._high_watermarks.pop((log.log_dir.path, topic_partition), None)
+            self._configs.log_removed(topic_partition)
+        return log
+
+    def _delete(self, log: UnifiedLog) -> None:
+        """Delete a log that is in no one's hands any more."""
+        self._set_aside(log, log_files.DELETE_DIR_SUFFIX)
+        if log.log_dir.is_online:
+            self.remove_dir_later(log.dir, log.log_dir, log.config.file_delete_delay_ms)
+
+    def _set_aside(self, log: UnifiedLog, suffix: str) -> None:
+        name = log_files.marked_dir_name(log.topic_partition, self.environment.new_uuid_hex(), suffix)
+        try:
+            log.rename_dir(log.log_dir.file(name), keep_writing=False)
+        finally:
+            log.discard()
+        log.log_dir.sync_queue.sync_dir(log.log_dir.path)
+        self.checkpoint_recovery_points(log.log_dir)
+        self.checkpoint_log_start_offsets(log.log_dir)
+
+    def remove_dir_later(self, path: str, log_dir: LogDir, delay_ms: int) -> None:
+        fs, io_pool = self.environment.fs, self.environment.io_pool
+
+        def removed(result: OSError | None) -> None:
+            if isinstance(result, OSError):
+                log_dir.fail(f"Error while deleting {path}", result)
+
+        def remove() -> None:
+            if log_dir.is_online and not self._stopped:
+                io_pool.submit(lambda: fs.remove_tree(path), removed)
+
+        self.environment.timer.schedule(delay_ms, remove)
+
+    # -- truncating ---------------------------------------------------------------------------------------------
+
+    def when_cuttable(self, log: UnifiedLog, offset: int, callback: Callable[[OSError | None], None]) -> None:
+        """See `truncation.when_cuttable`. A log that is closed meanwhile cannot be cut."""
+
+        def cuttable(error: OSError | None) -> None:
+            callback(OSError(errno.ENOENT, "the log is closed") if error is None and log.is_closed else error)
+
+        truncation.when_cuttable(log.state, offset, partial(self.checkpoint_recovery_points, log.log_dir), cuttable)
+
+    def truncate_to(
+        self,
+        offsets: Mapping[TopicPartition, int],
+        *,
+        is_future: bool = False,
+        producers: Mapping[TopicPartition, ProducerMemory] | None = None,
+    ) -> None:
+        """Truncate logs and checkpoint what has moved back. `producers`: from `truncation.replay_producers`."""
+        for topic_partition, offset in offsets.items():
+            log = self.get_log(topic_partition, is_future=is_future)
+            if log is None:
+                continue
+            is_compacted_part_cut = offset < log.segments.active.base_offset
+            if is_compacted_part_cut:
+                self.cleaner.abort(topic_partition)
+            if log.truncate_to(offset, (producers or {}).get(topic_partition)):
+                self._checkpoint_cut(log.log_dir)
+            if is_compacted_part_cut:
+                self.cleaner.truncated(log)
+
+    def truncate_fully_and_start_at(
+        self, topic_partition: TopicPartition, offset: int, *, is_future: bool = False
+    ) -> None:
+        log = self.get_log(topic_partition, is_future=is_future)
+        if log is not None:
+            self.cleaner.abort(topic_partition)
+            log.truncate_fully_and_start_at(offset)
+            self.cleaner.truncated(log)
+            self._checkpoint_cut(log.log_dir)
+
+    def _checkpoint_cut(self, log_dir: LogDir) -> None:
+        """Both may have moved back; a log start that has not would hide what is appended below it."""
+        self.checkpoint_recovery_points(log_dir)
+        self.checkpoint_log_start_offsets(log_dir)
+
+    # -- checkpoints --------------------------------------------------------------------------------------------
+
+    def checkpoint_recovery_points(self, log_dir: LogDir | None = None) -> None:
+        for directory in self._dirs_or_all(log_dir):
+            log_checkpoints.queue_recovery_points(directory, partial(self.logs_in, directory))
+
+    def checkpoint_log_start_offsets(self, log_dir: LogDir | None = None) -> None:
+        for directory in self._dirs_or_all(log_dir):
+            log_checkpoints.queue_log_start_offsets(directory, partial(self.logs_in, directory))
+
+    def checkpoint_high_watermarks(self) -> None:
+        """Called by the replica manager every replica.high.watermark.checkpoint.interval.ms and at shutdown."""
+        for directory in self.live_log_dirs:
+            log_checkpoints.queue_high_watermarks(directory, partial(self.logs_in, directory))
+
+    def _dirs_or_all(self, log_dir: LogDir | None) -> list[LogDir]:
+        return self.live_log_dirs if log_dir is None else [log_dir] if log_dir.is_online else []
+
+    # -- recurring work -------------------------------------------------------------------------------------------
+
+    def start_background_tasks(self) -> None:
+        self.sweeps.start(self.checkpoint_recovery_points, self.checkpoint_log_start_offsets, self._look_for_room)
+        self.cleaner.startup()
+
+    def _look_for_room(self) -> None:
+        for log_dir in self.live_log_dirs:
+            log_dir.look_for_room()
+
+    def delete_old_segments(self) -> int:
+        """Apply retention to every log at once; answers how many segments went."""
+        return sum(delete_old_segments_of(log) for log in self.all_logs())
+
+    # -- failure and shutdown ---------------------------------------------------------------------------------------
+
+    def _on_dir_failure(self, log_dir: LogDir) -> None:
+        """Forget the logs of a failed directory; what is in it is looked at again at the next start.
+
+        A partition that was only being moved there goes on where it is.
+        """
+        self.cleaner.handle_log_dir_failure(log_dir)
+        offline = [topic_partition for topic_partition, log in self._logs.items() if log.log_dir is log_dir]
+        doomed = self.logs_in(log_dir)
+        for logs in (self._logs, self._future_logs):
+            for topic_partition in [tp for tp, log in logs.items() if log.log_dir is log_dir]:
+                del logs[topic_partition]
+        for log in doomed:
+            log.discard()
+        log_dir.unlock()
+        if self.on_log_dir_failure is not None:
+            self.on_log_dir_failure(log_dir, offline)
+
+    def shutdown(self) -> None:
+        """Flush and close everything and say so on the disk. Waits: the loop is done serving."""
+        if self._stopped:
+            return
+        if not self._is_started:
+            # What has not been loaded must not be declared clean, nor its checkpoints be replaced by empty ones.
+            self._abandon()
+            return
+        self._stopped = True
+        self.sweeps.stop()
+        self.cleaner.shutdown()
+        self._moves.finish_all()
+        for log_dir in self.live_log_dirs:
+            logs = self.logs_in(log_dir)
+            try:
+                for log in logs:
+                    log.close()
+                log_checkpoints.write_final(log_dir, logs, self.environment.fs)
+                log_dir.mark_clean_shutdown()
+            except (OSError, KafkaError) as error:
+                logger.error("Log directory %s is not shut down cleanly: %s", log_dir.path, error)
+        for log_dir in self.log_dirs:
+            log_dir.unlock()

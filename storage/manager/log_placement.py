@@ -1,0 +1,53 @@
+"""In which log directory a new log is made: the one asked for, else the one with the fewest logs that has room.
+
+Answers to LogManager.nextLogDirs and its preferred log directories.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from odradek.protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from odradek.protocol.topic_partition import TopicPartition
+    from odradek.storage.disk.log_dir import LogDir
+    from odradek.storage.log.unified_log import UnifiedLog
+
+
+class LogPlacement:
+    """The choice for each partition whose log is not made yet."""
+
+    __slots__ = ("_log_dirs", "_preferred")
+
+    def __init__(self, log_dirs: Sequence[LogDir]) -> None:
+        self._log_dirs = log_dirs
+        self._preferred: dict[TopicPartition, str] = {}
+
+    def prefer(self, topic_partition: TopicPartition, path: str) -> None:
+        """Make the partition's next log in this directory, whatever else could be said for another."""
+        self._preferred[topic_partition] = path
+
+    def made(self, topic_partition: TopicPartition) -> None:
+        """The log is made: what was asked for it is done with."""
+        self._preferred.pop(topic_partition, None)
+
+    def dir_for(self, topic_partition: TopicPartition, logs: Iterable[UnifiedLog]) -> LogDir:
+        """`logs`: all there are, those that moves are filling included.
+
+        Raises: KafkaError KAFKA_STORAGE_ERROR when no directory, or not the one asked for, is online.
+        """
+        live = [log_dir for log_dir in self._log_dirs if log_dir.is_online]
+        preferred = self._preferred.get(topic_partition)
+        if preferred is not None:
+            live = [log_dir for log_dir in live if log_dir.path == preferred]
+        if not live:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"No log directory is online for {topic_partition}")
+        live = [log_dir for log_dir in live if not log_dir.space.is_full] or live
+        if len(live) == 1:
+            return live[0]
+        counts = Counter(log.log_dir.path for log in logs)
+        return min(live, key=lambda log_dir: counts[log_dir.path])

@@ -1,0 +1,1 @@
+"""Producer state: sequences, epochs, open transactions."""

@@ -1,0 +1,405 @@
+"""The producers of one log: their states, their open transactions, and the snapshots of all that on disk.
+
+A snapshot at offset N holds the state after every batch below N. One is written at each roll and at a clean close;
+after a start the newest one is read and the batches behind it are replayed. Snapshots keep only the last batch of each
+producer.
+
+Unstable is the data of a transaction that is open (`ongoing`), or whose marker is not yet below the high watermark
+(`unreplicated`). The first unstable offset bounds readers of committed data.
+
+Invariants: `map_end_offset` is the offset up to which batches have been applied; every entry with an open transaction
+has it in `ongoing`; a snapshot's CRC covers its count and entries, and one that fails it is deleted and the next older
+tried.
+
+Answers to ProducerStateManager and SnapshotFile.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from bisect import insort
+from struct import Struct
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from odradek.protocol.records.checksum import crc32c
+from odradek.protocol.records.layout import NO_PRODUCER_ID
+from odradek.storage import log_files
+from odradek.storage.config.producer_config import ProducerStateManagerConfig
+from odradek.storage.disk.disk_space import is_no_space
+from odradek.storage.offsets import LogOffsetMetadata
+from odradek.storage.producers.producer_state import (
+    BatchMetadata,
+    CompletedTxn,
+    ProducerAppendInfo,
+    ProducerStateEntry,
+    TxnMetadata,
+    VerificationState,
+)
+from odradek.storage.segment.transaction_index import AbortedTxn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from odradek.storage.append_info import AppendOrigin
+    from odradek.storage.disk.file_system import FileSystem
+
+SNAPSHOT_VERSION: Final = 1
+_HEADER: Final = Struct(">hIi")  # version, CRC, count
+_CRC_START: Final = 6
+_ENTRY: Final = Struct(">qhiqiqiq")
+
+EMPTY_SNAPSHOT_BYTES: Final = _HEADER.size
+
+logger = logging.getLogger(__name__)
+
+
+class ProducerMemory(NamedTuple):
+    """All that is known of the producers of a log up to an offset: more than a snapshot, which has the last batch of
+    each only. Can be pickled.
+    """
+
+    producers: dict[int, ProducerStateEntry]
+    ongoing: dict[int, TxnMetadata]
+    unreplicated: dict[int, TxnMetadata]
+    end_offset: int
+
+
+class CorruptSnapshotError(Exception):
+    """A snapshot file that cannot be trusted."""
+
+
+def encode_snapshot(entries: Iterable[ProducerStateEntry]) -> bytes:
+    packed = [
+        _ENTRY.pack(
+            entry.producer_id,
+            entry.producer_epoch,
+            entry.last_seq,
+            entry.last_data_offset,
+            entry.last_offset_delta,
+            entry.last_timestamp,
+            entry.coordinator_epoch,
+            entry.current_txn_first_offset,
+        )
+        for entry in entries
+    ]
+    body = len(packed).to_bytes(4, "big") + b"".join(packed)
+    return SNAPSHOT_VERSION.to_bytes(2, "big") + crc32c(body, 0, 0).to_bytes(4, "big") + body
+
+
+def decode_snapshot(content: bytes) -> list[ProducerStateEntry]:
+    if len(content) < _HEADER.size:
+        raise CorruptSnapshotError(f"Snapshot of {len(content)} bytes is shorter than its header")
+    version, crc, count = _HEADER.unpack_from(content)
+    if version != SNAPSHOT_VERSION:
+        raise CorruptSnapshotError(f"Snapshot contained an unknown file version {version}")
+    computed = crc32c(content[_CRC_START:], 0, 0)
+    if crc != computed:
+        raise CorruptSnapshotError(
+            f"Snapshot is corrupt (CRC is no longer valid). Stored crc: {crc}. Computed crc: {computed}"
+        )
+    if count < 0 or len(content) != _HEADER.size + count * _ENTRY.size:
+        raise CorruptSnapshotError(f"Snapshot of {len(content)} bytes cannot hold {count} producers")
+    entries = []
+    for pid, epoch, seq, offset, delta, timestamp, coordinator_epoch, txn in _ENTRY.iter_unpack(
+        content[_HEADER.size :]
+    ):
+        batch = BatchMetadata(seq, offset, delta, timestamp) if offset >= 0 else None
+        entries.append(ProducerStateEntry(pid, epoch, coordinator_epoch, timestamp, max(txn, -1), batch))
+    return entries
+
+
+def _last_stable_offset(ongoing: Mapping[int, int], completed: CompletedTxn) -> int:
+    """`ongoing`: the producers of open transactions by their first offsets."""
+    others = [first for first, producer_id in ongoing.items() if producer_id != completed.producer_id]
+    return min(others, default=completed.last_offset + 1)
+
+
+class ProducerStateManager:
+    """Producer states of one partition."""
+
+    __slots__ = (
+        "_dir",
+        "_fs",
+        "_ongoing",
+        "_snapshots",
+        "_unreplicated",
+        "config",
+        "last_snapshot_offset",
+        "map_end_offset",
+        "partition",
+        "producers",
+        "verification_states",
+    )
+
+    def __init__(
+        self, partition: object, log_dir: str, fs: FileSystem, config: ProducerStateManagerConfig | None = None
+    ) -> None:
+        self.partition = partition
+        self.config = config or ProducerStateManagerConfig()
+        self._dir = log_dir
+        self._fs = fs
+        self.producers: dict[int, ProducerStateEntry] = {}
+        self.verification_states: dict[int, VerificationState] = {}
+        self._ongoing: dict[int, TxnMetadata] = {}
+        self._unreplicated: dict[int, TxnMetadata] = {}
+        self.map_end_offset = 0
+        self.last_snapshot_offset = 0
+        self._snapshots = sorted(log_files.snapshot_offsets(log_dir))
+
+    # -- state -------------------------------------------------------------------------------------
+
+    @property
+    def active_producers(self) -> Mapping[int, ProducerStateEntry]:
+        return self.producers
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.producers and not self._unreplicated
+
+    @property
+    def has_transactions(self) -> bool:
+        return bool(self._ongoing) or bool(self._unreplicated)
+
+    def last_entry(self, producer_id: int) -> ProducerStateEntry | None:
+        return self.producers.get(producer_id)
+
+    def prepare_update(self, producer_id: int, origin: AppendOrigin) -> ProducerAppendInfo:
+        return ProducerAppendInfo(
+            self.partition,
+            producer_id,
+            self.producers.get(producer_id),
+            origin,
+            self.verification_states.get(producer_id) if self.verification_states else None,
+        )
+
+    def update(self, info: ProducerAppendInfo) -> None:
+        """Apply what an append prepared."""
+        if info.producer_id == NO_PRODUCER_ID:
+            raise ValueError(f"Invalid producer id {info.producer_id} passed to update for partition {self.partition}")
+        current = self.producers.get(info.producer_id)
+        if current is None:
+            self.producers[info.producer_id] = info.updated
+        else:
+            current.merge(info.updated)
+        for txn in info.started_transactions:
+            self._ongoing[txn.first_offset.message_offset] = txn
+
+    def memory(self) -> ProducerMemory:
+        return ProducerMemory(self.producers, self._ongoing, self._unreplicated, self.map_end_offset)
+
+    def take_over(self, memory: ProducerMemory) -> None:
+        """Begin with what somebody else has found out about the same log."""
+        self.producers, self._ongoing, self._unreplicated, self.map_end_offset = memory
+
+    def load_entry(self, entry: ProducerStateEntry) -> None:
+        self.producers[entry.producer_id] = entry
+        first_offset = entry.current_txn_first_offset
+        if first_offset >= 0:
+            self._ongoing[first_offset] = TxnMetadata(entry.producer_id, LogOffsetMetadata(first_offset))
+
+    # -- transactions ------------------------------------------------------------------------------
+
+    @property
+    def first_unstable_offset(self) -> LogOffsetMetadata | None:
+        """Where the data begins that readers of committed data must wait for."""
+        if not self._ongoing and not self._unreplicated:
+            return None
+        first = min([*self._ongoing, *self._unreplicated])
+        txn = self._ongoing.get(first) or self._unreplicated[first]
+        return txn.first_offset
+
+    @property
+    def first_undecided_offset(self) -> int | None:
+        return min(self._ongoing) if self._ongoing else None
+
+    def last_stable_offset(self, completed: CompletedTxn) -> int:
+        """The last stable offset once this transaction is complete: what its index entry records."""
+        return _last_stable_offset({first: txn.producer_id for first, txn in self._ongoing.items()}, completed)
+
+    def aborted_by(self, infos: Iterable[ProducerAppendInfo], completed: Iterable[CompletedTxn]) -> list[AbortedTxn]:
+        """The index entries of what an append aborts, which are written before its changes are taken over."""
+        ongoing = {first: txn.producer_id for first, txn in self._ongoing.items()}
+        for info in infos:
+            ongoing |= {txn.first_offset.message_offset: txn.producer_id for txn in info.started_transactions}
+        aborted = []
+        for txn in completed:
+            if txn.is_aborted:
+                stable = _last_stable_offset(ongoing, txn)
+                aborted.append(AbortedTxn(txn.producer_id, txn.first_offset, txn.last_offset, stable))
+            ongoing.pop(txn.first_offset, None)
+        return aborted
+
+    def complete_txn(self, completed: CompletedTxn) -> None:
+        txn = self._ongoing.pop(completed.first_offset, None)
+        if txn is None:
+            raise ValueError(f"Attempted to complete {completed} on partition {self.partition} which was not started")
+        txn.last_offset = completed.last_offset
+        self._unreplicated[completed.first_offset] = txn
+
+    def on_high_watermark_updated(self, high_watermark: int) -> None:
+        """Completed transactions whose marker is replicated are stable."""
+        if self._unreplicated:
+            self._remove_unreplicated_below(high_watermark)
+
+    def _remove_unreplicated_below(self, offset: int) -> None:
+        done = [
+            first for first, t in self._unreplicated.items() if t.last_offset is not None and t.last_offset < offset
+        ]
+        for first in done:
+            del self._unreplicated[first]
+
+    # -- expiry ------------------------------------------------------------------------------------
+
+    def _is_expired(self, entry: ProducerStateEntry, now_ms: int) -> bool:
+        idle_ms = now_ms - entry.last_timestamp
+        return entry.current_txn_first_offset < 0 and idle_ms >= self.config.producer_id_expiration_ms
+
+    def remove_expired(self, now_ms: int) -> int:
+        """Forget producers whose last batch is too old, by its own timestamp. Answers how many went."""
+        expired = [pid for pid, entry in self.producers.items() if self._is_expired(entry, now_ms)]
+        for producer_id in expired:
+            del self.producers[producer_id]
+        limit_ms = self.config.producer_id_expiration_ms
+        lingering = [pid for pid, state in self.verification_states.items() if now_ms - state.timestamp >= limit_ms]
+        for producer_id in lingering:
+            del self.verification_states[producer_id]
+        return len(expired)
+
+    # -- verification (KIP-890) --------------------------------------------------------------------
+
+    def maybe_create_verification_state(
+        self, producer_id: int, sequence: int, epoch: int, now_ms: int
+    ) -> VerificationState:
+        state = self.verification_states.get(producer_id)
+        if state is None:
+            state = self.verification_states[producer_id] = VerificationState(now_ms, sequence, epoch)
+        state.maybe_update_lowest_sequence_and_epoch(sequence, epoch)
+        return state
+
+    def clear_verification_state(self, producer_id: int) -> None:
+        self.verification_states.pop(producer_id, None)
+
+    # -- snapshots ---------------------------------------------------------------------------------
+
+    @property
+    def snapshot_offsets(self) -> list[int]:
+        return list(self._snapshots)
+
+    @property
+    def latest_snapshot_offset(self) -> int | None:
+        return self._snapshots[-1] if self._snapshots else None
+
+    def take_snapshot(self, *, sync: bool = False, is_required: bool = False) -> str | None:
+        """Write a snapshot at the end offset if there is none yet; the path written.
+
+        It saves a replay and is no more than that: on a full disk the log goes on without it, unless `is_required`, as
+        it is for a clean stop (a log without any snapshot is taken for one without producers).
+        """
+        if self.map_end_offset <= self.last_snapshot_offset:
+            return None
+        path = self._snapshot_path(self.map_end_offset)
+        try:
+            self._fs.write_file(path, encode_snapshot(self.producers.values()), sync=sync)
+        except OSError as error:
+            if not is_no_space(error):
+                raise
+            self._fs.unlink(path)
+            if is_required:
+                raise
+            logger.warning("No producer snapshot at %d of %s: %s", self.map_end_offset, self.partition, error)
+            return None
+        if self.map_end_offset not in self._snapshots:
+            insort(self._snapshots, self.map_end_offset)
+        self.last_snapshot_offset = self.map_end_offset
+        return path
+
+    def remove_stray_snapshots(self, segment_base_offsets: Iterable[int]) -> None:
+        """Keep the snapshots at segment bases and the newest one, if it lies beyond the last base (a clean close)."""
+        # Anew from the disk: recovering a segment works with a state of its own and deletes what it finds invalid.
+        self._snapshots = sorted(log_files.snapshot_offsets(self._dir))
+        bases = set(segment_base_offsets)
+        strays = [offset for offset in self._snapshots if offset not in bases]
+        if strays and (not bases or strays[-1] >= max(bases)):
+            strays.pop()
+        for offset in strays:
+            self.delete_snapshot(offset)
+
+    def delete_snapshot(self, offset: int) -> None:
+        if offset in self._snapshots:
+            self._snapshots.remove(offset)
+            self._fs.unlink(self._snapshot_path(offset))
+
+    def mark_snapshot_for_deletion(self, offset: int) -> str | None:
+        """Rename the snapshot away, together with its segment; the path to unlink later."""
+        if offset not in self._snapshots:
+            return None
+        self._snapshots.remove(offset)
+        path = self._snapshot_path(offset)
+        deleted = path + log_files.DELETED_FILE_SUFFIX
+        try:
+            self._fs.rename(path, deleted)
+        except FileNotFoundError:
+            return None
+        return deleted
+
+    def rename_dir(self, log_dir: str) -> None:
+        self._dir = log_dir
+
+    def _snapshot_path(self, offset: int) -> str:
+        return os.path.join(self._dir, log_files.snapshot_name(offset))
+
+    # -- going back --------------------------------------------------------------------------------
+
+    def truncate_and_reload(self, log_start_offset: int, log_end_offset: int, now_ms: int) -> None:
+        """Drop snapshots outside the log and, if the end moved, start again from the newest that is left.
+
+        Replaying the batches from there to the log's end is the caller's part.
+        """
+        for offset in [o for o in self._snapshots if o > log_end_offset or o <= log_start_offset]:
+            self.delete_snapshot(offset)
+        if log_end_offset == self.map_end_offset:
+            self.on_log_start_offset_incremented(log_start_offset)
+            return
+        self.producers.clear()
+        self._ongoing.clear()
+        self._unreplicated.clear()
+        self._load_newest_snapshot(log_start_offset, now_ms)
+
+    def at_snapshot(self, log_start_offset: int, offset: int, now_ms: int) -> ProducerStateManager:
+        """Another one, with the state of the newest snapshot up to `offset`: for a replay beside this one."""
+        other = ProducerStateManager(self.partition, self._dir, self._fs, self.config)
+        other._snapshots = [snapshot for snapshot in self._snapshots if log_start_offset < snapshot <= offset]
+        other._load_newest_snapshot(log_start_offset, now_ms)
+        return other
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        self.producers.clear()
+        self._ongoing.clear()
+        self._unreplicated.clear()
+        for snapshot in self.snapshot_offsets:
+            self.delete_snapshot(snapshot)
+        self.last_snapshot_offset = 0
+        self.map_end_offset = offset
+
+    def on_log_start_offset_incremented(self, log_start_offset: int) -> None:
+        self._remove_unreplicated_below(log_start_offset)
+        self.map_end_offset = max(self.map_end_offset, log_start_offset)
+        latest = self.latest_snapshot_offset
+        self.last_snapshot_offset = log_start_offset if latest is None else latest
+
+    def _load_newest_snapshot(self, log_start_offset: int, now_ms: int) -> None:
+        while (offset := self.latest_snapshot_offset) is not None:
+            try:
+                with open(self._snapshot_path(offset), "rb") as file:
+                    entries = decode_snapshot(file.read())
+            except (CorruptSnapshotError, FileNotFoundError) as error:
+                logger.warning("Ignoring producer snapshot at %d of %s: %s", offset, self.partition, error)
+                self.delete_snapshot(offset)
+                continue
+            for entry in entries:
+                if not self._is_expired(entry, now_ms):
+                    self.load_entry(entry)
+            self.last_snapshot_offset = self.map_end_offset = offset
+            return
+        self.last_snapshot_offset = self.map_end_offset = log_start_offset

@@ -1,0 +1,1 @@
+"""What a start does with logs that were not closed in order."""

@@ -1,0 +1,172 @@
+"""Recovering one segment: every batch is checked against its CRC, and all that is derived from batches is made anew.
+
+Derived are the three indexes, the leader epochs from here on, and the state of producers. The scan ends at the first
+batch that is torn or bad; what to do about the bytes behind it is the caller's.
+
+One loop over large reads, because a log of small batches has millions of them: a batch costs one unpacking of its
+header and one checksum, and becomes an object only if a producer or an old format has to be understood.
+
+Apache would take a magic above 2 for a batch of format 2; here the scan ends there.
+
+Answers to LogSegment.recover.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from odradek.protocol.records.batch import RecordBatch, view_batch
+from odradek.protocol.records.checksum import crc32c
+from odradek.protocol.records.errors import CorruptRecordError
+from odradek.protocol.records.layout import (
+    ATTRIBUTES_POSITION,
+    BATCH_HEADER,
+    BATCH_OVERHEAD,
+    LOG_OVERHEAD,
+    MAGIC_POSITION,
+    MAGIC_V2,
+    NO_TIMESTAMP,
+)
+from odradek.storage.offsets import TimestampOffset
+from odradek.storage.producers.producer_recovery import complete_transaction, replay_batch
+from odradek.storage.segment.file_records import MIN_BATCH_LENGTH, MIN_HEADER, SEQUENTIAL_READ_BYTES, CorruptLogError
+from odradek.storage.segment.log_segment import MAX_RELATIVE_OFFSET
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.protocol.records.batch import AnyBatch
+    from odradek.storage.log.leader_epochs import LeaderEpochs
+    from odradek.storage.producers.producer_state_manager import ProducerStateManager
+    from odradek.storage.segment.log_segment import LogSegment
+
+REPORT_BYTES: Final = 32 * 1024 * 1024
+"""How much is scanned between two reports of progress; some hundredths of a second for large batches."""
+
+logger = logging.getLogger(__name__)
+
+
+class SegmentScan:
+    """One scan of a segment, and how far it has come."""
+
+    __slots__ = ("_last_indexed", "largest", "segment", "valid_bytes")
+
+    def __init__(self, segment: LogSegment) -> None:
+        self.segment = segment
+        self.valid_bytes = 0
+        """All batches up to here are good."""
+        self.largest = TimestampOffset(NO_TIMESTAMP, segment.base_offset)
+        """The largest timestamp in them, with the last offset of its batch."""
+        self._last_indexed = 0
+
+    def run(
+        self,
+        producers: ProducerStateManager,
+        leader_epochs: LeaderEpochs,
+        on_bytes: Callable[[int], None],
+        *,
+        ends_at_overflow: bool = False,
+    ) -> None:
+        """Scan to the first bad batch, filling indexes, epochs and producers; `on_bytes` is told how many bytes were
+        read since the last time.
+
+        Raises: SegmentOffsetOverflowError at an offset too far from the base, unless the scan is to end there;
+        InvalidOffsetError when offsets fall. The indexes must have been emptied by `begin_rebuild`.
+        """
+        records, unreported = self.segment.records, 0
+        read_bytes = SEQUENTIAL_READ_BYTES
+        try:
+            while records.size - self.valid_bytes > MIN_HEADER:
+                chunk = memoryview(records.read(self.valid_bytes, read_bytes))
+                scanned = self._scan_chunk(chunk, producers, leader_epochs, ends_at_overflow=ends_at_overflow)
+                if not scanned:
+                    needed = LOG_OVERHEAD + int.from_bytes(chunk[8:LOG_OVERHEAD], "big")
+                    if needed <= len(chunk) or self.valid_bytes + needed > records.size:
+                        break
+                    read_bytes = needed
+                    continue
+                unreported += scanned
+                if unreported >= REPORT_BYTES:
+                    on_bytes(unreported)
+                    unreported = 0
+                read_bytes = SEQUENTIAL_READ_BYTES
+        except (CorruptRecordError, CorruptLogError) as error:
+            logger.warning(
+                "Found invalid messages in log segment %s at byte offset %d: %s",
+                records.path,
+                self.valid_bytes,
+                error,
+            )
+        on_bytes(unreported)
+
+    def _scan_chunk(
+        self,
+        chunk: memoryview,
+        producers: ProducerStateManager,
+        leader_epochs: LeaderEpochs,
+        *,
+        ends_at_overflow: bool,
+    ) -> int:
+        """Scan the whole batches at the start of `chunk`; answers the bytes they take."""
+        segment, start = self.segment, self.valid_bytes
+        low, high, interval = (
+            segment.base_offset,
+            segment.base_offset + MAX_RELATIVE_OFFSET,
+            segment.index_interval_bytes,
+        )
+        unpack, last_indexed = BATCH_HEADER.unpack_from, self._last_indexed
+        largest_timestamp, latest_epoch = self.largest.timestamp, leader_epochs.latest_epoch
+        at, end, next_offset = 0, len(chunk), -1
+        batch: AnyBatch
+        try:
+            while end - at > MIN_HEADER:
+                length = int.from_bytes(chunk[at + 8 : at + LOG_OVERHEAD], "big", signed=True)
+                size = LOG_OVERHEAD + length
+                if size > end - at and length >= MIN_BATCH_LENGTH:
+                    break
+                if chunk[at + MAGIC_POSITION] == MAGIC_V2 and size >= BATCH_OVERHEAD:
+                    base, _, epoch, _, crc, _, delta, _, max_timestamp, producer_id, _, _, _ = unpack(chunk, at)
+                    if crc32c(chunk[at + ATTRIBUTES_POSITION : at + size], 0, 0) != crc:
+                        RecordBatch(chunk[at : at + size]).ensure_valid()  # which says in what way it is not
+                    last_offset = base + delta
+                else:
+                    batch = _other_batch(chunk[at:end], length)
+                    last_offset, max_timestamp, epoch, producer_id = batch.last_offset, batch.max_timestamp, -1, -1
+                if not low <= last_offset <= high:
+                    if ends_at_overflow:
+                        raise CorruptLogError(f"The offset {last_offset} cannot be in a segment with base {low}")
+                    segment.ensure_offset_in_range(last_offset)
+                position = start + at
+                if max_timestamp > largest_timestamp:
+                    largest_timestamp = max_timestamp
+                    self.largest = TimestampOffset(max_timestamp, last_offset)
+                if position - last_indexed > interval:
+                    segment.add_recovered_entry(last_offset, position, self.largest)
+                    self._last_indexed = last_indexed = position
+                if epoch > latest_epoch:
+                    latest_epoch = epoch
+                    leader_epochs.assign(epoch, base)
+                if producer_id >= 0:
+                    batch = RecordBatch(chunk[at : at + size])
+                    completed = replay_batch(producers, batch)
+                    if completed is not None:
+                        complete_transaction(producers, segment, completed)
+                if chunk[at + MAGIC_POSITION] == MAGIC_V2:
+                    next_offset = last_offset + 1
+                at += size
+        finally:
+            self.valid_bytes = start + at
+            if next_offset >= 0:
+                producers.map_end_offset = next_offset
+        return at
+
+
+def _other_batch(buffer: memoryview, length: int) -> AnyBatch:
+    """A batch of an old format at the start of a buffer; CorruptLogError or CorruptRecordError if there is none."""
+    magic = buffer[MAGIC_POSITION]
+    if length < MIN_BATCH_LENGTH or magic > MAGIC_V2:
+        raise CorruptLogError(f"A batch of {length} bytes with magic {magic} cannot be.")
+    batch = view_batch(buffer[: LOG_OVERHEAD + length])
+    batch.ensure_valid()
+    return batch

@@ -1,0 +1,1 @@
+"""The files of one segment: records, indexes, flushing."""

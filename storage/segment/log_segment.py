@@ -1,0 +1,459 @@
+"""One segment of a log: a file of batches with its offset, time and transaction index.
+
+The indexes are sparse: an append adds an entry when more than `index.interval.bytes` have been written since the last
+one, before its own size is counted, so the first batch never gets one. The time index records the largest timestamp so
+far with the last offset of the batch that holds it.
+
+Invariants: offsets in the file increase; every offset fits into 31 bits above the base offset; an index never names a
+position at which no batch starts. Only the last segment of a log is appended to. An append that finds no space leaves
+the files and the segment as they were: room in the indexes is made before the write, and the write is cut off again.
+
+Answers to LogSegment and RollParams.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
+
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.records.layout import NO_TIMESTAMP
+from odradek.storage import log_files
+from odradek.storage.disk.descriptors import is_out_of_descriptors
+from odradek.storage.disk.disk_space import DiskFullError, is_no_space
+from odradek.storage.offsets import LogOffsetMetadata, TimestampAndOffset, TimestampOffset
+from odradek.storage.segment.fetch_data import EMPTY_RECORDS, FetchDataInfo
+from odradek.storage.segment.file_records import FileRecords
+from odradek.storage.segment.offset_index import OffsetIndex
+from odradek.storage.segment.time_index import TimeIndex
+from odradek.storage.segment.transaction_index import AbortedTxn, TransactionIndex
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from odradek.storage.config.log_config import LogConfig
+    from odradek.storage.disk.environment import Environment
+    from odradek.storage.disk.file_system import Bytes
+    from odradek.storage.segment.file_records import BatchPosition
+
+MAX_RELATIVE_OFFSET: Final = 2**31 - 1
+
+
+class SegmentOffsetOverflowError(KafkaError):
+    """An offset too far above the segment's base offset to be indexed."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.UNKNOWN_SERVER_ERROR, message)
+
+
+class AppendedBatch(NamedTuple):
+    """What the indexes need to know of a batch within one append."""
+
+    last_offset: int
+    max_timestamp: int
+    offset_of_max_timestamp: int
+    size: int
+
+
+class LogSegment:
+    """A stretch of a log, named by the smallest offset it may hold."""
+
+    __slots__ = (
+        "_bytes_since_last_index_entry",
+        "_largest",
+        "_rolling_timestamp",
+        "base_offset",
+        "created_ms",
+        "index_interval_bytes",
+        "jitter_ms",
+        "offset_index",
+        "records",
+        "time_index",
+        "txn_index",
+        "warm_until_ms",
+    )
+
+    def __init__(
+        self,
+        base_offset: int,
+        records: FileRecords,
+        offset_index: OffsetIndex,
+        time_index: TimeIndex,
+        txn_index: TransactionIndex,
+        *,
+        index_interval_bytes: int,
+        jitter_ms: int,
+        created_ms: int,
+    ) -> None:
+        self.base_offset = base_offset
+        self.records = records
+        self.offset_index = offset_index
+        self.time_index = time_index
+        self.txn_index = txn_index
+        self.index_interval_bytes = index_interval_bytes
+        self.jitter_ms = jitter_ms
+        self.created_ms = created_ms
+        self._bytes_since_last_index_entry = 0
+        self._rolling_timestamp: int | None = None
+        self._largest: TimestampOffset | None = None
+        self.warm_until_ms = 0
+        """By the monotonic clock: until then its index is taken for being in memory. Kept by those who read."""
+
+    @classmethod
+    def open(
+        cls,
+        directory: str,
+        base_offset: int,
+        config: LogConfig,
+        environment: Environment,
+        *,
+        create: bool = False,
+        suffix: str = "",
+    ) -> LogSegment:
+        """The segment with this base offset: of files that are there, or of new, empty ones."""
+        fs, open_files = environment.fs, environment.open_files
+        stem = os.path.join(directory, f"{base_offset:020d}")
+        log_path = stem + log_files.LOG_FILE_SUFFIX + suffix
+        if create:
+            preallocate = config.segment_bytes if config.preallocate else 0
+            records = FileRecords.create(log_path, fs, open_files, preallocate)
+        else:
+            records = FileRecords.existing(log_path, fs, open_files)
+        index_bytes = config.segment_index_bytes
+        offset_index = OffsetIndex(
+            stem + log_files.INDEX_FILE_SUFFIX + suffix, base_offset, index_bytes, fs, open_files
+        )
+        time_index = TimeIndex(
+            stem + log_files.TIME_INDEX_FILE_SUFFIX + suffix, base_offset, index_bytes, fs, open_files
+        )
+        txn_index = TransactionIndex(stem + log_files.TXN_INDEX_FILE_SUFFIX + suffix, base_offset, fs, open_files)
+        if create:
+            try:
+                offset_index.create()
+                time_index.create()
+            except OSError:
+                records.close()
+                raise
+        return cls(
+            base_offset,
+            records,
+            offset_index,
+            time_index,
+            txn_index,
+            index_interval_bytes=config.index_interval_bytes,
+            jitter_ms=environment.segment_jitter_ms(config),
+            created_ms=environment.clock.time_ms(),
+        )
+
+    def __repr__(self) -> str:
+        return f"LogSegment(base_offset={self.base_offset}, size={self.size}, path={self.records.path})"
+
+    @property
+    def size(self) -> int:
+        return self.records.size
+
+    # -- appending ---------------------------------------------------------------------------------
+
+    def append(
+        self,
+        parts: Sequence[Bytes],
+        last_offset: int,
+        max_timestamp: int,
+        offset_of_max_timestamp: int,
+        aborted: Sequence[AbortedTxn] = (),
+    ) -> None:
+        """Add one batch, and the transactions it aborts. Raises: DiskFullError, after which nothing has happened."""
+        self.ensure_offset_in_range(last_offset)
+        position = self.records.size
+        entries = 1 if self._bytes_since_last_index_entry > self.index_interval_bytes else 0
+        size = self._write(parts, entries, aborted)
+        if position == 0:
+            self._rolling_timestamp = max_timestamp
+        self._index(position, size, last_offset, max_timestamp, offset_of_max_timestamp)
+
+    def append_batches(
+        self, parts: Sequence[Bytes], batches: Sequence[AppendedBatch], aborted: Sequence[AbortedTxn] = ()
+    ) -> None:
+        """Add several batches with one write; each is indexed by itself, so that the indexes stay exact.
+
+        Raises: DiskFullError, after which nothing has happened.
+        """
+        self.ensure_offset_in_range(batches[-1].last_offset)
+        position = self.records.size
+        self._write(parts, self._entries_due(batches), aborted)
+        if position == 0:
+            self._rolling_timestamp = max(batch.max_timestamp for batch in batches)
+        for batch in batches:
+            self._index(position, batch.size, batch.last_offset, batch.max_timestamp, batch.offset_of_max_timestamp)
+            position += batch.size
+
+    def _write(self, parts: Sequence[Bytes], index_entries: int, aborted: Sequence[AbortedTxn]) -> int:
+        """Everything of an append that may find no space: after this, the indexes are filled without a failure."""
+        position = self.records.size
+        try:
+            if index_entries:
+                self.offset_index.make_room(index_entries)
+                self.time_index.make_room(index_entries)
+            size = self.records.append(parts)
+            if aborted:
+                self.txn_index.append(*aborted)
+        except OSError as error:
+            self._undo_write(position, error)
+        return size
+
+    def _undo_write(self, position: int, error: OSError) -> NoReturn:
+        if not is_no_space(error):
+            raise error
+        if not is_out_of_descriptors(error) or self.records.size > position:
+            self.records.cut_back(position)  # which would have to open the file that cannot be opened
+        raise DiskFullError(*error.args) from error
+
+    def _entries_due(self, batches: Sequence[AppendedBatch]) -> int:
+        """How many of the batches will get an entry in the indexes."""
+        due, since_last = 0, self._bytes_since_last_index_entry
+        for batch in batches:
+            if since_last > self.index_interval_bytes:
+                due, since_last = due + 1, 0
+            since_last += batch.size
+        return due
+
+    def _index(
+        self, position: int, size: int, last_offset: int, max_timestamp: int, offset_of_max_timestamp: int
+    ) -> None:
+        largest = self._largest or self.largest
+        if max_timestamp > largest.timestamp:
+            self._largest = largest = TimestampOffset(max_timestamp, offset_of_max_timestamp)
+        if self._bytes_since_last_index_entry > self.index_interval_bytes:
+            self.offset_index.append(last_offset, position)
+            self.time_index.maybe_append(*largest)
+            self._bytes_since_last_index_entry = 0
+        self._bytes_since_last_index_entry += size
+
+    def ensure_offset_in_range(self, offset: int) -> None:
+        """Raise SegmentOffsetOverflowError for an offset that the indexes cannot hold."""
+        if not 0 <= offset - self.base_offset <= MAX_RELATIVE_OFFSET:
+            raise SegmentOffsetOverflowError(
+                f"Detected offset overflow at offset {offset} in segment {self.base_offset} of {self.records.path}"
+            )
+
+    def should_roll(self, config: LogConfig, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
+        """Whether an append of `size` bytes must go to a new segment."""
+        current = self.records.size
+        if current > config.segment_bytes - size:
+            return True
+        if current and self.time_waited_for_roll(now_ms, max_timestamp) > config.max_segment_ms - self.jitter_ms:
+            return True
+        return (
+            self.offset_index.is_full or self.time_index.is_full or last_offset - self.base_offset > MAX_RELATIVE_OFFSET
+        )
+
+    def time_waited_for_roll(self, now_ms: int, max_timestamp: int) -> int:
+        """By the records' own clock once the first batch has a timestamp, else since creation."""
+        first = self.first_batch_timestamp()
+        return max_timestamp - first if first >= 0 else now_ms - self.created_ms
+
+    def first_batch_timestamp(self) -> int:
+        """The largest timestamp of the first batch; -1 for none."""
+        if self._rolling_timestamp is None:
+            first = next(self.records.positions(), None)
+            self._rolling_timestamp = NO_TIMESTAMP if first is None else self.records.header_at(first).max_timestamp
+            if first is None:
+                self._rolling_timestamp = None
+                return NO_TIMESTAMP
+        return self._rolling_timestamp
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def translate_offset(self, offset: int, start_position: int = 0) -> BatchPosition | None:
+        """The batch that holds the offset, or the next one after it; None beyond the last."""
+        position = max(self.offset_index.lookup(offset).position, start_position)
+        return self.records.find_offset(offset, position)
+
+    def read(
+        self, start_offset: int, max_size: int, max_position: int, *, min_one_message: bool
+    ) -> FetchDataInfo | None:
+        """The region that begins with the batch holding `start_offset`, ending before `max_position`."""
+        found = self.translate_offset(start_offset)
+        if found is None:
+            return None
+        metadata = LogOffsetMetadata(start_offset, self.base_offset, found.position)
+        limit = max(max_size, found.size) if min_one_message else max_size
+        if limit <= 0:
+            return FetchDataInfo(metadata, EMPTY_RECORDS)
+        size = min(max_position - found.position, limit)
+        return FetchDataInfo(
+            metadata, self.records.region(found.position, size), first_entry_incomplete=limit < found.size
+        )
+
+    def fetch_upper_bound_offset(self, start_position: int, size: int) -> int | None:
+        """An offset no record of the region reaches, as far as the index can tell."""
+        return self.offset_index.offset_at_or_after_position(start_position + size)
+
+    def find_by_timestamp(self, timestamp: int, starting_offset: int) -> TimestampAndOffset | None:
+        """The first record at or behind `starting_offset` that is as young as `timestamp`."""
+        indexed_offset = self.time_index.lookup(timestamp).offset
+        position = self.offset_index.lookup(max(indexed_offset, starting_offset)).position
+        for where in self.records.positions(position):
+            if self.records.header_at(where).max_timestamp < timestamp:
+                continue
+            batch = self.records.batch_at(where)
+            for record in batch.records():
+                if record.timestamp >= timestamp and record.offset >= starting_offset:
+                    return TimestampAndOffset(record.timestamp, record.offset, batch.partition_leader_epoch)
+        return None
+
+    def read_next_offset(self) -> int:
+        """The offset behind the last record; the base offset if there is none."""
+        next_offset = self.base_offset
+        for batch in self.records.positions(self.offset_index.lookup(self.offset_index.last_offset).position):
+            next_offset = batch.last_offset + 1
+        return next_offset
+
+    # -- time --------------------------------------------------------------------------------------
+
+    @property
+    def largest(self) -> TimestampOffset:
+        """The largest timestamp of a record so far, with the last offset of its batch; (-1, base) for none."""
+        if self._largest is None:
+            self._largest = self.time_index.last_entry
+        return self._largest
+
+    @property
+    def largest_timestamp(self) -> int:
+        """What retention compares: the youngest record, or the file's modification time if no record has one."""
+        timestamp = self.largest.timestamp
+        return timestamp if timestamp >= 0 else self.modified_ms
+
+    @property
+    def modified_ms(self) -> int:
+        return os.stat(self.records.path).st_mtime_ns // 1_000_000
+
+    def read_largest_timestamp(self) -> TimestampOffset:
+        """Find the largest timestamp anew: the last time index entry and the batches the index does not cover."""
+        largest = self.time_index.last_entry
+        start = self.offset_index.lookup(largest.offset).position
+        for where in self.records.positions(start):
+            batch = self.records.header_at(where)
+            if batch.max_timestamp > largest.timestamp:
+                largest = TimestampOffset(batch.max_timestamp, where.last_offset)
+        return largest
+
+    def has_finished_indexes(self) -> bool:
+        """Whether the indexes end as `become_inactive` leaves them: the records may have been flushed without them.
+
+        Looks at their ends only, which is where they were written last.
+        """
+        try:
+            last = self.time_index.last_entry
+            if self.time_index.entries:
+                found = self.translate_offset(last.offset)
+                if found is None or self.records.header_at(found).max_timestamp != last.timestamp:
+                    return False
+            if entries := self.offset_index.entries:
+                offset, position = self.offset_index.entry(entries - 1)
+                at = next(self.records.positions(position), None)
+                if not position or at is None or not at.base_offset <= offset < self.read_next_offset():
+                    return False
+            return self.read_largest_timestamp() == last
+        except KafkaError:  # positions at which no batch begins
+            return False
+
+    # -- cutting and rebuilding --------------------------------------------------------------------
+
+    def truncate_to(self, offset: int, now_ms: int) -> int:
+        """Remove the batch that holds the offset and everything behind it; answers the bytes that went."""
+        found = self.translate_offset(offset)
+        self.offset_index.truncate_to(offset)
+        self.time_index.truncate_to(offset)
+        self.txn_index.truncate_to(offset)
+        cut = 0 if found is None else self.records.truncate_to(found.position)
+        if not self.records.size:
+            self.created_ms = now_ms
+            self._rolling_timestamp = None
+        self._bytes_since_last_index_entry = 0
+        if self._largest is None or self._largest.timestamp >= 0:
+            self._largest = self.read_largest_timestamp()
+        return cut
+
+    def begin_rebuild(self) -> None:
+        """Empty all indexes, to be filled by `add_recovered_entry` as the batches of the file are walked."""
+        for index in (self.offset_index, self.time_index):
+            index.create()  # one that gets no entry has a file too, or the next start would rebuild it again
+            index.clear()
+        self.txn_index.clear()
+        self._largest = TimestampOffset(NO_TIMESTAMP, self.base_offset)
+        self._bytes_since_last_index_entry = 0
+        self._rolling_timestamp = None
+
+    def add_recovered_entry(self, last_offset: int, position: int, largest: TimestampOffset) -> None:
+        """Index a batch found by recovery; `largest` as of this batch."""
+        self.offset_index.append(last_offset, position)
+        self.time_index.maybe_append(*largest)
+
+    def end_rebuild(self, valid_bytes: int, largest: TimestampOffset) -> int:
+        """Cut the file behind the last good batch and finish the indexes; answers the bytes that went."""
+        self._largest = largest
+        cut = self.records.truncate_to(valid_bytes)
+        self.offset_index.trim()
+        self.time_index.maybe_append(*largest)
+        self.time_index.trim()
+        return cut
+
+    # -- files -------------------------------------------------------------------------------------
+
+    def become_inactive(self) -> None:
+        """Nothing is appended here any more: the files take the form others may read."""
+        if self._largest is not None:
+            self.time_index.maybe_append(*self._largest)
+        self.offset_index.trim()
+        self.time_index.trim()
+        self.records.trim()
+
+    @property
+    def has_unsynced_indexes(self) -> bool:
+        return self.offset_index.is_dirty or self.time_index.is_dirty
+
+    def sync_descriptors(self, *, unchanged_too: bool = False) -> list[int]:
+        """Descriptors of the caller's own for all files that have changed since the last time, to fsync them with."""
+        descriptors = [
+            self.records.duplicate_fd(),
+            self.offset_index.open_for_sync(unchanged_too=unchanged_too),
+            self.time_index.open_for_sync(unchanged_too=unchanged_too),
+            self.txn_index.open_for_sync(),
+        ]
+        return [fd for fd in descriptors if fd is not None]
+
+    def change_suffix(self, old: str, new: str) -> None:
+        """Rename all files from one suffix to another."""
+        for file in (self.records, self.offset_index, self.time_index, self.txn_index):
+            file.rename_to(file.path.removesuffix(old) + new)
+
+    def condemn(self) -> None:
+        """Rename the files so that no start will take them for part of the log. What is being read stays readable."""
+        self.change_suffix("", log_files.DELETED_FILE_SUFFIX)
+        self.offset_index.discard()
+        self.time_index.discard()
+
+    def change_dir(self, directory: str) -> None:
+        """Note that the directory was renamed."""
+        for file in (self.records, self.offset_index, self.time_index, self.txn_index):
+            file.path = os.path.join(directory, os.path.basename(file.path))
+
+    @property
+    def paths(self) -> list[str]:
+        return [file.path for file in (self.records, self.offset_index, self.time_index, self.txn_index)]
+
+    def close(self) -> None:
+        """Finish the indexes and let go of all descriptors."""
+        if self._largest is not None:
+            self.time_index.maybe_append(*self._largest)
+        self.offset_index.close()
+        self.time_index.close()
+        self.records.trim()
+        self.records.close()
+
+    def discard(self) -> None:
+        """Let go of all descriptors without touching files that are to be removed."""
+        self.offset_index.discard()
+        self.time_index.discard()
+        self.records.close()

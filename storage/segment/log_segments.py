@@ -1,0 +1,104 @@
+"""The segments of a log, ordered by base offset.
+
+Invariant: the keys are exactly the base offsets, ascending; the last segment is the active one.
+
+Answers to LogSegments.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from odradek.storage.segment.log_segment import LogSegment
+
+
+class LogSegments:
+    """A sorted map of few entries, searched on every read."""
+
+    __slots__ = ("_bases", "_segments")
+
+    def __init__(self) -> None:
+        self._bases: list[int] = []
+        self._segments: list[LogSegment] = []
+
+    def __len__(self) -> int:
+        return len(self._bases)
+
+    def __iter__(self) -> Iterator[LogSegment]:
+        """The segments from oldest to youngest, as they were when the walk began."""
+        return iter(list(self._segments))
+
+    def __contains__(self, base_offset: int) -> bool:
+        return self.get(base_offset) is not None
+
+    @property
+    def base_offsets(self) -> list[int]:
+        return list(self._bases)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._bases
+
+    @property
+    def first(self) -> LogSegment:
+        return self._segments[0]
+
+    @property
+    def active(self) -> LogSegment:
+        """The last segment, the one that is appended to."""
+        return self._segments[-1]
+
+    @property
+    def size_in_bytes(self) -> int:
+        return sum(segment.size for segment in self._segments)
+
+    def add(self, segment: LogSegment) -> LogSegment | None:
+        """Add a segment; the one it replaces, if any."""
+        index = bisect_left(self._bases, segment.base_offset)
+        if index < len(self._bases) and self._bases[index] == segment.base_offset:
+            replaced, self._segments[index] = self._segments[index], segment
+            return replaced
+        self._bases.insert(index, segment.base_offset)
+        self._segments.insert(index, segment)
+        return None
+
+    def remove(self, base_offset: int) -> None:
+        index = bisect_left(self._bases, base_offset)
+        if index < len(self._bases) and self._bases[index] == base_offset:
+            del self._bases[index], self._segments[index]
+
+    def clear(self) -> None:
+        self._bases.clear()
+        self._segments.clear()
+
+    def get(self, base_offset: int) -> LogSegment | None:
+        index = bisect_left(self._bases, base_offset)
+        return self._segments[index] if index < len(self._bases) and self._bases[index] == base_offset else None
+
+    def floor(self, offset: int) -> LogSegment | None:
+        """The segment with the greatest base offset of at most `offset`."""
+        index = bisect_right(self._bases, offset)
+        return self._segments[index - 1] if index else None
+
+    def lower(self, offset: int) -> LogSegment | None:
+        """The segment with the greatest base offset below `offset`."""
+        index = bisect_left(self._bases, offset)
+        return self._segments[index - 1] if index else None
+
+    def higher(self, offset: int) -> LogSegment | None:
+        """The segment with the smallest base offset above `offset`."""
+        index = bisect_right(self._bases, offset)
+        return self._segments[index] if index < len(self._bases) else None
+
+    def range(self, start: int, end: int) -> list[LogSegment]:
+        """The segments that may hold offsets in [start, end): from the floor of `start` on."""
+        first = max(0, bisect_right(self._bases, start) - 1)
+        return self._segments[first : bisect_left(self._bases, end)]
+
+    def from_offset(self, offset: int) -> list[LogSegment]:
+        """The segments whose base offset is at least `offset`."""
+        return self._segments[bisect_left(self._bases, offset) :]

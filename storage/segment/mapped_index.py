@@ -1,0 +1,260 @@
+"""A sorted file of fixed-size entries, searched and extended through a memory map.
+
+Pages are allocated 4 KiB ahead of their first entry: writing into a hole of a sparse mapping on a full disk is SIGBUS,
+which kills the process, while `posix_fallocate` raises OSError. The map is closed before the file is ever cut, and made
+anew when the file grows. It is opened on first use and may be evicted at any time; what is in memory (the entry count)
+stays. A lookup probes the last 8 KiB first, because consumers read the tail, whose pages are warm.
+
+Invariants: entries are ordered by their key; the file is at least `entries * ENTRY_SIZE` long, zero-filled beyond; it
+is cut to exactly that on close and on roll, because a reader of an existing file counts its length, zeros included.
+
+Answers to AbstractIndex and LazyIndex.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import mmap
+    from struct import Struct
+
+    from odradek.storage.disk.file_system import FileSystem
+    from odradek.storage.disk.open_files import OpenFiles
+
+PAGE_BYTES: Final = 4096
+WARM_SECTION_BYTES: Final = 8192
+
+
+class InvalidOffsetError(Exception):
+    """An entry that would break the order of an index: a bug of the caller."""
+
+
+class MappedIndex:
+    """What offset and time index have in common: the file, its map, and the search."""
+
+    __slots__ = (
+        "_allocated",
+        "_dirty",
+        "_entries",
+        "_entry",
+        "_fs",
+        "_key",
+        "_map",
+        "_open_files",
+        "base_offset",
+        "max_entries",
+        "path",
+    )
+
+    def __init__(
+        self,
+        path: str,
+        base_offset: int,
+        max_bytes: int,
+        *,
+        entry: Struct,
+        key: Struct,
+        fs: FileSystem,
+        open_files: OpenFiles,
+    ) -> None:
+        self.path = path
+        self.base_offset = base_offset
+        self.max_entries = max_bytes // entry.size
+        self._entry = entry
+        self._key = key
+        self._fs = fs
+        self._open_files = open_files
+        self._map: mmap.mmap | None = None
+        self._entries = -1  # not looked at yet
+        self._allocated = 0
+        self._dirty = False
+
+    @property
+    def entries(self) -> int:
+        if self._entries < 0:
+            self._load_size()
+        return self._entries
+
+    @property
+    def size_in_bytes(self) -> int:
+        """Bytes taken by entries."""
+        return self.entries * self._entry.size
+
+    @property
+    def is_full(self) -> bool:
+        return self.entries >= self.max_entries
+
+    @property
+    def is_dirty(self) -> bool:
+        """Something has changed since the file was last handed out to be synced."""
+        return self._dirty
+
+    @property
+    def is_open(self) -> bool:
+        return self._map is not None
+
+    def create(self) -> None:
+        """Make the file, empty, if it is missing."""
+        os.close(self._open(create=True))
+
+    def resize(self, max_bytes: int) -> None:
+        """Change the limit; what is already there stays."""
+        self.max_entries = max(max_bytes // self._entry.size, self.entries)
+
+    def clear(self) -> None:
+        """Forget every entry, to be filled anew."""
+        self._cut(0)
+
+    def make_room(self, entries: int = 1) -> None:
+        """Have page and map ready for the next entries, so that adding them cannot run out of space."""
+        needed = (self.entries + entries) * self._entry.size
+        if needed > self._allocated:
+            self._grow(needed)
+        self._mapping()
+
+    def trim(self) -> None:
+        """Cut the file to its entries: the form in which others may read it."""
+        if self._entries < 0:
+            return  # never touched, so nothing was allocated
+        self._cut(self._entries)
+
+    def close(self) -> None:
+        self.trim()
+        self._unmap()
+
+    def evict(self) -> bool:
+        """Close the map; the file stays as it is and is mapped again on the next use."""
+        map_, self._map = self._map, None
+        if map_ is not None:
+            map_.close()
+        return True
+
+    def discard(self) -> None:
+        """Close the map without touching the file, which is about to be removed."""
+        self._unmap()
+
+    def rename_to(self, path: str) -> None:
+        if os.path.exists(self.path):
+            self._fs.rename(self.path, path)
+        self.path = path
+
+    def open_for_sync(self, *, unchanged_too: bool = False) -> int | None:
+        """A descriptor of the caller's own to fsync the file with, if it has changed; covers writes through the map."""
+        if not self._dirty and not unchanged_too:
+            return None
+        self._dirty = False
+        try:
+            return self._open()
+        except FileNotFoundError:
+            return None
+
+    # -- for the two kinds of index ----------------------------------------------------------------
+
+    def _mapping(self) -> mmap.mmap:
+        """The map; only to be called when there are entries or room was made for one."""
+        map_ = self._map
+        if map_ is None:
+            map_ = self._map = self._open_files.opening(self, self._open_map)
+        else:
+            self._open_files.touch(self)
+        return map_
+
+    def _append_entry(self, *fields: int) -> None:
+        slot = self.entries
+        at = slot * self._entry.size
+        if at + self._entry.size > self._allocated:
+            self._grow(at + self._entry.size)
+        self._entry.pack_into(self._mapping(), at, *fields)
+        self._entries = slot + 1
+        self._dirty = True
+
+    def _floor_slot(self, target: int) -> int:
+        """The last slot whose key is at most `target`, or -1."""
+        entries = self.entries
+        if not entries:
+            return -1
+        size = self._entry.size
+        view = self._mapping()
+        key_at = self._key.unpack_from
+        first_hot = max(0, entries - 1 - WARM_SECTION_BYTES // size)
+        if key_at(view, first_hot * size)[0] < target:
+            low, high = first_hot, entries - 1
+        else:
+            low, high = -1, first_hot
+        while low < high:
+            middle = (low + high + 1) >> 1
+            if key_at(view, middle * size)[0] <= target:
+                low = middle
+            else:
+                high = middle - 1
+        return low
+
+    def _truncate_to_entries(self, entries: int) -> None:
+        """Drop the entries after the first `entries`. Zeros take their place until the file is next trimmed: who reads
+        the file of a broker that runs takes those for its end.
+        """
+        dropped = (self.entries - entries) * self._entry.size
+        if dropped <= 0:
+            return
+        if entries == 0:
+            self._cut(0)
+            return
+        kept = entries * self._entry.size
+        self._mapping()[kept : kept + dropped] = bytes(dropped)
+        self._entries = entries
+        self._dirty = True
+
+    # -- the file ----------------------------------------------------------------------------------
+
+    def _load_size(self) -> None:
+        try:
+            size = os.stat(self.path).st_size
+        except FileNotFoundError:
+            size = 0
+        self._allocated = size
+        self._entries = size // self._entry.size
+
+    def _open_map(self) -> mmap.mmap:
+        fd = self._open()
+        try:
+            return self._fs.map(fd, self._allocated)
+        finally:
+            os.close(fd)  # the map holds a descriptor of its own
+
+    def _open(self, *, create: bool = False) -> int:
+        return self._open_files.retry(lambda: self._fs.open(self.path, create=create))
+
+    def _grow(self, needed: int) -> None:
+        target = -(-needed // PAGE_BYTES) * PAGE_BYTES
+        self._unmap()
+        fd = self._open(create=True)
+        try:
+            self._fs.allocate(fd, self._allocated, target - self._allocated)
+        except OSError:
+            # Part of it may have been allocated; a reader would take the zeros for entries.
+            self._fs.truncate(fd, self._allocated)
+            raise
+        finally:
+            os.close(fd)
+        self._allocated = target
+
+    def _cut(self, entries: int) -> None:
+        size = entries * self._entry.size
+        if self._entries < 0:
+            self._load_size()
+        if size != self._allocated:
+            self._unmap()
+            fd = self._open(create=True)
+            try:
+                self._fs.truncate(fd, size)
+            finally:
+                os.close(fd)
+            self._allocated = size
+            self._dirty = True
+        self._entries = entries
+
+    def _unmap(self) -> None:
+        self._open_files.closed(self)
+        self.evict()

@@ -1,0 +1,90 @@
+"""The `.index` file of a segment: from offsets to positions, one entry for every few kilobytes.
+
+An entry is (offset - base offset, position), both 32 bits; it pairs the *last* offset of a batch with the position
+where that batch *starts*. Offsets strictly increase. A lookup answers the last entry at or below the target, from where
+the batches are scanned.
+
+Answers to OffsetIndex.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from odradek.storage.segment.mapped_index import InvalidOffsetError, MappedIndex
+
+if TYPE_CHECKING:
+    from odradek.storage.disk.file_system import FileSystem
+    from odradek.storage.disk.open_files import OpenFiles
+
+ENTRY: Final = Struct(">ii")
+ENTRY_SIZE: Final = ENTRY.size
+_KEY: Final = Struct(">i")
+
+
+class OffsetPosition(NamedTuple):
+    offset: int
+    position: int
+
+
+class OffsetIndex(MappedIndex):
+    """Sparse map from offset to file position."""
+
+    __slots__ = ("_last_offset",)
+
+    def __init__(self, path: str, base_offset: int, max_bytes: int, fs: FileSystem, open_files: OpenFiles) -> None:
+        super().__init__(path, base_offset, max_bytes, entry=ENTRY, key=_KEY, fs=fs, open_files=open_files)
+        self._last_offset = -1
+
+    @property
+    def last_offset(self) -> int:
+        """The offset of the last entry; the base offset when there is none."""
+        if self._last_offset < 0:
+            entries = self.entries
+            self._last_offset = self.entry(entries - 1).offset if entries else self.base_offset
+        return self._last_offset
+
+    def entry(self, slot: int) -> OffsetPosition:
+        if not 0 <= slot < self.entries:
+            raise IndexError(f"slot {slot} of {self.entries} in {self.path}")
+        relative, position = ENTRY.unpack_from(self._mapping(), slot * ENTRY_SIZE)
+        return OffsetPosition(self.base_offset + relative, position)
+
+    def append(self, offset: int, position: int) -> None:
+        if self.entries and offset <= self.last_offset:
+            raise InvalidOffsetError(
+                f"Attempt to append an offset ({offset}) to position {self.entries} no larger than the last offset "
+                f"appended ({self.last_offset}) to {self.path}."
+            )
+        self._append_entry(offset - self.base_offset, position)
+        self._last_offset = offset
+
+    def lookup(self, target: int) -> OffsetPosition:
+        """The last entry with an offset of at most `target`, else (base offset, 0)."""
+        slot = self._floor_slot(target - self.base_offset)
+        return OffsetPosition(self.base_offset, 0) if slot < 0 else self.entry(slot)
+
+    def offset_at_or_after_position(self, position: int) -> int | None:
+        """The offset of the first entry that lies at `position` or behind it."""
+        low, high = 0, self.entries
+        if not high:
+            return None
+        view = self._mapping()
+        while low < high:
+            middle = (low + high) >> 1
+            if ENTRY.unpack_from(view, middle * ENTRY_SIZE)[1] < position:
+                low = middle + 1
+            else:
+                high = middle
+        return self.entry(low).offset if low < self.entries else None
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop the entries at `offset` and above."""
+        slot = self._floor_slot(offset - self.base_offset - 1)
+        self._truncate_to_entries(slot + 1)
+        self._last_offset = -1
+
+    def clear(self) -> None:
+        super().clear()
+        self._last_offset = -1

@@ -1,0 +1,58 @@
+"""Files of a log that somebody else may own, opened to be looked at: nothing is ever written, created or cut.
+
+A map of an index is a copy of its bytes: the owner may cut the file at any time, and touching a page behind the new end
+of a real mapping is SIGBUS. `FileRecords`, `OffsetIndex` and `TimeIndex` over this file system read as they do in a
+broker; what would change the disk fails, because descriptors are read-only.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from odradek.storage.disk.file_system import OsFileSystem
+from odradek.storage.disk.open_files import OpenFiles
+from odradek.storage.segment.file_records import FileRecords
+from odradek.storage.segment.offset_index import OffsetIndex
+from odradek.storage.segment.time_index import TimeIndex
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class ReadOnlyFileSystem(OsFileSystem):
+    """The real disk, of which files can be opened for reading only."""
+
+    __slots__ = ()
+
+    def open(self, path: str, *, create: bool = False, writable: bool = True) -> int:
+        return super().open(path, writable=False)
+
+    def map(self, fd: int, size: int) -> mmap.mmap:
+        copy = mmap.mmap(-1, size)
+        copy.write(os.pread(fd, size, 0))
+        return copy
+
+
+@contextmanager
+def open_records(path: str) -> Iterator[FileRecords]:
+    """The batches of a `.log` file as long as it is now; OSError if there is none."""
+    records = FileRecords.existing(path, ReadOnlyFileSystem(), OpenFiles())
+    try:
+        yield records
+    finally:
+        records.close()
+
+
+def open_offset_index(path: str, base_offset: int) -> OffsetIndex:
+    """The entries of an `.index` file, zero fill included; OSError if there is none."""
+    os.stat(path)  # to a broker, a missing index is an empty one
+    return OffsetIndex(path, base_offset, 0, ReadOnlyFileSystem(), OpenFiles())
+
+
+def open_time_index(path: str, base_offset: int) -> TimeIndex:
+    """The entries of a `.timeindex` file, zero fill included; OSError if there is none."""
+    os.stat(path)
+    return TimeIndex(path, base_offset, 0, ReadOnlyFileSystem(), OpenFiles())

@@ -1,0 +1,94 @@
+"""The `.timeindex` file of a segment: from timestamps to offsets.
+
+An entry (timestamp, offset - base offset) says: no record before or at that offset is younger than the timestamp, and
+the batch that ends at the offset holds a record of exactly that age. Timestamps strictly increase, offsets do not
+decrease. One slot stays free, so that the last word at roll or close always fits.
+
+Answers to TimeIndex.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+from odradek.storage.offsets import TimestampOffset
+from odradek.storage.segment.mapped_index import InvalidOffsetError, MappedIndex
+
+if TYPE_CHECKING:
+    from odradek.storage.disk.file_system import FileSystem
+    from odradek.storage.disk.open_files import OpenFiles
+
+ENTRY: Final = Struct(">qi")
+ENTRY_SIZE: Final = ENTRY.size
+_KEY: Final = Struct(">q")
+
+
+class TimeIndex(MappedIndex):
+    """Sparse map from timestamp to offset."""
+
+    __slots__ = ("_last",)
+
+    def __init__(self, path: str, base_offset: int, max_bytes: int, fs: FileSystem, open_files: OpenFiles) -> None:
+        super().__init__(path, base_offset, max_bytes, entry=ENTRY, key=_KEY, fs=fs, open_files=open_files)
+        self._last: TimestampOffset | None = None
+
+    @property
+    def is_full(self) -> bool:
+        return self.entries >= self.max_entries - 1
+
+    @property
+    def knows_its_end(self) -> bool:
+        """Whether the last entry is known without a look into the file."""
+        return self._last is not None
+
+    @property
+    def last_entry(self) -> TimestampOffset:
+        """The last entry; (-1, base offset) when there is none."""
+        if self._last is None:
+            entries = self.entries
+            self._last = self.entry(entries - 1) if entries else TimestampOffset(-1, self.base_offset)
+        return self._last
+
+    def entry(self, slot: int) -> TimestampOffset:
+        if not 0 <= slot < self.entries:
+            raise IndexError(f"slot {slot} of {self.entries} in {self.path}")
+        timestamp, relative = ENTRY.unpack_from(self._mapping(), slot * ENTRY_SIZE)
+        return TimestampOffset(timestamp, self.base_offset + relative)
+
+    def maybe_append(self, timestamp: int, offset: int) -> None:
+        """Add an entry unless the last one is as young. The caller checks `is_full` where it matters."""
+        last = self.last_entry
+        if timestamp <= last.timestamp:
+            return
+        if self.entries and offset < last.offset:
+            raise InvalidOffsetError(
+                f"Attempt to append an offset ({offset}) to slot {self.entries} no larger than the last offset "
+                f"appended ({last.offset}) to {self.path}"
+            )
+        self._append_entry(timestamp, offset - self.base_offset)
+        self._last = TimestampOffset(timestamp, offset)
+
+    def lookup(self, target: int) -> TimestampOffset:
+        """The last entry with a timestamp of at most `target`, else (-1, base offset)."""
+        slot = self._floor_slot(target)
+        return TimestampOffset(-1, self.base_offset) if slot < 0 else self.entry(slot)
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop the entries at `offset` and above."""
+        low, high = 0, self.entries
+        if high:
+            view = self._mapping()
+            relative = offset - self.base_offset
+            while low < high:
+                middle = (low + high) >> 1
+                if ENTRY.unpack_from(view, middle * ENTRY_SIZE)[1] < relative:
+                    low = middle + 1
+                else:
+                    high = middle
+        self._truncate_to_entries(low)
+        self._last = None
+
+    def clear(self) -> None:
+        super().clear()
+        self._last = None

@@ -1,0 +1,283 @@
+"""Validation of what is appended, and assignment of offsets by the leader.
+
+    source codec -> target codec             treatment
+    ---------------------------------------  ------------------------------------------------------------------
+    same, magic 2, inner offsets 0..n-1      in place: base offset and leader epoch are set, outside the CRC;
+                                             timestamp type and max timestamp too if they change, with a new CRC
+    control batch, uncompressed              in place, whatever the target
+    another codec, gaps in offsets, magic<2  opened and rebuilt with the target codec
+    any, to be written in an old format      see `old_formats`
+
+The header of a batch is always checked. Its records are walked only where something depends on them: compacted topics
+need keys, timestamp limits need timestamps, a rebuild needs everything; or always, with
+`odradek.validate.records=always`. Without a walk the batch's own max timestamp holds if it is near the present, and is
+worked out if it is not (`max_timestamp`). This is a named difference to Apache Kafka, which always walks.
+
+Invariants: nothing here touches a log or the given bytes; the result's parts, joined, are one batch of magic 2, or
+messages of an old format, with a right CRC; a refused append has raised.
+
+Answers to LogValidator and UnifiedLog.analyzeAndValidateRecords.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.records.batch import RecordBatch, batches
+from odradek.protocol.records.compression import CompressionType
+from odradek.protocol.records.convert import rebuild
+from odradek.protocol.records.layout import (
+    BATCH_OVERHEAD,
+    CREATE_TIME,
+    LOG_APPEND_TIME,
+    LOG_OVERHEAD,
+    MAGIC_POSITION,
+    MAGIC_V2,
+    NO_TIMESTAMP,
+    PREFIX_SIZE,
+)
+from odradek.storage.append_info import AppendOrigin, UnexpectedAppendOffsetError
+from odradek.storage.validation.max_timestamp import is_believable, max_timestamp_of
+from odradek.storage.validation.old_formats import assign_in_old_format
+from odradek.storage.validation.record_checks import has_bad_records, raise_record_errors, records_of
+from odradek.storage.validation.validation_rules import ValidatedBatch
+
+if TYPE_CHECKING:
+    from odradek.protocol.records.batch import AnyBatch
+    from odradek.storage.validation.validation_rules import ValidationRules
+
+    Bytes = bytes | bytearray | memoryview
+
+
+def analyze(records: memoryview, rules: ValidationRules, origin: AppendOrigin) -> list[AnyBatch]:
+    """The whole batches in the bytes, each with a right CRC; a partial one at the end is left out."""
+    found: list[AnyBatch]
+    size = len(records)
+    if (
+        size >= BATCH_OVERHEAD
+        and records[MAGIC_POSITION] == MAGIC_V2
+        and (single := RecordBatch(records)).length + LOG_OVERHEAD == size
+    ):
+        found = [single]
+    else:
+        found = list(batches(records))
+    is_client = origin is AppendOrigin.CLIENT
+    for batch in found:
+        if is_client and batch.magic >= MAGIC_V2 and batch.base_offset != 0:
+            raise KafkaError(
+                ErrorCode.INVALID_RECORD,
+                f"The baseOffset of the record batch in the append to {rules.partition} should be 0, but it is "
+                f"{batch.base_offset}",
+            )
+        if origin is not AppendOrigin.REPLICATION and batch.size_in_bytes > rules.max_message_bytes:
+            raise KafkaError(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"The record batch size in the append to {rules.partition} is {batch.size_in_bytes} bytes which "
+                f"exceeds the maximum configured value of {rules.max_message_bytes}.",
+            )
+        if not batch.is_valid():
+            raise KafkaError(
+                ErrorCode.CORRUPT_MESSAGE,
+                f"Record is corrupt (stored crc = {batch.crc}) in topic partition {rules.partition}.",
+            )
+    return found
+
+
+def validate_and_assign(
+    found: list[AnyBatch],
+    rules: ValidationRules,
+    origin: AppendOrigin,
+    *,
+    next_offset: int,
+    leader_epoch: int,
+    now_ms: int,
+) -> ValidatedBatch:
+    """Check what a leader must check and assign offsets from `next_offset` on. `found` comes from `analyze`."""
+    first = found[0]
+    source_codec = _source_codec(found)
+    target_codec = source_codec if rules.target_codec is None else rules.target_codec
+    if target_codec == CompressionType.ZSTD and not rules.allows_zstd:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+            "Produce requests to inter.broker.protocol.version < 2.1 broker are not allowed to use ZStandard "
+            "compression",
+        )
+    if len(found) > 1 and (first.magic >= MAGIC_V2 or source_codec != CompressionType.NONE):
+        raise KafkaError(ErrorCode.INVALID_RECORD, "Compressed outer record has more than one batch")
+    in_place = source_codec == target_codec or (first.is_control and source_codec == CompressionType.NONE)
+    if rules.record_version < MAGIC_V2 and first.is_transactional and in_place and source_codec == CompressionType.NONE:
+        # Before anything else is looked at, as it is in Apache Kafka by the builder of what is to be written.
+        raise KafkaError(
+            ErrorCode.UNKNOWN_SERVER_ERROR,
+            f"Transactional records are not supported for magic {rules.record_version}",
+        )
+    for batch in found:
+        _check_batch(first, batch, origin, rules)
+    if rules.record_version < MAGIC_V2:
+        return assign_in_old_format(found, rules, source_codec, target_codec, next_offset, now_ms)
+    if not isinstance(first, RecordBatch):
+        return _rebuild(found, rules, source_codec, target_codec, next_offset, leader_epoch, now_ms)
+    has_wrong_time = first.timestamp_type == LOG_APPEND_TIME and (
+        rules.timestamp_type == LOG_APPEND_TIME or first.max_timestamp == NO_TIMESTAMP
+    )
+    if not in_place:
+        return _rebuild(found, rules, source_codec, target_codec, next_offset, leader_epoch, now_ms)
+    if has_wrong_time or (rules.walk_records and origin is AppendOrigin.CLIENT):
+        summary = first.summary(rules.max_decompressed_bytes)
+        if has_wrong_time or has_bad_records(first, summary, rules, source_codec, now_ms):
+            raise_record_errors([first], rules, source_codec, now_ms)
+        if source_codec != CompressionType.NONE and not summary.has_sequential_offsets:
+            return _rebuild(found, rules, source_codec, target_codec, next_offset, leader_epoch, now_ms)
+        max_timestamp = first.max_timestamp
+        if first.timestamp_type == CREATE_TIME:
+            max_timestamp = max(NO_TIMESTAMP, summary.max_timestamp)
+    elif (
+        origin is AppendOrigin.CLIENT
+        and rules.timestamp_type == first.timestamp_type == CREATE_TIME
+        and not is_believable(first, now_ms)
+    ):
+        max_timestamp = max_timestamp_of(first)
+    else:
+        max_timestamp = first.max_timestamp
+    return _assign_in_place(first, rules, next_offset, leader_epoch, max_timestamp, now_ms)
+
+
+def check_replicated_offsets(
+    found: list[AnyBatch], log_end_offset: int, partition: object, log_start_offset: int
+) -> None:
+    """Check that batches with offsets given by a leader follow each other and the end of the log."""
+    last_offset = -1
+    for batch in found:
+        if batch.last_offset <= last_offset:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_SERVER_ERROR,
+                f"Out of order offsets found in append to {partition}: {[other.last_offset for other in found]}",
+            )
+        last_offset = batch.last_offset
+    first = found[0]
+    is_exact = first.magic >= MAGIC_V2  # the first offset of an old wrapper is inside it
+    offset = first.base_offset if is_exact else first.last_offset
+    if offset < log_end_offset:
+        which = "First offset" if is_exact else "Last offset of the first batch"
+        raise UnexpectedAppendOffsetError(
+            f"Unexpected offset in append to {partition}. {which} {offset} is less than the next offset "
+            f"{log_end_offset}. Last offset in append: {last_offset}. Log start offset = {log_start_offset}",
+            first.base_offset,
+            last_offset,
+        )
+
+
+def _source_codec(found: list[AnyBatch]) -> int:
+    """The codec of the last compressed batch."""
+    codec = 0
+    for batch in found:
+        codec = batch.compression_type or codec
+    if codec > CompressionType.ZSTD:
+        raise KafkaError(ErrorCode.INVALID_RECORD, f"Unknown compression type id: {codec}")
+    return codec
+
+
+def _check_batch(first: AnyBatch, batch: AnyBatch, origin: AppendOrigin, rules: ValidationRules) -> None:
+    if batch.magic != first.magic:
+        raise KafkaError(
+            ErrorCode.INVALID_RECORD,
+            f"Batch magic {batch.magic} is not the same as the first batch's magic byte {first.magic} in topic "
+            f"partition {rules.partition}",
+        )
+    if not isinstance(batch, RecordBatch):
+        return
+    if origin is AppendOrigin.CLIENT:
+        _check_batch_of_client(batch, rules)
+    if rules.record_version < MAGIC_V2 and (batch.is_transactional or batch.has_producer_id):
+        kind = "Transactional" if batch.is_transactional else "Idempotent"
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+            f"{kind} records cannot be used with magic version {rules.record_version}",
+        )
+
+
+def _check_batch_of_client(batch: RecordBatch, rules: ValidationRules) -> None:
+    delta, count = batch.last_offset_delta, batch.record_count
+    problem = None
+    if delta < 0:
+        problem = f"Batch has an invalid offset range: [{batch.base_offset}, {batch.last_offset}]"
+    elif count <= 0:
+        problem = f"Invalid reported count for record batch: {count}"
+    elif count != delta + 1:
+        problem = (
+            f"Inconsistent batch offset range [{batch.base_offset}, {batch.last_offset}] and count of records {count}"
+        )
+    elif batch.is_control:
+        problem = "Clients are not allowed to write control records"
+    elif batch.producer_id >= 0 and batch.base_sequence < 0:
+        problem = f"Invalid sequence number {batch.base_sequence} in record batch with producerId {batch.producer_id}"
+    if problem is not None:
+        raise KafkaError(ErrorCode.INVALID_RECORD, f"{problem} in topic partition {rules.partition}")
+
+
+def _assign_in_place(
+    batch: RecordBatch,
+    rules: ValidationRules,
+    next_offset: int,
+    leader_epoch: int,
+    max_timestamp: int,
+    now_ms: int,
+) -> ValidatedBatch:
+    buffer = batch.buffer
+    last_offset = next_offset + batch.last_offset_delta
+    log_append_time = NO_TIMESTAMP
+    if rules.timestamp_type == LOG_APPEND_TIME:
+        max_timestamp = log_append_time = now_ms
+    parts: list[Bytes]
+    if max_timestamp == batch.max_timestamp and rules.timestamp_type == batch.timestamp_type:
+        parts = [batch.prefix(next_offset, leader_epoch), buffer[PREFIX_SIZE:]]
+    else:
+        header = batch.header(
+            base_offset=next_offset,
+            partition_leader_epoch=leader_epoch,
+            timestamp_type=rules.timestamp_type,
+            max_timestamp=max_timestamp,
+        )
+        parts = [header, buffer[BATCH_OVERHEAD:]]
+    return ValidatedBatch(batch, parts, len(buffer), next_offset, last_offset, max_timestamp, log_append_time)
+
+
+def _rebuild(
+    found: list[AnyBatch],
+    rules: ValidationRules,
+    source_codec: int,
+    target_codec: int,
+    next_offset: int,
+    leader_epoch: int,
+    now_ms: int,
+) -> ValidatedBatch:
+    """Open everything and write it anew as one batch with the target codec."""
+    raise_record_errors(found, rules, source_codec, now_ms)
+    is_append_time = rules.timestamp_type == LOG_APPEND_TIME
+    built = rebuild(
+        [record for batch in found for record in records_of(batch, rules)],
+        base_offset=next_offset,
+        compression_type=target_codec,
+        level=rules.level,
+        timestamp_type=rules.timestamp_type,
+        log_append_time=now_ms if is_append_time else NO_TIMESTAMP,
+        like=found[0],
+        partition_leader_epoch=leader_epoch,
+    )
+    if len(built) > rules.max_message_bytes:
+        raise KafkaError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"Message batch size is {len(built)} bytes in append to partition {rules.partition} which exceeds the "
+            f"maximum configured size of {rules.max_message_bytes}.",
+        )
+    batch = RecordBatch(memoryview(built))
+    return ValidatedBatch(
+        batch,
+        [built],
+        len(built),
+        next_offset,
+        batch.last_offset,
+        batch.max_timestamp,
+        now_ms if is_append_time else NO_TIMESTAMP,
+    )

@@ -1,0 +1,113 @@
+"""What Apache Kafka says to border values and nonsense for every config that can be altered while a broker runs.
+
+Each value is validated only, by itself, so that a test leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from odradek.broker.config.config_keys import BROKER_CONFIG_KEYS, UpdateMode
+from odradek.broker.config.keys.quotas import BROKER_QUOTAS
+from odradek.protocol.api import ApiKey
+from odradek.storage.config.config_def import ConfigKey
+from odradek.storage.config.log_config import TOPIC_CONFIGS
+from tests.conformance.transcripts.hostile_values import hostile_values
+from tests.support.transcripts.transcript import Transcript
+from tests.support.wire.requests import build
+
+pytestmark = pytest.mark.oracle
+
+TOPIC, BROKER = 2, 4
+VERSION = 1
+
+SAME = (
+    # Apache's texts on the left that speak of its own classes and of Java's arithmetic; ours say the same in words.
+    (r"Invalid value [\w.]+Exception: (.*) for configuration Invalid dynamic configuration", r"\1"),
+    (r"requirement failed: ", ""),
+    (r"begin 0, end -1, length \d+|'[^']*' is not a pair of name:value", "<not a pair>"),
+    (r"/ by zero|Log cleaner threads should be at least 1", "<no threads>"),
+    (r"Validation of dynamic config update of .* failed.*|Invalid value .*no such class", "<no such reporter>"),
+    (r"Error creating broker listeners from '[^']*'", "Error creating broker listeners"),
+)
+
+NOT_COMPARED = ("odradek.", "metadata.dir", "controller.quorum.")
+"""Keys of ours, and those of KRaft that have a syntax of their own: they have no effect here."""
+
+STRICTER = "42 Invalid value <value> for configuration flush.ms: Value must be at least 0 (from log.flush.interval.ms)"
+"""Apache takes this value and can make no log from then on, nor start again; here it is refused."""
+
+
+def answer(t: Transcript, resource_type: int, name: str, key: str, value: str) -> str:
+    """`taken`, or the code of the error and its message."""
+    resource = {
+        "resource_type": resource_type,
+        "resource_name": name,
+        "configs": [{"name": key, "config_operation": 0, "value": value}],
+    }
+    request = build(ApiKey.INCREMENTAL_ALTER_CONFIGS, resources=[resource], validate_only=True)
+    plain = t.plain(t.quietly(request, VERSION), VERSION)["responses"]
+    assert isinstance(plain, list)
+    [response] = plain
+    assert isinstance(response, dict)
+    if not response["error_code"]:
+        return "taken"
+    message = str(response["error_message"])
+    for pattern, ours in SAME:
+        message = re.sub(pattern, ours, message)
+    return f"{response['error_code']} {message}"
+
+
+def sweep(t: Transcript, resource_type: int, name: str, key: ConfigKey, prefix: str = "") -> None:
+    label = f"{'topic' if resource_type == TOPIC else 'broker' if name else 'cluster'} {prefix}{key.name}"
+    values_by_answer: dict[str, list[str]] = {}
+    for value in hostile_values(key):
+        said = answer(t, resource_type, name, prefix + key.name, value)
+        said = re.sub("Invalid value .*? for configuration", "Invalid value <value> for configuration", said)
+        if t.broker.target == "odradek" and said == STRICTER:
+            said = "taken"
+        values_by_answer.setdefault(said, []).append(value)
+    t.note(label, {said: sorted(values) for said, values in values_by_answer.items()})
+
+
+DYNAMIC = [key for key in BROKER_CONFIG_KEYS.values() if key.update_mode is not UpdateMode.READ_ONLY]
+
+
+@pytest.mark.parametrize("broker_id", ["0", ""], ids=["of_a_broker", "of_all_brokers"])
+def test_values(transcript: Transcript, broker_id: str) -> None:
+    for key in (*DYNAMIC, *BROKER_QUOTAS):
+        sweep(transcript, BROKER, broker_id, key)
+
+
+@pytest.mark.parametrize("broker_id", ["0", ""], ids=["of_a_broker", "of_all_brokers"])
+def test_values_for_a_listener(transcript: Transcript, broker_id: str) -> None:
+    for key in DYNAMIC:
+        for prefix in ("listener.name.plaintext.", "listener.name.other."):
+            sweep(transcript, BROKER, broker_id, key, prefix)
+
+
+@pytest.mark.parametrize("broker_id", ["0", ""], ids=["of_a_broker", "of_all_brokers"])
+def test_keys_that_are_read_at_start_alone(transcript: Transcript, broker_id: str) -> None:
+    t = transcript
+    for key in BROKER_CONFIG_KEYS.values():
+        if key.update_mode is UpdateMode.READ_ONLY and not key.name.startswith(NOT_COMPARED):
+            t.note(key.name, answer(t, BROKER, broker_id, key.name, "1"))
+            name = f"listener.name.plaintext.{key.name}"
+            t.note(name, answer(t, BROKER, broker_id, name, "1"))
+
+
+def test_values_of_a_topic(transcript: Transcript) -> None:
+    t = transcript
+    topic = t.name("configured")
+    t.quietly(
+        build(
+            ApiKey.CREATE_TOPICS,
+            topics=[{"name": topic, "num_partitions": 1, "replication_factor": 1}],
+            timeout_ms=10_000,
+        ),
+        2,
+    )
+    for key in TOPIC_CONFIGS:
+        sweep(t, TOPIC, topic, key)

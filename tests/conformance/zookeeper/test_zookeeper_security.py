@@ -1,0 +1,232 @@
+"""A real ZooKeeper that wants to know who speaks: TLS with certificates on both sides, SASL, and nodes with owners."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from odradek.controller.tree.metadata_tree import ConnectionLoss, Create, Exists, GetData, NoNode, SetData, TreeError
+from odradek.controller.tree.zookeeper_settings import ZooKeeperSettings, ZooKeeperTls
+from odradek.controller.tree.zookeeper_tls import BadTls
+from odradek.controller.tree.zookeeper_tree import ZooKeeperTree
+from odradek.controller.znodes import znodes
+from odradek.controller.znodes.metadata_client import MetadataClient
+from odradek.controller.znodes.registration import create_base_nodes
+from tests.support.async_test import async_test
+from tests.support.broker import FAST_SETTINGS
+from tests.support.processes.apache import ZooKeeper
+from tests.support.processes.odradek_process import OdradekBroker
+from tests.support.processes.process import free_port
+
+PASSWORD = "open-sesame"
+JAAS = f"""\
+Server {{ org.apache.zookeeper.server.auth.DigestLoginModule required user_kafka="{PASSWORD}"; }};
+"""
+SASL = {"mechanism": "DIGEST-MD5", "username": "kafka", "password": PASSWORD}
+
+
+class Certificates:
+    """An authority, and PEM stores with a key and a certificate of it."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self.authority = self._issue("authority", "-addext", "basicConstraints=critical,CA:TRUE")
+        self.server = self._issue("server", "-addext", "subjectAltName=IP:127.0.0.1", *self._signed())
+        self.client = self._issue("client", *self._signed())
+        self.stranger = self._issue("stranger")
+        self.locked = self._locked("locked")
+
+    def _signed(self) -> tuple[str, ...]:
+        return "-CA", str(self.authority), "-CAkey", str(self.authority)
+
+    def _issue(self, name: str, *options: str) -> Path:
+        key, certificate, store = (self._directory / f"{name}.{ending}" for ending in ("key", "crt", "pem"))
+        identity = ("-subj", f"/CN={name}", "-days", "2")
+        make_key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-noenc", "-keyout", str(key))
+        self._openssl("req", "-x509", *make_key, *identity, "-out", str(certificate), *options)
+        store.write_text(key.read_text() + certificate.read_text())
+        return store
+
+    def _locked(self, name: str) -> Path:
+        store = self._directory / f"{name}.pem"
+        key = self._openssl("pkcs8", "-topk8", "-in", str(self.client), "-passout", f"pass:{PASSWORD}")
+        store.write_text(key + (self._directory / "client.crt").read_text())
+        return store
+
+    def _openssl(self, *arguments: str) -> str:
+        return subprocess.run(("openssl", *arguments), check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return Certificates(tmp_path_factory.mktemp("certificates"))
+
+
+class Guarded(ZooKeeper):
+    """Open on one port, and with TLS on another."""
+
+    def __init__(self, directory: Path, certificates: Certificates) -> None:
+        self.secure_port = free_port()
+        directory.mkdir(exist_ok=True)
+        jaas = directory / "jaas.conf"
+        jaas.write_text(JAAS)
+        settings = {
+            "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory",
+            "secureClientPort": str(self.secure_port),
+            "secureClientPortAddress": "127.0.0.1",
+            "ssl.keyStore.location": str(certificates.server),
+            "ssl.trustStore.location": str(certificates.authority),
+            "ssl.clientAuth": "need",
+            "authProvider.1": "org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
+        }
+        super().__init__(directory, settings, (f"-Djava.security.auth.login.config={jaas}",))
+
+
+@pytest.fixture(scope="module")
+def guarded(certificates: Certificates, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    server = Guarded(tmp_path_factory.mktemp("guarded"), certificates)
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def tls(certificates: Certificates) -> ZooKeeperTls:
+    return ZooKeeperTls(key_and_certificates=str(certificates.client), trusted_certificates=str(certificates.authority))
+
+
+def over_tls(server: Guarded, tls: ZooKeeperTls, chroot: str, **settings: bool) -> ZooKeeperSettings:
+    hosts = f"127.0.0.1:{server.secure_port}"
+    return ZooKeeperSettings(hosts=hosts, chroot=chroot, connection_timeout_ms=3_000, tls=tls, **settings)
+
+
+async def check_owned(tree: ZooKeeperTree, address: str, chroot: str) -> None:
+    """What the tree makes is its own: others read it, unless it holds secrets, and change nothing."""
+    await create_base_nodes(MetadataClient(tree))
+    await tree.run(Create(znodes.CONTROLLER_EPOCH, b"1"))
+    stranger = await ZooKeeperTree.open(ZooKeeperSettings(hosts=address, chroot=chroot))
+    try:
+        assert (await stranger.run(GetData(znodes.CONTROLLER_EPOCH))).data == b"1"
+        for refused in (
+            SetData(znodes.CONTROLLER_EPOCH, b"2"),
+            Create(f"{znodes.TOPICS}/t"),
+            GetData("/config/users"),
+            GetData("/config/brokers"),
+        ):
+            with pytest.raises(TreeError, match="NoAuth"):
+                await stranger.run(refused)
+        await stranger.run(Create("/consumers/group"))
+    finally:
+        await stranger.close()
+    assert (await tree.run(SetData(znodes.CONTROLLER_EPOCH, b"2"))).version == 1
+
+
+@async_test
+async def test_a_certificate_is_an_owner(guarded: Guarded, tls: ZooKeeperTls) -> None:
+    tree = await ZooKeeperTree.open(over_tls(guarded, tls, "/by-certificate", sets_acl=True))
+    try:
+        await check_owned(tree, guarded.address, "/by-certificate")
+    finally:
+        await tree.close()
+
+
+@async_test
+async def test_a_sasl_user_is_an_owner(guarded: Guarded) -> None:
+    settings = ZooKeeperSettings(hosts=guarded.address, chroot="/by-sasl", sets_acl=True, sasl=SASL)
+    tree = await ZooKeeperTree.open(settings)
+    try:
+        await check_owned(tree, guarded.address, "/by-sasl")
+    finally:
+        await tree.close()
+
+
+@async_test
+async def test_a_wrong_password_is_told(guarded: Guarded) -> None:
+    settings = ZooKeeperSettings(hosts=guarded.address, sasl={**SASL, "password": "wrong"})
+    with pytest.raises(ConnectionLoss, match="authentication failed"):
+        await ZooKeeperTree.open(settings)
+
+
+@async_test
+async def test_versions_and_ciphers_are_those_of_java(guarded: Guarded, tls: ZooKeeperTls) -> None:
+    for protocols, suites in (
+        (("TLSv1.2",), ("TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",)),
+        (("TLSv1.2", "TLSv1.3"), ()),
+    ):
+        chosen = replace(tls, protocols=protocols, cipher_suites=suites)
+        tree = await ZooKeeperTree.open(over_tls(guarded, chosen, ""))
+        assert await tree.run(Exists("/")) is not None
+        await tree.close()
+
+
+@async_test
+async def test_a_locked_key_is_opened_by_its_password(
+    guarded: Guarded, tls: ZooKeeperTls, certificates: Certificates
+) -> None:
+    locked = replace(tls, key_and_certificates=str(certificates.locked), key_password=PASSWORD)
+    tree = await ZooKeeperTree.open(over_tls(guarded, locked, ""))
+    await tree.close()
+    with pytest.raises(BadTls, match=r"cannot use .*locked\.pem"):
+        await ZooKeeperTree.open(over_tls(guarded, replace(locked, key_password=None), ""))
+
+
+@pytest.mark.parametrize(
+    "fault", ["untrusted server", "other name", "no certificate", "plaintext", "no revocation list"]
+)
+@async_test
+async def test_who_cannot_be_trusted_is_not_spoken_to(
+    guarded: Guarded, tls: ZooKeeperTls, certificates: Certificates, fault: str
+) -> None:
+    settings = replace(over_tls(guarded, tls, ""), connection_timeout_ms=500)
+    match fault:
+        case "untrusted server":
+            settings = replace(settings, tls=replace(tls, trusted_certificates=str(certificates.stranger)))
+        case "other name":
+            settings = replace(settings, hosts=f"localhost:{guarded.secure_port}")
+        case "no certificate":
+            settings = replace(settings, tls=replace(tls, key_and_certificates=None))
+        case "plaintext":
+            settings = replace(settings, tls=None)
+        case "no revocation list":
+            settings = replace(settings, tls=replace(tls, checks_revocation=True))
+    with pytest.raises(ConnectionLoss, match="no ZooKeeper answers"):
+        await ZooKeeperTree.open(settings)
+
+
+@async_test
+async def test_any_name_will_do_without_identification(guarded: Guarded, tls: ZooKeeperTls) -> None:
+    settings = over_tls(guarded, replace(tls, verifies_host_name=False), "")
+    tree = await ZooKeeperTree.open(replace(settings, hosts=f"localhost:{guarded.secure_port}"))
+    with pytest.raises(NoNode):
+        await tree.run(GetData("/nothing"))
+    await tree.close()
+
+
+@pytest.mark.parametrize("way", ["certificate", "sasl"])
+def test_a_broker_by_its_keys(guarded: Guarded, certificates: Certificates, tmp_path: Path, way: str) -> None:
+    by_certificate = {
+        "zookeeper.connect": f"127.0.0.1:{guarded.secure_port}/broker-by-certificate",
+        "zookeeper.ssl.client.enable": "true",
+        "zookeeper.clientCnxnSocket": "org.apache.zookeeper.ClientCnxnSocketNetty",
+        "zookeeper.ssl.keystore.location": str(certificates.locked),
+        "zookeeper.ssl.keystore.password": PASSWORD,
+        "zookeeper.ssl.truststore.location": str(certificates.authority),
+        "zookeeper.ssl.truststore.type": "PEM",
+    }
+    by_sasl = {
+        "zookeeper.connect": f"{guarded.address}/broker-by-sasl",
+        "odradek.zookeeper.sasl.username": "kafka",
+        "odradek.zookeeper.sasl.password": PASSWORD,
+    }
+    keys = {**FAST_SETTINGS, "zookeeper.set.acl": "true", **(by_sasl if way == "sasl" else by_certificate)}
+    broker = OdradekBroker(tmp_path, keys, free_port())
+    broker.start()
+    try:
+        assert PASSWORD not in broker.log_text()
+        broker.stop()
+    finally:
+        broker.close()

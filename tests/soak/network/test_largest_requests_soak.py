@@ -1,0 +1,83 @@
+"""Every array of every request as long as one megabyte allows: what a broker spends on it, in time and in memory."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from odradek.protocol.messages.metadata import MetadataRequest
+from tests.soak.network.widest_requests import widest_requests
+from tests.support.processes.odradek_process import OdradekBroker
+from tests.support.wire.raw_client import ConnectionClosedError, RawClient
+
+pytestmark = pytest.mark.soak
+
+SOON_S = 1.0
+MOST_BYTES = 128 << 20
+LONGEST_S = 3
+PAUSE_S = 0.005
+OTHERS_TIMEOUT_S = 30
+SETTINGS = {"auto.create.topics.enable": "false"}
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[OdradekBroker]:
+    process = OdradekBroker(tmp_path, SETTINGS)
+    process.start()
+    yield process
+    process.stop()
+    log = process.log_text()
+    assert "Traceback" not in log, log[log.index("Traceback") :][:4000]
+
+
+def test_one_megabyte_costs_little(broker: OdradekBroker) -> None:
+    """Another client is answered soon, all the while, and so much memory is not used until the answer has gone."""
+    process = psutil.Process(broker.pid)
+    costs: dict[str, tuple[float, int]] = {}
+    for name, frame in widest_requests():
+        Path(f"/proc/{broker.pid}/clear_refs").write_text("5")  # the peak begins anew
+        before = process.memory_info().rss
+        longest_s = longest_wait_s(broker, frame)
+        costs[name] = longest_s, peak_bytes(broker) - before
+    slowest, largest = max(costs.items(), key=lambda c: c[1][0]), max(costs.items(), key=lambda c: c[1][1])
+    print(
+        f"{len(costs)} requests; slowest {slowest[0]} {slowest[1][0]:.2f} s, largest {largest[0]} {largest[1][1]:,} B"
+    )
+    assert len(costs) > 500
+    beyond = {name: cost for name, cost in costs.items() if cost[0] >= SOON_S or cost[1] > MOST_BYTES}
+    assert not beyond, beyond
+
+
+def longest_wait_s(broker: OdradekBroker, frame: bytes) -> float:
+    """How long another client's Metadata took at most, from the frame until its answer, or until it seems to wait."""
+    with (
+        RawClient(broker.host, broker.port, timeout_s=OTHERS_TIMEOUT_S) as other,
+        RawClient(broker.host, broker.port, timeout_s=LONGEST_S) as client,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        answered = pool.submit(_exchange, client, frame)
+        longest_s, ends = 0.0, time.monotonic() + LONGEST_S
+        while not answered.done() and time.monotonic() < ends:
+            started = time.monotonic()
+            other.call(MetadataRequest(topics=[]), 9)
+            longest_s = max(longest_s, time.monotonic() - started)
+            time.sleep(PAUSE_S)
+        client.close()  # a request that waits for others is given up
+    return longest_s
+
+
+def _exchange(client: RawClient, frame: bytes) -> None:
+    with suppress(OSError, ConnectionClosedError):
+        client.send_frame(frame)
+        client.receive_frame()
+
+
+def peak_bytes(broker: OdradekBroker) -> int:
+    status = Path(f"/proc/{broker.pid}/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) * 1024

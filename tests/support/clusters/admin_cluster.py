@@ -1,0 +1,105 @@
+"""A cluster that commands ask: brokers 1, 2 and 3, whose answers a test says; no connection is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar, cast
+
+import pytest
+
+from odradek.controller.model.broker_info import EndPoint
+from odradek.protocol.codec.schema import Request, Response
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from tests.support.in_process.links import FakeLink
+
+Answer = Callable[[int, Request], Response]
+R = TypeVar("R", bound=Request)
+TOPIC_ID = bytes(range(16))
+
+
+def topic(name: str, *replicas: Sequence[int], is_internal: bool = False) -> MetadataResponseTopic:
+    """A topic whose partitions have these replicas, all in sync and led by the first."""
+    return MetadataResponseTopic(
+        name=name,
+        topic_id=TOPIC_ID,
+        is_internal=is_internal,
+        partitions=[
+            MetadataResponsePartition(
+                partition_index=index, leader_id=found[0], replica_nodes=[*found], isr_nodes=[*found]
+            )
+            for index, found in enumerate(replicas)
+        ],
+    )
+
+
+class AdminCluster:
+    """Broker N listens on port 9000 + N; broker 2 is the controller."""
+
+    def __init__(self) -> None:
+        self.controller_id = 2
+        self.racks: dict[int, str | None] = {1: None, 2: None, 3: None}
+        self.topics: dict[str, MetadataResponseTopic] = {}
+        self.unreachable: set[int] = set()
+        self.asked: list[tuple[int, Request]] = []
+        self.answers: dict[type[Request], Answer] = {MetadataRequest: self._metadata}
+
+    def on(self, request_type: type[R], answer: Callable[[int, R], Response]) -> None:
+        """Answer this kind of request so."""
+        self.answers[request_type] = cast("Answer", answer)
+
+    def requests(self, request_type: type[R]) -> list[tuple[int, R]]:
+        """Those of a kind, with the broker that was asked."""
+        return [(broker_id, request) for broker_id, request in self.asked if isinstance(request, request_type)]
+
+    def has(self, *topics: MetadataResponseTopic) -> None:
+        self.topics |= {found.name or "": found for found in topics}
+
+    def make_link(self, end_point: EndPoint, *, client_id: str, settings: object) -> FakeLink:
+        assert end_point.host == "host"
+        return FakeLink(end_point, client_id, self._answer)
+
+    def _answer(self, end_point: EndPoint, request: Request) -> Response:
+        broker_id = end_point.port - 9000
+        if broker_id in self.unreachable:
+            raise ConnectionRefusedError(f"broker {broker_id} is down")
+        self.asked.append((broker_id, request))
+        return self.answers[type(request)](broker_id, request)
+
+    def _metadata(self, broker_id: int, request: Request) -> Response:
+        topics = cast("MetadataRequest", request).topics
+        names = self.topics if topics is None else [wanted.name or "" for wanted in topics]
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return MetadataResponse(
+            cluster_id="cluster",
+            controller_id=self.controller_id,
+            brokers=[
+                MetadataResponseBroker(node_id=found, host="host", port=9000 + found, rack=rack)
+                for found, rack in self.racks.items()
+            ],
+            topics=[self.topics.get(name, MetadataResponseTopic(name=name, error_code=unknown)) for name in names],
+        )
+
+
+Main = Callable[[Sequence[str]], int]
+Outcome = tuple[int, list[str], str]
+
+
+class Command:
+    """Runs a command against the cluster."""
+
+    def __init__(self, cluster: AdminCluster, capsys: pytest.CaptureFixture[str]) -> None:
+        self.cluster = cluster
+        self._capsys = capsys
+
+    def __call__(self, main: Main, *arguments: str, bootstrap: str = "host:9001,host:9003") -> Outcome:
+        """Exit status, lines on stdout, what is on stderr."""
+        status = main(["--bootstrap-server", bootstrap, *arguments])
+        printed = self._capsys.readouterr()
+        return status, printed.out.splitlines(), printed.err

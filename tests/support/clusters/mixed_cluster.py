@@ -1,0 +1,239 @@
+"""What a cluster of Odradek and Apache Kafka brokers goes through in the tests."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import confluent_kafka
+
+from odradek.broker.inter_broker.response_errors import error_codes
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from odradek.protocol.messages.elect_leaders import ElectLeadersRequest
+from odradek.protocol.messages.elect_leaders import TopicPartitions as ElectedPartitions
+from tests.support.clusters.cluster import SETTLE_TIMEOUT_S, Cluster
+from tests.support.disks.replica_files import log_files, partition_dirs
+from tests.support.loads.numbered_load import PARTITIONS, Load, check_acknowledged, read_all
+from tests.support.loads.transactional_clients import ConfluentTransactions
+from tests.support.processes.dump_logs import files_argument, kafka_prints
+from tests.support.waiting import eventually
+from tests.support.wire.raw_client import RawClient
+
+BROKERS: Final = (0, 1, 2)
+TIMEOUT_S: Final = 30
+ELECTION_TIMEOUT_MS: Final = 5000
+Plan = Mapping[tuple[str, int], Sequence[int]]
+
+
+def rotated(shift: int) -> tuple[int, ...]:
+    """The three brokers, beginning with another one."""
+    return tuple(BROKERS[(i + shift) % 3] for i in range(3))
+
+
+def reassign(cluster: Cluster, plan: Plan) -> None:
+    """AlterPartitionReassignments, and wait until it is done."""
+    begin_reassignment(cluster, plan)
+    cluster.await_complete(*{topic for topic, _ in plan})
+
+
+def begin_reassignment(cluster: Cluster, plan: Plan) -> None:
+    """Asks the controller, and nobody else."""
+    partitions = defaultdict(list)
+    for (topic, partition), replicas in plan.items():
+        partitions[topic].append(ReassignablePartition(partition_index=partition, replicas=[*replicas]))
+    topics = [ReassignableTopic(name=topic, partitions=found) for topic, found in partitions.items()]
+    controller = cluster.tree.controller()
+    assert controller is not None
+    with RawClient(cluster.host(controller), cluster.ports[controller]) as client:
+        answer = client.call(AlterPartitionReassignmentsRequest(topics=topics), 0)
+    assert set(error_codes(answer)) == {ErrorCode.NONE}, answer
+
+
+def elect_preferred(cluster: Cluster, topic: str) -> None:
+    """Has the controller elect, as often as it takes: Apache Kafka's answer waits for leaders that its cache may never
+    show, if a broker comes or goes meanwhile.
+    """
+    partitions = ElectedPartitions(topic=topic, partitions=[*cluster.tree.partitions(topic)])
+    request = ElectLeadersRequest(topic_partitions=[partitions], timeout_ms=ELECTION_TIMEOUT_MS)
+
+    def elect() -> set[int]:
+        controller = cluster.await_controller()
+        with RawClient(cluster.host(controller), cluster.ports[controller]) as client:
+            return set(error_codes(client.call(request, 2)))
+
+    eventually(
+        elect,
+        accept=lambda errors: errors <= {ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED},
+        timeout_s=SETTLE_TIMEOUT_S,
+    )
+
+
+def move_leaders(cluster: Cluster, topic: str, shift: int) -> None:
+    """Another order of the replicas and a preferred election: every partition gets another leader."""
+    partitions = cluster.tree.partitions(topic)
+    reassign(cluster, {(topic, p): rotated(p + shift) for p in partitions})
+    elect_preferred(cluster, topic)
+    wanted = {p: rotated(p + shift)[0] for p in partitions}
+    eventually(
+        lambda: {p: state.leader for p, state in cluster.tree.partitions(topic).items()},
+        accept=lambda leaders: leaders == wanted,
+        timeout_s=SETTLE_TIMEOUT_S,
+    )
+
+
+def loads(cluster: Cluster, suffix: str, pause_s: float = 0.03) -> dict[str, Load]:
+    """An idempotent and a plain load on topics of their own, led by every broker.
+
+    Each partition has acknowledged something, so all replicas know the producer: to one that does not, whatever comes
+    first is its beginning, also what was sent second, and then a producer cannot go on. One request in flight:
+    librdkafka may send a second one to the new leader before it repeats the first there, takes a new epoch when either
+    kind of broker refuses it, and sends once more what was written already.
+    """
+    started = {}
+    for name in ("idempotent", "plain"):
+        topic = cluster.admin().create_assigned_topic(
+            f"{name}-{suffix}", [rotated(p) for p in range(PARTITIONS)], {"min.insync.replicas": "2"}
+        )
+        cluster.await_complete(topic)
+        cluster.await_known(topic)
+        started[name] = Load(
+            cluster.bootstrap, topic, idempotent=name == "idempotent", pause_s=pause_s, max_in_flight=1
+        )
+    for load in started.values():
+        load.await_progress()
+    return started
+
+
+def check_loads(cluster: Cluster, by_name: Mapping[str, Load]) -> None:
+    """Nothing acknowledged is lost; what was sent idempotently is there once, in order."""
+    for name, load in by_name.items():
+        for partition in range(PARTITIONS):
+            numbers = read_all(cluster.bootstrap, load.topic, partition)
+            check_acknowledged(load, partition, numbers)
+            if name == "idempotent":
+                assert load.failed == []
+                assert numbers == list(range(load.sent[partition]))
+
+
+def is_passing(error: confluent_kafka.KafkaException) -> bool:
+    """Whether a client is to try again: a coordinator that moves, a connection that is gone."""
+    cause = error.args[0]
+    return bool(cause.retriable()) or cause.name() in (
+        "NOT_COORDINATOR",
+        "COORDINATOR_NOT_AVAILABLE",
+        "COORDINATOR_LOAD_IN_PROGRESS",
+        "_TRANSPORT",
+        "_TIMED_OUT",
+    )
+
+
+class Group:
+    """A consumer group that commits what it is told."""
+
+    def __init__(self, cluster: Cluster, name: str, topic: str) -> None:
+        self._topic = topic
+        cluster.await_known(topic)  # whoever subscribes to what a broker does not know yet asks again after minutes
+        self._consumer = confluent_kafka.Consumer(
+            {
+                "bootstrap.servers": cluster.bootstrap,
+                "group.id": name,
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+                "session.timeout.ms": 10_000,
+                "log_level": 0,
+            }
+        )
+        self._consumer.subscribe([topic])
+
+    def read(self, count: int) -> list[bytes]:
+        """The next records, committed."""
+        found: list[bytes] = []
+
+        def read_some() -> int:
+            messages = self._consumer.consume(count - len(found), 1)
+            found.extend(message.value() for message in messages if message.error() is None)
+            return len(found)
+
+        eventually(read_some, accept=lambda total: total >= count, timeout_s=SETTLE_TIMEOUT_S)
+        eventually(self._commit, timeout_s=SETTLE_TIMEOUT_S)
+        return found
+
+    def _commit(self) -> bool:
+        try:
+            self._consumer.commit(asynchronous=False)
+        except confluent_kafka.KafkaException as error:
+            if not is_passing(error):
+                raise
+            return False
+        return True
+
+    def committed(self) -> int:
+        """The committed offset of partition 0, once the coordinator knows it."""
+        partition = confluent_kafka.TopicPartition(self._topic, 0)
+        found: list[int] = []
+
+        def ask() -> bool:
+            try:
+                found.append(int(self._consumer.committed([partition], TIMEOUT_S)[0].offset))
+            except confluent_kafka.KafkaException as error:
+                if not is_passing(error):
+                    raise
+            return bool(found)
+
+        eventually(ask, timeout_s=SETTLE_TIMEOUT_S)
+        return found[0]
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+def transact(cluster: Cluster, topic: str, ids: Sequence[str]) -> list[str]:
+    """One committed and one aborted transaction of each id; what is to be seen of them."""
+    client = ConfluentTransactions()
+    for name in ids:
+        producer = client.producer(cluster.bootstrap, name)
+        producer.begin()
+        producer.send(topic, f"{name} committed")
+        producer.commit()
+        producer.begin()
+        producer.send(topic, f"{name} aborted")
+        producer.abort()
+        producer.close()
+    return [f"{name} committed" for name in ids]
+
+
+def await_gone(cluster: Cluster, topic: str, ids: Sequence[int] = BROKERS) -> None:
+    """Wait until none of these brokers has a replica of the topic."""
+    eventually(
+        lambda: [d for i in ids for d in partition_dirs(cluster.log_dir(i)) if d.rpartition("-")[0] == topic],
+        accept=lambda found: not found,
+        timeout_s=SETTLE_TIMEOUT_S,
+    )
+
+
+def dump_problems(cluster: Cluster, topics: Sequence[str]) -> list[str]:
+    """What kafka-dump-log has to say against the replicas of these topics. Of Apache's only the logs are looked at: it
+    finds fault with the indexes of a broker of its own that runs.
+    """
+    runs = []
+    for topic in topics:
+        for partition in cluster.tree.partitions(topic):
+            for broker_id, broker in cluster.brokers.items():
+                suffixes = (".log", ".index", ".timeindex") if broker.target == "odradek" else (".log",)
+                logs = [log for log in log_files(cluster.log_dir(broker_id), topic, partition) if log.stat().st_size]
+                files = [log.with_suffix(suffix) for log in logs for suffix in suffixes]
+                if files:
+                    runs.append(["--deep-iteration", *files_argument(files)])
+    complaints = ("ismatch", "Non-consecutive", "ouldn't", "isvalid: false", "rror", "xception")
+    return [
+        line
+        for printed in kafka_prints(runs)
+        for line in (printed.stdout + printed.stderr).splitlines()
+        if any(word in line for word in complaints)
+    ]

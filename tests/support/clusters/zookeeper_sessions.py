@@ -1,0 +1,107 @@
+"""What happens to sessions with ZooKeeper and the connections they use, done to a tree on purpose."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+from odradek.controller.tree.metadata_tree import WatchEvent
+from odradek.controller.tree.zookeeper_connection import End, KazooConnection, Session
+from odradek.controller.tree.zookeeper_settings import ZooKeeperSettings
+from odradek.controller.tree.zookeeper_tree import ZooKeeperTree
+
+
+class Line:
+    """A proxy in front of a ZooKeeper, on the loop of the test: connections can be cut, and answers lost."""
+
+    def __init__(self, port: int) -> None:
+        self._target_port = port
+        self._server: asyncio.Server | None = None
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._is_cut = False
+        self._loses_answers = False
+        self.address = ""
+
+    async def __aenter__(self) -> Line:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.address = f"127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._server is not None
+        self.cut()
+        self._server.close()
+        await self._server.wait_closed()
+
+    def cut(self) -> None:
+        """End every connection, and the next ones as well, until it is mended."""
+        self._is_cut = True
+        for writer in self._writers:
+            writer.close()
+
+    def mend(self) -> None:
+        self._is_cut = self._loses_answers = False
+
+    def lose_answers(self) -> None:
+        """From now on requests arrive and answers do not."""
+        self._loses_answers = True
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.add(writer)
+        if self._is_cut:
+            writer.close()
+            return
+        behind_reader, behind_writer = await asyncio.open_connection("127.0.0.1", self._target_port)
+        self._writers.add(behind_writer)
+        await asyncio.gather(self._carry(reader, behind_writer), self._carry(behind_reader, writer, are_answers=True))
+
+    async def _carry(
+        self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, *, are_answers: bool = False
+    ) -> None:
+        with contextlib.suppress(OSError):
+            while data := await source.read(65536):
+                if not (are_answers and self._loses_answers):
+                    sink.write(data)
+        sink.close()
+
+
+class _Taker:
+    """Takes over a session, to close it."""
+
+    def __init__(self) -> None:
+        loop = asyncio.get_running_loop()
+        self.has_it: asyncio.Future[Session] = loop.create_future()
+        self.is_over: asyncio.Future[End] = loop.create_future()
+
+    def connected(self, session: Session) -> None:
+        self.has_it.set_result(session)
+
+    def watch_event(self, event: WatchEvent) -> None:
+        pass
+
+    def ended(self, end: End, session: Session | None) -> None:
+        self.is_over.set_result(end)
+
+
+class _Renewal:
+    def __init__(self) -> None:
+        self.is_done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def session_lost(self) -> None:
+        pass
+
+    def session_started(self) -> None:
+        if not self.is_done.done():
+            self.is_done.set_result(None)
+
+
+async def expire_session(hosts: str, tree: ZooKeeperTree) -> None:
+    """End the session of a tree behind its back, as a time-out does, and wait until it has begun the next."""
+    renewal, taker = _Renewal(), _Taker()
+    tree.add_session_listener(renewal)
+    assert tree._session is not None
+    connection = KazooConnection(ZooKeeperSettings(hosts=hosts), tree._session, taker)
+    connection.start()
+    assert (await taker.has_it).id == tree.session_id
+    connection.end_session()
+    await asyncio.gather(taker.is_over, renewal.is_done)

@@ -1,0 +1,107 @@
+"""The daemon as a user starts it: `python -m odradek serve`, a subprocess with a data directory and a free port.
+
+The first start asks for port 0 and reads the address from what the daemon prints; later starts ask for that port again.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tests.support.broker import FAST_SETTINGS
+from tests.support.processes.jvm import REPOSITORY
+from tests.support.processes.process import ManagedProcess
+
+START_TIMEOUT_S = 20
+STOP_TIMEOUT_S = 20
+STARTED = r"\[KafkaServer id=\d+\] started"
+ADDRESS = r"(?:PLAINTEXT://)?127\.0\.0\.1:(\d{2,5})"
+
+
+class OdradekBroker:
+    """One Odradek broker with embedded metadata."""
+
+    target = "odradek"
+    host = "127.0.0.1"
+    module = "odradek"
+    python_path = (REPOSITORY / "src",)
+
+    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None, port: int = 0) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self.log_dir = directory / "logs"
+        self._directory = directory
+        self._settings = {key: value for key, value in FAST_SETTINGS.items() if not key.startswith("zookeeper.")}
+        self._settings.update(settings or {})
+        self._process: ManagedProcess | None = None
+        self._port = port
+        self.start_timeout_s: float = START_TIMEOUT_S
+        self.stop_timeout_s: float = STOP_TIMEOUT_S
+        self.options: Sequence[str] = ()
+        """More of what stands behind `serve`."""
+        self.prefix: Sequence[str] = ()
+        """A command that runs the broker's: in another namespace, for one."""
+
+    @property
+    def port(self) -> int:
+        assert self._port, "the port is known when the broker has started"
+        return self._port
+
+    @property
+    def bootstrap(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        return self._running().pid
+
+    def launch(self) -> None:
+        """Start the process and do not wait for it."""
+        command = [*self.prefix, sys.executable, "-m", self.module, "serve", *self.options]
+        if "listeners" not in self._settings:
+            command += ["--host", self.host, "--port", str(self._port)]
+        if "log.dirs" not in self._settings:
+            command += ["--data", str(self.log_dir)]
+        for key, value in self._settings.items():
+            command += ["--override", f"{key}={value}"]
+        python_path = [*map(str, self.python_path), *filter(None, [os.environ.get("PYTHONPATH")])]
+        environment = {"PYTHONPATH": os.pathsep.join(python_path), "PYTHONUNBUFFERED": "1"}
+        self._process = ManagedProcess(command, self._directory / "odradek.log", cwd=self._directory, env=environment)
+        self._process.start()
+
+    def start(self) -> None:
+        self.launch()
+        process = self._running()
+        process.wait_for_line(STARTED, self.start_timeout_s)
+        if not self._port:
+            self._port = int(process.wait_for_line(ADDRESS, self.start_timeout_s)[1])
+
+    def stop(self) -> None:
+        process = self._running()
+        status = process.terminate(self.stop_timeout_s)
+        if status != 0:
+            raise process.error(f"ended with status {status} instead of 0 after SIGTERM")
+
+    def wait_for_line(self, pattern: str) -> None:
+        """Wait until the process has said something that the pattern matches."""
+        self._running().wait_for_line(pattern, START_TIMEOUT_S)
+
+    def wait_for_end(self) -> int:
+        """Wait until the process ends by itself; its exit status."""
+        return self._running().wait(STOP_TIMEOUT_S)
+
+    def kill(self) -> None:
+        self._running().kill()
+
+    def close(self) -> None:
+        """End the process if it still runs, without ceremony: its data is thrown away."""
+        if self._process is not None and self._process.is_running:
+            self._process.kill()
+
+    def log_text(self) -> str:
+        return self._running().log_text()
+
+    def _running(self) -> ManagedProcess:
+        assert self._process is not None, "never started"
+        return self._process

@@ -1,0 +1,222 @@
+"""What the tests of Spark share: records to send, the rows they become, jobs as processes."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import threading
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import confluent_kafka
+import psutil
+import pytest
+
+from tests.support.processes.jvm import REPOSITORY
+from tests.support.processes.process import ManagedProcess
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+    from pyspark.sql.streaming import DataStreamReader
+
+FLUSH_TIMEOUT_S = 30
+CLASSES = REPOSITORY / ".cache" / "spark" / "test-classes.jsa"
+# PySpark leaves it to the garbage collector to close the socket that brought it rows.
+MARKS = [
+    pytest.mark.oracle,
+    pytest.mark.filterwarnings(r"ignore:unclosed <socket\.socket:ResourceWarning"),
+]
+
+Headers = tuple[tuple[str, bytes | None], ...]
+
+
+def quick_conf(directory: Path) -> dict[str, str]:
+    """For a JVM that lives a minute: without the second compiler, and with all it may leave behind in `directory`.
+
+    Loading Spark's classes is most of a start. The first JVM of a checkout that asks for it writes them down when it
+    ends, and later ones map that file, in half the time; a JVM that it does not fit ignores it.
+    """
+    java_options = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xlog:disable -Djava.io.tmpdir={directory}"
+    if CLASSES.is_file():
+        java_options += f" -XX:SharedArchiveFile={CLASSES}"
+    return {
+        "spark.driver.defaultJavaOptions": java_options,
+        "spark.local.dir": str(directory),
+        "spark.sql.shuffle.partitions": "2",
+        "spark.ui.enabled": "false",
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """A record that a broker has acknowledged."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outgoing:
+    """A record to send."""
+
+    value: bytes | None
+    partition: int = 0
+    key: bytes | None = None
+    headers: Headers = ()
+    timestamp_ms: int = 0  # 0: the producer's clock
+
+
+def send(bootstrap: str, topic: str, records: Iterable[Outgoing], **config: str) -> list[Sent]:
+    """Send records and wait for every acknowledgement; in the order of the acknowledgements."""
+    producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, **config})
+    sent: list[Sent] = []
+    for record in records:
+        _produce(producer, topic, record, sent)
+        producer.poll(0)
+    assert producer.flush(FLUSH_TIMEOUT_S) == 0, "records were not acknowledged"
+    return sent
+
+
+def _produce(producer: confluent_kafka.Producer, topic: str, record: Outgoing, sent: list[Sent]) -> None:
+    def acknowledged(error: confluent_kafka.KafkaError | None, message: confluent_kafka.Message) -> None:
+        assert error is None, error
+        sent.append(
+            Sent(
+                topic=topic,
+                partition=message.partition(),
+                offset=message.offset(),
+                timestamp_ms=message.timestamp()[1],
+                key=record.key,
+                value=record.value,
+                headers=record.headers,
+            )
+        )
+
+    producer.produce(
+        topic,
+        record.value,
+        record.key,
+        partition=record.partition,
+        headers=list(record.headers),
+        timestamp=record.timestamp_ms,
+        on_delivery=acknowledged,
+    )
+
+
+class BackgroundProducer:
+    """Sends records from a thread, so many a second, until it is told to stop; then `sent` has all of them."""
+
+    def __init__(self, bootstrap: str, topic: str, partitions: int, *, per_second: int) -> None:
+        self.sent: list[Sent] = []
+        self._producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, "acks": "all"})
+        self._topic = topic
+        self._partitions = partitions
+        self._pause_s = 1 / per_second
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="producer")
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> list[Sent]:
+        self._stopping.set()
+        self._thread.join(FLUSH_TIMEOUT_S)
+        assert self._producer.flush(FLUSH_TIMEOUT_S) == 0, "records were not acknowledged"
+        return self.sent
+
+    def _run(self) -> None:
+        number = 0
+        while not self._stopping.wait(self._pause_s):
+            record = Outgoing(
+                partition=number % self._partitions, key=b"%d" % (number % 7), value=b"record %d " % number * 5
+            )
+            _produce(self._producer, self._topic, record, self.sent)
+            self._producer.poll(0)
+            number += 1
+
+
+def kafka_batch(spark: SparkSession, bootstrap: str, **options: str) -> DataFrameReader:
+    return spark.read.format("kafka").options(**{"kafka.bootstrap.servers": bootstrap}, **options)
+
+
+def kafka_stream(spark: SparkSession, bootstrap: str, **options: str) -> DataStreamReader:
+    return spark.readStream.format("kafka").options(**{"kafka.bootstrap.servers": bootstrap}, **options)
+
+
+def received(frame: DataFrame) -> list[Sent]:
+    """The rows of Spark's kafka source as the records they were, in the order of their place."""
+    from pyspark.sql import functions as F
+
+    columns = ["topic", "partition", "offset", F.unix_millis("timestamp").alias("timestamp_ms"), "key", "value"]
+    has_headers = "headers" in frame.columns
+    rows = frame.select(*columns, *(["headers"] if has_headers else [])).collect()
+    records = (
+        Sent(
+            topic=row.topic,
+            partition=row.partition,
+            offset=row.offset,
+            timestamp_ms=row.timestamp_ms,
+            key=_bytes(row.key),
+            value=_bytes(row.value),
+            headers=tuple((header.key, _bytes(header.value)) for header in row.headers or ()) if has_headers else (),
+        )
+        for row in rows
+    )
+    return in_order(records)
+
+
+def in_order(records: Iterable[Sent]) -> list[Sent]:
+    return sorted(records, key=lambda record: (record.topic, record.partition, record.offset))
+
+
+def _bytes(value: bytearray | None) -> bytes | None:
+    return None if value is None else bytes(value)
+
+
+class SparkJob:
+    """A job of `spark_jobs`, as a user starts it, but in a directory of its own for what it leaves behind."""
+
+    def __init__(self, module: str, arguments: Sequence[str], directory: Path) -> None:
+        conf = quick_conf(directory)
+        self._written_classes = None if CLASSES.is_file() else directory / CLASSES.name
+        if self._written_classes is not None:
+            conf["spark.driver.defaultJavaOptions"] += f" -XX:ArchiveClassesAtExit={self._written_classes}"
+        command = [sys.executable, "-m", f"spark_jobs.{module}", *arguments]
+        for key, value in conf.items():
+            command += ["--conf", f"{key}={value}"]
+        environment = {"PYTHONPATH": str(REPOSITORY)}
+        self.process = ManagedProcess(command, directory / f"{module}.log", cwd=directory, env=environment)
+
+    def run(self, begun: str, timeout_s: float) -> str:
+        """Run the job, which prints `begun` on its way, to its end, a good one, and return what it printed."""
+        self.process.start()
+        self.process.wait_for_line(begun, timeout_s)
+        children = psutil.Process(self.process.pid).children(recursive=True)
+        status = self.process.wait(timeout_s)
+        if status != 0:
+            raise self.process.error(f"ended with status {status}")
+        psutil.wait_procs(children, timeout=timeout_s)  # the JVM ends after the job
+        if self._written_classes is not None and self._written_classes.is_file():
+            CLASSES.parent.mkdir(parents=True, exist_ok=True)
+            whole = CLASSES.with_suffix(".new")
+            shutil.move(self._written_classes, whole)
+            whole.replace(CLASSES)
+        return self.process.log_text()
+
+    def kill_tree(self) -> None:
+        """SIGKILL to Python and the JVM it started."""
+        family = [psutil.Process(self.process.pid)]
+        family += family[0].children(recursive=True)
+        for member in family:
+            with suppress(psutil.NoSuchProcess):  # the JVM has children of its own for a moment, `chmod` and such
+                member.kill()
+        psutil.wait_procs(family, timeout=10)
+        self.process.wait(10)

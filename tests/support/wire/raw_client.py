@@ -1,0 +1,93 @@
+"""A client of one connection that sends exactly the request it is told to, in exactly that version.
+
+It is built on our own codec, which the wire oracle holds against Kafka's classes; frames can also be sent as bytes.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from typing import Self
+
+from odradek.protocol.api import API
+from odradek.protocol.codec.schema import Request, Response
+from odradek.protocol.headers import RequestHeader, decode_response, encode_request
+
+ANSWER_TIMEOUT_S = 15
+CLIENT_ID = "raw"
+
+
+class ConnectionClosedError(Exception):
+    """The broker closed the connection instead of answering."""
+
+
+class RawClient:
+    """One TCP connection to a broker."""
+
+    def __init__(self, host: str, port: int, client_id: str = CLIENT_ID, timeout_s: float = ANSWER_TIMEOUT_S) -> None:
+        self._socket = socket.create_connection((host, port), timeout=timeout_s)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._client_id = client_id
+        self._correlation_id = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def call(self, request: Request, version: int) -> Response:
+        """Send a request and return its answer."""
+        self.send(request, version)
+        return self.receive(request.API_KEY, version)
+
+    def send(self, request: Request, version: int) -> int:
+        """Send a request and return its correlation id; `receive` takes the answers in order."""
+        self._correlation_id += 1
+        header = RequestHeader(request.API_KEY, version, self._correlation_id, self._client_id)
+        self.send_frame(encode_request(header, request))
+        return self._correlation_id
+
+    def receive(self, api_key: int, version: int, correlation_id: int | None = None) -> Response:
+        """The next answer, which must belong to that request (by default the last one sent)."""
+        payload = self.receive_frame()
+        answered, response = decode_response(api_key, version, payload)
+        expected = self._correlation_id if correlation_id is None else correlation_id
+        assert answered == expected, f"{API[api_key].name}: answer to request {answered} instead of {expected}"
+        return response
+
+    def send_frame(self, payload: bytes) -> None:
+        """Send bytes with their length before them."""
+        self.send_bytes(struct.pack(">i", len(payload)) + payload)
+
+    def send_bytes(self, data: bytes) -> None:
+        try:
+            self._socket.sendall(data)
+        except (BrokenPipeError, ConnectionResetError) as error:
+            raise ConnectionClosedError from error
+
+    def receive_frame(self) -> bytes:
+        (size,) = struct.unpack(">i", self._read(4))
+        return self._read(size)
+
+    def _read(self, size: int) -> bytes:
+        data = bytearray()
+        while len(data) < size:
+            try:
+                part = self._socket.recv(size - len(data))
+            except ConnectionResetError as error:
+                raise ConnectionClosedError from error
+            if not part:
+                raise ConnectionClosedError(f"after {len(data)} of {size} bytes")
+            data += part
+        return bytes(data)
+
+    def awaits_close(self) -> bool:
+        """Whether the broker closes the connection without sending anything (else: it sent bytes; or a timeout)."""
+        try:
+            return self._socket.recv(1) == b""
+        except ConnectionResetError:
+            return True

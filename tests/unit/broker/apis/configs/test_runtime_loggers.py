@@ -1,0 +1,56 @@
+"""Levels of loggers as a config resource. (What requests are refused is in apis/test_configs.py.)"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from odradek.broker.apis.configs.runtime_loggers import ROOT_LOGGER, alter_loggers, logger_configs
+from odradek.controller.admin.config_admin import AlterOperation, ConfigChange, ResourceChanges, ResourceType
+from odradek.protocol.errors import ErrorCode, KafkaError
+
+NAME = "odradek.test.runtime.loggers"
+
+
+@pytest.fixture(autouse=True)
+def logger() -> Iterator[logging.Logger]:
+    logger = logging.getLogger(NAME)
+    yield logger
+    logger.setLevel(logging.NOTSET)
+
+
+def levels() -> dict[str, str | None]:
+    return {config.name: config.value for config in logger_configs()}
+
+
+def alter(*changes: ConfigChange, validate_only: bool = False) -> None:
+    alter_loggers(ResourceChanges(ResourceType.BROKER_LOGGER, "3", changes), 3, validate_only=validate_only)
+
+
+@pytest.mark.parametrize("level", ["TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"])
+def test_level_is_shown_by_the_name_it_was_set_by(level: str) -> None:
+    alter(ConfigChange(NAME, level))
+    assert levels()[NAME] == level
+
+
+def test_level_that_was_taken_back_is_inherited() -> None:
+    alter(ConfigChange(NAME, "FATAL"))
+    alter(ConfigChange(NAME, None, AlterOperation.DELETE))
+    parent = levels()[ROOT_LOGGER]
+    assert levels()[NAME] == parent
+
+
+def test_all_or_none() -> None:
+    before = levels()[NAME]
+    with pytest.raises(KafkaError) as raised:
+        alter(ConfigChange(NAME, "FATAL"), ConfigChange(ROOT_LOGGER, "LOUD"))
+    assert raised.value.code == ErrorCode.INVALID_CONFIG
+    assert levels()[NAME] == before
+
+
+def test_only_validating_changes_nothing() -> None:
+    before = levels()[NAME]
+    alter(ConfigChange(NAME, "FATAL"), validate_only=True)
+    assert levels()[NAME] == before

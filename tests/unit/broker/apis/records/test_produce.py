@@ -1,0 +1,267 @@
+"""Produce: what is refused before the log is asked, and the shapes of the answers."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from odradek.broker.apis.records.produce import ADMIN_CLIENT_ID
+from odradek.protocol.api import ApiKey
+from odradek.protocol.codec.schema import Request
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
+from odradek.protocol.topic_partition import TopicPartition
+from tests.support.in_process.in_process_broker import FakeConnection, InProcessBroker
+from tests.support.wire.requests import batch, build, message_set
+
+NONE = ErrorCode.NONE
+ZSTD = 4
+
+
+@pytest.fixture(autouse=True)
+def topics(broker: InProcessBroker) -> None:
+    if not broker.services.metadata_cache.contains("t"):
+        broker.create_topic("t", 2)
+        broker.create_topic("compacted", configs={"cleanup.policy": "compact"})
+        broker.create_topic("logtime", configs={"message.timestamp.type": "LogAppendTime"})
+
+
+def produce(
+    broker: InProcessBroker,
+    *partitions: tuple[str, int, bytes | None],
+    version: int = 11,
+    acks: int = -1,
+    client_id: str = "me",
+    transactional_id: str | None = None,
+) -> list[tuple[str, PartitionProduceResponse]]:
+    """The answer of each partition, in the order of the answer."""
+    response = broker.call(
+        request(*partitions, acks=acks, transactional_id=transactional_id), version, client_id=client_id
+    )
+    assert isinstance(response, ProduceResponse)
+    return [(topic.name, part) for topic in response.responses for part in topic.partition_responses]
+
+
+def request(*partitions: tuple[str, int, bytes | None], acks: int = -1, transactional_id: str | None = None) -> Request:
+    return build(
+        ApiKey.PRODUCE,
+        acks=acks,
+        timeout_ms=1_000,
+        transactional_id=transactional_id,
+        topic_data=[
+            {"name": name, "partition_data": [{"index": index, "records": records}]}
+            for name, index, records in partitions
+        ],
+    )
+
+
+def end_offset(broker: InProcessBroker, topic: str, partition: int = 0) -> int:
+    log = broker.services.log_manager.get_log(TopicPartition(topic, partition))
+    assert log is not None
+    return log.log_end_offset
+
+
+def only_error(answers: list[tuple[str, PartitionProduceResponse]]) -> ErrorCode:
+    ((_, answer),) = answers
+    return ErrorCode(answer.error_code)
+
+
+def test_offsets_follow_each_other(broker: InProcessBroker) -> None:
+    before = end_offset(broker, "t")
+    for expected in (before, before + 2):
+        ((name, answer),) = produce(broker, ("t", 0, batch(b"a", b"b")))
+        assert (name, answer.index, answer.error_code, answer.base_offset) == ("t", 0, NONE, expected)
+        assert (answer.log_append_time_ms, answer.log_start_offset) == (-1, 0)
+        assert (answer.record_errors, answer.error_message) == ([], None)
+
+
+def test_log_append_time_is_told(broker: InProcessBroker) -> None:
+    ((_, answer),) = produce(broker, ("logtime", 0, batch(b"a")))
+    assert answer.log_append_time_ms == broker.clock.time_ms()
+
+
+@pytest.mark.parametrize("version", range(12))
+def test_answer_of_every_version_is_readable(broker: InProcessBroker, version: int) -> None:
+    records = batch(b"a") if version >= 3 else message_set(min(version, 1), b"a")
+    assert only_error(produce(broker, ("t", 0, records), version=version)) == NONE
+
+
+def test_unknown_partition_and_unknown_topic(broker: InProcessBroker) -> None:
+    answers = produce(broker, ("t", 9, batch(b"a")), ("none", 0, batch(b"a")), ("t", 0, batch(b"a")))
+    found = {(name, answer.index): (answer.error_code, answer.base_offset) for name, answer in answers}
+    unknown = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)
+    assert found == {("t", 9): unknown, ("none", 0): unknown, ("t", 0): (NONE, end_offset(broker, "t") - 1)}
+
+
+def test_unknown_partition_is_told_before_unfit_records(broker: InProcessBroker) -> None:
+    assert only_error(produce(broker, ("none", 0, b""))) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+@pytest.mark.parametrize(
+    ("records", "version"),
+    [
+        (None, 11),
+        (b"", 11),
+        (batch(b"a")[:-1], 11),  # cut: no whole batch
+        (batch(b"a") + batch(b"b"), 11),
+        (message_set(1, b"a"), 11),
+        (message_set(0, b"a"), 3),
+    ],
+    ids=["null", "empty", "cut", "two batches", "magic 1", "magic 0"],
+)
+def test_from_version_3_on_exactly_one_new_batch(broker: InProcessBroker, records: bytes | None, version: int) -> None:
+    before = end_offset(broker, "t")
+    assert only_error(produce(broker, ("t", 0, records), version=version)) == ErrorCode.INVALID_RECORD
+    assert end_offset(broker, "t") == before
+
+
+def test_older_versions_may_hold_several_message_sets(broker: InProcessBroker) -> None:
+    before = end_offset(broker, "t")
+    ((_, answer),) = produce(broker, ("t", 0, message_set(1, b"a", b"b") + message_set(1, b"c")), version=2)
+    assert (answer.error_code, answer.base_offset) == (NONE, before)
+    assert end_offset(broker, "t") == before + 3
+
+
+def test_batches_that_cannot_be_told_apart_fail_the_whole_request(broker: InProcessBroker) -> None:
+    hopeless = bytes(8) + struct.pack(">i", 3) + bytes(20)
+    before = end_offset(broker, "t")
+    answers = produce(broker, ("t", 0, batch(b"a")), ("t", 1, hopeless))
+    assert {answer.error_code for _, answer in answers} == {ErrorCode.CORRUPT_MESSAGE}
+    assert end_offset(broker, "t") == before
+
+
+def test_wrong_crc_is_found_by_the_log(broker: InProcessBroker) -> None:
+    records = bytearray(batch(b"a"))
+    records[-1] ^= 1
+    assert only_error(produce(broker, ("t", 0, bytes(records)))) == ErrorCode.CORRUPT_MESSAGE
+
+
+@pytest.mark.parametrize(("version", "error"), [(6, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE), (7, NONE)])
+def test_zstd_needs_version_7(broker: InProcessBroker, version: int, error: ErrorCode) -> None:
+    records = batch(b"a" * 100, compression_type=ZSTD)
+    assert only_error(produce(broker, ("t", 0, records), version=version)) == error
+
+
+def test_records_without_a_key_in_a_compacted_topic_are_named_one_by_one(broker: InProcessBroker) -> None:
+    ((_, answer),) = produce(broker, ("compacted", 0, batch(b"a", b"b")))
+    assert answer.error_code == ErrorCode.INVALID_RECORD
+    assert (answer.base_offset, answer.log_start_offset) == (-1, 0)
+    assert [error.batch_index for error in answer.record_errors] == [0, 1]
+    assert answer.error_message is not None
+
+
+@pytest.mark.parametrize("acks", [2, -2, 77])
+def test_acks_that_do_not_exist(broker: InProcessBroker, acks: int) -> None:
+    ((_, answer),) = produce(broker, ("t", 0, batch(b"a")), acks=acks)
+    assert (answer.error_code, answer.base_offset) == (ErrorCode.INVALID_REQUIRED_ACKS, -1)
+
+
+@pytest.mark.parametrize("transactional_id", [None, "mine"])
+def test_what_a_batch_says_of_its_transaction_decides(broker: InProcessBroker, transactional_id: str | None) -> None:
+    """CVE-2018-17196: the field of the request may be missing."""
+    records = batch(b"a", is_transactional=True, producer_id=5, producer_epoch=0, base_sequence=0)
+    before = end_offset(broker, "t")
+    answers = produce(broker, ("t", 0, records), ("t", 1, batch(b"b")), transactional_id=transactional_id)
+    errors = {answer.error_code for _, answer in answers}
+    if transactional_id is None:
+        assert errors == {ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED}
+    else:
+        # The plain records have nothing to do with the transaction, whose coordinator is not there to be asked.
+        assert [answer.error_code for _, answer in answers] == [ErrorCode.NOT_ENOUGH_REPLICAS, NONE]
+    assert end_offset(broker, "t") == before
+
+
+def test_internal_topics_are_for_the_admin_client(broker: InProcessBroker) -> None:
+    broker.create_topic("__consumer_offsets", configs={"cleanup.policy": "compact"})
+    records = batch(b"v", key=b"k")
+    assert only_error(produce(broker, ("__consumer_offsets", 0, records))) == ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert only_error(produce(broker, ("__consumer_offsets", 0, records), client_id=ADMIN_CLIENT_ID)) == NONE
+
+
+def test_partition_named_twice_is_answered_once_with_its_last_records(broker: InProcessBroker) -> None:
+    before = end_offset(broker, "t")
+    ((_, answer),) = produce(broker, ("t", 0, batch(b"a")), ("t", 0, batch(b"b", b"c")))
+    assert (answer.error_code, answer.base_offset) == (NONE, before)
+    assert end_offset(broker, "t") == before + 2
+
+
+def test_partition_named_twice_and_once_refused_is_answered_once(broker: InProcessBroker) -> None:
+    ((_, answer),) = produce(broker, ("t", 0, batch(b"a")), ("t", 0, b""))
+    assert answer.error_code == ErrorCode.INVALID_RECORD
+
+
+# acks=0
+
+
+def test_acks_0_has_no_answer(broker: InProcessBroker) -> None:
+    before = end_offset(broker, "t")
+    waiting = broker.send(request(("t", 0, batch(b"a")), acks=0), 11)
+    assert waiting.is_answered
+    assert waiting.answer is None
+    assert waiting.connection.close_reason is None
+    assert end_offset(broker, "t") == before + 1
+
+
+@pytest.mark.parametrize(
+    "partition",
+    [("none", 0, batch(b"a")), ("t", 0, b""), ("compacted", 0, batch(b"a")), ("t", 0, b"\xff" * 40)],
+    ids=["unknown", "no records", "refused by the log", "corrupt"],
+)
+def test_error_with_acks_0_closes_the_connection(
+    broker: InProcessBroker, partition: tuple[str, int, bytes | None]
+) -> None:
+    waiting = broker.send(request(partition, acks=0), 11)
+    assert not waiting.is_answered
+    assert waiting.connection.close_reason is not None
+
+
+# Waiting for replicas
+
+
+def test_next_produce_may_pass_while_this_one_waits_for_replicas(broker: InProcessBroker) -> None:
+    broker.create_topic("replicated")
+    partition = broker.services.replica_manager.partition(TopicPartition("replicated", 0))
+    partition.in_sync.assign((0, 1), (0, 1))
+    connection = FakeConnection()
+    waiting = broker.send(request(("replicated", 0, batch(b"a"))), 11, connection=connection)
+    assert not waiting.is_over
+    assert connection.begun[-1].may_pipeline
+    broker.advance(1_001)
+    response = waiting.answer
+    assert isinstance(response, ProduceResponse)
+    (answer,) = response.responses[0].partition_responses
+    assert (answer.error_code, answer.base_offset) == (ErrorCode.REQUEST_TIMED_OUT, 0)
+
+
+# Leaders
+
+
+@pytest.mark.parametrize(("version", "leader"), [(9, -1), (10, 7)])
+def test_new_leader_is_named_from_version_10_on(broker: InProcessBroker, version: int, leader: int) -> None:
+    topic = f"moved{version}"
+    broker.create_topic(topic)
+    partition = broker.services.replica_manager.partition(TopicPartition(topic, 0))
+    partition.leader_id, partition.leader_epoch = 7, 3
+    response = broker.call(request((topic, 0, batch(b"a"))), version)
+    assert isinstance(response, ProduceResponse)
+    (answer,) = response.responses[0].partition_responses
+    assert answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert answer.current_leader.leader_id == leader
+    assert answer.current_leader.leader_epoch == (3 if leader == 7 else -1)
+    assert response.node_endpoints == [], "broker 7 is not alive"
+
+
+def test_address_of_the_leader_comes_along(broker: InProcessBroker) -> None:
+    broker.create_topic("elsewhere")
+    manager = broker.services.replica_manager
+    hosted = manager.partitions._partitions.pop(TopicPartition("elsewhere", 0))
+    try:
+        response = broker.call(request(("elsewhere", 0, batch(b"a"))), 11)
+    finally:
+        manager.partitions._partitions[TopicPartition("elsewhere", 0)] = hosted
+    assert isinstance(response, ProduceResponse)
+    (answer,) = response.responses[0].partition_responses
+    assert (answer.error_code, answer.current_leader.leader_id) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, 0)
+    (node,) = response.node_endpoints
+    assert (node.node_id, node.host, node.port) == (0, FakeConnection.local_host, FakeConnection.local_port)

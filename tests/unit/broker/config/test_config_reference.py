@@ -1,0 +1,27 @@
+"""The written reference says what the tables say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from odradek.broker.config.config_reference import reference
+
+PAGE = Path(__file__).parents[4] / "docs" / "configuration.md"
+
+
+def test_the_page_is_what_the_command_prints() -> None:
+    assert PAGE.read_text("utf-8") == reference(), (
+        "python -m odradek.broker.config.config_reference > docs/configuration.md"
+    )
+
+
+def test_a_row_says_what_a_key_does() -> None:
+    rows = {line.split("|")[1].strip(): line for line in reference().splitlines() if line.startswith("| `")}
+    assert "| cluster-wide | acts |" in rows["`log.retention.ms`"]
+    assert "| refused: there is no tiered storage |" in rows["`remote.log.storage.system.enable`"]
+    assert "| none: it belongs to KRaft |" in rows["`controller.quorum.voters`"]
+    assert "log.roll.ms, log.roll.hours" in rows["`segment.ms`"]
+
+
+def test_what_differs_on_one_node_is_told() -> None:
+    assert "| `offsets.topic.replication.factor` | 1 |" in reference().splitlines()

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from odradek.broker.config.config_sources import gather_settings
+from odradek.broker.machine.startup_error import StartupError
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "server.properties"
+    path.write_text("broker.id=1\nlog.dirs=/file\nnum.partitions=3\n")
+    return str(path)
+
+
+def test_override_beats_environment_beats_file(file: str) -> None:
+    settings = gather_settings(
+        file=file,
+        overrides=["broker.id=3", "broker.id=4"],
+        environment={"KAFKA_BROKER_ID": "2", "KAFKA_LOG_DIRS": "/env"},
+    )
+    assert settings.texts == {"broker.id": "4", "log.dirs": "/env", "num.partitions": "3"}
+    assert settings.origins == {
+        "broker.id": "--override",
+        "log.dirs": "environment variable KAFKA_LOG_DIRS",
+        "num.partitions": file,
+    }
+
+
+def test_environment_finds_keys_by_name() -> None:
+    settings = gather_settings(
+        file=None,
+        overrides=[],
+        environment={
+            "KAFKA_ZOOKEEPER_CLIENTCNXNSOCKET": "x",
+            "KAFKA_LISTENER_NAME_EXTERNAL_SSL_KEY_PASSWORD": "y",
+            "KAFKA_HEAP_OPTS": "-Xmx1g",
+            "KAFKA_SEGMENT_BYTES": "1",
+            "PATH": "/bin",
+        },
+    )
+    assert settings.texts == {
+        "zookeeper.clientCnxnSocket": "x",
+        "listener.name.external.ssl.key.password": "y",
+    }
+    (warning,) = settings.warnings
+    assert "KAFKA_SEGMENT_BYTES" in warning
+
+
+def test_value_of_an_override_may_hold_anything() -> None:
+    settings = gather_settings(file=None, overrides=["listeners=A://:1,B://:2", "x=a=b", "y="], environment={})
+    assert settings.texts == {"listeners": "A://:1,B://:2", "x": "a=b", "y": ""}
+
+
+@pytest.mark.parametrize("override", ["broker.id", "=1", ""])
+def test_override_without_a_key_and_a_value_is_refused(override: str) -> None:
+    with pytest.raises(StartupError, match="expected key=value"):
+        gather_settings(file=None, overrides=[override], environment={})
+
+
+def test_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StartupError, match="No such file"):
+        gather_settings(file=str(tmp_path / "missing"), overrides=[], environment={})
+    broken = tmp_path / "broken"
+    broken.write_bytes(b"a=\\u12")
+    with pytest.raises(StartupError, match="Malformed"):
+        gather_settings(file=str(broken), overrides=[], environment={})
+    broken.write_bytes(b"a=\xff\xfe")
+    with pytest.raises(StartupError, match="Cannot read"):
+        gather_settings(file=str(broken), overrides=[], environment={})
+
+
+def test_an_override_that_is_none_is_not_quoted() -> None:
+    """It may hold a secret."""
+    with pytest.raises(StartupError) as refused:
+        gather_settings(file=None, overrides=["ssl.key.password:secret"], environment={})
+    assert "ssl.key.password" in str(refused.value)
+    assert "secret" not in str(refused.value)

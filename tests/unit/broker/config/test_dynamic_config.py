@@ -1,0 +1,207 @@
+"""Broker configs that change while the broker runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.config.dynamic_config import DynamicBrokerConfig
+from odradek.broker.config.dynamic_passwords import Passwords
+from odradek.controller.controller import Controller
+from odradek.controller.znodes.znodes import DEFAULT_ENTITY
+from odradek.storage.cleaning.log_cleaner import LogCleaner
+from odradek.storage.config.cleaner_config import CleanerConfig
+from odradek.storage.config.config_def import ConfigError
+from odradek.storage.config.producer_config import ProducerStateManagerConfig
+from odradek.storage.disk.ports import InlineIoPool
+from odradek.storage.manager.log_manager import LogManager
+
+
+class Broker:
+    """Records what others are told of a change."""
+
+    def __init__(self) -> None:
+        self.cleaner = cast("LogCleaner", Cleaner(is_running=False))
+        self.told: list[Mapping[str, str]] = []
+        self.elections = 0
+        self.environment = SimpleNamespace(producers=ProducerStateManagerConfig())
+        self.config = BrokerConfig({"broker.id": "3"})
+        self.dynamic = DynamicBrokerConfig(
+            self.config, cast("LogManager", self), Passwords(self.config, InlineIoPool())
+        )
+
+    def update_broker_settings(self, settings: Mapping[str, str]) -> None:
+        self.told.append(dict(settings))
+
+    def enable_default_unclean_leader_election(self) -> None:
+        self.elections += 1
+
+    def apply(self, entity: str, **configs: str) -> None:
+        named = {name.replace("_", "."): value for name, value in configs.items()}
+        asyncio.run(self.dynamic.entity_changed(entity, named, cast("Controller", self)))
+
+
+@pytest.fixture
+def broker() -> Broker:
+    return Broker()
+
+
+def test_value_of_this_broker_beats_the_default_of_all(broker: Broker) -> None:
+    broker.apply(DEFAULT_ENTITY, log_retention_ms="1")
+    broker.apply("3", log_retention_ms="2")
+    assert broker.config.text("log.retention.ms") == "2"
+    broker.apply("3")
+    assert broker.config.text("log.retention.ms") == "1"
+    assert [settings.get("log.retention.ms") for settings in broker.told] == ["1", "2", "1"]
+
+
+def test_open_logs_hear_of_what_is_expected_of_producers(broker: Broker) -> None:
+    producers = broker.environment.producers
+    broker.apply(DEFAULT_ENTITY, producer_id_expiration_ms="1", transaction_partition_verification_enable="false")
+    assert (producers.producer_id_expiration_ms, producers.transaction_verification) == (1, False)
+    broker.apply(DEFAULT_ENTITY)
+    assert (producers.producer_id_expiration_ms, producers.transaction_verification) == (86_400_000, True)
+
+
+def test_configs_of_other_brokers_are_theirs(broker: Broker) -> None:
+    broker.apply("4", log_retention_ms="1")
+    assert broker.told == []
+
+
+def test_value_that_cannot_be_is_left_out_and_told(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
+    broker.apply("3", log_retention_ms="soon")
+    assert broker.told == []
+    assert "log.retention.ms" in caplog.text
+
+
+def test_nobody_is_told_of_a_change_that_changes_nothing(broker: Broker) -> None:
+    broker.apply("3", log_retention_ms="1")
+    broker.apply("3", log_retention_ms="1")
+    assert len(broker.told) == 1
+
+
+def test_unclean_election_for_all_is_the_controllers_business(broker: Broker) -> None:
+    broker.apply(DEFAULT_ENTITY, unclean_leader_election_enable="true")
+    assert broker.elections == 1
+    broker.apply(DEFAULT_ENTITY, unclean_leader_election_enable="true", log_retention_ms="1")
+    assert broker.elections == 1
+
+
+@pytest.mark.parametrize(
+    ("configs", "per_broker", "reason"),
+    [
+        ({"broker.id": "4"}, True, "Cannot update these configs dynamically: Set(broker.id)"),
+        ({"advertised.listeners": "PLAINTEXT://h:1"}, False, "Cannot update these configs at default cluster level"),
+        ({"log.retention.ms": "soon"}, True, "log.retention.ms"),
+        ({"log.retention.ms": "soon"}, False, "log.retention.ms"),
+    ],
+)
+def test_change_is_checked_before_it_is_stored(
+    broker: Broker, configs: dict[str, str], per_broker: bool, reason: str
+) -> None:
+    with pytest.raises(ConfigError, match=reason.replace("(", r"\(").replace(")", r"\)")):
+        broker.dynamic.validate_change(configs, per_broker=per_broker)
+    broker.dynamic.validate_change({"log.retention.ms": "5"}, per_broker=per_broker)
+    assert broker.told == [], "checking changes nothing"
+
+
+THROTTLE = "replica.alter.log.dirs.io.max.bytes.per.second"
+
+
+def test_quotas_are_dynamic_only(broker: Broker) -> None:
+    assert broker.config.dynamic_quota(THROTTLE) == 2**63 - 1
+    broker.apply(DEFAULT_ENTITY, **{THROTTLE: "7"})
+    assert broker.config.dynamic_quota(THROTTLE) == 7
+    broker.apply("3", **{THROTTLE: "5"})
+    assert broker.config.dynamic_quota(THROTTLE) == 5
+    broker.apply("3")
+    assert broker.config.dynamic_quota(THROTTLE) == 7
+    assert BrokerConfig({"broker.id": "3", THROTTLE: "9"}).dynamic_quota(THROTTLE) == 2**63 - 1
+
+
+@pytest.mark.parametrize("per_broker", [True, False])
+def test_a_quota_is_a_number_from_zero_on(broker: Broker, per_broker: bool) -> None:
+    broker.dynamic.validate_change({THROTTLE: "0"}, per_broker=per_broker)
+    for text in ("-1", "many"):
+        with pytest.raises(ConfigError, match=f"Invalid value {text} for configuration {THROTTLE}"):
+            broker.dynamic.validate_change({THROTTLE: text}, per_broker=per_broker)
+
+
+class Cleaner:
+    """Records what the cleaner is told."""
+
+    def __init__(self, *, is_running: bool) -> None:
+        self.is_running = is_running
+        self.config = CleanerConfig(threads=2)
+        self.told: list[CleanerConfig] = []
+
+    def reconfigure(self, config: CleanerConfig) -> None:
+        self.told.append(config)
+
+
+def with_cleaner(broker: Broker, *, is_running: bool) -> Cleaner:
+    cleaner = Cleaner(is_running=is_running)
+    broker.cleaner = cast("LogCleaner", cleaner)
+    return cleaner
+
+
+def test_cleaner_is_told_its_settings(broker: Broker) -> None:
+    cleaner = with_cleaner(broker, is_running=True)
+    broker.apply("3", log_cleaner_threads="2", log_cleaner_backoff_ms="7", message_max_bytes="5000")
+    broker.apply("3", log_cleaner_threads="2", log_cleaner_backoff_ms="7", message_max_bytes="5000", log_roll_ms="9")
+    assert [(told.threads, told.backoff_ms, told.max_message_bytes) for told in cleaner.told] == [(2, 7, 5000)]
+
+
+def test_too_many_threads_at_once_are_refused(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
+    cleaner = with_cleaner(broker, is_running=True)
+    with pytest.raises(ConfigError, match="more than double the current value 2"):
+        broker.dynamic.validate_change({"log.cleaner.threads": "5"}, per_broker=False)
+    broker.apply("3", log_cleaner_threads="5")
+    assert cleaner.told == []
+    assert "more than double" in caplog.text
+
+
+def test_what_was_stored_before_the_start_is_in_force(broker: Broker) -> None:
+    cleaner = with_cleaner(broker, is_running=False)
+    broker.apply("3", log_cleaner_threads="5")
+    assert [told.threads for told in cleaner.told] == [5]
+
+
+def test_what_no_log_can_be_made_of_is_refused_and_left_out(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
+    """Kafka's table lets log.flush.interval.ms be negative; flush.ms, whose default it is, cannot be."""
+    for per_broker in (True, False):
+        with pytest.raises(ConfigError, match=r"Value must be at least 0 \(from log.flush.interval.ms\)"):
+            broker.dynamic.validate_change({"log.flush.interval.ms": "-1"}, per_broker=per_broker)
+    broker.apply(DEFAULT_ENTITY, log_flush_interval_ms="-1", log_retention_ms="7")
+    assert broker.config.text("log.flush.interval.ms") is None
+    assert broker.config.text("log.retention.ms") == "7", "the others are in force"
+    assert "The dynamic config log.flush.interval.ms is not applied" in caplog.text
+    with pytest.raises(ConfigError, match=r"flush\.ms"):
+        BrokerConfig({"log.flush.interval.ms": "-1"})
+    with pytest.raises(ConfigError, match="conflict topic config setting"):
+        BrokerConfig({"log.cleaner.min.compaction.lag.ms": "9", "log.cleaner.max.compaction.lag.ms": "8"})
+
+
+def test_what_cannot_be_in_the_metadata_is_left_out_by_name(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
+    """Whoever has a ZooKeeper shell can write it there."""
+    stored = {"num.partitions": "9", "ssl.keystore.password": "secret", "ssl.client.auth": "often", "log.roll.ms": "5"}
+    assert broker.dynamic.usable(stored, per_broker=True) == {"log.roll.ms": "5"}
+    assert broker.dynamic.usable({"advertised.listeners": "PLAINTEXT://h:1", "a.b": "c"}, per_broker=False) == {
+        "a.b": "c"
+    }
+    for name in ("num.partitions", "ssl.keystore.password", "ssl.client.auth", "advertised.listeners"):
+        assert name in caplog.text
+    assert "secret" not in caplog.text
+
+
+def test_passwords_are_of_one_broker(broker: Broker) -> None:
+    with pytest.raises(ConfigError, match="Password config can be defined only at broker level"):
+        asyncio.run(broker.dynamic.to_persistent({"custom.ssl.key.password": "x"}, per_broker=False))
+    with pytest.raises(ConfigError, match="Password encoder secret not configured"):
+        asyncio.run(broker.dynamic.to_persistent({"listener.name.x.ssl.key.password": "x"}, per_broker=True))
+    assert asyncio.run(broker.dynamic.to_persistent({"log.roll.ms": "1"}, per_broker=False)) == {"log.roll.ms": "1"}

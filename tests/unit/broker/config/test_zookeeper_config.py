@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+
+import pytest
+
+from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.config.zookeeper_config import SASL_PASSWORD, SASL_USERNAME, zookeeper_settings
+from odradek.broker.machine.startup_error import StartupError
+from odradek.controller.tree.zookeeper_settings import ZooKeeperSettings, ZooKeeperTls
+
+TLS = {"zookeeper.ssl.client.enable": "true"}
+SASL = {SASL_USERNAME: "kafka", SASL_PASSWORD: "canary"}
+
+
+def settings(keys: dict[str, str]) -> ZooKeeperSettings:
+    return zookeeper_settings(BrokerConfig({"zookeeper.connect": "zk:2181", **keys}))
+
+
+def test_the_session_timeout_is_the_default_of_the_connection_timeout() -> None:
+    plain = settings({})
+    assert plain == ZooKeeperSettings(hosts="zk:2181")
+    assert (plain.session_timeout_ms, plain.connection_timeout_ms) == (18_000, 18_000)
+    assert settings({"zookeeper.session.timeout.ms": "6000"}).connection_timeout_ms == 6_000
+
+
+def test_times_and_limits() -> None:
+    assert settings(
+        {
+            "zookeeper.connect": "a:1,b:2/kafka",
+            "zookeeper.connection.timeout.ms": "1",
+            "zookeeper.session.timeout.ms": "2",
+            "zookeeper.max.in.flight.requests": "3",
+        }
+    ) == ZooKeeperSettings(
+        hosts="a:1,b:2", chroot="/kafka", connection_timeout_ms=1, session_timeout_ms=2, max_in_flight_requests=3
+    )
+
+
+def test_a_malformed_connection_string_is_refused_by_name() -> None:
+    with pytest.raises(StartupError, match=r"zookeeper\.connect=a:1,,b:2: expected host:port"):
+        settings({"zookeeper.connect": "a:1,,b:2"})
+
+
+def test_tls_is_off_whatever_else_is_set() -> None:
+    assert settings({"zookeeper.ssl.keystore.location": "/k.jks"}).tls is None
+
+
+def test_tls_with_kafkas_defaults() -> None:
+    assert settings(TLS).tls == ZooKeeperTls()
+
+
+def test_all_of_tls() -> None:
+    keys = {
+        "keystore.location": "/k.pem",
+        "keystore.password": "secret",
+        "truststore.location": "/t",
+        "truststore.type": "pem",
+        "protocol": "TLSv1.1",
+        "enabled.protocols": "TLSv1.2,TLSv1.3",
+        "cipher.suites": "A,B",
+        "endpoint.identification.algorithm": "",
+        "crl.enable": "true",
+    }
+    assert settings({**TLS, **{f"zookeeper.ssl.{key}": value for key, value in keys.items()}}).tls == ZooKeeperTls(
+        protocols=("TLSv1.2", "TLSv1.3"),
+        cipher_suites=("A", "B"),
+        key_and_certificates="/k.pem",
+        key_password="secret",
+        trusted_certificates="/t",
+        verifies_host_name=False,
+        checks_revocation=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "reason"),
+    [
+        ("keystore.location", "/k.jks", r"zookeeper\.ssl\.keystore\.location=/k\.jks is a store of type JKS"),
+        ("truststore.location", "/t.p12", r"zookeeper\.ssl\.truststore\.location=/t\.p12 is a store of type PKCS12"),
+        ("truststore.location", "/t.store", r"set zookeeper\.ssl\.truststore\.type=PEM"),
+        ("ocsp.enable", "true", r"zookeeper\.ssl\.ocsp\.enable"),
+        ("endpoint.identification.algorithm", "LDAPS", r"either HTTPS or empty"),
+    ],
+)
+def test_what_is_not_there_is_refused_by_name(key: str, value: str, reason: str) -> None:
+    with pytest.raises(StartupError, match=reason):
+        settings({**TLS, f"zookeeper.ssl.{key}": value})
+
+
+def test_the_type_counts_more_than_the_name() -> None:
+    keys = {**TLS, "zookeeper.ssl.keystore.location": "/k.pem", "zookeeper.ssl.keystore.type": "JKS"}
+    with pytest.raises(StartupError, match="of type JKS"):
+        settings(keys)
+    tls = settings({**keys, "zookeeper.ssl.keystore.location": "/k.jks", "zookeeper.ssl.keystore.type": "PEM"}).tls
+    assert tls is not None
+    assert tls.key_and_certificates == "/k.jks"
+
+
+@pytest.fixture
+def _puresasl(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "puresasl", ModuleType("puresasl"))
+
+
+@pytest.mark.usefixtures("_puresasl")
+def test_sasl() -> None:
+    assert settings(SASL).sasl == {"mechanism": "DIGEST-MD5", "username": "kafka", "password": "canary"}
+    for key in SASL:
+        with pytest.raises(StartupError, match="go together"):
+            settings({key: "x"})
+
+
+def test_sasl_without_its_package_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "puresasl", None)
+    with pytest.raises(StartupError, match=r"install odradek\[sasl\]"):
+        settings(SASL)
+
+
+@pytest.mark.usefixtures("_puresasl")
+def test_nodes_that_belong_to_somebody_take_somebody() -> None:
+    owned = {"zookeeper.set.acl": "true"}
+    for nobody in ({}, TLS):
+        with pytest.raises(StartupError, match=r"zookeeper\.set\.acl is true"):
+            settings({**owned, **nobody})
+    assert settings({**owned, **SASL}).sets_acl
+    assert settings({**owned, **TLS, "zookeeper.ssl.keystore.location": "/k.pem"}).sets_acl

@@ -1,0 +1,205 @@
+"""The coordinator's log over a partition of its topic."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from odradek.broker.coordinators.coordinator_log import InternalTopicLog
+from odradek.coordinator.ports import TransactionalProducer
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.records.batch import RecordBatch
+from odradek.protocol.records.record import SimpleRecord
+from odradek.protocol.topic_partition import TopicPartition
+from odradek.timer.sliced_work import Wait
+from tests.support.disks.logs import NOW, DeferredIoPool
+from tests.support.in_process.replicas import Replicas
+
+TOPIC = "__consumer_offsets"
+TP = TopicPartition(TOPIC, 0)
+NONE = ErrorCode.NONE
+
+
+class Log:
+    def __init__(self, path: Path, *, load_buffer_bytes: int = 1 << 20, required_acks: int = -1) -> None:
+        self.replicas = Replicas(path)
+        self.io_pool = DeferredIoPool()
+        self.log = InternalTopicLog(
+            TOPIC,
+            configured_partition_count=50,
+            required_acks=required_acks,
+            timeout_ms=1_000,
+            load_buffer_bytes=load_buffer_bytes,
+            compression_type=0,
+            replica_manager=self.replicas.manager,
+            metadata_cache=self.replicas.cache,
+            io_pool=self.io_pool,
+        )
+
+    def append(self, *values: bytes, **options: object) -> list[tuple[ErrorCode, int]]:
+        committed: list[tuple[ErrorCode, int]] = []
+        self.log.append(
+            0,
+            [SimpleRecord(NOW, b"k", value) for value in values],
+            lambda error, offset: committed.append((error, offset)),
+            **options,  # type: ignore[arg-type]
+        )
+        return committed
+
+    def values(self) -> list[bytes]:
+        """What is loaded, with all reads from the disk made as soon as they are waited for."""
+        values = []
+        for batch in self.log.read_all(0):
+            if isinstance(batch, Wait):
+                batch.begin(lambda: None)
+                self.io_pool.run_all()
+            else:
+                values += [bytes(record.value or b"") for record in batch.records()]
+        return values
+
+
+def test_what_was_appended_is_read_back(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    log.replicas.lead(TP)
+    assert log.append(b"a", b"b") == [(NONE, 0)]
+    assert log.append(b"c") == [(NONE, 2)]
+    assert log.values() == [b"a", b"b", b"c"]
+
+
+@pytest.mark.parametrize("load_buffer_bytes", [1, 100, 200])
+def test_loading_goes_on_over_small_buffers_and_segments(tmp_path: Path, load_buffer_bytes: int) -> None:
+    log = Log(tmp_path, load_buffer_bytes=load_buffer_bytes)
+    log.replicas.lead(TP)
+    for number in range(20):
+        log.append(b"v%d" % number)
+        if number % 5 == 0:
+            hosted = log.replicas.manager.partition(TP).log
+            assert hosted is not None
+            hosted.roll()
+    assert log.values() == [b"v%d" % number for number in range(20)]
+
+
+@pytest.fixture
+def cold_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is in the page cache."""
+    monkeypatch.setattr("odradek.broker.coordinators.coordinator_log.read_hot", lambda region: None)
+
+
+@pytest.mark.usefixtures("cold_disk")
+def test_what_is_not_in_memory_is_read_in_the_pool_a_piece_at_a_time(tmp_path: Path) -> None:
+    log = Log(tmp_path, load_buffer_bytes=100)
+    log.replicas.lead(TP)
+    for number in range(5):
+        log.append(b"v%d" % number)
+    found = log.log.read_all(0)
+    wait = next(found)
+    assert isinstance(wait, Wait)
+    ends: list[None] = []
+    wait.begin(lambda: ends.append(None))
+    assert (len(log.io_pool.pending), ends) == (1, [])
+    log.io_pool.run_one()
+    assert len(ends) == 1
+    assert isinstance(next(found), RecordBatch)
+    assert not log.io_pool.pending, "the next piece is read when this one is used up"
+    assert log.values() == [b"v%d" % number for number in range(5)]
+
+
+@pytest.mark.usefixtures("cold_disk")
+def test_a_load_that_is_given_up_leaves_the_file_to_the_thread_that_reads_it(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    log.replicas.lead(TP)
+    log.append(b"a")
+    found = log.log.read_all(0)
+    wait = next(found)
+    assert isinstance(wait, Wait)
+    wait.begin(lambda: None)
+    found.close()  # type: ignore[attr-defined]
+    hosted = log.replicas.manager.partition(TP).log
+    assert hosted is not None
+    records = hosted.segments.active.records
+    assert not records.evict(), "its descriptor is being read from"
+    log.io_pool.run_all()
+    assert records.evict()
+
+
+@pytest.mark.usefixtures("cold_disk")
+def test_a_disk_that_fails_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = Log(tmp_path)
+    log.replicas.lead(TP)
+    log.append(b"a")
+
+    found = log.log.read_all(0)
+    wait = next(found)
+    assert isinstance(wait, Wait)
+    wait.begin(lambda: None)
+
+    def fail(*_: object) -> bytes:
+        raise OSError("the disk")
+
+    monkeypatch.setattr("odradek.broker.coordinators.coordinator_log.os.pread", fail)
+    log.io_pool.run_all()
+    with pytest.raises(OSError, match="the disk"):
+        next(found)
+
+
+def test_partition_that_is_not_hosted_has_no_records_and_takes_none(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    assert not log.log.has_log(0)
+    assert log.log.max_batch_bytes(0) is None
+    assert log.values() == []
+    assert log.append(b"a") == [(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)]
+
+
+def test_commit_is_told_when_the_replicas_have_it(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    log.replicas.lead(TP, replicas=[0, 1])
+    committed = log.append(b"a")
+    assert committed == []
+    assert log.append(b"b", wait_for_replicas=False) == [(NONE, 1)]
+    log.replicas.fetch(2, TP, replica_id=1)
+    assert committed == [(NONE, 0)]
+
+
+def test_commit_that_takes_too_long_is_an_error(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    log.replicas.lead(TP, replicas=[0, 1])
+    committed = log.append(b"a")
+    log.replicas.advance(1_001)
+    assert [error for error, _ in committed] == [ErrorCode.REQUEST_TIMED_OUT]
+
+
+def test_an_append_may_have_a_time_of_its_own(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    log.replicas.lead(TP, replicas=[0, 1])
+    committed = log.append(b"a", timeout_ms=5_000)
+    log.replicas.advance(4_999)
+    assert committed == []
+    log.replicas.advance(2)
+    assert [error for error, _ in committed] == [ErrorCode.REQUEST_TIMED_OUT]
+
+
+def test_the_largest_batch_is_the_topics(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    log.replicas.lead(TP)
+    assert log.log.max_batch_bytes(0) == 1_048_588
+
+
+def test_transactional_offsets_carry_their_producer(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    log.replicas.lead(TP)
+    producer = TransactionalProducer(producer_id=5, producer_epoch=2)
+    assert log.append(b"a", producer=producer) == [(NONE, 0)]
+    (batch,) = log.log.read_all(0)
+    assert isinstance(batch, RecordBatch)
+    assert batch.is_transactional
+    assert (batch.producer_id, batch.producer_epoch, batch.base_sequence) == (5, 2, 0)
+
+
+def test_number_of_partitions_is_fixed_once_the_topic_is_known(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    assert log.log.partition_count == 50
+    log.replicas.lead(TP)
+    assert log.log.partition_count == 1
+    log.replicas.lead(TopicPartition(TOPIC, 1))
+    assert log.log.partition_count == 1

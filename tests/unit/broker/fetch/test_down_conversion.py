@@ -1,0 +1,72 @@
+"""Who converts what old consumers fetch, and how much of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from odradek.broker.fetch.down_conversion import (
+    INLINE_COMPRESSED_BYTES_MAX,
+    INLINE_RECORDS_MAX,
+    WORKERS,
+    Converted,
+    DownConverter,
+    Piece,
+    convert_piece,
+    is_small,
+)
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.records.batch import batches
+from odradek.storage.disk.ports import WorkerError
+from tests.support.disks.logs import batch
+from tests.support.disks.managed_logs import DeferredWorkers
+
+ZSTD = 4
+
+
+def piece(count: int = 1, **kwargs: int) -> Piece:
+    return Piece(bytes(batch(*[b"v"] * count, **kwargs)), 1, 0)
+
+
+LARGE = piece(INLINE_RECORDS_MAX + 1)
+
+
+def test_little_is_converted_at_once() -> None:
+    workers, results = DeferredWorkers(), list[Converted]()
+    converter = DownConverter(workers)
+    converter.convert(piece(INLINE_RECORDS_MAX), results.append)
+    converter.convert(piece(compression=ZSTD), results.append)
+    converted, refused = results
+    assert isinstance(converted, bytes)
+    assert [message.magic for message in batches(memoryview(converted))] == [1] * INLINE_RECORDS_MAX
+    assert refused is ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+    assert workers.jobs == []
+
+
+def test_much_goes_to_workers_a_few_at_a_time() -> None:
+    workers, results = DeferredWorkers(), list[Converted]()
+    converter = DownConverter(workers)
+    for _ in range(WORKERS + 2):
+        converter.convert(LARGE, results.append)
+    assert (len(workers.jobs), results) == (WORKERS, [])
+    workers.jobs[1].run()
+    assert (len(workers.jobs), len(results)) == (WORKERS + 1, 1)
+    assert results[0] == convert_piece(LARGE, lambda _: None)
+
+
+@pytest.mark.parametrize("failure", [WorkerError("died"), OSError(5, "Input/output error")])
+def test_death_of_a_worker_is_an_error(failure: Exception) -> None:
+    workers, results = DeferredWorkers(), list[Converted]()
+    DownConverter(workers).convert(LARGE, results.append)
+    workers.jobs[0].done(failure)
+    assert results == [ErrorCode.UNKNOWN_SERVER_ERROR]
+
+
+def test_what_is_small() -> None:
+    assert is_small(piece(INLINE_RECORDS_MAX))
+    assert not is_small(piece(INLINE_RECORDS_MAX + 1))
+    incompressible = bytes(range(256)) * (INLINE_COMPRESSED_BYTES_MAX // 256)
+    assert is_small(Piece(bytes(batch(incompressible * 2)), 1, 0))
+    lz4 = bytes(batch(incompressible[:100], compression=3))
+    assert is_small(Piece(lz4, 1, 0))
+    assert not is_small(Piece(lz4 * (INLINE_COMPRESSED_BYTES_MAX // len(lz4) + 1), 1, 0))
+    assert is_small(Piece(b"\0" * 100, 1, 0)), "refused without being opened"

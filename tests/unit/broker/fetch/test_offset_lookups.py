@@ -1,0 +1,93 @@
+"""Offsets that are looked up in a partition: what the asker may see."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from odradek.broker.fetch.offset_lookups import fetch_offset_for_timestamp, legacy_offsets_before
+from odradek.broker.partition.partition import Partition
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.storage.offsets import TimestampAndOffset
+from tests.support.disks.logs import batch
+from tests.support.in_process.replicas import TP, Replicas
+
+LATEST, EARLIEST, MAX, FAR_FUTURE = -1, -2, -3, 2**60
+UNCOMMITTED, COMMITTED = 0, 1
+
+
+@pytest.fixture
+def replicas(tmp_path: Path) -> Replicas:
+    return Replicas(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("isolation", "expected"),
+    [(UNCOMMITTED, 1), (COMMITTED, 1), (None, 3)],
+    ids=["uncommitted", "committed", "replica"],
+)
+def test_latest_offset_depends_on_who_asks(replicas: Replicas, isolation: int | None, expected: int) -> None:
+    replicas.lead(replicas=[0, 1])
+    replicas.append(batch(b"a", b"b", b"c"))
+    replicas.fetch(1, replica_id=1)
+    found = fetch_offset_for_timestamp(replicas.manager.partition(TP), LATEST, isolation, -1, leader_only=True)
+    assert found is not None
+    assert found.offset == expected
+
+
+def test_consumer_sees_no_segment_beyond_the_high_watermark_in_version_0(replicas: Replicas) -> None:
+    replicas.lead(replicas=[0, 1])
+    replicas.append(batch(b"a", b"b", b"c"))
+    replicas.fetch(1, replica_id=1)
+    partition = replicas.manager.partition(TP)
+    assert legacy_offsets_before(partition, LATEST, 10, 0, is_consumer=True, leader_only=True) == [1, 0]
+    assert legacy_offsets_before(partition, LATEST, 10, 0, is_consumer=False, leader_only=True) == [3, 0]
+    assert legacy_offsets_before(partition, EARLIEST, 10, 0, is_consumer=True, leader_only=True) == [0]
+
+
+def new_leader(replicas: Replicas) -> Partition:
+    """It has three records of an earlier leader, of which one is known to be committed."""
+    replicas.lead(replicas=[0, 1])
+    replicas.append(batch(b"a", b"b", b"c"))
+    replicas.fetch(1, replica_id=1)
+    replicas.lead(epoch=1, partition_epoch=1, replicas=[0, 1])
+    return replicas.manager.partition(TP)
+
+
+@pytest.mark.parametrize("timestamp", [LATEST, MAX, FAR_FUTURE])
+@pytest.mark.parametrize("isolation", [UNCOMMITTED, COMMITTED])
+def test_new_leader_does_not_know_yet_what_is_the_latest_that_clients_may_see(
+    replicas: Replicas, timestamp: int, isolation: int
+) -> None:
+    partition = new_leader(replicas)
+
+    def ask() -> TimestampAndOffset | None:
+        return fetch_offset_for_timestamp(partition, timestamp, isolation, 1, leader_only=True)
+
+    with pytest.raises(KafkaError) as refused:
+        ask()
+    assert refused.value.code == ErrorCode.OFFSET_NOT_AVAILABLE
+    replicas.fetch(3, replica_id=1)
+    found = ask()
+    expected = {LATEST: 3, MAX: 2, FAR_FUTURE: None}[timestamp]
+    assert (None if found is None else found.offset) == expected
+
+
+def test_new_leader_knows_the_earliest_and_what_replicas_may_see(replicas: Replicas) -> None:
+    partition = new_leader(replicas)
+    for timestamp, isolation, expected in ((EARLIEST, UNCOMMITTED, 0), (LATEST, None, 3), (0, UNCOMMITTED, 0)):
+        found = fetch_offset_for_timestamp(partition, timestamp, isolation, -1, leader_only=True)
+        assert found is not None
+        assert found.offset == expected
+
+
+@pytest.mark.parametrize(("epoch", "error"), [(0, ErrorCode.FENCED_LEADER_EPOCH), (2, ErrorCode.UNKNOWN_LEADER_EPOCH)])
+@pytest.mark.parametrize("leads", [True, False])
+def test_who_names_another_leader_epoch_is_told_nothing(
+    replicas: Replicas, epoch: int, error: ErrorCode, leads: bool
+) -> None:
+    (replicas.lead if leads else replicas.follow)(epoch=1)
+    with pytest.raises(KafkaError) as refused:
+        fetch_offset_for_timestamp(replicas.manager.partition(TP), LATEST, UNCOMMITTED, epoch, leader_only=leads)
+    assert refused.value.code == error

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from odradek.broker.machine.io_pool import THREADS, ThreadIoPool
+
+
+def run(scenario: Callable[[ThreadIoPool], object]) -> None:
+    async def main() -> None:
+        pool = ThreadIoPool(asyncio.get_running_loop())
+        try:
+            await scenario(pool)  # type: ignore[misc]
+        finally:
+            pool.close()
+
+    asyncio.run(main())
+
+
+def test_work_runs_in_a_thread_and_its_result_comes_back_on_the_loop() -> None:
+    async def scenario(pool: ThreadIoPool) -> None:
+        done: asyncio.Future[tuple[object, bool]] = asyncio.get_running_loop().create_future()
+        loop_thread = threading.get_ident()
+        pool.submit(
+            threading.get_ident,
+            lambda worker: done.set_result((worker, threading.get_ident() == loop_thread)),
+        )
+        assert pool.pending == 1
+        worker, is_on_loop = await done
+        assert worker != loop_thread
+        assert is_on_loop
+        assert pool.pending == 0
+
+    run(scenario)
+
+
+def test_disk_error_is_a_result() -> None:
+    async def scenario(pool: ThreadIoPool) -> None:
+        done: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+
+        def failing() -> None:
+            raise OSError(5, "Input/output error")
+
+        pool.submit(failing, done.set_result)
+        assert isinstance(await done, OSError)
+
+    run(scenario)
+
+
+def test_bug_in_the_work_goes_to_the_loops_handler() -> None:
+    async def scenario(pool: ThreadIoPool) -> None:
+        reported: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().set_exception_handler(
+            lambda loop, context: reported.set_result(context["exception"])
+        )
+        pool.submit(lambda: 1 // 0, lambda result: pytest.fail("done was called"))
+        assert isinstance(await reported, ZeroDivisionError)
+
+    run(scenario)
+
+
+def test_threads_are_few_and_only_started_for_work() -> None:
+    async def scenario(pool: ThreadIoPool) -> None:
+        assert not pool._threads
+        results: list[object] = []
+        all_done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def finished(result: object) -> None:
+            results.append(result)
+            if len(results) == 50:
+                all_done.set_result(None)
+
+        for number in range(50):
+            pool.submit(lambda number=number: number, finished)  # type: ignore[misc]
+        await all_done
+        assert sorted(results) == list(range(50))  # type: ignore[type-var]
+        assert 1 <= len(pool._threads) <= THREADS
+
+    run(scenario)
+
+
+def test_close_finishes_what_was_submitted() -> None:
+    finished: list[int] = []
+
+    async def scenario(pool: ThreadIoPool) -> None:
+        for number in range(10):
+            pool.submit(lambda number=number: finished.append(number), lambda result: None)  # type: ignore[misc]
+
+    run(scenario)
+    assert sorted(finished) == list(range(10))
+
+
+def test_what_is_submitted_after_the_end_starts_no_thread() -> None:
+    """As the next read of a load does, whose last one came back during the stop."""
+    ran: list[int] = []
+
+    async def scenario(pool: ThreadIoPool) -> None:
+        pool.submit(lambda: ran.append(1), lambda _: pool.submit(lambda: ran.append(2), lambda _: None))
+        pool.close()
+        await asyncio.sleep(0)
+        before = threading.active_count()
+        pool.submit(lambda: ran.append(3), lambda _: None)
+        assert threading.active_count() == before
+        assert pool.pending == 0
+
+    run(scenario)
+    assert ran == [1]

@@ -1,0 +1,124 @@
+"""Waiting for topics to appear and to vanish."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+
+from odradek.broker.metadata.metadata_cache import MetadataCache
+from odradek.broker.metadata.topic_waits import TopicWaits
+from odradek.controller.model.leader_and_isr import LEADER_DURING_DELETE
+from odradek.protocol.messages.update_metadata import (
+    UpdateMetadataBroker,
+    UpdateMetadataEndpoint,
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataTopicState,
+)
+from odradek.protocol.topic_partition import TopicPartition
+from odradek.timer.clock import ManualClock
+from odradek.timer.system_timer import SystemTimer
+from tests.support.async_test import async_test
+
+
+class Broker:
+    def __init__(self) -> None:
+        self.clock = ManualClock(1_000)
+        self.timer = SystemTimer(self.clock)
+        self.cache = MetadataCache(0)
+        self.waits = TopicWaits(self.cache, self.timer)
+
+    def tell(self, topic: str, *leaders: int, alive: tuple[int, ...] = (0,)) -> None:
+        """An UpdateMetadata with the leaders of the partitions 0, 1, ..."""
+        states = [
+            UpdateMetadataPartitionState(partition_index=index, leader=leader) for index, leader in enumerate(leaders)
+        ]
+        brokers = [
+            UpdateMetadataBroker(id=broker, endpoints=[UpdateMetadataEndpoint(listener="PLAINTEXT")])
+            for broker in alive
+        ]
+        topics = [UpdateMetadataTopicState(topic_name=topic, partition_states=states)]
+        self.cache.update(UpdateMetadataRequest(topic_states=topics, live_brokers=brokers))
+        self.waits.metadata_changed([topic])
+
+    async def start(self, wait: Coroutine[object, object, set[str]]) -> asyncio.Task[set[str]]:
+        task = asyncio.create_task(wait)
+        await asyncio.sleep(0)
+        return task
+
+    def advance(self, ms: int) -> None:
+        self.clock.advance(ms)
+        self.timer.advance()
+
+
+@async_test
+async def test_topic_is_ready_when_every_partition_has_a_live_leader() -> None:
+    broker = Broker()
+    task = await broker.start(broker.waits.wait_for_leaders({"t": (0, 1)}, 1_000))
+    broker.tell("t", 0)
+    await asyncio.sleep(0)
+    assert not task.done(), "one partition is missing"
+    broker.tell("t", 0, 9)
+    await asyncio.sleep(0)
+    assert not task.done(), "its leader is dead"
+    broker.tell("t", 0, 0)
+    assert await task == set()
+    assert broker.waits.purgatory.num_delayed == 0
+
+
+@async_test
+async def test_what_is_ready_is_not_waited_for() -> None:
+    broker = Broker()
+    broker.tell("t", 0)
+    assert await broker.waits.wait_for_leaders({"t": (0,)}, 1_000) == set()
+    assert await broker.waits.wait_for_deletion({"never"}, 1_000) == set()
+
+
+@async_test
+async def test_late_topics_are_named_when_time_is_up() -> None:
+    broker = Broker()
+    task = await broker.start(broker.waits.wait_for_leaders({"t": (0,), "u": (0,)}, 100))
+    broker.tell("u", 0)
+    broker.advance(101)
+    assert await task == {"t"}
+
+
+@async_test
+async def test_without_patience_the_answer_comes_at_once() -> None:
+    broker = Broker()
+    task = await broker.start(broker.waits.wait_for_leaders({"t": (0,)}, 0))
+    broker.advance(1)
+    assert await task == {"t"}
+
+
+@async_test
+async def test_deleted_topic_is_forgotten() -> None:
+    broker = Broker()
+    broker.tell("t", 0)
+    task = await broker.start(broker.waits.wait_for_deletion({"t"}, 1_000))
+    broker.tell("t", LEADER_DURING_DELETE)
+    assert await task == set()
+
+
+@async_test
+async def test_nobody_is_left_to_tell() -> None:
+    broker = Broker()
+    task = await broker.start(broker.waits.wait_for_leaders({"t": (0,)}, 100))
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    broker.advance(101)
+    assert broker.waits.purgatory.num_delayed == 0
+
+
+@async_test
+async def test_election_is_over_when_clients_are_told_of_it() -> None:
+    broker = Broker()
+    broker.tell("t", 0, 0, alive=(0, 1))
+    moved, stuck = TopicPartition("t", 0), TopicPartition("t", 1)
+    both = await broker.start(broker.waits.wait_for_elected({moved: 1, stuck: 1}, 100))
+    one = await broker.start(broker.waits.wait_for_elected({moved: 1}, 100))
+    broker.tell("t", 1, 0, alive=(0, 1))
+    assert await one == set()
+    broker.advance(101)
+    assert await both == {stuck}
+    assert await broker.waits.wait_for_elected({}, 0) == set()

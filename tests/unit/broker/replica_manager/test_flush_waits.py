@@ -1,0 +1,75 @@
+"""Answers wait for the disk where the topic says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
+
+from odradek.broker.fetch.results import AppendResult
+from odradek.broker.replica_manager.flush_waits import when_flushed
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from odradek.broker.partition.partition import Partition
+
+ONE, TWO = TopicPartition("t", 1), TopicPartition("t", 2)
+
+
+class Disk:
+    """Stands for hosted partitions whose flushes end when the test says so."""
+
+    def __init__(self) -> None:
+        self.log = self
+        self.waiting: list[tuple[int, Callable[[OSError | None], None]]] = []
+        self.answered = 0
+
+    def when_flushed(self, offset: int, callback: Callable[[OSError | None], None]) -> None:
+        self.waiting.append((offset, callback))
+
+    def wait(self, results: dict[TopicPartition, AppendResult]) -> None:
+        def answer() -> None:
+            self.answered += 1
+
+        when_flushed(results, lambda tp: cast("Partition", self), answer)
+
+    def end(self, error: OSError | None = None) -> None:
+        self.waiting.pop(0)[1](error)
+
+
+def test_answer_comes_when_the_last_one_is_on_the_disk() -> None:
+    disk = Disk()
+    disk.wait(
+        {
+            ONE: AppendResult(required_offset=5, flush_required=True),
+            TWO: AppendResult(required_offset=7, flush_required=True),
+        }
+    )
+    assert [offset for offset, _ in disk.waiting] == [5, 7]
+    disk.end()
+    assert disk.answered == 0
+    disk.end()
+    assert disk.answered == 1
+
+
+def test_only_those_that_ask_for_it_are_waited_for() -> None:
+    disk = Disk()
+    disk.wait({ONE: AppendResult(flush_required=False), TWO: AppendResult(flush_required=True)})
+    assert len(disk.waiting) == 1
+    disk.end()
+    assert disk.answered == 1
+
+
+def test_nothing_to_wait_for_is_answered_at_once() -> None:
+    disk = Disk()
+    disk.wait({})
+    assert disk.answered == 1
+
+
+def test_what_did_not_reach_the_disk_is_a_storage_error() -> None:
+    disk = Disk()
+    results = {ONE: AppendResult(flush_required=True), TWO: AppendResult(flush_required=True)}
+    disk.wait(results)
+    disk.end(OSError(5, "input/output error"))
+    disk.end()
+    assert [result.error for result in results.values()] == [ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NONE]

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from odradek.broker import cli
+from odradek.broker.tools.dump_log import dump_log
+from tests.support.disks.logs import batch
+
+Captured = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    file = tmp_path / f"{5:020d}.log"
+    file.write_bytes(bytes(batch(b"v", base_offset=5)) + bytes(batch(b"w", base_offset=9)))
+    return file
+
+
+def run(capsys: Captured, *arguments: str) -> tuple[int, list[str], list[str]]:
+    status = dump_log.main(arguments)
+    printed = capsys.readouterr()
+    return status, printed.out.splitlines(), printed.err.splitlines()
+
+
+def test_every_file_by_its_kind_and_gaps_at_the_end(capsys: Captured, log: Path) -> None:
+    unknown = log.with_name("partition.metadata")
+    status, out, err = run(capsys, "--files", f"{unknown},{log.parent}//{log.name},leader-epoch", "--deep-iteration")
+    assert status == 0
+    assert out[:3] == [f"Dumping {unknown}", f"Dumping {log}", "Log starting offset: 5"]
+    assert out[-1] == "Dumping leader-epoch"
+    assert err == [
+        f"Ignoring unknown file {unknown}",
+        "Ignoring unknown file leader-epoch",
+        f"Non-consecutive offsets in {log}",
+        "  5 is followed by 9",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "contents"),
+    [
+        ([], None),
+        (["--deep-iteration"], ""),
+        (["--print-data-log"], " key: k payload: v"),
+        (["--key-decoder-class"], " key: k payload: v"),
+        (["--value-decoder-class", "org.apache.kafka.tools.api.StringDecoder"], " key: k payload: v"),
+        (["--offsets-decoder"], " key: Error at offset 5, skipping. Could not read version from key's buffer."),
+    ],
+)
+def test_a_decoder_prints_the_records(capsys: Captured, log: Path, options: list[str], contents: str | None) -> None:
+    status, out, _ = run(capsys, "--files", str(log), *options)
+    assert status == 0
+    records = [line for line in out if line.startswith("| ")]
+    assert len(records) == (0 if contents is None else 2)
+    assert not records or records[0].endswith(f"headerKeys: []{contents}")
+
+
+def test_a_deprecated_decoder_says_so(capsys: Captured, log: Path) -> None:
+    _, out, _ = run(capsys, "--files", str(log), "--key-decoder-class", "kafka.serializer.StringDecoder")
+    assert out[1] == (
+        "kafka.serializer.StringDecoder is deprecated. Please use org.apache.kafka.tools.api.StringDecoder instead"
+    )
+
+
+def test_what_cannot_be_read_is_one_line_and_status_1(capsys: Captured, log: Path) -> None:
+    status, out, err = run(capsys, "--files", f"{log},{log.parent}/missing.index")
+    assert status == 1
+    assert out[-1] == f"Dumping {log.parent}/missing.index"
+    assert err == ['odradek: For input string: "missing"']
+    assert run(capsys, "--files", str(log), "--transaction-log-decoder")[0] == 1
+
+
+@pytest.mark.parametrize("option", ["--cluster-metadata-decoder", "--remote-log-metadata-decoder"])
+def test_decoders_of_what_this_broker_has_not_are_refused(capsys: Captured, log: Path, option: str) -> None:
+    status, out, err = run(capsys, "--files", str(log), option)
+    assert (status, out) == (1, [])
+    assert err[0].startswith(f"odradek: {option}: ")
+
+
+@pytest.mark.parametrize("arguments", [[], ["--files", "x", "--value-decoder-class", "com.example.Mine"]])
+def test_usage(capsys: Captured, arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        dump_log.main(arguments)
+    assert exit_.value.code == 2
+    assert "usage: odradek dump-log" in capsys.readouterr().err
+
+
+def test_it_is_a_command(capsys: Captured, log: Path) -> None:
+    assert cli.main(["dump-log", "--files", str(log), "--max-bytes", "0"]) == 0
+    assert capsys.readouterr().out.splitlines() == [f"Dumping {log}", "Log starting offset: 5"]

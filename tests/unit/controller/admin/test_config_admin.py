@@ -1,0 +1,313 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import NamedTuple
+
+import pytest
+
+from odradek.controller.admin.config_admin import (
+    LOGGED_KEYS,
+    AlterOperation,
+    ConfigAdmin,
+    ConfigChange,
+    ResourceChanges,
+    ResourceType,
+    apply_changes,
+    describe_topic_configs,
+)
+from odradek.controller.loop_turns import ITEMS_A_TURN
+from odradek.controller.znodes import znodes
+from odradek.protocol.errors import DEFAULT_MESSAGES, ErrorCode, KafkaError
+from odradek.storage.config.config_def import ConfigDef, ConfigError, ConfigKey, ConfigType, Importance
+from odradek.storage.config.log_config import TOPIC_CONFIGS
+from tests.support.async_test import async_test
+from tests.support.clusters.controller_cluster import ControllerCluster, controller_cluster
+
+TOPIC, BROKER = ResourceType.TOPIC, ResourceType.BROKER
+SET, DELETE, APPEND, SUBTRACT = AlterOperation
+
+
+class _BrokerConfigs:
+    definition = ConfigDef(
+        (
+            ConfigKey("log.cleaner.threads", ConfigType.INT, "1", Importance.LOW, ""),
+            ConfigKey("some.list", ConfigType.LIST, "a,b", Importance.LOW, ""),
+        )
+    )
+
+    def __init__(self) -> None:
+        self.validated: list[tuple[dict[str, str], bool]] = []
+
+    def validate_change(self, configs: Mapping[str, str], *, per_broker: bool) -> None:
+        self.validated.append((dict(configs), per_broker))
+        if "bad" in configs:
+            raise ConfigError("Cannot update these configs dynamically: Set(bad)")
+
+    async def from_persistent(self, stored: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
+        return {name: text.removeprefix("sealed ") for name, text in stored.items()}
+
+    async def to_persistent(self, configs: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
+        if configs.get("password") == "unspeakable":
+            raise ConfigError("Password encoder secret not configured")
+        return {name: f"sealed {text}" if name == "password" else text for name, text in configs.items()}
+
+
+@asynccontextmanager
+async def with_admin() -> AsyncIterator[tuple[ControllerCluster, ConfigAdmin]]:
+    async with controller_cluster() as cluster:
+        controller = await cluster.start(0)
+        await cluster.create("t", {0: [0]}, {"retention.ms": "1000", "cleanup.policy": "delete"})
+        yield (
+            cluster,
+            ConfigAdmin(client=controller.client, broker_id=0, broker_configs=_BrokerConfigs(), broker_settings=dict),
+        )
+
+
+def changes(resource_type: int, name: str, *entries: ConfigChange) -> list[ResourceChanges]:
+    return [ResourceChanges(resource_type, name, entries)]
+
+
+@async_test
+async def test_alter_replaces_everything_and_notifies() -> None:
+    async with with_admin() as (cluster, admin):
+        resources = changes(TOPIC, "t", ConfigChange("segment.ms", "60000"))
+        assert await admin.alter_configs(resources, validate_only=False) == [None]
+        assert await admin.topic_overrides("t") == {"segment.ms": "60000"}
+        (name,) = await cluster.client.children(znodes.CONFIG_CHANGES)
+        assert name == "config_change_0000000000"
+        (data,) = await cluster.client.datas([f"{znodes.CONFIG_CHANGES}/{name}"])
+        assert data == b'{"version":2,"entity_path":"topics/t"}'
+
+
+@async_test
+async def test_incremental_alter_changes_key_by_key() -> None:
+    async with with_admin() as (_, admin):
+        resources = changes(
+            TOPIC,
+            "t",
+            ConfigChange("segment.ms", "60000", SET),
+            ConfigChange("retention.ms", None, DELETE),
+            ConfigChange("cleanup.policy", "compact", APPEND),
+        )
+        assert await admin.incremental_alter_configs(resources, validate_only=True) == [None]
+        assert await admin.topic_overrides("t") == {"retention.ms": "1000", "cleanup.policy": "delete"}
+        assert await admin.incremental_alter_configs(resources, validate_only=False) == [None]
+        assert await admin.topic_overrides("t") == {"segment.ms": "60000", "cleanup.policy": "delete,compact"}
+
+
+@pytest.mark.parametrize(
+    ("resources", "code", "message"),
+    [
+        (
+            changes(TOPIC, "", ConfigChange("a", "b")),
+            ErrorCode.INVALID_REQUEST,
+            "Default topic resources are not allowed.",
+        ),
+        (
+            changes(TOPIC, "none", ConfigChange("retention.ms", "1")),
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            "The topic 'none' does not exist.",
+        ),
+        (
+            changes(TOPIC, "t", ConfigChange("retention.ms", "x")),
+            ErrorCode.INVALID_CONFIG,
+            "Invalid config value for resource ConfigResource(type=TOPIC, name='t'): "
+            "Invalid value x for configuration retention.ms: Not a number of type LONG",
+        ),
+        (
+            changes(TOPIC, "t", ConfigChange("no.such", "x")),
+            ErrorCode.INVALID_CONFIG,
+            "Unknown topic config name: no.such",
+        ),
+        (
+            changes(TOPIC, "t", ConfigChange("retention.ms", "1"), ConfigChange("retention.ms", "2")),
+            ErrorCode.INVALID_REQUEST,
+            "Error due to duplicate config keys",
+        ),
+        (
+            changes(TOPIC, "t", ConfigChange("retention.ms", None)),
+            ErrorCode.INVALID_REQUEST,
+            "Null value not supported for : retention.ms",
+        ),
+        (
+            changes(TOPIC, "t", ConfigChange("retention.ms", "1", APPEND)),
+            ErrorCode.INVALID_CONFIG,
+            "Config value append is not allowed for config key: retention.ms",
+        ),
+        (
+            changes(TOPIC, "t", ConfigChange("no.such", "1", SUBTRACT)),
+            ErrorCode.INVALID_CONFIG,
+            "Unknown config name: no.such",
+        ),
+        (
+            changes(BROKER, "0", ConfigChange("log.cleaner.threads", "1", 9)),
+            ErrorCode.INVALID_REQUEST,
+            "Unknown operations type 9",
+        ),
+        (
+            changes(TOPIC, "t", ConfigChange("retention.ms", "1", 9)),
+            ErrorCode.UNKNOWN_SERVER_ERROR,
+            DEFAULT_MESSAGES[ErrorCode.UNKNOWN_SERVER_ERROR],
+        ),
+        (changes(32, "t", ConfigChange("a", "1")), ErrorCode.INVALID_REQUEST, "Unknown resource type 32"),
+        (
+            changes(BROKER, "7", ConfigChange("log.cleaner.threads", "1")),
+            ErrorCode.INVALID_REQUEST,
+            "Unexpected broker id, expected 0, but received 7",
+        ),
+        (
+            changes(BROKER, "x", ConfigChange("log.cleaner.threads", "1")),
+            ErrorCode.INVALID_REQUEST,
+            "Node id must be an integer, but it is: x",
+        ),
+        (
+            changes(BROKER, "0", ConfigChange("bad", "1")),
+            ErrorCode.INVALID_REQUEST,
+            "Cannot update these configs dynamically: Set(bad)",
+        ),
+    ],
+)
+@async_test
+async def test_refused_changes(resources: list[ResourceChanges], code: ErrorCode, message: str) -> None:
+    async with with_admin() as (cluster, admin):
+        (error,) = await admin.incremental_alter_configs(resources, validate_only=False)
+        assert isinstance(error, KafkaError)
+        assert (error.code, error.message) == (code, message)
+        assert await cluster.client.children(znodes.CONFIG_CHANGES) == ()
+
+
+@async_test
+async def test_resources_fail_by_themselves_and_appear_once() -> None:
+    async with with_admin() as (_, admin):
+        one = changes(TOPIC, "t", ConfigChange("retention.ms", "5"))
+        results = await admin.alter_configs(one + changes(TOPIC, "none"), validate_only=False)
+        assert results[0] is None
+        assert results[1] is not None
+        for error in await admin.alter_configs(one + one, validate_only=False):
+            assert error is not None
+            assert error.message == "Each resource must appear at most once."
+
+
+@async_test
+async def test_broker_configs_and_the_default_of_all_brokers() -> None:
+    async with with_admin() as (cluster, admin):
+        own = changes(BROKER, "0", ConfigChange("log.cleaner.threads", "2"))
+        default = changes(BROKER, "", ConfigChange("some.list", "c", APPEND), ConfigChange("x", None, DELETE))
+        assert await admin.incremental_alter_configs(own + default, validate_only=False) == [None, None]
+        assert await cluster.client.entity_config("brokers/0") == {"log.cleaner.threads": "2"}
+        assert await cluster.client.entity_config("brokers/<default>") == {"some.list": "a,b,c"}
+
+
+def test_lists_grow_and_shrink() -> None:
+    def apply(value: str, operation: AlterOperation, configs: Mapping[str, str]) -> str:
+        return apply_changes(configs, [ConfigChange("cleanup.policy", value, operation)], TOPIC_CONFIGS)[
+            "cleanup.policy"
+        ]
+
+    assert apply("compact", APPEND, {}) == "delete,compact"
+    assert apply("delete,compact", APPEND, {"cleanup.policy": "compact"}) == "compact,delete"
+    assert apply("delete", SUBTRACT, {"cleanup.policy": "delete,compact"}) == "compact"
+    assert apply("delete", SUBTRACT, {}) == ""
+
+
+class Synonym(NamedTuple):
+    name: str
+    value: str | None
+    source: int
+
+
+def broker_synonyms(name: str) -> Sequence[Synonym]:
+    table = {
+        "log.retention.ms": [Synonym("log.retention.hours", "168", 5)],
+        "log.segment.bytes": [Synonym("log.segment.bytes", "1000", 4), Synonym("log.segment.bytes", "1073741824", 5)],
+    }
+    return table.get(name, [])
+
+
+def test_described_topic_configs() -> None:
+    described = {
+        config.name: config
+        for config in describe_topic_configs(
+            "t",
+            {"retention.ms": "5", "cleanup.policy": "compact, delete"},
+            {"log.segment.bytes": "1000"},
+            broker_synonyms,
+        )
+    }
+    retention = described["retention.ms"]
+    assert (retention.value, retention.config_source, retention.config_type) == ("5", 1, ConfigType.LONG)
+    assert [(s.name, s.value, s.source) for s in retention.synonyms] == [
+        ("retention.ms", "5", 1),
+        ("log.retention.hours", "168", 5),
+    ]
+    segment = described["segment.bytes"]
+    assert (segment.value, segment.config_source, segment.is_default) == ("1000", 4, False)
+    assert described["cleanup.policy"].value == "compact,delete"
+    assert (described["min.insync.replicas"].value, described["min.insync.replicas"].config_source) == ("1", 5)
+    assert described["min.insync.replicas"].is_default
+    assert all(config.documentation for config in described.values())
+    (only,) = describe_topic_configs("t", {}, {}, broker_synonyms, ["retention.ms", "unknown"])
+    assert (only.name, only.value) == ("retention.ms", "604800000")
+
+
+@async_test
+async def test_overrides_of_what_is_no_topic() -> None:
+    async with with_admin() as (_, admin):
+        for name, code in (("none", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), ("a/b", ErrorCode.INVALID_TOPIC_EXCEPTION)):
+            with pytest.raises(KafkaError) as refusal:
+                await admin.topic_overrides(name)
+            assert refusal.value.code is code
+
+
+@async_test
+async def test_secrets_are_sealed_in_the_tree() -> None:
+    async with with_admin() as (cluster, admin):
+        [error] = await admin.alter_configs(
+            changes(BROKER, "0", ConfigChange("password", "x"), ConfigChange("plain", "y")), validate_only=False
+        )
+        assert error is None
+        assert await cluster.client.entity_config("brokers/0") == {"password": "sealed x", "plain": "y"}
+        [error] = await admin.incremental_alter_configs(
+            changes(BROKER, "0", ConfigChange("plain", "z")), validate_only=False
+        )
+        assert error is None
+        assert await cluster.client.entity_config("brokers/0") == {"password": "sealed x", "plain": "z"}
+        [error] = await admin.alter_configs(
+            changes(BROKER, "0", ConfigChange("password", "unspeakable")), validate_only=False
+        )
+        assert error is not None
+        assert error.code is ErrorCode.INVALID_CONFIG
+        assert "unspeakable" not in repr(changes(BROKER, "0", ConfigChange("password", "unspeakable")))
+
+
+def test_configs_without_a_meaning_are_shown_as_secrets() -> None:
+    described = {
+        config.name: config
+        for config in describe_topic_configs("t", {"flush.ms": "-1", "password": "x"}, {}, broker_synonyms)
+    }
+    assert described["flush.ms"].value == str(2**63 - 1), "what holds, for the value cannot be"
+    assert (described["password"].value, described["password"].is_sensitive) == (None, True)
+    assert described["password"].config_source == 1
+
+
+@async_test
+async def test_many_refused_resources_leave_others_their_turn_and_few_keys_are_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with with_admin() as (_, admin):
+        changes = [ConfigChange(f"key-{number}", None) for number in range(2 * LOGGED_KEYS)]
+        many = [ResourceChanges(99, str(number), changes) for number in range(3 * ITEMS_A_TURN)]
+        turns = 0
+        with caplog.at_level(logging.INFO, "odradek.controller"):
+            work = asyncio.ensure_future(admin.alter_configs(many, validate_only=False))
+            while not work.done():
+                turns += 1
+                await asyncio.sleep(0)
+        assert all(error is not None for error in await work)
+        assert turns >= 3
+        line = next(record.getMessage() for record in caplog.records if "alter configs" in record.getMessage())
+        keys = line.partition("with keys ")[2].partition("]")[0]
+        assert keys.count("key-") == LOGGED_KEYS

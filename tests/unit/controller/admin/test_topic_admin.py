@@ -1,0 +1,476 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from odradek.controller.events import ElectionType
+from odradek.controller.model.reassignment import ReplicaAssignment
+from odradek.controller.tree.metadata_tree import Create, MetadataTree, Operation, SetData, StorageFull
+from odradek.controller.znodes import znodes
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.create_partitions import CreatePartitionsAssignment, CreatePartitionsTopic
+from odradek.protocol.messages.create_topics import CreatableReplicaAssignment, CreatableTopic, CreatableTopicConfig
+from odradek.protocol.messages.leader_and_isr import LeaderAndIsrRequest
+from odradek.protocol.messages.update_metadata import UpdateMetadataRequest
+from odradek.protocol.topic_partition import TopicPartition
+from tests.support.async_test import async_test
+from tests.support.clusters.controller_cluster import controller_cluster
+
+
+def wanted(
+    name: str,
+    partitions: int = -1,
+    factor: int = -1,
+    *,
+    assignments: dict[int, list[int]] | None = None,
+    configs: dict[str, str | None] | None = None,
+) -> CreatableTopic:
+    return CreatableTopic(
+        name=name,
+        num_partitions=partitions,
+        replication_factor=factor,
+        assignments=[
+            CreatableReplicaAssignment(partition_index=partition, broker_ids=brokers)
+            for partition, brokers in (assignments or {}).items()
+        ],
+        configs=[CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()],
+    )
+
+
+@async_test
+async def test_a_topic_is_usable_when_create_returns() -> None:
+    async with controller_cluster() as cluster:
+        await cluster.start(0)
+        results = await cluster.admin().create_topics([wanted("t", 3, 1)], timeout_ms=1000)
+        result = results["t"]
+        assert result.is_success
+        assert (result.num_partitions, result.replication_factor) == (3, 1)
+        assert cluster.brokers[0].leaders == {TopicPartition("t", p): 0 for p in range(3)}
+        node = await cluster.client.get(znodes.topic_path("t"))
+        assert node is not None
+        assert znodes.decode_topic("t", node.data) == znodes.TopicIdReplicaAssignment(
+            "t", result.topic_id, {p: ReplicaAssignment((0,)) for p in range(3)}
+        )
+        assert await cluster.client.exists("/config/topics/t")
+        assert await cluster.client.children(znodes.CONFIG_CHANGES) == ()
+        assert await cluster.state("t", 2) == (0, (0,), 0, 0)
+
+
+@async_test
+async def test_a_topic_that_is_created_again_because_the_answer_was_lost_is_created() -> None:
+    async with controller_cluster() as cluster:
+        await cluster.start(0)
+        topic_id, other = bytes(15) + b"a", bytes(15) + b"b"
+        ids = [topic_id, topic_id, other]
+        cluster.new_topic_id = lambda: ids.pop(0)
+        admin = cluster.admin()
+        for _ in range(2):
+            assert await admin.create_topic_with_assignment("t", {0: [0]}, {}) == topic_id
+        with pytest.raises(KafkaError) as refusal:
+            await admin.create_topic_with_assignment("t", {0: [0]}, {})
+        assert refusal.value.code is ErrorCode.TOPIC_ALREADY_EXISTS
+
+
+@async_test
+async def test_what_the_tree_does_not_do_is_said_of_the_topic_it_concerns() -> None:
+    async with controller_cluster() as cluster:
+        await cluster.start(0)
+        tree = cluster.client.tree
+        admin = cluster.admin()
+
+        class Full:
+            """Has no room for anything called "bad"."""
+
+            async def run(self, operation: Operation[object]) -> object:
+                if isinstance(operation, Create | SetData) and operation.path.endswith("/bad"):
+                    raise StorageFull(operation.path)
+                return await tree.run(operation)
+
+            submit = tree.submit
+
+        await admin.create_topics([wanted("bad", 1, 1)], timeout_ms=1000)
+        admin._client.tree = Full()
+        created = await admin.create_topics([wanted("good", 1, 1)], timeout_ms=1000)
+        added = await admin.create_partitions(
+            [CreatePartitionsTopic(name=name, count=2, assignments=None) for name in ("bad", "good")], timeout_ms=1000
+        )
+        deleted = await admin.delete_topics(["bad", "good"], timeout_ms=1000)
+        assert created["good"].is_success
+        for results in (added, deleted):
+            assert results["good"].is_success
+            assert (results["bad"].error_code, results["bad"].error_message) == (ErrorCode.UNKNOWN_SERVER_ERROR, None)
+
+
+@async_test
+async def test_a_count_that_no_cluster_can_carry_is_refused_before_anything_is_worked_out_for_it() -> None:
+    async with controller_cluster() as cluster:
+        await cluster.start(0)
+        admin = cluster.admin()
+        await admin.create_topics([wanted("small", 1, 1)], timeout_ms=1000)
+        many = [wanted("huge", 2**31 - 1, 1), *(wanted(f"half-{n}", 60_000, 1) for n in range(2))]
+        created = await admin.create_topics(many, timeout_ms=1000, validate_only=True)
+        more = CreatePartitionsTopic(name="small", count=2**31 - 1, assignments=None)
+        added = await admin.create_partitions([more], timeout_ms=1000, validate_only=True)
+        codes = {name: result.error_code for name, result in (created | added).items()}
+        assert codes == {
+            "huge": ErrorCode.POLICY_VIOLATION,
+            "half-0": ErrorCode.NONE,
+            "half-1": ErrorCode.POLICY_VIOLATION,
+            "small": ErrorCode.POLICY_VIOLATION,
+        }
+
+
+class _Meanwhile:
+    """A tree in which something else is done before the first write to a topic's node, or that write's answer lost."""
+
+    def __init__(self, tree: MetadataTree, meanwhile: SetData | None) -> None:
+        self._tree = tree
+        self._meanwhile = meanwhile
+        self._is_over = False
+        self.submit = tree.submit
+
+    async def run(self, operation: Operation[object]) -> object:
+        if isinstance(operation, SetData) and not self._is_over:
+            self._is_over = True
+            await self._tree.run(self._meanwhile or operation)
+        return await self._tree.run(operation)
+
+
+@async_test
+async def test_partitions_are_added_to_what_the_topic_is_when_they_are_written() -> None:
+    async with controller_cluster() as cluster:
+        await cluster.start(0)
+        topic_id = (await cluster.create("t", {0: [0]})).topic_id
+        tree = cluster.client.tree
+
+        async def add(count: int, meanwhile: SetData | None) -> ErrorCode:
+            admin = cluster.admin()
+            admin._client.tree = _Meanwhile(tree, meanwhile)
+            request = CreatePartitionsTopic(name="t", count=count, assignments=None)
+            recorded: list[int] = []
+            results = await admin.create_partitions([request], timeout_ms=1000, record_mutations=recorded.append)
+            assert recorded == [1]
+            return results["t"].error_code
+
+        assert await add(2, None) == ErrorCode.NONE
+        await cluster.settle()
+        moving = {0: ReplicaAssignment((0,)), 1: ReplicaAssignment((0, 7), (7,))}
+        meanwhile = SetData(znodes.topic_path("t"), znodes.encode_topic(topic_id, moving))
+        assert await add(3, meanwhile) == ErrorCode.REASSIGNMENT_IN_PROGRESS
+        (topic,) = await cluster.client.topic_assignments(["t"])
+        assert topic.assignment == moving
+
+
+@async_test
+async def test_creation_tells_the_replicas_and_then_everybody() -> None:
+    async with controller_cluster() as cluster:
+        for broker_id in (1, 2, 3):
+            await cluster.start(broker_id)
+        cluster.take_requests()
+        topic_id = (await cluster.create("t", {0: [2, 1]})).topic_id
+        requests = cluster.take_requests()
+        for broker_id in (1, 2):
+            become, metadata = requests[broker_id]
+            assert isinstance(become, LeaderAndIsrRequest)
+            assert become.type == 0
+            assert become.topic_states[0].topic_id == topic_id
+            (state,) = become.topic_states[0].partition_states
+            assert (state.leader, state.isr, state.replicas, state.is_new) == (2, [2, 1], [2, 1], True)
+            assert (state.leader_epoch, state.partition_epoch, state.controller_epoch) == (0, 0, 1)
+            assert [(leader.broker_id, leader.host_name) for leader in become.live_leaders] == [(2, "host2")]
+            assert isinstance(metadata, UpdateMetadataRequest)
+        (only,) = requests[3]
+        assert isinstance(only, UpdateMetadataRequest)
+        assert only.topic_states[0].topic_id == topic_id
+        assert [broker.id for broker in only.live_brokers] == [1, 2, 3]
+
+
+@async_test
+async def test_defaults_come_from_the_broker() -> None:
+    async with controller_cluster() as cluster:
+        await cluster.start(0)
+        await cluster.start(1)
+        admin = cluster.admin(num_partitions=4, default_replication_factor=2)
+        result = (await admin.create_topics([wanted("t")], timeout_ms=1000))["t"]
+        assert (result.num_partitions, result.replication_factor) == (4, 2)
+
+
+@async_test
+async def test_validation_alone_changes_nothing() -> None:
+    async with controller_cluster() as cluster:
+        await cluster.start(0)
+        results = await cluster.admin().create_topics(
+            [wanted("t", 3, 1, configs={"retention.ms": "5"}), wanted("u", 3, 9)], timeout_ms=1000, validate_only=True
+        )
+        assert results["t"].is_success
+        assert (results["t"].num_partitions, results["t"].overrides) == (3, {"retention.ms": "5"})
+        assert results["u"].error_code is ErrorCode.INVALID_REPLICATION_FACTOR
+        assert await cluster.client.topics() == set()
+
+
+@async_test
+async def test_racks_of_some_brokers_only_are_an_unknown_error_without_words() -> None:
+    async with controller_cluster() as cluster:
+        await cluster.start(0, rack="north")
+        await cluster.start(1)
+        results = await cluster.admin(0).create_topics([wanted("t", 1, 1)], timeout_ms=1000)
+        assert (results["t"].error_code, results["t"].error_message) == (ErrorCode.UNKNOWN_SERVER_ERROR, None)
+
+
+@async_test
+async def test_who_does_not_wait_is_told_that_it_timed_out() -> None:
+    async with controller_cluster() as cluster:
+        await cluster.start(0)
+        results = await cluster.admin().create_topics([wanted("t", 1, 1)], timeout_ms=0)
+        assert (results["t"].error_code, results["t"].error_message) == (ErrorCode.REQUEST_TIMED_OUT, None)
+        await cluster.settle()
+        assert (await cluster.state("t"))[0] == 0
+
+
+@async_test
+async def test_a_topic_without_live_replicas_times_out() -> None:
+    async with controller_cluster() as cluster:
+        await cluster.start(0)
+        results = await cluster.admin().create_topics([wanted("t", assignments={0: [7]})], timeout_ms=100)
+        assert results["t"].error_code is ErrorCode.REQUEST_TIMED_OUT
+        await cluster.start(7)
+        assert await cluster.state("t") == (7, (7,), 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("topic", "code", "message"),
+    [
+        (wanted("exists", 1, 1), ErrorCode.TOPIC_ALREADY_EXISTS, "Topic 'exists' already exists."),
+        (wanted("going", 1, 1), ErrorCode.TOPIC_ALREADY_EXISTS, "Topic 'going' is marked for deletion."),
+        (
+            wanted("a_b", 1, 1),
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            "Topic 'a_b' collides with existing topics: a.b",
+        ),
+        (wanted("..", 1, 1), ErrorCode.INVALID_TOPIC_EXCEPTION, "Topic name is invalid: '..' is not allowed"),
+        (wanted("", 1, 1), ErrorCode.INVALID_TOPIC_EXCEPTION, "Topic name is invalid: the empty string is not allowed"),
+        (wanted("t", 0, 1), ErrorCode.INVALID_PARTITIONS, "Number of partitions must be larger than 0."),
+        (
+            wanted("t", 1, 2),
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            "Replication factor: 2 larger than available brokers: 1.",
+        ),
+        (
+            wanted("t", 1, assignments={0: [0]}),
+            ErrorCode.INVALID_REQUEST,
+            "Both numPartitions or replicationFactor and replicasAssignments were set. "
+            "Both cannot be used at the same time.",
+        ),
+        (
+            wanted("t", assignments={0: [0], 2: [0]}),
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "partitions should be a consecutive 0-based integer sequence",
+        ),
+        (
+            wanted("t", assignments={0: [0], 1: [0, 1]}),
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "All partitions should have the same number of replicas",
+        ),
+        (
+            wanted("t", assignments={0: [0, 0]}),
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "Duplicate replica assignment found: HashMap(0 -> ArrayBuffer(0, 0))",
+        ),
+        (
+            wanted("t", 1, 1, configs={"a": None, "b": None}),
+            ErrorCode.INVALID_CONFIG,
+            "Null value not supported for topic configs: a,b",
+        ),
+        (
+            wanted("t", 1, 1, configs={"no.such": "1"}),
+            ErrorCode.INVALID_CONFIG,
+            "Unknown topic config name: no.such",
+        ),
+        (
+            wanted("t", 1, 1, configs={"retention.ms": "x"}),
+            ErrorCode.INVALID_CONFIG,
+            "Invalid value x for configuration retention.ms: Not a number of type LONG",
+        ),
+    ],
+)
+@async_test
+async def test_refused_topics(topic: CreatableTopic, code: ErrorCode, message: str) -> None:
+    async with controller_cluster() as cluster:
+        controller = await cluster.start(0)
+        await cluster.create("exists", {0: [0]})
+        await cluster.create("a.b", {0: [0]})
+        await controller.shutdown()
+        client = controller.client
+        await client.create_recursive(znodes.delete_topic_path("going"))
+        before = await client.topics()
+        admin = cluster.admin(0)
+        result = (await admin.create_topics([topic], timeout_ms=1000))[topic.name]
+        assert (result.error_code, result.error_message) == (code, message)
+        assert await client.topics() == before
+
+
+@async_test
+async def test_topics_of_one_request_fail_by_themselves() -> None:
+    async with controller_cluster() as cluster:
+        await cluster.start(0)
+        results = await cluster.admin().create_topics([wanted("bad/", 1, 1), wanted("good", 1, 1)], timeout_ms=1000)
+        assert [result.error_code for result in results.values()] == [
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            ErrorCode.NONE,
+        ]
+
+
+@async_test
+async def test_mutations_are_counted_and_may_be_throttled() -> None:
+    async with controller_cluster() as cluster:
+        await cluster.start(0)
+        counted: list[int] = []
+
+        def record(partitions: int) -> None:
+            if counted:
+                raise KafkaError(ErrorCode.THROTTLING_QUOTA_EXCEEDED)
+            counted.append(partitions)
+
+        results = await cluster.admin().create_topics(
+            [wanted("a", 3, 1), wanted("b", 2, 1)], timeout_ms=1000, record_mutations=record
+        )
+        assert counted == [3]
+        assert results["b"].error_code is ErrorCode.THROTTLING_QUOTA_EXCEEDED
+        assert await cluster.client.topics() == {"a"}
+
+
+@async_test
+async def test_automatic_creation_answers_at_once() -> None:
+    async with controller_cluster() as cluster:
+        await cluster.start(0)
+        admin = cluster.admin()
+        topics = [wanted("t", 1, 1), wanted("u", 1, 3)]
+        expected = {"t": ErrorCode.LEADER_NOT_AVAILABLE, "u": ErrorCode.INVALID_REPLICATION_FACTOR}
+        assert await admin.auto_create_topics(topics) == expected
+        assert await admin.auto_create_topics(topics) == expected
+        await cluster.settle()
+        assert (await cluster.state("t"))[0] == 0
+
+
+@async_test
+async def test_deletion() -> None:
+    async with controller_cluster() as cluster:
+        await cluster.start(0)
+        await cluster.create("t", {0: [0], 1: [0]}, {"retention.ms": "1"})
+        results = await cluster.admin().delete_topics(["t", "none", "bad/"], timeout_ms=1000)
+        assert results["t"].is_success
+        for name in ("none", "bad/"):
+            assert results[name].error_code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            assert results[name].error_message == f"Topic `{name}` to delete does not exist"
+        await cluster.settle()
+        assert cluster.brokers[0].leaders == {}
+        for path in ("/brokers/topics/t", "/config/topics/t", "/admin/delete_topics/t"):
+            assert not await cluster.client.exists(path)
+        assert (await cluster.create("t", {0: [0]})).is_success
+        assert await cluster.state("t") == (0, (0,), 0, 0)
+
+
+@async_test
+async def test_adding_partitions() -> None:
+    async with controller_cluster() as cluster:
+        for broker_id in range(3):
+            await cluster.start(broker_id)
+        topic_id = (await cluster.create("t", {0: [1, 2], 1: [2, 0]})).topic_id
+        results = await cluster.admin().create_partitions(
+            [CreatePartitionsTopic(name="t", count=4, assignments=None)], timeout_ms=1000
+        )
+        assert results["t"].is_success
+        (topic,) = await cluster.client.topic_assignments(["t"])
+        assert topic.topic_id == topic_id
+        assert {p: a.replicas for p, a in topic.assignment.items()} == {0: (1, 2), 1: (2, 0), 2: (0, 2), 3: (1, 2)}
+        await cluster.settle()
+        assert (await cluster.state("t", 3))[0] == 1
+
+
+Prepare = Callable[[CreatePartitionsTopic], None]
+
+
+@pytest.mark.parametrize(
+    ("topic", "code", "message"),
+    [
+        (
+            CreatePartitionsTopic(name="none", count=2, assignments=None),
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            "The topic 'none' does not exist.",
+        ),
+        (
+            CreatePartitionsTopic(name="t", count=1, assignments=None),
+            ErrorCode.INVALID_PARTITIONS,
+            "Topic currently has 2 partitions, which is higher than the requested 1.",
+        ),
+        (
+            CreatePartitionsTopic(name="t", count=2, assignments=None),
+            ErrorCode.INVALID_PARTITIONS,
+            "Topic already has 2 partitions.",
+        ),
+        (
+            CreatePartitionsTopic(name="t", count=3, assignments=[CreatePartitionsAssignment(broker_ids=[9])]),
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "Unknown broker(s) in replica assignment: 9.",
+        ),
+        (
+            CreatePartitionsTopic(name="t", count=4, assignments=[CreatePartitionsAssignment(broker_ids=[0])]),
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "Increasing the number of partitions by 2 but 1 assignments provided.",
+        ),
+        (
+            CreatePartitionsTopic(name="t", count=3, assignments=[CreatePartitionsAssignment(broker_ids=[])]),
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "Cannot have replication factor of 0 for partition id 2.",
+        ),
+        (
+            CreatePartitionsTopic(name="t", count=3, assignments=[CreatePartitionsAssignment(broker_ids=[1, 1])]),
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "Duplicate brokers not allowed in replica assignment: 1, 1 for partition id 2.",
+        ),
+        (
+            CreatePartitionsTopic(name="t", count=3, assignments=[CreatePartitionsAssignment(broker_ids=[0, 1])]),
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "Inconsistent replication factor between partitions, partition 0 has 1 while partitions [2] have "
+            "replication factors [2], respectively.",
+        ),
+    ],
+)
+@async_test
+async def test_refused_partitions(topic: CreatePartitionsTopic, code: ErrorCode, message: str) -> None:
+    async with controller_cluster() as cluster:
+        await cluster.start(0)
+        await cluster.start(1)
+        await cluster.create("t", {0: [0], 1: [1]})
+        result = (await cluster.admin().create_partitions([topic], timeout_ms=1000))[topic.name]
+        assert (result.error_code, result.error_message) == (code, message)
+        assert len((await cluster.client.topic_assignments(["t"]))[0].assignment) == 2
+
+
+@async_test
+async def test_partitions_with_a_manual_assignment() -> None:
+    async with controller_cluster() as cluster:
+        await cluster.start(0)
+        await cluster.start(1)
+        await cluster.create("t", {0: [0]})
+        topic = CreatePartitionsTopic(name="t", count=2, assignments=[CreatePartitionsAssignment(broker_ids=[1])])
+        admin = cluster.admin()
+        assert (await admin.create_partitions([topic], timeout_ms=1000, validate_only=True))["t"].is_success
+        assert len((await cluster.client.topic_assignments(["t"]))[0].assignment) == 1
+        assert (await admin.create_partitions([topic], timeout_ms=1000))["t"].is_success
+        await cluster.settle()
+        assert (await cluster.state("t", 1))[0] == 1
+
+
+@async_test
+async def test_no_partitions_are_added_while_the_topic_is_reassigned() -> None:
+    async with controller_cluster() as cluster:
+        controller = await cluster.start(0)
+        await cluster.start(1)
+        await cluster.create("t", {0: [0]})
+        await controller.alter_partition_reassignments({TopicPartition("t", 0): (1,)})
+        topic = CreatePartitionsTopic(name="t", count=2, assignments=None)
+        result = (await cluster.admin().create_partitions([topic], timeout_ms=1000))["t"]
+        assert result.error_code is ErrorCode.REASSIGNMENT_IN_PROGRESS
+        assert (await controller.elect_leaders(frozenset(), ElectionType.PREFERRED)) == {}

@@ -1,0 +1,264 @@
+"""What kazoo's thread may do to the loop: kazoo itself is played; the real one is in the conformance tests."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from kazoo import exceptions
+from kazoo.protocol.serialization import CloseInstance, Exists
+from kazoo.protocol.states import Callback, EventType, KazooState, KeeperState, WatchedEvent
+
+from odradek.controller.tree import zookeeper_connection
+from odradek.controller.tree.metadata_tree import WatchEvent, WatchEventType
+from odradek.controller.tree.zookeeper_connection import End, KazooConnection, Session
+from odradek.controller.tree.zookeeper_settings import ZooKeeperSettings
+from tests.support.async_test import async_test
+
+ONE = Session(1, b"one", 10)
+
+
+class _Client:
+    """What is used of KazooClient, and how it calls back."""
+
+    def __init__(self, hosts: str, **options: Any) -> None:
+        self.hosts = hosts
+        self.options = options
+        self.handler = options["handler"]
+        self.state = KazooState.LOST
+        self.client_state = KeeperState.CONNECTING
+        self.client_id = options["client_id"]
+        self.last_zxid = 0
+        self.listener: Callable[[str], None] = lambda state: None
+        self.calls: list[tuple[object, Any]] = []
+        self.is_closed = False
+        self._stopped = threading.Event()
+
+    def add_listener(self, listener: Callable[[str], None]) -> None:
+        self.listener = listener
+
+    def start_async(self) -> None:
+        self.handler.start()
+
+    def _call(self, request: object, answer: object) -> None:
+        self.calls.append((request, answer))
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    def becomes(self, client_state: str, state: str) -> None:
+        self.client_state = client_state
+        if self.state != state:
+            self.state = state
+            self.listener(state)
+
+    def ends(self) -> None:
+        """kazoo's thread comes to its end."""
+        self.handler.spawn(lambda: None).join()
+
+
+class _Events:
+    def __init__(self) -> None:
+        self.log: list[object] = []
+
+    def connected(self, session: Session) -> None:
+        self.log.append(session)
+
+    def watch_event(self, event: WatchEvent) -> None:
+        self.log.append(event)
+
+    def ended(self, end: End, session: Session | None) -> None:
+        self.log.append((end, session))
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[_Client]:
+    clients: list[_Client] = []
+
+    def make(hosts: str, **options: object) -> _Client:
+        clients.append(_Client(hosts, **options))
+        return clients[-1]
+
+    monkeypatch.setattr(zookeeper_connection, "KazooClient", make)
+    return clients
+
+
+def connect(made: list[_Client], session: Session | None = None) -> tuple[KazooConnection, _Client, _Events]:
+    events = _Events()
+    connection = KazooConnection(ZooKeeperSettings(hosts="a:1,b:2", session_timeout_ms=6000), session, events)
+    connection.start()
+    return connection, made[-1], events
+
+
+async def hop() -> None:
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+
+
+@async_test
+async def test_connected_is_what_has_answered(made: list[_Client]) -> None:
+    _, kazoo, events = connect(made)
+    assert kazoo.options["timeout"] == 6
+    kazoo.client_id, kazoo.last_zxid = (7, b"seven"), 3
+    kazoo.becomes(KeeperState.CONNECTED, KazooState.CONNECTED)
+    await hop()
+    assert events.log == []
+    ((request, answer),) = kazoo.calls
+    assert request == Exists("/", None)
+    answer.set_exception(exceptions.NoAuthError())
+    await hop()
+    assert events.log == [Session(7, b"seven", 3)]
+
+
+@async_test
+async def test_answers_and_watch_events_arrive_in_their_order(made: list[_Client]) -> None:
+    connection, kazoo, events = connect(made)
+    for name in ("first", "second"):
+        connection.send(name, events.log.append)
+    refusal = exceptions.NoNodeError()
+
+    def work() -> None:
+        kazoo.calls[0][1].set("answer")
+        for kind in (EventType.CHANGED, EventType.NONE):
+            event = WatchedEvent(kind, KeeperState.CONNECTED, "/a")
+            kazoo.handler.dispatch_callback(Callback("watch", True, (event,)))
+        kazoo.calls[1][1].set_exception(refusal)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert events.log == []
+    await hop()
+    assert events.log == ["answer", WatchEvent(WatchEventType.CHANGED, "/a"), refusal]
+
+
+@pytest.mark.parametrize(
+    "error", [exceptions.ConnectionLoss(), exceptions.ConnectionClosedError(), exceptions.SessionExpiredError()]
+)
+@async_test
+async def test_the_end_speaks_for_whatever_was_not_answered(made: list[_Client], error: Exception) -> None:
+    connection, kazoo, events = connect(made, ONE)
+    connection.send("request", events.log.append)
+    kazoo.last_zxid = 12
+    kazoo.becomes(KeeperState.CONNECTING, KazooState.SUSPENDED)
+    kazoo.becomes(KeeperState.CONNECTED, KazooState.CONNECTED)
+    kazoo.becomes(KeeperState.CONNECTING, KazooState.SUSPENDED)
+    assert kazoo._stopped.is_set()
+    kazoo.calls[0][1].set_exception(error)
+    kazoo.becomes(KeeperState.CLOSED, KazooState.LOST)
+    assert not kazoo.is_closed
+    kazoo.ends()
+    await hop()
+    assert events.log == [(End.DROPPED, Session(1, b"one", 12))]
+    assert kazoo.is_closed
+
+
+@pytest.mark.parametrize(
+    ("client_state", "end"), [(KeeperState.EXPIRED_SESSION, End.EXPIRED), (KeeperState.AUTH_FAILED, End.AUTH_FAILED)]
+)
+@async_test
+async def test_a_session_that_is_over_is_not_followed_by_another(
+    made: list[_Client], client_state: str, end: End
+) -> None:
+    _, kazoo, events = connect(made, ONE)
+    assert kazoo.options["client_id"] == (1, b"one")
+    assert kazoo.last_zxid == 10
+    kazoo.becomes(client_state, KazooState.LOST)
+    assert kazoo._stopped.is_set()
+    kazoo.becomes(KeeperState.CLOSED, KazooState.LOST)
+    kazoo.ends()
+    await hop()
+    assert events.log == [(end, ONE)]
+
+
+@async_test
+async def test_ending_the_session_asks_the_server(made: list[_Client]) -> None:
+    connection, kazoo, _ = connect(made, ONE)
+    connection.end_session()
+    assert kazoo.calls[0][0] is CloseInstance
+    assert not kazoo._stopped.is_set()
+
+
+@async_test
+async def test_a_thread_that_dies_has_ended(made: list[_Client], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threading, "excepthook", lambda arguments: None)
+    _, kazoo, events = connect(made)
+
+    def die() -> None:
+        raise ValueError
+
+    kazoo.handler.spawn(die).join()
+    await hop()
+    assert events.log == [(End.DROPPED, None)]
+
+
+def test_nobody_is_told_when_the_loop_is_closed(made: list[_Client]) -> None:
+    async def make() -> KazooConnection:
+        return connect(made)[0]
+
+    asyncio.run(make())
+    made[-1].ends()
+    assert made[-1].is_closed
+
+
+class _Socket:
+    def __init__(self, address: tuple[str, int], timeout: float) -> None:
+        self.timeout = timeout
+        self.steps: list[object] = []
+
+    def setsockopt(self, *option: int) -> None:
+        self.steps.append(option)
+
+    def shutdown(self, how: int) -> None:
+        self.steps.append("shutdown")
+        raise OSError("it has ended already")
+
+    def close(self) -> None:
+        self.steps.append("close")
+
+
+@async_test
+async def test_abandoned_connections_end_now_or_as_soon_as_they_are_there(
+    made: list[_Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(zookeeper_connection.socket, "create_connection", _Socket)
+    connection, kazoo, _ = connect(made)
+    connected = kazoo.handler.create_connection(("127.0.0.1", 1), "a", 6.0, use_ssl=False)
+    no_delay = (6, 1, 1)  # IPPROTO_TCP, TCP_NODELAY
+    assert (connected.timeout, connected.steps) == (3.0, [no_delay])
+    connection.abandon()
+    assert kazoo._stopped.is_set()
+    assert connected.steps == [no_delay, "shutdown"]
+    with pytest.raises(ConnectionAbortedError):
+        kazoo.handler.create_connection(("127.0.0.1", 1), "a", 6.0)
+    assert kazoo.handler._socket.steps == [no_delay, "close"]
+
+
+@async_test
+async def test_what_is_ready_is_selected(made: list[_Client]) -> None:
+    _, kazoo, _ = connect(made)
+    reader, writer = (
+        os.fdopen(number, mode, buffering=0) for number, mode in zip(os.pipe(), ("rb", "wb"), strict=True)
+    )
+    with reader, writer:
+        assert kazoo.handler.select([reader], [writer], [], 0) == ([], [writer], [])
+        assert kazoo.handler.select([reader], [], [], 0.001) == ([], [], [])
+        writer.write(b"x")
+        assert kazoo.handler.select([reader], [], [], None) == ([reader], [], [])
+        writer.close()
+        reader.read(1)
+        assert kazoo.handler.select([reader], [], [], 0) == ([reader], [], [])
+
+
+def test_of_kazoos_words_those_that_mislead_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    for words in (
+        "Failed connecting to Zookeeper within the connection retry policy.",
+        "Transition to CONNECTING",
+        "Connection dropped: refused",
+    ):
+        zookeeper_connection.logger.warning(words)
+    assert caplog.messages == ["Connection dropped: refused"]

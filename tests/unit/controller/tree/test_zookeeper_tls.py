@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+import pytest
+
+from odradek.controller.tree.zookeeper_settings import ZooKeeperTls
+from odradek.controller.tree.zookeeper_tls import BadTls, openssl_name, tls_context
+
+
+def test_the_defaults_are_kafkas() -> None:
+    context = tls_context(ZooKeeperTls())
+    assert (context.minimum_version, context.maximum_version) == (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_2)
+    assert context.check_hostname
+    assert context.verify_mode is ssl.CERT_REQUIRED
+    assert not context.verify_flags & ssl.VerifyFlags.VERIFY_CRL_CHECK_LEAF
+
+
+def test_what_is_asked_for() -> None:
+    context = tls_context(
+        ZooKeeperTls(
+            protocols=("TLSv1.3", "TLSv1.2"),
+            cipher_suites=("TLS_AES_128_GCM_SHA256", "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"),
+            verifies_host_name=False,
+            checks_revocation=True,
+        )
+    )
+    assert (context.minimum_version, context.maximum_version) == (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3)
+    assert not context.check_hostname
+    assert context.verify_mode is ssl.CERT_REQUIRED
+    assert context.verify_flags & ssl.VerifyFlags.VERIFY_CRL_CHECK_CHAIN
+    older = [cipher["name"] for cipher in context.get_ciphers() if not cipher["name"].startswith("TLS_")]
+    assert older == ["ECDHE-RSA-AES256-GCM-SHA384"]
+
+
+@pytest.mark.parametrize(
+    ("java", "openssl"),
+    [
+        ("TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", "ECDHE-RSA-AES256-GCM-SHA384"),
+        ("TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256", "ECDHE-ECDSA-AES128-SHA256"),
+        ("TLS_DHE_RSA_WITH_AES_128_CBC_SHA", "DHE-RSA-AES128-SHA"),
+        ("TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256", "ECDHE-RSA-CHACHA20-POLY1305"),
+        ("TLS_RSA_WITH_AES_128_GCM_SHA256", "AES128-GCM-SHA256"),
+        ("ECDHE-RSA-AES256-GCM-SHA384", "ECDHE-RSA-AES256-GCM-SHA384"),
+    ],
+)
+def test_names_of_cipher_suites(java: str, openssl: str) -> None:
+    assert openssl_name(java) == openssl
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.set_ciphers(openssl)
+    assert openssl in [cipher["name"] for cipher in context.get_ciphers()]
+
+
+@pytest.mark.parametrize(
+    ("tls", "reason"),
+    [
+        (ZooKeeperTls(protocols=("SSLv3",)), "SSLv3 is none of the protocols"),
+        (ZooKeeperTls(cipher_suites=("TLS_NO_WITH_SUCH",)), "none of the cipher suites TLS_NO_WITH_SUCH is known"),
+        (ZooKeeperTls(trusted_certificates="/no/such.pem"), "cannot use /no/such.pem: "),
+        (ZooKeeperTls(key_and_certificates="/no/key.pem"), "cannot use /no/key.pem: "),
+    ],
+)
+def test_what_cannot_be_is_told(tls: ZooKeeperTls, reason: str) -> None:
+    with pytest.raises(BadTls, match=f"TLS to ZooKeeper: {reason}"):
+        tls_context(tls)
+
+
+def test_a_file_that_is_no_store_is_told(tmp_path: Path) -> None:
+    store = tmp_path / "store.pem"
+    store.write_text("nothing of the kind")
+    for tls in (ZooKeeperTls(trusted_certificates=str(store)), ZooKeeperTls(key_and_certificates=str(store))):
+        with pytest.raises(BadTls, match=r"cannot use .*store\.pem"):
+            tls_context(tls)

@@ -1,0 +1,179 @@
+"""The file behind an index: pages, maps, eviction, trailing zeros, a full disk."""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+from pathlib import Path
+
+import pytest
+
+from odradek.storage.disk.file_system import OsFileSystem
+from odradek.storage.disk.open_files import OpenFiles
+from odradek.storage.segment.offset_index import OffsetIndex
+from tests.support.disks.faulty_disk import FaultyFileSystem, disk_full
+
+
+class FullDisk(OsFileSystem):
+    """A disk on which nothing can be allocated any more."""
+
+    __slots__ = ()
+
+    def allocate(self, fd: int, position: int, size: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+class CutWatcher(OsFileSystem):
+    """A disk that remembers its maps and at each cut how many of them were open."""
+
+    __slots__ = ("maps", "open_at_cut")
+
+    def __init__(self) -> None:
+        self.maps: list[mmap.mmap] = []
+        self.open_at_cut: list[int] = []
+
+    def map(self, fd: int, size: int) -> mmap.mmap:
+        self.maps.append(super().map(fd, size))
+        return self.maps[-1]
+
+    def truncate(self, fd: int, size: int) -> None:
+        self.open_at_cut.append(sum(not each.closed for each in self.maps))
+        super().truncate(fd, size)
+
+
+def new_index(
+    directory: Path, open_files: OpenFiles | None = None, fs: OsFileSystem | None = None, name: str = "a"
+) -> OffsetIndex:
+    return OffsetIndex(
+        str(directory / f"{name}.index"),
+        0,
+        1 << 20,
+        fs or OsFileSystem(),
+        OpenFiles() if open_files is None else open_files,
+    )
+
+
+def test_nothing_is_opened_before_the_first_entry(tmp_path: Path) -> None:
+    open_files = OpenFiles()
+    index = new_index(tmp_path, open_files)
+    index.create()
+    assert index.lookup(5) == (0, 0)
+    assert not index.is_open
+    assert len(open_files) == 0
+
+
+def test_file_grows_by_pages_and_is_cut_at_the_close(tmp_path: Path) -> None:
+    index = new_index(tmp_path)
+    path = Path(index.path)
+    index.append(1, 1)
+    assert path.stat().st_size == 4096
+    for offset in range(2, 514):
+        index.append(offset, offset)
+    assert path.stat().st_size == 8192
+    assert path.stat().st_blocks * 512 >= 8192, "no holes: a write into one could be SIGBUS"
+    index.close()
+    assert path.stat().st_size == 513 * 8
+
+
+def test_trailing_zeros_of_a_file_not_closed_count_as_entries(tmp_path: Path) -> None:
+    index = new_index(tmp_path)
+    index.append(1, 1)
+    again = new_index(tmp_path)
+    assert again.entries == 512, "as in Kafka: only recovery makes sense of such a file"
+    index.discard()
+
+
+def test_eviction_keeps_what_was_written(tmp_path: Path) -> None:
+    open_files = OpenFiles(limit=1)
+    first, second = new_index(tmp_path, open_files, name="a"), new_index(tmp_path, open_files, name="b")
+    first.append(7, 70)
+    second.append(8, 80)
+    assert not first.is_open
+    assert first.lookup(9) == (7, 70)
+    first.append(9, 90)
+    assert not second.is_open
+    assert second.lookup(9) == (8, 80)
+    for index in (first, second):
+        index.close()
+    assert Path(first.path).stat().st_size == 16
+
+
+def test_full_disk_is_an_error_and_not_a_signal(tmp_path: Path) -> None:
+    index = new_index(tmp_path, fs=FullDisk())
+    with pytest.raises(OSError, match="No space left"):
+        index.append(1, 1)
+    assert index.entries == 0
+
+
+def test_map_is_closed_before_the_file_is_cut(tmp_path: Path) -> None:
+    fs = CutWatcher()
+    index = new_index(tmp_path, fs=fs)
+    for cut in (index.clear, index.trim, index.close):
+        index.append(index.entries + 1, 1)
+        assert not fs.maps[-1].closed
+        cut()
+    assert fs.open_at_cut == [0, 0, 0]
+    assert len(fs.maps) == 3, "made anew after each cut"
+
+
+def test_clear_and_refill(tmp_path: Path) -> None:
+    index = new_index(tmp_path)
+    index.append(5, 5)
+    index.clear()
+    assert Path(index.path).stat().st_size == 0
+    index.append(3, 3)
+    assert index.lookup(9) == (3, 3)
+    index.close()
+
+
+def test_rename_takes_the_file_along(tmp_path: Path) -> None:
+    index = new_index(tmp_path)
+    index.append(5, 5)
+    index.rename_to(index.path + ".deleted")
+    assert index.lookup(6) == (5, 5)
+    index.discard()
+    assert [path.name for path in tmp_path.iterdir()] == ["a.index.deleted"]
+
+
+def test_untouched_index_is_not_cut_at_the_close(tmp_path: Path) -> None:
+    path = tmp_path / "a.index"
+    path.write_bytes(b"\x00\x00\x00\x01" * 4)
+    index = new_index(tmp_path)
+    index.close()
+    assert path.stat().st_size == 16
+
+
+def test_limit_can_change_but_not_below_what_is_there(tmp_path: Path) -> None:
+    index = new_index(tmp_path)
+    for offset in range(4):
+        index.append(offset, offset)
+    index.resize(16)
+    assert index.max_entries == 4
+    index.resize(1600)
+    assert index.max_entries == 200
+    index.discard()
+
+
+def test_room_for_the_next_entries_is_made_ahead(tmp_path: Path) -> None:
+    index = new_index(tmp_path)
+    index.make_room(513)
+    assert index.is_open
+    assert os.stat(index.path).st_size == 8192
+    assert index.entries == 0
+    index.make_room()
+    assert os.stat(index.path).st_size == 8192
+    index.close()
+    assert os.stat(index.path).st_size == 0
+
+
+def test_half_allocated_page_is_given_back(tmp_path: Path) -> None:
+    """Zeros at the end of an index would be taken for entries."""
+    fs = FaultyFileSystem(2, disk_full, kinds=frozenset({"allocate"}))
+    index = OffsetIndex(str(tmp_path / "a.index"), 0, 1 << 20, fs, OpenFiles())
+    for offset in range(1, 513):
+        index.append(offset, offset)
+    with pytest.raises(OSError, match="No space"):
+        index.make_room()
+    assert os.stat(index.path).st_size == 4096
+    assert index.lookup(600) == (512, 512)
