@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 EXIT_USAGE: Final = 2
 
 _TOOLS: Final = {
-    "dump-log": "print the files of a log as kafka-dump-log does",
-    "verify": "tell what is wrong with log directories",
-    "topics": "list, describe, create, alter and delete topics",
-    "reassign": "move replicas between brokers and directories",
-    "elect-leaders": "have preferred or unclean leaders elected",
-    "cluster": "tell who is the controller, who is alive, and which partitions lack something",
+    "dump-log": ("dump_log.dump_log", "print the files of a log as kafka-dump-log does"),
+    "verify": ("verify", "tell what is wrong with log directories"),
+    "topics": ("admin.topics", "list, describe, create, alter and delete topics"),
+    "reassign": ("admin.reassign", "move replicas between brokers and directories"),
+    "elect-leaders": ("admin.elect_leaders", "have preferred or unclean leaders elected"),
+    "cluster": ("admin.cluster", "tell who is the controller, who is alive, and which partitions lack something"),
 }
-"""Commands that parse their arguments themselves."""
+"""Commands that parse their arguments themselves: their module in `tools`, and what they do."""
 
 _SERVE_HELP: Final = """\
 Without arguments: one node on 127.0.0.1:9092 that keeps its metadata itself, data in ./odradek-data.
@@ -112,7 +112,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     health.add_argument("address", metavar="HOST:PORT")
     _add_metadata(commands)
-    for name, text in _TOOLS.items():
+    for name, (_, text) in _TOOLS.items():
         commands.add_parser(name, help=text, add_help=False)
     return parser
 
@@ -142,7 +142,8 @@ def _run_tool(name: str, *arguments: str) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8", errors="replace")
     try:
-        status: int = import_module(f"odradek.broker.tools.{name.replace('-', '_')}").main(arguments)
+        module, _ = _TOOLS[name]
+        status: int = import_module(f"odradek.broker.tools.{module}").main(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

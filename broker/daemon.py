@@ -1,6 +1,6 @@
 """The life of a broker process: event loop, signals, start, stop.
 
-Answers to kafka.Kafka and its shutdown hook.
+Kafka: kafka.Kafka and its shutdown hook.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ Header, API table, body, handler; and what happens when one of them refuses:
 
 Handlers are imported when their API is first asked for, so that a broker starts with what its clients use.
 
-Answers to KafkaApis.handle and RequestContext.parseRequest.
+Kafka: KafkaApis.handle and RequestContext.parseRequest.
 """
 
 from __future__ import annotations

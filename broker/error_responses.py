@@ -4,7 +4,7 @@ Where a response has one error code, that is it; where it answers entity by enti
 appears in it with the code. Which array of the request corresponds to which of the response is the table below; an
 API that needs more (Produce with acks=0, the sentinels of offsets) has its own `error_response` beside its handler.
 
-Answers to `getErrorResponse` of Kafka's request classes.
+Kafka: `getErrorResponse` of Kafka's request classes.
 """
 
 from __future__ import annotations

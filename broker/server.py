@@ -2,7 +2,7 @@
 
 The order is Apache Kafka's: directories are locked before anything in them is touched, the metadata tree tells the
 cluster id, the logs are loaded, ports are bound (so that a port that is taken refuses the start), the broker
-registers, its controller stands for election, and last clients are accepted. Answers to KafkaServer.
+registers, its controller stands for election, and last clients are accepted. Kafka: KafkaServer.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Who is asked comes from the metadata cache. What this broker asks itself is give
 object; the others are reached over a link each, one request at a time, and what does not reach them is answered None. A
 coordinator that is too old to verify anything is answered for: UNSUPPORTED_VERSION.
 
-Answers to the sending halves of TransactionMarkerChannelManager and AddPartitionsToTxnManager (InterBrokerSendThread).
+Kafka: the sending halves of TransactionMarkerChannelManager and AddPartitionsToTxnManager (InterBrokerSendThread).
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ The checks, in order, for each partition; the first that applies decides:
 What passes is written on condition that the partition epoch is still the same. The leader epoch stays: nobody new
 leads. All brokers get UpdateMetadata, and no LeaderAndIsr, for every partition of the request.
 
-Answers to AlterPartitionReceived of KafkaController.
+Kafka: AlterPartitionReceived of KafkaController.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@
 | controlled shutdown | leaders move away, then followers leave their ISRs; the answer names what could not be moved |
 | log directory failure | every replica there is asked; those that answer KAFKA_STORAGE_ERROR count as offline |
 
-Answers to the broker handlers of KafkaController.
+Kafka: the broker handlers of KafkaController.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ each. Requests reach a broker in the order in which they were sent; one that fai
 100 ms, for as long as the broker is registered, because what it says may not be lost. Each answer is handed to the
 callback of its request.
 
-Answers to ControllerChannelManager and RequestSendThread.
+Kafka: ControllerChannelManager and RequestSendThread.
 """
 
 from __future__ import annotations

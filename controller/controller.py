@@ -9,7 +9,7 @@ write that is refused because its fencing token is stale (ControllerMoved) ends 
 controller is. When the session is lost, the queue is emptied and the broker resigns *before* a new session begins; then
 it registers again, under a new broker epoch, and stands for election.
 
-Answers to kafka.controller.KafkaController.
+Kafka: kafka.controller.KafkaController.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 `clear` drops what waits and answers it; the event at hand goes on. After `close` nothing is accepted any more.
 
-Answers to kafka.controller.ControllerEventManager.
+Kafka: kafka.controller.ControllerEventManager.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Some events come from watches, some from the controller itself, some from reques
 a `reply`, the place for their one answer. An event that is dropped unhandled, because the session expired or the
 broker shuts down, is answered with NOT_CONTROLLER.
 
-Answers to kafka.controller.ControllerEvent.
+Kafka: kafka.controller.ControllerEvent.
 """
 
 from __future__ import annotations

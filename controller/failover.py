@@ -5,7 +5,7 @@ are deleted unread, for everything is about to be read anyway. The brokers hear 
 partition: a follower does not fetch from a leader it does not know. Replicas are started before leaders are elected
 for what has none.
 
-Answers to KafkaController.onControllerFailover.
+Kafka: KafkaController.onControllerFailover.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ Whether B is due is asked when an ISR grows (AlterPartition), when a broker star
 topic ends it all. (Kafka means to wait with the deletion, but marks topics before they are queued, without effect; only
 its next controller waits, for moves that may never end.)
 
-Answers to the reassignment part of KafkaController.
+Kafka: the reassignment part of KafkaController.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ leader overwrites what it has not seen. A write whose answer was lost with the c
 for it is there already: one that finds exactly its own state in the node has succeeded. Otherwise a new partition
 would stay without a leader, and a leader would wait for ever for the ISR it proposed.
 
-Answers to the topic partition state methods of kafka.zk.KafkaZkClient.
+Kafka: the topic partition state methods of kafka.zk.KafkaZkClient.
 """
 
 from __future__ import annotations

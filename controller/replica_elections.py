@@ -4,7 +4,7 @@ The *preferred* leader of a partition is the first replica of its assignment. As
 cluster in which everybody leads what is preferred of it is balanced; a broker that restarts leads nothing until
 somebody gives it back.
 
-Answers to ReplicaLeaderElection and AutoPreferredReplicaLeaderElection of KafkaController.
+Kafka: ReplicaLeaderElection and AutoPreferredReplicaLeaderElection of KafkaController.
 """
 
 from __future__ import annotations

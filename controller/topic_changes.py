@@ -1,6 +1,6 @@
 """Topics and partitions that appear, disappear or are to be deleted.
 
-Answers to the TopicChange, PartitionModifications and TopicDeletion handlers of KafkaController.
+Kafka: the TopicChange, PartitionModifications and TopicDeletion handlers of KafkaController.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ the nodes of the topic, of its config and of the request are deleted, in this or
 
 A controller that fails anywhere on the way leaves the request in the tree, and the next one starts over.
 
-Answers to kafka.controller.TopicDeletionManager.
+Kafka: kafka.controller.TopicDeletionManager.
 """
 
 from __future__ import annotations

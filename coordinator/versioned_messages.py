@@ -1,6 +1,6 @@
 """Keys and values of the internal topics: a message behind the 16-bit version it is written in.
 
-Answers to MessageUtil.toVersionPrefixedBytes and its readers.
+Kafka: MessageUtil.toVersionPrefixedBytes and its readers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The APIs of a 3.9 broker in ZooKeeper mode: keys, served versions, and where their messages are.
 
 The table is what ApiVersions advertises. It repeats the version ranges of the message modules, so that nothing has to
-be imported to know them; a test holds the two together. Answers to Kafka's `ApiKeys` and `ApiMessageType`.
+be imported to know them; a test holds the two together. Kafka: `ApiKeys` and `ApiMessageType`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ response begins with the correlation id and, when flexible, tagged fields; ApiVe
 knows (the connection is closed), and versions that are not served (closed too, except that ApiVersions is answered in
 version 0 with error 35).
 
-Answers to Kafka's `RequestHeader`, `ResponseHeader` and `RequestUtils`.
+Kafka: `RequestHeader`, `ResponseHeader` and `RequestUtils`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ record format of that version.
 
 Each rule answers to what one broker or controller does at a version; the numbers of requests are those it sends.
 
-Answers to MetadataVersion and RecordVersion.
+Kafka: MetadataVersion and RecordVersion.
 """
 
 from __future__ import annotations

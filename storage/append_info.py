@@ -1,6 +1,6 @@
 """What goes into and comes out of an append.
 
-Answers to AppendOrigin, LogAppendInfo and RecordValidationException.
+Kafka: AppendOrigin, LogAppendInfo and RecordValidationException.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
     %020d.snapshot                            producer state up to that offset
     *.deleted .cleaned .swap                  a file on its way out, being written, about to take its place
 
-Answers to LogFileUtils and the directory names of LocalLog.
+Kafka: LogFileUtils and the directory names of LocalLog.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Small values that name places in a log.
 
-Answers to LogOffsetMetadata, TimestampOffset, FileRecords.TimestampAndOffset, EpochEntry and
+Kafka: LogOffsetMetadata, TimestampOffset, FileRecords.TimestampAndOffset, EpochEntry and
 OffsetForLeaderEpochResponseData.EpochEndOffset.
 """
 

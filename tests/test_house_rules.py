@@ -21,9 +21,9 @@ CATCHES_EVERYTHING = {
     "broker/dispatch.py": "a bug in a handler: the request gets UNKNOWN_SERVER_ERROR, the others go on",
     "broker/machine/io_pool.py": "a bug in work of a thread: it is handed to the loop, where bugs are reported",
     "controller/channels.py": "a bug in one request to a broker: logged, and the requests after it are sent",
-    "controller/admin/config_changes.py": "a config that cannot be applied: logged, and the changes after it are applied",
+    "controller/admin/config_changes.py": "a config that cannot be applied: logged, and those after it are applied",
     "controller/controller.py": "a bug in an event of the controller: logged, and the events after it are processed",
-    "controller/tree/embedded_tree.py": "SQLite failed, or a bug in its thread: all who wait are told, and the broker stops",
+    "controller/tree/embedded_tree.py": "SQLite failed, or a bug in its thread: those who wait are told, it stops",
     "storage/cleaning/clean_run.py": "a bug in a compaction: logged, and the run ends as one whose worker has died",
     "storage/disk/worker.py": "a bug in work of a process: its traceback goes to the broker, and the process goes on",
     "timer/purgatory.py": "a bug in a waiting request: the others of its key are still looked at",
@@ -34,7 +34,8 @@ CATCHES_EVERYTHING = {
 WITHOUT_UNIT_TEST: dict[str, str] = {
     "protocol/messages": "declarations: every version of every message is held against Kafka's definitions",
     "broker/apis": "handlers: the conformance transcripts compare their answers with Apache Kafka's",
-    "broker/config/config_keys": "a table, held against Apache Kafka's DescribeConfigs by a transcript",
+    "broker/config/config_keys.py": "tables, held against Apache Kafka's DescribeConfigs by a transcript",
+    "broker/config/keys": "a table, held against Apache Kafka's DescribeConfigs by a transcript",
 }
 
 
@@ -64,7 +65,7 @@ NAMED_BY_TESTS_ALONE: dict[str, str] = {
     "broker/machine/worker_processes.py:process_ids": "tests see by it that processes end",
     "controller/controller.py:controllership": "tests look into a term of office",
     "controller/tree/embedded_tree.py:expire_session": "tests have sessions expire",
-    "controller/znodes/znodes.py:encode_partitions": "the other side of what is decoded: tests write what old tools wrote",
+    "controller/znodes/znodes.py:encode_partitions": "the other side of decoding: tests write what old tools wrote",
     "coordinator/group/coordinator.py:waiting_count": "tests see by it that nobody is left waiting",
     "coordinator/group/state/group_metadata.py:static_member_count": "tests see by it that nobody is left",
     "coordinator/transaction/markers.py:pending_count": "tests see by it that nothing is left",
@@ -169,7 +170,7 @@ MODULES = [path for path in sources(*PACKAGES) if path.stem != "__init__" and no
 
 @pytest.mark.parametrize("path", [path for path in MODULES if has_logic(path)], ids=relative)
 def test_a_module_has_its_unit_test(path: Path) -> None:
-    """tests/unit mirrors the packages: storage/segment/log_segment.py is tested by tests/unit/storage/segment/test_log_segment.py."""
+    """tests/unit mirrors the packages: timer/task.py is tested by tests/unit/timer/test_task.py."""
     mirror = REPOSITORY / "tests" / "unit" / path.relative_to(REPOSITORY).parent
     assert list(mirror.glob(f"test_{path.stem}*.py")), f"no {relative(mirror)}/test_{path.stem}.py for {relative(path)}"
 

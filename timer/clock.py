@@ -4,7 +4,7 @@ A broker has two kinds of time, and mixing them up is a bug each way. *Wall-cloc
 segments and znodes and can jump when an operator or NTP sets it. *Monotonic time* never jumps; every delay, time-out
 and session is measured on it. Both are whole milliseconds, the unit of Kafka's protocol.
 
-Answers to `org.apache.kafka.common.utils.Time` (`milliseconds()` and `hiResClockMs()`); like Kafka, both are rounded
+Kafka: `org.apache.kafka.common.utils.Time` (`milliseconds()` and `hiResClockMs()`); like Kafka, both are rounded
 down.
 """
 

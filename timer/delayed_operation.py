@@ -8,7 +8,7 @@ Before `on_complete` is called the operation has left the timer and every watch 
 to the purgatory (check other keys, or the same, complete other operations, watch new ones) never meets this one
 again.
 
-Answers to Kafka's `DelayedOperation`, less the lock: there is one thread.
+Kafka: `DelayedOperation`, less the lock: there is one thread.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Whoever changes something (a high watermark moves, a member joins) calls `check_
 operation watched under that key gets to try. An operation is tried before it is watched, which usually spares the
 rest, and again after, because the first attempt may itself have changed what it waits for.
 
-Answers to Kafka's `DelayedOperationPurgatory`. Where Kafka leaves a completed operation in the watch lists until its
+Kafka: `DelayedOperationPurgatory`. Where Kafka leaves a completed operation in the watch lists until its
 keys are checked or until `purge.interval.requests` such operations have gathered, and then walks all the lists, here
 it leaves them all in the moment it completes: its watch lists are dicts, so that is O(1) for each of its keys. The
 lists hold nothing dead, a key without operations is no key, no pause grows with the number of operations, and the

@@ -1,7 +1,7 @@
 """Runs tasks when their time has come. Everything that waits in the broker waits in one of these.
 
-The timer does not tick. It knows its next deadline, `broker/machine/ticker.py` sleeps until then and calls `advance`. When a
-new task brings the deadline forward, `on_earlier_deadline` says so.
+The timer does not tick. It knows its next deadline, `broker/machine/ticker.py` sleeps until then and calls `advance`.
+When a new task brings the deadline forward, `on_earlier_deadline` says so.
 
 - A task never runs early, by `Clock.monotonic_ms`, and at most one tick late, plus however late `advance` is called.
   Tasks run in the order of their expiration, first those that were expired when they were added; tasks of the same
@@ -14,7 +14,7 @@ new task brings the deadline forward, `on_earlier_deadline` says so.
   that a test or a tool cannot overlook it. What is not an `Exception` (KeyboardInterrupt, cancellation) passes at
   once, and the tasks that have not run yet keep waiting.
 
-Answers to Kafka's `SystemTimer`, which has an executor thread for expired tasks where we have the next `advance`. Two
+Kafka: `SystemTimer`, which has an executor thread for expired tasks where we have the next `advance`. Two
 differences: an expired task that has not run yet can still be cancelled, and an expiration past 2^63 ms is just far
 away (in Java it overflows and fires at once).
 """

@@ -4,7 +4,7 @@ The task is its own list entry: while it waits, `bucket` names the list that hol
 its neighbours there; while it does not, `bucket` is None and the links mean nothing. So a task waits in one place
 at most, and inserting it allocates nothing.
 
-Answers to Kafka's `TimerTask` and `TimerTaskEntry`. Kafka has two objects because two threads may move one task at
+Kafka: `TimerTask` and `TimerTaskEntry`. Kafka has two objects because two threads may move one task at
 the same time; all of this runs on one loop.
 """
 

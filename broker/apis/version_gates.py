@@ -1,7 +1,7 @@
 """What an old `inter.broker.protocol.version` refuses, though the broker knows it: its peers might not.
 
 Before 2.3 another coordinator would forget the instances of static members (KIP-345), before 0.11 it knows no
-transactions (KIP-98). Answers to the checks of the version in KafkaApis and to ApiKeys.minRequiredInterBrokerMagic.
+transactions (KIP-98). Kafka: the checks of the version in KafkaApis and to ApiKeys.minRequiredInterBrokerMagic.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ are those of the server.properties that Apache Kafka ships, and count as static 
 Every part of the broker that holds the object reads the value that holds now: `apply_dynamic` changes the attributes
 in place, between two callbacks of the loop, and tells which keys have changed.
 
-Answers to KafkaConfig and, for the order of sources, DynamicBrokerConfig.
+Kafka: KafkaConfig and, for the order of sources, DynamicBrokerConfig.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What must hold between several settings, in Kafka's words.
 
-Answers to KafkaConfig.validateValues, for brokers in ZooKeeper mode; what Odradek cannot do is refused here too,
+Kafka: KafkaConfig.validateValues, for brokers in ZooKeeper mode; what Odradek cannot do is refused here too,
 because a setting that is silently ignored is worse than a broker that does not start.
 """
 

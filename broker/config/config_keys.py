@@ -3,7 +3,7 @@
 Data only: name, type, default, limits, documentation in our own words, and whether a key can change while the broker
 runs. `broker/config/broker_config.py` gives it meaning; DescribeConfigs and the written reference print it.
 
-Answers to AbstractKafkaConfig.CONFIG_DEF and DynamicBrokerConfig.
+Kafka: AbstractKafkaConfig.CONFIG_DEF and DynamicBrokerConfig.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Broker configs that change while the broker runs: checked before they are stored, applied when a change is notified.
 
 The values themselves live in `BrokerConfig`; whoever holds it sees the new ones at once. What was computed from old
-values (the configs of open logs) is told here. Answers to Kafka's ``DynamicBrokerConfig``.
+values (the configs of open logs) is told here. Kafka: ``DynamicBrokerConfig``.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Without `password.encoder.secret` none can be kept. When the secret is changed, `password.encoder.old.secret` is the one
 before: at the next start what it can read is encoded anew.
 
-Answers to toPersistentProps, fromPersistentProps and maybeReEncodePasswords of DynamicBrokerConfig.
+Kafka: toPersistentProps, fromPersistentProps and maybeReEncodePasswords of DynamicBrokerConfig.
 """
 
 from __future__ import annotations

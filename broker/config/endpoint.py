@@ -1,6 +1,6 @@
 """Listeners as they are configured: `NAME://host:port`, and the security protocol behind each name.
 
-Answers to EndPoint, ListenerName, SecurityProtocol and CoreUtils.listenerListToEndPoints.
+Kafka: EndPoint, ListenerName, SecurityProtocol and CoreUtils.listenerListToEndPoints.
 """
 
 from __future__ import annotations

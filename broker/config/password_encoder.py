@@ -6,7 +6,7 @@ that what was written with other settings can still be read. A broker of either 
 
 Making a key takes milliseconds and the cipher is another package: both methods are for a thread of the pool.
 
-Answers to EncryptingPasswordEncoder.
+Kafka: EncryptingPasswordEncoder.
 """
 
 from __future__ import annotations

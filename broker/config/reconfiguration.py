@@ -2,7 +2,7 @@
 
 Pure. What must hold between values whenever they come is in `config_checks`.
 
-Answers to DynamicBrokerConfig.validateConfigs and to the validateReconfiguration of DynamicThreadPool,
+Kafka: DynamicBrokerConfig.validateConfigs and to the validateReconfiguration of DynamicThreadPool,
 DynamicLogConfig, DynamicListenerConfig, DynamicMetricsReporters and SocketServer.
 """
 

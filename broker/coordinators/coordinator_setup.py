@@ -1,6 +1,6 @@
 """The coordinators, made from the broker's configuration: what of it each of them lives by, and the log it keeps.
 
-Answers to GroupCoordinator.apply, GroupCoordinator.offsetConfig and TransactionCoordinator.apply.
+Kafka: GroupCoordinator.apply, GroupCoordinator.offsetConfig and TransactionCoordinator.apply.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ the transaction coordinator has confirmed that the partition was added. The log 
 is asked, and takes the append only with that guard: whatever ends or begins a transaction there meanwhile makes the
 guard worthless.
 
-Answers to ReplicaManager.handleProduceAppend and maybeStartTransactionVerificationForPartitions.
+Kafka: ReplicaManager.handleProduceAppend and maybeStartTransactionVerificationForPartitions.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ thousand times as much. What is converted when is decided in `lazy_down_conversi
 
 Invariants: `done` gets one result; at most `WORKERS` conversions compute at a time, the others wait their turn.
 
-Answers to RecordsUtil.downConvert, as the network threads of Apache Kafka call it.
+Kafka: RecordsUtil.downConvert, as the network threads of Apache Kafka call it.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ id, epoch n > 0     incremental: topics are additions and changes, forgotten top
                     session's expected epoch, which then moves on (2147483647 → 1)
 ==================  =====================================================================================
 
-Answers to FetchManager.newContext and the FetchContexts it makes.
+Kafka: FetchManager.newContext and the FetchContexts it makes.
 """
 
 from __future__ import annotations

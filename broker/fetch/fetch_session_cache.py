@@ -10,7 +10,7 @@ At most `max_sessions`. A new one takes the place of
 Each question costs the same however many sessions there are: who was used last is the order of a dict, and who is
 worth what is kept sorted (a thousand keys are searched in ten steps, and moved in less than a microsecond).
 
-Answers to FetchSessionCacheShard, whose `touch` decides as well whether a session is old enough.
+Kafka: FetchSessionCacheShard, whose `touch` decides as well whether a session is old enough.
 """
 
 from __future__ import annotations

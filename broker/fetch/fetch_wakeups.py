@@ -5,7 +5,7 @@ and everybody else, does not wait for all of that: `AT_ONCE` are woken where the
 acknowledgement may wait for them), the others `IN_A_SLICE` at a time, with a turn of the event loop after each slice.
 Whoever has been woken in vain is woken again by the next change, after those who have not had their turn yet.
 
-Answers to the purgatory actions of ReplicaManager (`ActionQueue`), which Apache Kafka runs after the answer.
+Kafka: the purgatory actions of ReplicaManager (`ActionQueue`), which Apache Kafka runs after the answer.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ Apache sends the batch behind leading transaction markers twice; here it is sent
 Invariants: no more than one piece of a partition is in memory, beside its first batch converted; nothing is read that
 is not in the page cache but in the I/O pool; the descriptor is kept until `release`.
 
-Answers to LazyDownConversionRecords and LazyDownConversionRecordsSend.
+Kafka: LazyDownConversionRecords and LazyDownConversionRecordsSend.
 """
 
 from __future__ import annotations

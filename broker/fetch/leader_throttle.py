@@ -4,7 +4,7 @@ A partition is throttled when its topic's ``leader.replication.throttled.replica
 While more has been sent of such partitions than ``leader.replication.throttled.rate`` allows, their followers get no
 records, unless they are in sync: those would fall out of the ISR.
 
-Answers to ReplicaManager.shouldLeaderThrottle and the leader's ReplicationQuotaManager.
+Kafka: ReplicaManager.shouldLeaderThrottle and the leader's ReplicationQuotaManager.
 """
 
 from __future__ import annotations

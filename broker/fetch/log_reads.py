@@ -3,7 +3,7 @@
 Reading a partition is synchronous, and a step of the work. What has fewer than `min_bytes` to tell is left in the
 purgatory of fetches, and what moves a partition's offsets completes it.
 
-Answers to ReplicaManager.fetchMessages and readFromLog.
+Kafka: ReplicaManager.fetchMessages and readFromLog.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Offsets looked up in a partition we host: by timestamp, or the earliest and latest that the asker may see.
 
-Answers to Partition.fetchOffsetForTimestamp and legacyFetchOffsetsForTimestamp.
+Kafka: Partition.fetchOffsetForTimestamp and legacyFetchOffsetsForTimestamp.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The leader is asked. It knows the racks of the replicas from the metadata and wh
 and names one in its answer, in which there are then no records. Replicas qualify that are in sync and have the offset
 that is asked for: one that lags would send the consumer back, and the leader would send it there again.
 
-Answers to ReplicaSelector, RackAwareReplicaSelector, ReplicaView and ReplicaManager.findPreferredReadReplica.
+Kafka: ReplicaSelector, RackAwareReplicaSelector, ReplicaView and ReplicaManager.findPreferredReadReplica.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A copier asks before it reads and records what it has copied: the bound is overs
 Kafka's `SimpleRate`: what was recorded in the windows that are not too old, over the time since the first of them, but
 over one window at least.
 
-Answers to ReplicationQuotaManager and to SimpleRate over SampledStat; `is_throttled` to what TopicConfigHandler makes
+Kafka: ReplicationQuotaManager and to SimpleRate over SampledStat; `is_throttled` to what TopicConfigHandler makes
 of `leader.replication.throttled.replicas` and its counterpart.
 """
 

@@ -5,7 +5,7 @@ back to what is committed and proposes again when the first is settled. A change
 errors of the whole request, and answers that leave a partition out, send it again. The broker epoch is asked for anew
 each time, since after STALE_BROKER_EPOCH it is what has to change.
 
-Answers to DefaultAlterPartitionManager.
+Kafka: DefaultAlterPartitionManager.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ error, a time-out, a caller that gave up, bytes that are no answer. After a fail
 upon (ApiVersions) when a request first leaves the choice to the two ends; most requests between brokers go out
 unannounced, in the version that 3.9 lays down.
 
-Answers to NetworkClient with one request in flight, as BrokerBlockingSender and InterBrokerSendThread use it.
+Kafka: NetworkClient with one request in flight, as BrokerBlockingSender and InterBrokerSendThread use it.
 """
 
 from __future__ import annotations

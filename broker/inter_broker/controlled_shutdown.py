@@ -4,7 +4,7 @@ It asks `controlled.shutdown.max.retries` times in all, `controlled.shutdown.ret
 answer, an error, and partitions that nobody else can lead are all reasons to ask again, and after the last time to go
 all the same.
 
-Answers to KafkaServer.controlledShutdown.
+Kafka: KafkaServer.controlledShutdown.
 """
 
 from __future__ import annotations

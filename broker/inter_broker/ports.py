@@ -4,7 +4,7 @@ A broker talks to other brokers with Kafka's own requests and in nothing else, s
 `BrokerLink` is one connection to one broker; `ToController` finds the controller, wherever it is. A real broker makes
 links of sockets; a simulation, of whatever it likes.
 
-Answers to BlockingSend, InterBrokerSendThread and NodeToControllerChannelManager.
+Kafka: BlockingSend, InterBrokerSendThread and NodeToControllerChannelManager.
 """
 
 from __future__ import annotations

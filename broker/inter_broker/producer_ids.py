@@ -110,7 +110,7 @@ class ProducerIdManager:
 
 class OwnBlocks:
     """Takes the blocks from the metadata itself, for an inter-broker protocol older than 3.0, in which no controller
-    gives them. Implements `ToController` for AllocateProducerIds. Answers to ZkProducerIdManager.
+    gives them. Implements `ToController` for AllocateProducerIds. Kafka: ZkProducerIdManager.
     """
 
     def __init__(self, next_block: Callable[[int, int], Awaitable[ProducerIdsBlock]]) -> None:

@@ -1,4 +1,4 @@
-"""All error codes of a response, however deep they lie. Answers to AbstractResponse.errorCounts."""
+"""All error codes of a response, however deep they lie. Kafka: AbstractResponse.errorCounts."""
 
 from __future__ import annotations
 

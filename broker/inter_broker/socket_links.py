@@ -4,7 +4,7 @@ Apache Kafka takes an answer of any size from another broker. Here it is bounded
 one request on top, because a first batch comes even if it alone is larger, and no batch can have been sent to its
 leader that was larger than `socket.request.max.bytes`.
 
-Answers to ChannelBuilders.clientChannelBuilder and NetworkUtils.buildNetworkClient.
+Kafka: ChannelBuilders.clientChannelBuilder and NetworkUtils.buildNetworkClient.
 """
 
 from __future__ import annotations

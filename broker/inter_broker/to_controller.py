@@ -3,7 +3,7 @@
 One request at a time. One that meets a broker that is not the controller (any more), be it for one of many partitions,
 or a connection that breaks, is sent again after `RETRY_BACKOFF_MS`, ahead of those that came later.
 
-Answers to NodeToControllerChannelManager in ZooKeeper mode.
+Kafka: NodeToControllerChannelManager in ZooKeeper mode.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ cancelled.
 A wake-up works for `ADVANCE_BUDGET_MS` and then gives the loop a turn before it goes on, so that a hundred thousand
 time-outs in the same millisecond do not keep the sockets waiting.
 
-Answers to the `ExpiredOperationReaper` thread of Kafka's purgatories and to its `SystemTimerReaper`.
+Kafka: the `ExpiredOperationReaper` thread of Kafka's purgatories and to its `SystemTimerReaper`.
 """
 
 from __future__ import annotations

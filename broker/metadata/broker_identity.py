@@ -4,7 +4,7 @@
 another broker, or is at odds with the others, refuses the start. A lone broker whose metadata was lost goes on as the
 cluster its directories name; a ZooKeeper that knows no cluster yet is a new one, whatever the directories say.
 
-Answers to the beginning of KafkaServer.startup, MetaPropertiesEnsemble and KafkaServer.createBrokerInfo.
+Kafka: the beginning of KafkaServer.startup, MetaPropertiesEnsemble and KafkaServer.createBrokerInfo.
 """
 
 from __future__ import annotations

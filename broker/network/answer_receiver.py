@@ -4,7 +4,7 @@ Whatever comes when nobody waits, a frame that is too large, and the end of the 
 gets the reason, and who comes later finds `is_open` False. The frame that is handed over is a view of the buffer it
 was received into (`frame_assembler.py`); nothing copies the records of a Fetch response.
 
-Answers to the client side of Selector and KafkaChannel.
+Kafka: the client side of Selector and KafkaChannel.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ TLS and SASL plug in here: a listener may give the connection a transport that m
 `is_authenticated` stays False until its authenticator says otherwise; until then frames are small and the dispatcher
 serves only what leads to authentication.
 
-Answers to KafkaChannel and the muting of Selector and Processor.
+Kafka: KafkaChannel and the muting of Selector and Processor.
 """
 
 from __future__ import annotations

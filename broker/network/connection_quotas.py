@@ -4,7 +4,7 @@ An address that has too many is told by closing the new connection. When the bro
 until one goes away; except on the inter-broker listener, if it is not the only one: clients must not be able to lock
 the other brokers out. What is beyond the limit, because a broker came or the limit was lowered, is taken from clients.
 
-Answers to ConnectionQuotas.
+Kafka: ConnectionQuotas.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ costs a few times what has come of it so far. Every byte is copied a bounded num
 Ownership: a returned frame is a view of an immutable chunk or of a buffer that this class lets go of in the same
 moment. It lives as long as somebody refers to it, and nothing writes to it before (`frame_buffers.py`).
 
-Answers to NetworkReceive.
+Kafka: NetworkReceive.
 """
 
 from __future__ import annotations

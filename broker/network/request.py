@@ -9,7 +9,7 @@ The records of a decoded request are views into the frame it came in. The frame 
 it is never reused and never written to again, so a handler may keep views as long as it likes, at the price of the
 memory.
 
-Answers to RequestChannel.Request and RequestContext.
+Kafka: RequestChannel.Request and RequestContext.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Records that do not exist yet when their answer begins: they are made slice by slice while it is sent.
 
-Answers to the BaseRecords that are not in a file: LazyDownConversionRecords.
+Kafka: the BaseRecords that are not in a file: LazyDownConversionRecords.
 """
 
 from __future__ import annotations

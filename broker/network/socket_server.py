@@ -6,7 +6,7 @@ clients are accepted when there is somebody to answer them, and wait in the kern
 `queued.max.requests` bounds, in Apache Kafka, the queue between network threads and request handlers. Here a request
 is handled where it is read, so there is no such queue; what may wait per connection is bounded in `connection.py`.
 
-Answers to SocketServer and Acceptor.
+Kafka: SocketServer and Acceptor.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The partitions that this broker hosts, by name: those with a `Partition`, and those whose log directory has failed.
 
-Answers to ReplicaManager.allPartitions and its HostedPartition.
+Kafka: ReplicaManager.allPartitions and its HostedPartition.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ not heard of, by a timer; what else may raise the high watermark is in `high_wat
 * The high watermark is the smallest end offset over the maximal ISR and those about to join. It never goes back, and
   does not move while the ISR is smaller than ``min.insync.replicas``.
 
-What changes an ISR is in `isr.py`. Answers to the leader's side of Kafka's ``Partition``.
+What changes an ISR is in `isr.py`. Kafka: the leader's side of Kafka's ``Partition``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Followers that are not heard of fall out of sync: nothing but time can tell, so leaders look every so often.
 
 They look twice in ``replica.lag.time.max.ms``, so a follower leaves the ISR at most half of that too late; and at most
-so late the high watermark moves past one that was to join. Answers to the isr-expiration task of ReplicaManager, which
+so late the high watermark moves past one that was to join. Kafka: the isr-expiration task of ReplicaManager, which
 looks at the ISR only.
 """
 

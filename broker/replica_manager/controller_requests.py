@@ -3,7 +3,7 @@
 Controller requests carry an epoch: one that is older than the newest seen is refused, whatever it asks. Within one, a
 partition's state is applied only if its leader epoch is newer than ours.
 
-Answers to ReplicaManager.becomeLeaderOrFollower, stopReplicas and maybeUpdateMetadataCache.
+Kafka: ReplicaManager.becomeLeaderOrFollower, stopReplicas and maybeUpdateMetadataCache.
 """
 
 from __future__ import annotations

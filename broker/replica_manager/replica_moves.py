@@ -10,7 +10,7 @@ A move is a future log in the other directory, which `replication.alter_log_dirs
 without that when the partition is stopped, or when the directory of either log fails: that of the future log takes
 nothing with it. Future logs found at start are filled further as soon as the controller has named their partition.
 
-Answers to ReplicaManager.alterReplicaLogDirs and maybeAddLogDirFetchers, and to Partition.maybeCreateFutureReplica.
+Kafka: ReplicaManager.alterReplicaLogDirs and maybeAddLogDirFetchers, and to Partition.maybeCreateFutureReplica.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The replicas, made from the broker's configuration: what of it replication and moves live by.
 
-Answers to the ReplicaManager and QuotaFactory parts of KafkaServer.startup.
+Kafka: the ReplicaManager and QuotaFactory parts of KafkaServer.startup.
 """
 
 from __future__ import annotations

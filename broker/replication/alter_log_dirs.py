@@ -17,7 +17,7 @@ slower disk is waited for nothing is flushed in the current log: who waits for t
 Invariants: at most one step of a move is under way; a step whose move has been taken away, or begun anew, does
 nothing; what was flushed in the current log is flushed in the future one before they are swapped.
 
-Answers to ReplicaAlterLogDirsManager, ReplicaAlterLogDirsThread and LocalLeaderEndPoint.
+Kafka: ReplicaAlterLogDirsManager, ReplicaAlterLogDirsThread and LocalLeaderEndPoint.
 """
 
 from __future__ import annotations

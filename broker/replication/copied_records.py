@@ -2,7 +2,7 @@
 
 The event loop has its turn between two slices: a megabyte of small batches takes long to append.
 
-Answers to Partition.appendRecordsToFollowerOrFutureReplica.
+Kafka: Partition.appendRecordsToFollowerOrFutureReplica.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ between ids and names, and the next request begins a new one.
 Within a session only the partitions that may have changed are looked at: a follower of thousands asks several times a
 second, and mostly about one of them.
 
-Answers to FetchSessionHandler and FetchMetadata; the leader's side is broker/fetch/fetch_session.py.
+Kafka: FetchSessionHandler and FetchMetadata; the leader's side is broker/fetch/fetch_session.py.
 """
 
 from __future__ import annotations

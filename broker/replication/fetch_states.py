@@ -15,7 +15,7 @@ that have got data go to the end of the order, so that each has its turn when an
 What the next fetch has to say anew is noted as it changes (`take_changed`): nobody walks over thousands of partitions
 to find the one that moved.
 
-Answers to PartitionFetchState and to the states of AbstractFetcherThread.
+Kafka: PartitionFetchState and to the states of AbstractFetcherThread.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a follower does to its log beside appending: watermarks that follow the leader's, and cuts that hold nobody up.
 
-Answers to ReplicaFetcherThread.processPartitionData, after its append.
+Kafka: ReplicaFetcherThread.processPartitionData, after its append.
 """
 
 from __future__ import annotations

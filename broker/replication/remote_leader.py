@@ -4,7 +4,7 @@ The versions are those of the inter-broker protocol, sent unannounced: at 3.9 Fe
 and ListOffsets v9. OffsetForLeaderEpoch, which Apache Kafka's followers know as well, is never sent: from 2.7 on a
 fetch tells where the logs diverge, and a log without epochs has nothing to ask about.
 
-Answers to RemoteLeaderEndPoint and BrokerBlockingSender.
+Kafka: RemoteLeaderEndPoint and BrokerBlockingSender.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ records everything may have changed as well.
 OffsetsForLeaderEpoch is not asked: at the inter-broker protocol of 3.9 a log with epochs learns from its fetch where it
 diverges, and one without has nothing to ask about.
 
-Answers to AbstractFetcherThread and ReplicaFetcherThread.
+Kafka: AbstractFetcherThread and ReplicaFetcherThread.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Which of them a partition belongs to depends on its name alone. A fetcher begins with its first partition and ends with
 its last; its requests wait for data, so a partition that is added is asked about when the fetch under way is answered.
 
-Answers to AbstractFetcherManager and ReplicaFetcherManager.
+Kafka: AbstractFetcherManager and ReplicaFetcherManager.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ and where it ends there:
     an epoch the copy does not have         the end of its largest epoch below; then it has to ask again
     ... and it has none below               the end that was answered
 
-and never beyond its own end. Answers to AbstractFetcherThread.getOffsetTruncationState (KIP-101, KIP-279).
+and never beyond its own end. Kafka: AbstractFetcherThread.getOffsetTruncationState (KIP-101, KIP-279).
 """
 
 from __future__ import annotations

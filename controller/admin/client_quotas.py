@@ -7,7 +7,7 @@
 
 `<default>` as a name means all that have no node of their own; it is None here.
 
-Answers to the describing part of ZkAdminManager for client quotas.
+Kafka: the describing part of ZkAdminManager for client quotas.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ AlterConfigs replaces everything an entity has; IncrementalAlterConfigs changes 
 shrink. Both validate the outcome, write it to the tree and notify every broker. Each resource of a request succeeds
 or fails by itself.
 
-Answers to the config part of kafka.server.ZkAdminManager, ConfigAdminManager and ConfigHelper.
+Kafka: the config part of kafka.server.ZkAdminManager, ConfigAdminManager and ConfigHelper.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ value: the listener reads the entity's *current* config, so late and repeated no
 already seen are skipped; nodes older than 15 minutes are deleted by whichever broker comes across them. At the start,
 every config there is gets applied once.
 
-Answers to ZkConfigManager and ZkNodeChangeNotificationListener.
+Kafka: ZkConfigManager and ZkNodeChangeNotificationListener.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which users have SCRAM credentials, as the metadata holds them: in `/config/users`, one key for each mechanism.
 
-What is told of a credential is how often its password was hashed, never the hashes. Answers to the describing part of
+What is told of a credential is how often its password was hashed, never the hashes. Kafka: the describing part of
 ZkAdminManager for SCRAM credentials, and to ScramCredentialUtils.
 """
 

@@ -7,7 +7,7 @@ client does not want to wait (a time-out of 0 or less).
 
 Error codes and messages are Kafka's, for clients match on the former and people on the latter.
 
-Answers to kafka.server.ZkAdminManager, AdminZkClient and AutoTopicCreationManager.
+Kafka: kafka.server.ZkAdminManager, AdminZkClient and AutoTopicCreationManager.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ and another has none, or while it has a replica itself and another broker has no
 The two random numbers come in from outside. When partitions are added to a topic both are fixed instead, so that the
 new partitions continue the pattern as far as it can be guessed.
 
-Answers to org.apache.kafka.admin.AdminUtils.
+Kafka: org.apache.kafka.admin.AdminUtils.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A broker as the cluster knows it: its id, where it listens, its rack.
 
-Answers to kafka.cluster.Broker and EndPoint, and to SecurityProtocol.
+Kafka: kafka.cluster.Broker and EndPoint, and to SecurityProtocol.
 """
 
 from __future__ import annotations

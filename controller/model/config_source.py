@@ -1,6 +1,6 @@
 """Where the value of a configuration comes from, as DescribeConfigs numbers it.
 
-Answers to DescribeConfigsResponse.ConfigSource.
+Kafka: DescribeConfigsResponse.ConfigSource.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The error of a write that another controller has fenced.
 
-Answers to ControllerMovedException.
+Kafka: ControllerMovedException.
 """
 
 from __future__ import annotations

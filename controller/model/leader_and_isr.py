@@ -3,7 +3,7 @@
 Two epochs order what happens to a partition. The *leader epoch* grows with every election and fences old leaders. The
 *partition epoch* is the version of the state node and grows with every write of it, ISR changes by the leader included.
 
-Answers to kafka.api.LeaderAndIsr and LeaderIsrAndControllerEpoch.
+Kafka: kafka.api.LeaderAndIsr and LeaderIsrAndControllerEpoch.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ From these three, which are all the topic node stores, origin and target can be 
 − adding*, *target = replicas − removing*. A reassignment that supersedes another starts from the same original, so
 replicas that were only ever being added fall out. The original *order* is lost when origin and target overlap.
 
-Answers to kafka.controller.ReplicaAssignment.
+Kafka: kafka.controller.ReplicaAssignment.
 """
 
 from __future__ import annotations

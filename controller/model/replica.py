@@ -1,4 +1,4 @@
-"""The name of one replica. Answers to kafka.controller.PartitionAndReplica."""
+"""The name of one replica. Kafka: kafka.controller.PartitionAndReplica."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Which names a topic may have, and which topics are Kafka's own.
 
 Dots and underscores are both legal, but metric names turn dots into underscores, so two topics that differ in nothing
-else collide. Answers to org.apache.kafka.common.internals.Topic.
+else collide. Kafka: org.apache.kafka.common.internals.Topic.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ loop changes it, one event at a time, so whoever reads it between two events see
 * A replica is *online* when its broker is live and has not reported the replica on a failed log directory.
 * A topic *queued for deletion* stays in every table until its last replica is deleted.
 
-Answers to kafka.controller.ControllerContext.
+Kafka: kafka.controller.ControllerContext.
 """
 
 from __future__ import annotations

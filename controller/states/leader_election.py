@@ -11,7 +11,7 @@
 Every election that succeeds bumps the leader epoch; one that fails changes nothing. An unclean leader starts as
 RECOVERING.
 
-Answers to kafka.controller.Election and PartitionLeaderElectionAlgorithms.
+Kafka: kafka.controller.Election and PartitionLeaderElectionAlgorithms.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ What moving to a state does:
 A transition from any other state is refused and logged. All changes of one call leave as one batch of requests.
 Everything that changes a partition's state is in this file.
 
-Answers to kafka.controller.PartitionStateMachine.
+Kafka: kafka.controller.PartitionStateMachine.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ What moving to a state does:
 A transition from any other state is refused and logged. All changes of one call leave as one batch of requests.
 Everything that changes a replica's state is in this file.
 
-Answers to kafka.controller.ReplicaStateMachine.
+Kafka: kafka.controller.ReplicaStateMachine.
 """
 
 from __future__ import annotations

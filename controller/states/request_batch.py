@@ -12,7 +12,7 @@ broker therefore leads or follows a partition before it tells clients about it, 
 * Requests go to live brokers (shutting down ones included) only; each carries the epoch of the broker it is for.
 
 The requests are sent in the versions of the inter-broker protocol; those without a place for topic ids carry none.
-Answers to AbstractControllerBrokerRequestBatch.
+Kafka: AbstractControllerBrokerRequestBatch.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How to reach a ZooKeeper: the settings of `zookeeper.*`, as the tree needs them.
 
-Answers to kafka.zk.KafkaZkClient's parameters and ZKClientConfig.
+Kafka: kafka.zk.KafkaZkClient's parameters and ZKClientConfig.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@
   SessionExpired, and so does what is asked while the listeners clean up; when all of them are through, the next
   session begins, and what is asked from there on belongs to it.
 
-Nothing here runs in a thread. Answers to kafka.zookeeper.ZooKeeperClient and its `retryRequestsUntilConnected`.
+Nothing here runs in a thread. Kafka: kafka.zookeeper.ZooKeeperClient and its `retryRequestsUntilConnected`.
 """
 
 from __future__ import annotations

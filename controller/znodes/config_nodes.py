@@ -5,7 +5,7 @@ changed since it was looked up, or when a KRaft controller has taken over. Whoev
 entity then leaves a numbered notification with the entity's path, and every broker reads the config again
 (`config_changes`). Creating a topic notifies nobody: the brokers read its config when they are told to host it.
 
-Answers to KafkaZkClient.setOrCreateEntityConfigs and AdminZkClient.changeEntityConfig.
+Kafka: KafkaZkClient.setOrCreateEntityConfigs and AdminZkClient.changeEntityConfig.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The ephemeral node and the next controller epoch are written in one step, so an 
 version that the epoch's node then has is the new controller's fencing token. A winner whose answer got lost
 recognises itself: the node names it and the epoch is the one it tried to write.
 
-Answers to the election in KafkaController and KafkaZkClient.registerControllerAndIncrementControllerEpoch.
+Kafka: the election in KafkaController and KafkaZkClient.registerControllerAndIncrementControllerEpoch.
 """
 
 from __future__ import annotations

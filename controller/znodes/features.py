@@ -3,7 +3,7 @@
 Brokers in ZooKeeper mode support no features, so that none is ever finalised, and what an administrator asks for is
 refused; but a feature that others left in the node can be taken away.
 
-Answers to the feature part of KafkaController.
+Kafka: the feature part of KafkaController.
 """
 
 from __future__ import annotations

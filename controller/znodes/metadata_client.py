@@ -4,7 +4,7 @@ Every write of an active controller goes out together with a check of `/controll
 the controller's fencing token: it changes with each election, so the write of a controller that was replaced without
 noticing fails as a whole, and raises ControllerMoved.
 
-Answers to kafka.zk.KafkaZkClient.
+Kafka: kafka.zk.KafkaZkClient.
 """
 
 from __future__ import annotations

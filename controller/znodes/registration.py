@@ -3,7 +3,7 @@
 The registration is an ephemeral node. The transaction that created it (its czxid) is the *broker epoch*: it tells
 this life of the broker from every earlier one, and requests that carry an older epoch are refused.
 
-Answers to the registration part of KafkaServer and KafkaZkClient.
+Kafka: the registration part of KafkaServer and KafkaZkClient.
 """
 
 from __future__ import annotations

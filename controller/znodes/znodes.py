@@ -6,7 +6,7 @@ for the other writers are older and newer brokers and people with a ZooKeeper sh
 optional ones may be missing, and a node that is no JSON at all reads as Kafka reads it (an empty topic, a partition
 without state); where Kafka fails, `BadZnode` is raised.
 
-Answers to kafka.zk.ZkData.
+Kafka: kafka.zk.ZkData.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The key is a version, 0, and the transactional id; a key of another version is n
 version 0, or 1, which is flexible and written only where `transaction.version` is 1 (never in ZooKeeper mode, but
 read). A null value is a tombstone.
 
-Answers to TransactionLog, TransactionMetadata and TransactionState, as far as the records go.
+Kafka: TransactionLog, TransactionMetadata and TransactionState, as far as the records go.
 """
 
 from __future__ import annotations

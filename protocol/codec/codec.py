@@ -14,7 +14,7 @@ with an int32; null is -1. Flexible ("compact") versions prefix all of them with
 is 0; and every struct ends with its tagged fields: their count, then for each its tag, size and value, ascending. A
 nullable struct is one byte, -1 for null, else 1 and the struct (KIP-893).
 
-Answers to Kafka's generated `read` and `addSize`/`write` methods.
+Kafka: generated `read` and `addSize`/`write` methods.
 """
 
 from __future__ import annotations

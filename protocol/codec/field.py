@@ -1,7 +1,7 @@
 """What one field of a message is: its wire type, and the versions in which it exists, may be null, or is tagged.
 
 Version ranges are in the notation of Kafka's message definitions ("3", "0-12", "5+", "none"), so that the two can be
-compared by eye. Answers to Kafka's `FieldSpec`, `FieldType` and `Versions`.
+compared by eye. Kafka: `FieldSpec`, `FieldType` and `Versions`.
 """
 
 from __future__ import annotations

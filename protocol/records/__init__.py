@@ -2,5 +2,5 @@
 
 `layout` holds the positions and constants, `batch` the view over a magic 2 batch and the scan of a buffer, `legacy`
 magic 0 and 1, `record` single records and the walks over them, `builder` writing, `control` markers, `compression`
-the codecs, `convert` the way between magics. Answers to `org.apache.kafka.common.record`.
+the codecs, `convert` the way between magics. Kafka: `org.apache.kafka.common.record`.
 """

@@ -13,7 +13,7 @@ base offset + last offset delta, whatever the count: compaction keeps the delta 
 max timestamp is the time of every record, though the records keep their own. With a delete horizon (KIP-534), base
 timestamp is that horizon and the deltas are relative to it.
 
-Answers to `DefaultRecordBatch` and `ByteBufferLogInputStream`.
+Kafka: `DefaultRecordBatch` and `ByteBufferLogInputStream`.
 """
 
 from __future__ import annotations

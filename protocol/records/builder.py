@@ -1,4 +1,4 @@
-"""Writing batches of magic 2. Answers to `MemoryRecordsBuilder` and `DefaultRecordBatch.writeHeader`."""
+"""Writing batches of magic 2. Kafka: `MemoryRecordsBuilder` and `DefaultRecordBatch.writeHeader`."""
 
 from __future__ import annotations
 

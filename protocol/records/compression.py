@@ -1,6 +1,6 @@
 """The four codecs as Kafka frames them, each with a limit on what may come out.
 
-Answers to `org.apache.kafka.common.compress`. Nothing here holds more than `max_size` bytes of output: zlib is asked
+Kafka: `org.apache.kafka.common.compress`. Nothing here holds more than `max_size` bytes of output: zlib is asked
 for at most so many, snappy and lz4 blocks are sized before they are opened, and zstd writes into a buffer that cannot
 grow. What would exceed the limit raises `DecompressedSizeError`, anything else a codec objects to `DecompressionError`.
 

@@ -2,7 +2,7 @@
 
 The key of a control record is a version and a type; the type decides what the value holds. In ZooKeeper mode only the
 markers that end a transaction (ABORT, COMMIT) are written; 2 to 6 belong to the metadata log of KRaft, and a type that
-is not known is to be ignored. Answers to `ControlRecordType`, `EndTransactionMarker` and `ControlRecordUtils`.
+is not known is to be ignored. Kafka: `ControlRecordType`, `EndTransactionMarker` and `ControlRecordUtils`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Down (Fetch v0-3): headers are lost, control batches are left out. An uncompress
 and begins at the record that was asked for, since some librdkafka versions rely on it; a compressed one becomes one
 wrapper with all its records. zstd cannot be expressed (KIP-110). Batches old enough pass as they are.
 
-Answers to `RecordsUtil.downConvert`, `LazyDownConversionRecordsSend` and the converting paths of `LogValidator`.
+Kafka: `RecordsUtil.downConvert`, `LazyDownConversionRecordsSend` and the converting paths of `LogValidator`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ and its offset that of the last of them. Inside, offsets are absolute (magic 0) 
 with LogAppendTime the wrapper's timestamp is that of all. The CRC is zlib's and covers magic to end.
 
 Old segments and old clients still bring them; we write them only for clients that fetch with version 3 or below.
-Answers to `AbstractLegacyRecordBatch` and `LegacyRecord`.
+Kafka: `AbstractLegacyRecordBatch` and `LegacyRecord`.
 """
 
 from __future__ import annotations

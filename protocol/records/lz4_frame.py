@@ -1,6 +1,6 @@
 """LZ4 frames as Kafka writes and reads them: independent blocks of at most 64 KiB (written) or 4 MiB (read).
 
-Answers to `Lz4BlockOutputStream` and `Lz4BlockInputStream`. The frame is taken apart here, and only its blocks go to
+Kafka: `Lz4BlockOutputStream` and `Lz4BlockInputStream`. The frame is taken apart here, and only its blocks go to
 the codec: so each block is bounded before it is opened, dependent blocks are refused as Kafka refuses them, and the
 wrong header checksum of magic 0 (KAFKA-3160: it covers the frame's magic too) is written and accepted.
 Compressing block by block is also six times faster than cramjam's own frame writer.

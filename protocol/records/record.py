@@ -3,7 +3,7 @@
     length varint | attributes i8 | timestamp delta varlong | offset delta varint | key length varint | key
     | value length varint | value | header count varint | {key length varint | key | value length varint | value}*
 
-Length excludes itself; a length of -1 is null. Answers to `DefaultRecord` and the iterators of `DefaultRecordBatch`.
+Length excludes itself; a length of -1 is null. Kafka: `DefaultRecord` and the iterators of `DefaultRecordBatch`.
 
 Walks take `bytes`, never a memoryview: indexing and slicing are twice as fast, and a copy of 16 KB costs 1 µs. They
 raise `InvalidRecordError`. `read_records` builds values; `summarize` builds nothing and refuses the same bytes;

@@ -4,7 +4,7 @@ Records are copied as they stand. Only where the base timestamp changes, as it d
 delete horizon, is each record's timestamp delta written anew. Base offset, last offset, producer, sequence, leader
 epoch and codec stay, so that a producer's sequence numbers survive its records.
 
-Answers to `MemoryRecords.buildRetainedRecordsInto`.
+Kafka: `MemoryRecords.buildRetainedRecordsInto`.
 """
 
 from __future__ import annotations

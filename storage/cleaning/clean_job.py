@@ -3,7 +3,7 @@
 The worker reads closed segments, which nobody changes, and writes `.cleaned` files beside them. It renames and removes
 nothing: putting its output in place is done by the owner of the log, on the event loop.
 
-Answers to LogToClean and CleanerStats.
+Kafka: LogToClean and CleanerStats.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ Invariants: `on_end` is called exactly once, when the run touches no file any mo
 replacements are put in place from the lowest offset up, so that a `.cleaned` file which a crash leaves speaks against
 none that is in place.
 
-Answers to Cleaner.doClean, seen from outside, and the end of CleanerThread.cleanLog.
+Kafka: Cleaner.doClean, seen from outside, and the end of CleanerThread.cleanLog.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ Invariants: a file names only logs there are; it never tells of a compaction tha
 syncs the new segments' names before it is noted here), because a log would keep its old values in the part that is
 called clean, and lose the tombstones which hide them.
 
-Answers to the checkpoint half of LogCleanerManager.
+Kafka: the checkpoint half of LogCleanerManager.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ Clean is what earlier compactions have been through; its keys are unique. A log 
 large enough beside the clean one (`min.cleanable.dirty.ratio`) or has waited for `max.compaction.lag.ms`; what is
 younger than `min.compaction.lag.ms` waits, and nothing behind the last stable offset is touched.
 
-Answers to LogCleanerManager (cleanableOffsets, maxCompactionDelay, calculateCleanableBytes), LogToClean and
+Kafka: LogCleanerManager (cleanableOffsets, maxCompactionDelay, calculateCleanableBytes), LogToClean and
 Cleaner.groupSegmentsBySize.
 """
 

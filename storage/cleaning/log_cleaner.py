@@ -17,7 +17,7 @@ still has one. Kafka's threads share one throttle; here each run has an equal pa
 Invariants: a partition has at most one run; a log under a run loses no segment to retention; the checkpoint of a log
 moves up only after everything below has been put in place.
 
-Answers to LogCleaner and LogCleanerManager.
+Kafka: LogCleaner and LogCleanerManager.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ Invariants: nothing but `.cleaned` files is written, renamed or removed; on an e
 the log to remove. The transaction indexes of segments behind the cleanable part are read too: the marker of an aborted
 transaction may lie there.
 
-Answers to Cleaner.doClean, cleanSegments, cleanInto and buildOffsetMap.
+Kafka: Cleaner.doClean, cleanSegments, cleanInto and buildOffsetMap.
 """
 
 from __future__ import annotations

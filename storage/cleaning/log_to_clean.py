@@ -1,6 +1,6 @@
 """A log as the cleaner looks at it: what `compaction` decides about its segments, and whether it is due.
 
-Answers to LogToClean.
+Kafka: LogToClean.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ allowed, or six times as many rewrites of the log. Near the load factor of 0.9 t
 Invariants: what is in `latest_offset` or below, from where the map begins, is in the map; two keys share a slot only if
 their MD5 is the same, as in Kafka.
 
-Answers to SkimpyOffsetMap.
+Kafka: SkimpyOffsetMap.
 """
 
 from __future__ import annotations

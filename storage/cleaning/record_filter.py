@@ -6,7 +6,7 @@ writes into the batch when it may go (the delete horizon, KIP-534); in magic 0 a
 the segment decides. Records behind the end of the map are left alone; those without a key go. The last batch of an
 active producer stays as a header when its records are gone.
 
-Answers to the RecordFilter of Cleaner.cleanInto and to MemoryRecords.filterTo.
+Kafka: the RecordFilter of Cleaner.cleanInto and to MemoryRecords.filterTo.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ walk reaches it, and its batches are dropped until its marker ends it. A marker 
 of its transaction; until then the marker of an abort keeps its entry in the new transaction index. The state is carried
 from segment to segment, for transactions span them.
 
-Answers to CleanedTransactionMetadata.
+Kafka: CleanedTransactionMetadata.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The settings of the log cleaner, `log.cleaner.*`, and which of their changes a running broker accepts.
 
-Answers to CleanerConfig and LogCleaner.validateReconfiguration.
+Kafka: CleanerConfig and LogCleaner.validateReconfiguration.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Configuration definitions: name, type, default, validator and documentation of every key, in one table.
 
-The same machinery serves topic configs (`storage/config/log_config.py`) and broker configs (`broker/config/broker_config.py`): the parser,
-DescribeConfigs and the written reference all read the table. Texts in, typed values out; a value that does not fit
-raises `ConfigError` with the sentence an operator knows from Kafka. Class names are never imported: of Java's classes
-there is none but a key's default.
+The same machinery serves topic configs (`storage/config/log_config.py`) and broker configs
+(`broker/config/broker_config.py`): the parser, DescribeConfigs and the written reference all read the table. Texts in,
+typed values out; a value that does not fit raises `ConfigError` with the sentence an operator knows from Kafka. Class
+names are never imported: of Java's classes there is none but a key's default.
 
-Answers to org.apache.kafka.common.config.ConfigDef.
+Kafka: org.apache.kafka.common.config.ConfigDef.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A value comes from the topic's override, else from the first broker setting among its synonyms, else from the default.
 The synonyms keep the units of old broker settings (hours, minutes), which become milliseconds here.
 
-Answers to LogConfig, TopicConfig and ServerTopicConfigSynonyms.
+Kafka: LogConfig, TopicConfig and ServerTopicConfigSynonyms.
 """
 
 from __future__ import annotations

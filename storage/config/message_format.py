@@ -4,7 +4,7 @@ With an `inter.broker.protocol.version` of 3.0 or later, format 2 whatever they 
 the protocol's version is not older, else the broker's `log.message.format.version`. Apache Kafka lets an older protocol
 decide when a topic's config is changed or the broker is started, but not when the topic is created.
 
-Answers to LogConfig.MessageFormatVersion, TopicConfigHandler.excludedConfigs and KafkaConfig.logMessageFormatVersion.
+Kafka: LogConfig.MessageFormatVersion, TopicConfigHandler.excludedConfigs and KafkaConfig.logMessageFormatVersion.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How long the logs of a broker remember an idle producer, and whether transactions are verified (KIP-890).
 
-Answers to ProducerStateManagerConfig.
+Kafka: ProducerStateManagerConfig.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ class ThrottledReplicas:
 
 @dataclass(frozen=True, slots=True)
 class VersionName:
-    """The name of a `MetadataVersion`. Answers to MetadataVersionValidator."""
+    """The name of a `MetadataVersion`. Kafka: MetadataVersionValidator."""
 
     def ensure_valid(self, name: str, value: ConfigValue) -> None:
         try:

@@ -9,7 +9,7 @@
 Encoding and decoding only; who writes them, and when, is elsewhere. A file that does not parse raises CheckpointError;
 an empty one holds no entries.
 
-Answers to CheckpointFile, OffsetCheckpointFile, LeaderEpochCheckpointFile and PartitionMetadataFile.
+Kafka: CheckpointFile, OffsetCheckpointFile, LeaderEpochCheckpointFile and PartitionMetadataFile.
 """
 
 from __future__ import annotations

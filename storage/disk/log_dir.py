@@ -7,7 +7,7 @@ process refuses a second broker on the same directory.
 A failed directory stays failed until the next start: every log in it answers KAFKA_STORAGE_ERROR, and nothing more is
 written to it. A full one (`space`) is online, and writable again when there is room.
 
-Answers to the lock and offline handling of LogManager, LogDirFailureChannel, BrokerMetadataCheckpoint and
+Kafka: the lock and offline handling of LogManager, LogDirFailureChannel, BrokerMetadataCheckpoint and
 CleanShutdownFileHandler.
 """
 

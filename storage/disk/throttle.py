@@ -1,4 +1,4 @@
-"""Holds work down to a rate by sleeping. Answers to Kafka's Throttler."""
+"""Holds work down to a rate by sleeping. Kafka: Throttler."""
 
 from __future__ import annotations
 

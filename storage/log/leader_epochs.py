@@ -8,7 +8,7 @@ because what the new leader says is right. Every change is reported to `on_chang
 whose records are written in an old format, which has no place for epochs, keeps none: it finds where it agrees with
 others by its high watermark.
 
-Answers to LeaderEpochFileCache.
+Kafka: LeaderEpochFileCache.
 """
 
 from __future__ import annotations

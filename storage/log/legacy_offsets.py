@@ -1,6 +1,6 @@
 """ListOffsets version 0: the offsets at which segments begin, by the time the segment files were last changed.
 
-Answers to UnifiedLog.legacyFetchOffsetsBefore.
+Kafka: UnifiedLog.legacyFetchOffsetsBefore.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ renamed `.deleted` at once and unlinked after `file.delete.delay.ms`, for a cons
 Invariants: there is always an active segment; the log end offset is the offset the next record gets, and never falls
 except by truncation.
 
-Answers to LocalLog.
+Kafka: LocalLog.
 """
 
 from __future__ import annotations

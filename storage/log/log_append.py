@@ -7,7 +7,7 @@ Invariants: what is refused is refused before the write, and leaves neither byte
 one batch at a time, a follower as many as it was sent, each with the offsets and the epoch it came with; the write is
 the last step that may fail for lack of space, and then nothing has happened.
 
-Answers to UnifiedLog.append, after its validation.
+Kafka: UnifiedLog.append, after its validation.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ end, it is written at once, in place of whatever is queued still.
 
 Invariant: a damaged or missing checkpoint counts as empty, which only makes recovery look further back.
 
-Answers to LogManager.checkpointRecoveryOffsetsInDir and checkpointLogStartOffsetsInDir.
+Kafka: LogManager.checkpointRecoveryOffsetsInDir and checkpointLogStartOffsetsInDir.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Nothing is removed here: what lies below is hidden at once, and goes with the ne
 Invariants: the log start offset only moves up, never past the high watermark; epochs and producers that were known
 only by what lies below are forgotten with it.
 
-Answers to UnifiedLog.maybeIncrementLogStartOffset and Partition.deleteRecordsOnLeader.
+Kafka: UnifiedLog.maybeIncrementLogStartOffset and Partition.deleteRecordsOnLeader.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 Invariants: no part is ever replaced by another; a new segment begins with a snapshot of the producers at its base
 offset; an I/O error takes the whole directory offline, a lack of space does not.
 
-Answers to the fields of UnifiedLog, to UnifiedLog.roll and to LocalLog.maybeHandleIOException.
+Kafka: the fields of UnifiedLog, to UnifiedLog.roll and to LocalLog.maybeHandleIOException.
 """
 
 from __future__ import annotations

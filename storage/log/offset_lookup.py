@@ -8,7 +8,7 @@
 
 A batch may have a max timestamp that is a little off (`max_timestamp`): what is answered is a record's all the same.
 
-Answers to UnifiedLog.fetchOffsetByTimestamp.
+Kafka: UnifiedLog.fetchOffsetByTimestamp.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ Three rules in this order, each walking from the oldest segment and stopping at 
 Invariants: nothing at or above the high watermark goes, so the log start offset never passes it; an empty last segment
 stays; a last segment with data may go.
 
-Answers to the deletion predicates of UnifiedLog.
+Kafka: the deletion predicates of UnifiedLog.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ always has one.
 
 Invariant: the log start offset is moved before a segment is removed, so that no reader finds a hole it was not told of.
 
-Answers to UnifiedLog.deleteOldSegments and deleteSegments.
+Kafka: UnifiedLog.deleteOldSegments and deleteSegments.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ name, so that a loss of power cannot take the old segment and the new one.
 Invariants: a reader finds either the old segments or the new ones; regions of old files can be read until those are
 unlinked, `file.delete.delay.ms` later; a position in a replaced file is kept nowhere.
 
-Answers to LocalLog.replaceSegments and UnifiedLog.replaceSegments.
+Kafka: LocalLog.replaceSegments and UnifiedLog.replaceSegments.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ Apache's checkpoint follows the cut: a loss of power between them leaves it a ho
 Invariants: no checkpoint on the disk, or on its way there, is above the recovery point of the log; files are cut from
 the end of the log towards the offset, so that a process that dies in between leaves a log without a hole.
 
-Answers to UnifiedLog.truncateTo and truncateFullyAndStartAt.
+Kafka: UnifiedLog.truncateTo and truncateFullyAndStartAt.
 """
 
 from __future__ import annotations

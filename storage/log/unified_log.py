@@ -10,7 +10,7 @@ whole directory is offline and every call answers KAFKA_STORAGE_ERROR; an append
 same, and the directory stays online. An fsync never happens here: flushes and small files go to the flusher and the
 directory's sync queue.
 
-Answers to UnifiedLog.
+Kafka: UnifiedLog.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ new segment, and of whatever else of the log a read depends on.
 Invariants: the order above, at every return; a position, where one is kept, is that of the batch which holds the offset
 or of the log's end.
 
-Answers to the high watermark and last stable offset of UnifiedLog.
+Kafka: the high watermark and last stable offset of UnifiedLog.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ A directory's name says what it holds:
 Invariants: the clean-shutdown marker is taken before anything else is read, so that a start that dies is not clean; a
 directory that is none of these stops the start, because nobody knows whose it is; files are passed over.
 
-Answers to LogManager.loadLogs.
+Kafka: LogManager.loadLogs.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ Invariants: a partition has at most one log and at most one future log, which a 
 second one found at start is fatal); a failed directory's logs are gone from here, and the others go on; the
 clean-shutdown marker is written last, and only if everything before succeeded.
 
-Answers to LogManager.
+Kafka: LogManager.
 """
 
 from __future__ import annotations

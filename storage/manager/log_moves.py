@@ -13,7 +13,7 @@ Invariants: `replace` changes everything for readers and writers, or raises and 
 of the old log is called back by the new one. Regions of the old log's files can be read until its directory is
 removed.
 
-Answers to LogManager.replaceCurrentWithFutureLog.
+Kafka: LogManager.replaceCurrentWithFutureLog.
 """
 
 from __future__ import annotations

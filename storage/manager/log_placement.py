@@ -1,6 +1,6 @@
 """In which log directory a new log is made: the one asked for, else the one with the fewest logs that has room.
 
-Answers to LogManager.nextLogDirs and its preferred log directories.
+Kafka: LogManager.nextLogDirs and its preferred log directories.
 """
 
 from __future__ import annotations

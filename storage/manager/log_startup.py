@@ -15,7 +15,7 @@ loading threads does.
 Invariants: `done` is called once, after which nothing more is loaded; a log is touched by a worker or by the loop,
 never by both; after `cancel` nothing is called.
 
-Answers to LogManager.loadLogs.
+Kafka: LogManager.loadLogs.
 """
 
 from __future__ import annotations

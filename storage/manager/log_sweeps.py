@@ -12,7 +12,7 @@ A sweep visits a few logs at a time (`log_visits`).
 
 Invariant: after `stop` nothing is begun.
 
-Answers to LogManager.startupWithConfigOverrides, cleanupLogs and flushDirtyLogs.
+Kafka: LogManager.startupWithConfigOverrides, cleanupLogs and flushDirtyLogs.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ coordinator has confirmed the partition (KIP-890): otherwise a late request coul
 
 Invariant: `check` and `check_replicated` change nothing; `apply` is called after the write, with their results.
 
-Answers to UnifiedLog.analyzeAndValidateProducerState.
+Kafka: UnifiedLog.analyzeAndValidateProducerState.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Used at start-up, after a truncation, and while a segment is recovered. Only headers are read, except of control
 batches, whose record says which way a transaction ended.
 
-Answers to UnifiedLog.rebuildProducerState and loadProducersFromRecords.
+Kafka: UnifiedLog.rebuildProducerState and loadProducersFromRecords.
 """
 
 from __future__ import annotations

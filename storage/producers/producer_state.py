@@ -14,7 +14,7 @@ is let pass. An unknown producer may start anywhere: its history may have been d
 Invariants: an entry remembers at most five batches, in order of sequence, all of its current epoch; a
 `ProducerAppendInfo` changes nothing outside itself until `ProducerStateManager.update`.
 
-Answers to ProducerStateEntry, BatchMetadata, TxnMetadata, CompletedTxn,
+Kafka: ProducerStateEntry, BatchMetadata, TxnMetadata, CompletedTxn,
 VerificationStateEntry and ProducerAppendInfo.
 """
 

@@ -11,7 +11,7 @@ Invariants: `map_end_offset` is the offset up to which batches have been applied
 has it in `ongoing`; a snapshot's CRC covers its count and entries, and one that fails it is deleted and the next older
 tried.
 
-Answers to ProducerStateManager and SnapshotFile.
+Kafka: ProducerStateManager and SnapshotFile.
 """
 
 from __future__ import annotations

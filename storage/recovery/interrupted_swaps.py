@@ -11,7 +11,7 @@ Apache leaves such a source behind, and the records are in the log twice.
 
 Invariant: dying anywhere in here and beginning again leads to the same result.
 
-Answers to LogLoader.removeTempFilesAndCollectSwapFiles and the passes that follow it.
+Kafka: LogLoader.removeTempFilesAndCollectSwapFiles and the passes that follow it.
 """
 
 from __future__ import annotations

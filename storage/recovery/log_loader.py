@@ -10,7 +10,7 @@ Indexes and producer snapshots are trusted after a clean stop: the marker says t
 
 Invariants: nothing below the recovery point is scanned; nothing behind a cut survives; the result has a segment.
 
-Answers to LogLoader.
+Kafka: LogLoader.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ header and one checksum, and becomes an object only if a producer or an old form
 
 Apache would take a magic above 2 for a batch of format 2; here the scan ends there.
 
-Answers to LogSegment.recover.
+Kafka: LogSegment.recover.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a read of a log asks for and answers.
 
-Answers to FetchIsolation and FetchDataInfo.
+Kafka: FetchIsolation and FetchDataInfo.
 """
 
 from __future__ import annotations

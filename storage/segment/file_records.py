@@ -8,7 +8,7 @@ soon another file's.
 Invariants: `size` counts whole batches only (a write that failed half-way leaves bytes beyond it that nothing reads and
 the next append overwrites); the file on disk is at least `size` long while the log is open.
 
-Answers to org.apache.kafka.common.record.FileRecords and FileLogInputStream.
+Kafka: org.apache.kafka.common.record.FileRecords and FileLogInputStream.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ nothing for an empty log, which may begin anew at another offset.
 Invariants: the recovery point only advances to an offset that had been appended before the fsync began; truncation
 moves it back and voids the flush under way; after a failed fsync nothing is retried and the directory goes offline.
 
-Answers to UnifiedLog.flush and LocalLog.flush.
+Kafka: UnifiedLog.flush and LocalLog.flush.
 """
 
 from __future__ import annotations

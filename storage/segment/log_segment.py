@@ -8,7 +8,7 @@ Invariants: offsets in the file increase; every offset fits into 31 bits above t
 position at which no batch starts. Only the last segment of a log is appended to. An append that finds no space leaves
 the files and the segment as they were: room in the indexes is made before the write, and the write is cut off again.
 
-Answers to LogSegment and RollParams.
+Kafka: LogSegment and RollParams.
 """
 
 from __future__ import annotations

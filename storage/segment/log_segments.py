@@ -2,7 +2,7 @@
 
 Invariant: the keys are exactly the base offsets, ascending; the last segment is the active one.
 
-Answers to LogSegments.
+Kafka: LogSegments.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ stays. A lookup probes the last 8 KiB first, because consumers read the tail, wh
 Invariants: entries are ordered by their key; the file is at least `entries * ENTRY_SIZE` long, zero-filled beyond; it
 is cut to exactly that on close and on roll, because a reader of an existing file counts its length, zeros included.
 
-Answers to AbstractIndex and LazyIndex.
+Kafka: AbstractIndex and LazyIndex.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ An entry is (offset - base offset, position), both 32 bits; it pairs the *last* 
 where that batch *starts*. Offsets strictly increase. A lookup answers the last entry at or below the target, from where
 the batches are scanned.
 
-Answers to OffsetIndex.
+Kafka: OffsetIndex.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ recovered. A torn tail stays at the end, for recovery to find.
 Invariants: the source is not touched; the new segments together have as many bytes as the source; they are on the disk
 when this returns.
 
-Answers to LocalLog.splitOverflowedSegment.
+Kafka: LocalLog.splitOverflowedSegment.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ An entry (timestamp, offset - base offset) says: no record before or at that off
 the batch that ends at the offset holds a record of exactly that age. Timestamps strictly increase, offsets do not
 decrease. One slot stays free, so that the last word at roll or close always fits.
 
-Answers to TimeIndex.
+Kafka: TimeIndex.
 """
 
 from __future__ import annotations

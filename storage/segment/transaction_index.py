@@ -3,7 +3,7 @@
 Entries are appended when an abort marker is written, so they are ordered by last offset. The file comes to be with the
 first of them; most segments have none. Its bytes are kept in memory once read.
 
-Answers to TransactionIndex and AbortedTxn.
+Kafka: TransactionIndex and AbortedTxn.
 """
 
 from __future__ import annotations

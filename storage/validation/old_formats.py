@@ -10,7 +10,7 @@
 
 These formats have no place for headers, producers and leader epochs, and magic 0 none for a time.
 
-Answers to LogValidator with a target magic below 2.
+Kafka: LogValidator with a target magic below 2.
 """
 
 from __future__ import annotations

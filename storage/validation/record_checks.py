@@ -1,6 +1,6 @@
 """What a leader demands of single records: keys where a topic is compacted, timestamps within their limits.
 
-Answers to LogValidator.validateRecord.
+Kafka: LogValidator.validateRecord.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ worked out if it is not (`max_timestamp`). This is a named difference to Apache 
 Invariants: nothing here touches a log or the given bytes; the result's parts, joined, are one batch of magic 2, or
 messages of an old format, with a right CRC; a refused append has raised.
 
-Answers to LogValidator and UnifiedLog.analyzeAndValidateRecords.
+Kafka: LogValidator and UnifiedLog.analyzeAndValidateRecords.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Damage to the files of a killed broker: a short count of what `tests/soak/disks/test_torn_files_soak.py` does in full."""
+"""Damage to the files of a killed broker: a short count of what the soak of torn files does in full."""
 
 from __future__ import annotations
 

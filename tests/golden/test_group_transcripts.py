@@ -1,4 +1,4 @@
-"""The group coordinator against transcripts, in tests/golden/groups (see tests/support/transcripts/group_transcript.py)."""
+"""The group coordinator against transcripts, in tests/golden/groups (see tests/support/transcripts)."""
 
 from __future__ import annotations
 

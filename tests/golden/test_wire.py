@@ -1,7 +1,7 @@
 """Messages as Apache Kafka 3.9.1 encodes them: theirs read as what was written, and ours are the same bytes.
 
-`wire/kafka-3.9.1.txt` was written by Kafka's generated classes (`python -m tests.support.wire.wire_oracle`); a line is name,
-version, hex and the value in Kafka's message JSON. `conformance/test_wire_oracle.py` compares far more with a JVM.
+`wire/kafka-3.9.1.txt` was written by Kafka's generated classes (`python -m tests.support.wire.wire_oracle`); a line is
+name, version, hex and the value in Kafka's message JSON. `conformance/test_wire_oracle.py` compares more with a JVM.
 """
 
 from __future__ import annotations

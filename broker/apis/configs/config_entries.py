@@ -1,6 +1,6 @@
 """The broker's own configs as DescribeConfigs shows them: value, where it comes from, what it would fall back to.
 
-Secrets have no value here. Answers to the broker part of Kafka's ``ConfigHelper``; topics are described by
+Secrets have no value here. Kafka: the broker part of Kafka's ``ConfigHelper``; topics are described by
 `odradek.controller.admin.config_admin`.
 """
 

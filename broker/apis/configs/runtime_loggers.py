@@ -1,6 +1,6 @@
 """The broker's loggers as a config resource: their levels can be read and changed while it runs (KIP-412).
 
-A change lasts until the broker stops. The root logger is called ``root``. Answers to Kafka's ``RuntimeLoggerManager``
+A change lasts until the broker stops. The root logger is called ``root``. Kafka: ``RuntimeLoggerManager``
 and ``Log4jController``.
 """
 

@@ -1,6 +1,6 @@
 """What the commands for a running cluster ask of its brokers: of any, of a certain one, of the controller.
 
-`run` gives a command a client for as long as it works. Answers to Kafka's Admin, as far as the commands need it.
+`run` gives a command a client for as long as it works. Kafka: Admin, as far as the commands need it.
 """
 
 from __future__ import annotations

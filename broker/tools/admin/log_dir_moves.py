@@ -1,6 +1,6 @@
 """Replicas that shall lie in a certain directory of their broker: having them moved, and telling how far that is.
 
-Answers to the halves of ReassignPartitionsCommand that use alterReplicaLogDirs and describeReplicaLogDirs.
+Kafka: the halves of ReassignPartitionsCommand that use alterReplicaLogDirs and describeReplicaLogDirs.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Options, files and lines are those of kafka-reassign-partitions. Named difference: what only adds replicas is cancelled
 like everything else (Apache Kafka 3.9's tool overlooks it).
 
-Answers to ReassignPartitionsCommand.
+Kafka: ReassignPartitionsCommand.
 """
 
 from __future__ import annotations

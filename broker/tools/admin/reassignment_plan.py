@@ -3,7 +3,7 @@
 A file says `{"version": 1, "partitions": [...]}` with `{"topic": "t", "partition": 0, "replicas": [1, 2], "log_dirs":
 ["any", "/data"]}` for each partition; `log_dirs` may be left out, and "any" leaves the choice to the broker.
 
-Answers to the pure part of ReassignPartitionsCommand.
+Kafka: the pure part of ReassignPartitionsCommand.
 """
 
 from __future__ import annotations

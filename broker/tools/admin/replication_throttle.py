@@ -1,6 +1,6 @@
 """Limits on replication while replicas move: set on topics and brokers, and taken away again.
 
-Answers to the parts of ReassignPartitionsCommand that alter configs.
+Kafka: the parts of ReassignPartitionsCommand that alter configs.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ lines alone of those partitions or topics it is about.
 
 The replicas that a reassignment brings do not count as missing, nor in the replication factor, until it is over.
 
-Answers to the descriptions of TopicCommand.
+Kafka: the descriptions of TopicCommand.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The options and lines are those of kafka-topics, but for how its client is configured; topics come by name.
 
-Answers to TopicCommand.
+Kafka: TopicCommand.
 """
 
 from __future__ import annotations

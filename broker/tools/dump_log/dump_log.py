@@ -9,7 +9,7 @@ and of tiered storage are refused by name; a file name without a dot is an unkno
 a missing index is an error and is not created; a snapshot that is cut short is called corrupt in other words; text is
 UTF-8 whatever the locale.
 
-Answers to kafka.tools.DumpLogSegments.
+Kafka: kafka.tools.DumpLogSegments.
 """
 
 from __future__ import annotations

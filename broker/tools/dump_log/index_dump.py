@@ -5,7 +5,7 @@
 
 Zero fill ends an index: an entry behind the first one that has the base offset again.
 
-Answers to dumpIndex, dumpTimeIndex, dumpTxnIndex and dumpProducerIdSnapshot of kafka.tools.DumpLogSegments.
+Kafka: dumpIndex, dumpTimeIndex, dumpTxnIndex and dumpProducerIdSnapshot of kafka.tools.DumpLogSegments.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The file is read batch by batch; what is kept are the pairs of offsets that do not follow each other, for the end.
 What cannot be read any further is an error, as in Apache's tool: the lines before it have been printed.
 
-Answers to dumpLog and printBatchLevel of kafka.tools.DumpLogSegments.
+Kafka: dumpLog and printBatchLevel of kafka.tools.DumpLogSegments.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A decoder takes a record and answers both texts, None for what is not printed. P
 bytes each, named by its class as for Apache's tool; no class is ever loaded, only the names of those that come with
 Kafka are known.
 
-Answers to DecoderMessageParser, OffsetsMessageParser and TransactionLogMessageParser of DumpLogSegments,
+Kafka: DecoderMessageParser, OffsetsMessageParser and TransactionLogMessageParser of DumpLogSegments,
 CoordinatorRecordSerde and TransactionLog.formatRecordKeyAndValue.
 """
 

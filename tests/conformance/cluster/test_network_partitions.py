@@ -1,7 +1,7 @@
 """Brokers that cannot reach each other, or ZooKeeper, in one direction or in both, under an acks=all load.
 
-Links between brokers are cut where a broker asks another one (tests/conformance/cluster/cut_links.py), the ways to ZooKeeper in a
-proxy. `tests/soak` cuts real networks.
+Links between brokers are cut where a broker asks another one (`cut_links.py` beside this file), the ways to ZooKeeper
+in a proxy. `tests/soak` cuts real networks.
 """
 
 from __future__ import annotations

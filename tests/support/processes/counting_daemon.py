@@ -1,4 +1,6 @@
-"""The daemon with the calls counted that move a segment's bytes: `python -m tests.support.processes.counting_daemon serve ...`.
+"""The daemon with the calls counted that move a segment's bytes.
+
+`python -m tests.support.processes.counting_daemon serve ...` starts it.
 
 Each call on a descriptor of a `.log` file is counted with the bytes it brought into Python (read, pread, preadv) or
 gave straight to a socket (sendfile). Opening such a file in any other way is counted too. SIGUSR1 prints the counts
