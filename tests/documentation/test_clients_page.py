@@ -16,9 +16,9 @@ def test_the_page_is_what_the_command_prints() -> None:
 
 
 def test_clients_are_found_by_import_by_wrapper_and_by_fixture(tmp_path: Path) -> None:
-    assert clients_of(CONFORMANCE / "test_groups.py") >= {CONFLUENT, AIOKAFKA, KAFKA_PYTHON}
-    assert clients_of(CONFORMANCE / "test_clients_matrix.py") == {CONFLUENT, AIOKAFKA, KAFKA_PYTHON, JAVA}
-    assert SPARK in clients_of(CONFORMANCE / "test_spark_sink.py")
+    assert clients_of(CONFORMANCE / "clients" / "test_groups.py") >= {CONFLUENT, AIOKAFKA, KAFKA_PYTHON}
+    assert clients_of(CONFORMANCE / "clients" / "test_clients_matrix.py") == {CONFLUENT, AIOKAFKA, KAFKA_PYTHON, JAVA}
+    assert SPARK in clients_of(CONFORMANCE / "spark" / "test_spark_sink.py")
     module = tmp_path / "test_none.py"
     module.write_text("import os\nfrom tests.support.waiting import eventually\n")
     assert clients_of(module) == set()

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from odradek.protocol.records.batch import batches
@@ -49,6 +49,13 @@ class Model:
     transactions: list[Transaction] = field(default_factory=list)
     open: dict[int, Transaction] = field(default_factory=dict)
     plain: dict[int, bytes] = field(default_factory=dict)
+    sequences: dict[int, int] = field(default_factory=lambda: dict.fromkeys(PRODUCERS, 0))
+    epochs: dict[int, int] = field(default_factory=lambda: dict.fromkeys(PRODUCERS, 0))
+
+    def bump_epoch(self, producer_id: int) -> None:
+        """What a client does when its sequence is refused (KIP-360)."""
+        self.epochs[producer_id] += 1
+        self.sequences[producer_id] = 0
 
     def last_stable_offset(self, high_watermark: int, log_start: int) -> int:
         """Where the first transaction begins that has no marker below the high watermark."""
@@ -65,13 +72,16 @@ class Model:
         return {offset: found[offset] for offset in sorted(found) if start <= offset < end}
 
 
-def step(log: UnifiedLog, model: Model, name: str, value: int, sequences: dict[int, int]) -> None:
+def step(log: UnifiedLog, model: Model, name: str, value: int) -> None:
     match name:
         case "write":
             data = b"%d" % log.log_end_offset
-            sequence = sequences[value]
-            sequences[value] += 1
-            identity = {"producer_id": value, "producer_epoch": 0, "base_sequence": sequence}
+            identity = {
+                "producer_id": value,
+                "producer_epoch": model.epochs[value],
+                "base_sequence": model.sequences[value],
+            }
+            model.sequences[value] += 1
             offset = append(log, data, is_transactional=True, **identity)
             if value not in model.open:
                 model.open[value] = Transaction({})
@@ -79,7 +89,8 @@ def step(log: UnifiedLog, model: Model, name: str, value: int, sequences: dict[i
             model.open[value].values[offset] = data
         case "commit" | "abort":
             kind = ControlRecordType.COMMIT if name == "commit" else ControlRecordType.ABORT
-            end = log.append_as_leader(marker(kind, producer_id=value), 0, origin=AppendOrigin.COORDINATOR)
+            control = marker(kind, producer_id=value, producer_epoch=model.epochs[value])
+            end = log.append_as_leader(control, 0, origin=AppendOrigin.COORDINATOR)
             if (txn := model.open.pop(value, None)) is not None:
                 txn.end_offset, txn.is_committed = end.first_offset, name == "commit"
         case "plain":
@@ -117,9 +128,10 @@ def consume(log: UnifiedLog, start: int) -> Iterator[tuple[int, bytes | None]]:
 
 @settings(max_examples=60, deadline=None)
 @given(steps)
+@example([("write", 1), ("roll", 0), ("commit", 1), ("replicate", 1), ("delete", 1), ("restart", 0), ("write", 1)])
 def test_all_that_is_committed_and_nothing_else(taken: list[tuple[str, int]]) -> None:
     with tempfile.TemporaryDirectory() as directory:
-        model, sequences = Model(), dict.fromkeys(PRODUCERS, 0)
+        model = Model()
         path = Path(directory) / "0"
         log, has_restarted = Disk(path).log(), False
         for number, (name, value) in enumerate(taken, 1):
@@ -130,8 +142,13 @@ def test_all_that_is_committed_and_nothing_else(taken: list[tuple[str, int]]) ->
                 log = Disk(path).log(log_start_offset=start)
                 log.update_high_watermark(high_watermark)
                 has_restarted = True  # a snapshot does not know of what is complete and not replicated
+                for producer_id in set(PRODUCERS) - {
+                    known for known, state in log.state.producers.producers.items() if state.batches
+                }:
+                    # Its batches were deleted, and snapshots at the log start offset or below are, too.
+                    model.bump_epoch(producer_id)
             else:
-                step(log, model, name, value, sequences)
+                step(log, model, name, value)
             stable = model.last_stable_offset(log.high_watermark, log.log_start_offset)
             assert log.last_stable_offset == stable or has_restarted
             for start in {log.log_start_offset, stable // 2, stable}:
