@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cached_property
 from pathlib import Path
 
 import pytest
@@ -76,21 +77,43 @@ NAMED_BY_TESTS_ALONE: dict[str, str] = {
 }
 
 
-def sources(*packages: str) -> Iterator[Path]:
-    for package in packages:
-        yield from sorted((REPOSITORY / package).rglob("*.py"))
+class Source:
+    """A file of the repository, which is read and parsed once for all rules."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.name = str(path.relative_to(REPOSITORY))
+        self.text = path.read_text()
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.text)
+
+    @cached_property
+    def functions(self) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+        return [node for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
 
 
-def relative(path: Path) -> str:
-    return str(path.relative_to(REPOSITORY))
+def sources(*folders: str) -> list[Source]:
+    return [Source(path) for folder in folders for path in sorted((REPOSITORY / folder).rglob("*.py"))]
 
 
-OURS = list(sources(*PACKAGES, "spark_jobs"))
-EVERYTHING = OURS + list(sources("tests"))
+@pytest.fixture(scope="module")
+def ours() -> list[Source]:
+    """What runs: the packages and the Spark jobs."""
+    return sources(*PACKAGES, "spark_jobs")
 
 
-def ids(paths: list[Path]) -> list[str]:
-    return [relative(path) for path in paths]
+@pytest.fixture(scope="module")
+def tests() -> list[Source]:
+    return sources("tests")
+
+
+def none(findings: Iterable[str]) -> None:
+    """Fail with all findings, one in a line."""
+    found = list(findings)
+    if found:
+        pytest.fail("\n".join(found), pytrace=False)
 
 
 def test_the_links_are_the_packages() -> None:
@@ -101,35 +124,52 @@ def test_the_links_are_the_packages() -> None:
         assert (link / "__init__.py").is_file()
 
 
-@pytest.mark.parametrize("path", EVERYTHING, ids=ids(EVERYTHING))
-def test_a_module(path: Path) -> None:
-    """What holds for each file: a docstring, a size, a name, and nothing left over."""
-    text = path.read_text()
-    name = relative(path)
-    tree = ast.parse(text)
-    if text.strip() and not name.startswith("tests/unit/"):  # a unit test is named after what has the docstring
-        assert ast.get_docstring(tree), f"{name} has no module docstring"
-    lines = text.count("\n")
-    assert lines <= MAX_LINES, f"{name} has {lines} lines"
-    assert path.stem not in FORBIDDEN_NAMES, f"{name}: say what is in it"
-    leftover = re.search(r"\b(TO" + r"DO|FIX" + r"ME|X" + r"XX|HA" + r"CK)\b", text)
-    assert leftover is None, f"{name}: {leftover and leftover[0]}"
+def test_modules_have_a_docstring(ours: list[Source], tests: list[Source]) -> None:
+    """A unit test needs none: it is named after the module that has one."""
+    begins = re.compile(r"(#.*\n)*r?\"\"\"\S")  # far cheaper than a parse of every test
+    written = [each for each in ours + tests if each.text.strip() and not each.name.startswith("tests/unit/")]
+    none(f"{each.name} has no module docstring" for each in written if not begins.match(each.text))
 
 
-@pytest.mark.parametrize("path", OURS, ids=ids(OURS))
-def test_functions_fit_on_a_screen(path: Path) -> None:
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            lines = (node.end_lineno or node.lineno) - node.lineno + 1
-            assert lines <= MAX_FUNCTION_LINES, f"{relative(path)}: {node.name} has {lines} lines"
+def test_files_are_short(ours: list[Source], tests: list[Source]) -> None:
+    lines = {each.name: each.text.count("\n") for each in ours + tests}
+    none(f"{name} has {count} lines, more than {MAX_LINES}" for name, count in lines.items() if count > MAX_LINES)
 
 
-@pytest.mark.parametrize("path", OURS, ids=ids(OURS))
-def test_only_named_places_catch_everything(path: Path) -> None:
-    name = relative(path)
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ExceptHandler) and catches_everything(node):
-            assert name in CATCHES_EVERYTHING, f"{name}:{node.lineno} catches everything"
+def test_file_names_say_what_is_in_them(ours: list[Source], tests: list[Source]) -> None:
+    none(f"{each.name}: say what is in it" for each in ours + tests if each.path.stem in FORBIDDEN_NAMES)
+
+
+def test_nothing_is_left_over(ours: list[Source], tests: list[Source]) -> None:
+    leftover = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|X" + r"XX|HA" + r"CK)\b")
+    none(f"{each.name}: {found[0]}" for each in ours + tests for found in leftover.finditer(each.text))
+
+
+def test_functions_fit_on_a_screen(ours: list[Source]) -> None:
+    lengths = (
+        (f"{each.name}:{node.lineno} {node.name}", (node.end_lineno or node.lineno) - node.lineno + 1)
+        for each in ours
+        for node in each.functions
+    )
+    none(f"{name} has {lines} lines" for name, lines in lengths if lines > MAX_FUNCTION_LINES)
+
+
+def test_only_named_places_catch_everything(ours: list[Source]) -> None:
+    catching = {each.name: lines for each in ours if (lines := lines_that_catch_everything(each))}
+    none(
+        f"{name}:{line} catches everything"
+        for name, lines in catching.items()
+        if name not in CATCHES_EVERYTHING
+        for line in lines
+    )
+    none(f"{name} needs no excuse: it catches nothing for good" for name in CATCHES_EVERYTHING if name not in catching)
+
+
+def lines_that_catch_everything(source: Source) -> list[int]:
+    if "except" not in source.text:
+        return []
+    handlers = (node for node in ast.walk(source.tree) if isinstance(node, ast.ExceptHandler))
+    return [node.lineno for node in handlers if catches_everything(node)]
 
 
 def catches_everything(handler: ast.ExceptHandler) -> bool:
@@ -140,20 +180,31 @@ def catches_everything(handler: ast.ExceptHandler) -> bool:
     return any(t is None or (isinstance(t, ast.Name) and t.id in ("Exception", "BaseException")) for t in types)
 
 
-def test_nothing_is_excused_that_needs_no_excuse() -> None:
-    for name in CATCHES_EVERYTHING:
-        tree = ast.parse((REPOSITORY / name).read_text())
-        assert any(isinstance(node, ast.ExceptHandler) and catches_everything(node) for node in ast.walk(tree)), name
-    for name in WITHOUT_UNIT_TEST:
-        assert (REPOSITORY / name).exists(), name
-
-
-def has_logic(path: Path) -> bool:
-    """Whether a module does anything: it has a function whose body is more than the words of a port."""
-    return any(
-        isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not all(map(is_silent, node.body))
-        for node in ast.walk(ast.parse(path.read_text()))
+def test_a_module_has_its_unit_test(ours: list[Source]) -> None:
+    """tests/unit mirrors the packages: timer/task.py is tested by tests/unit/timer/test_task.py."""
+    none(f"{excused} needs no excuse: it is not there" for excused in WITHOUT_UNIT_TEST if not exists(excused))
+    for_tests = (each for each in ours if each.path.stem != "__init__" and not is_excused(each.name))
+    none(
+        f"no {mirror.relative_to(REPOSITORY)}/test_{each.path.stem}.py for {each.name}"
+        for each in for_tests
+        if (mirror := REPOSITORY / "tests" / "unit" / Path(each.name).parent)
+        and not each.name.startswith("spark_jobs/")
+        and not any(mirror.glob(f"test_{each.path.stem}*.py"))
+        and has_logic(each)
     )
+
+
+def exists(name: str) -> bool:
+    return (REPOSITORY / name).exists()
+
+
+def is_excused(name: str) -> bool:
+    return any(name == excused or name.startswith(f"{excused}/") for excused in WITHOUT_UNIT_TEST)
+
+
+def has_logic(source: Source) -> bool:
+    """Whether a module does anything: it has a function whose body is more than the words of a port."""
+    return any(not all(map(is_silent, node.body)) for node in source.functions)
 
 
 def is_silent(statement: ast.stmt) -> bool:
@@ -161,68 +212,63 @@ def is_silent(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
-def is_excused(name: str) -> bool:
-    return any(name == excused or name.startswith(f"{excused}/") for excused in WITHOUT_UNIT_TEST)
+def test_unit_tests_do_not_sleep(tests: list[Source]) -> None:
+    none(
+        f"{each.name}:{node.lineno} sleeps"
+        for each in unit_tests_with("time.sleep", tests)
+        for node in ast.walk(each.tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+        if ast.unparse(node.func) == "time.sleep"
+    )
 
 
-MODULES = [path for path in sources(*PACKAGES) if path.stem != "__init__" and not is_excused(relative(path))]
+def test_unit_tests_open_no_socket(tests: list[Source]) -> None:
+    opens = {each.name for each in unit_tests_with("socket", tests) if any(map(imports_socket, ast.walk(each.tree)))}
+    none(f"{name} imports socket" for name in sorted(opens - set(OPENS_SOCKETS)))
+    none(f"{name} needs no excuse: it imports no socket" for name in sorted(set(OPENS_SOCKETS) - opens))
 
 
-@pytest.mark.parametrize("path", [path for path in MODULES if has_logic(path)], ids=relative)
-def test_a_module_has_its_unit_test(path: Path) -> None:
-    """tests/unit mirrors the packages: timer/task.py is tested by tests/unit/timer/test_task.py."""
-    mirror = REPOSITORY / "tests" / "unit" / path.relative_to(REPOSITORY).parent
-    assert list(mirror.glob(f"test_{path.stem}*.py")), f"no {relative(mirror)}/test_{path.stem}.py for {relative(path)}"
+def unit_tests_with(word: str, tests: list[Source]) -> list[Source]:
+    return [each for each in tests if each.name.startswith("tests/unit/") and word in each.text]
 
 
-def test_unit_tests_open_no_socket_and_do_not_sleep() -> None:
-    opens_sockets = set()
-    for path in sources("tests/unit"):
-        text = path.read_text()
-        if "socket" not in text and "sleep" not in text:
-            continue  # nothing to look for
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.Import) and "socket" in {alias.name for alias in node.names}:
-                opens_sockets.add(relative(path))
-            if isinstance(node, ast.ImportFrom) and node.module == "socket":
-                opens_sockets.add(relative(path))
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                assert ast.unparse(node.func) != "time.sleep", f"{relative(path)}:{node.lineno}"
-    assert opens_sockets == set(OPENS_SOCKETS)
+def imports_socket(node: ast.AST) -> bool:
+    if isinstance(node, ast.Import):
+        return any(alias.name == "socket" for alias in node.names)
+    return isinstance(node, ast.ImportFrom) and node.module == "socket"
 
 
-def test_what_is_defined_is_used_by_more_than_tests() -> None:
+def test_what_is_defined_is_used_by_more_than_tests(ours: list[Source]) -> None:
     """A definition that only tests name is tested for nothing, and may differ from what runs."""
-    trees = {path: ast.parse(path.read_text()) for path in OURS}
-    imported = {(name, alias.name) for tree in trees.values() for name, alias in imports(tree)}
-    attributes = Counter(name for tree in trees.values() for name in named(tree, ast.Attribute))
+    imported = {(name, alias.name) for each in ours for name, alias in imports(each.tree)}
+    attributes = Counter(name for each in ours for name in named(each.tree, ast.Attribute))
     unused = set()
-    for path, tree in trees.items():
-        module = relative(path).removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    for each in ours:
+        module = each.name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
         module = module if module.startswith("spark_jobs") else f"odradek.{module}"
-        names = Counter(named(tree, ast.Name))
-        for owner, node in definitions(tree):
+        names = Counter(named(each.tree, ast.Name))
+        for owner, node in definitions(each.tree):
             is_called = attributes[node.name] > Counter(named(node, ast.Attribute))[node.name]
             is_loaded = names[node.name] > Counter(named(node, ast.Name))[node.name]
             if not is_called and (owner is not None or not (is_loaded or (module, node.name) in imported)):
-                unused.add(f"{relative(path)}:{node.name}")
+                unused.add(f"{each.name}:{node.name}")
     excused = {one for one in unused for excuse in NAMED_BY_TESTS_ALONE if one.startswith(excuse)}
-    assert not unused - excused, sorted(unused - excused)
-    for excuse in NAMED_BY_TESTS_ALONE:
-        assert any(one.startswith(excuse) for one in unused), f"{excuse} needs no excuse"
+    none(f"{one} is named by tests alone" for one in sorted(unused - excused))
+    needless = (excuse for excuse in NAMED_BY_TESTS_ALONE if not any(one.startswith(excuse) for one in unused))
+    none(f"{excuse} needs no excuse: all of it is used" for excuse in needless)
 
 
-def test_what_stands_for_nothing_is_defined_once() -> None:
+def test_what_stands_for_nothing_is_defined_once(ours: list[Source]) -> None:
     """NO_LEADER, UNKNOWN_OFFSET and their like: two definitions of one name could come to differ."""
     modules: dict[str, list[str]] = {}
-    for path in OURS:
-        for node in ast.parse(path.read_text()).body:
+    for each in ours:
+        for node in each.tree.body:
             target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
             value = getattr(node, "value", None)
             if isinstance(target, ast.Name) and isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.USub):
-                modules.setdefault(target.id.lstrip("_"), []).append(relative(path))
+                modules.setdefault(target.id.lstrip("_"), []).append(each.name)
     assert len(modules) > 20, "the constants are found"
-    assert not {name: where for name, where in modules.items() if len(where) > 1}
+    none(f"{name} is defined in {', '.join(where)}" for name, where in modules.items() if len(where) > 1)
 
 
 def named(tree: ast.AST, kind: type[ast.Attribute | ast.Name]) -> Iterator[str]:
