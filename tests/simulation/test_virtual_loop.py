@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+from collections.abc import Iterator
 from random import Random
 
 import pytest
@@ -88,6 +90,41 @@ def test_nothing_of_a_killed_machine_runs_any_more() -> None:
     loop.run_until(lambda: False, 5_000_000)
     assert log == []
     loop.close()
+
+
+def test_a_killed_machine_does_not_clean_up_when_its_memory_is_freed() -> None:
+    loop, one, _ = loop_and_machines()
+    log: list[str] = []
+
+    def steps() -> Iterator[None]:
+        try:
+            yield
+            yield
+        finally:
+            log.append("cleaned up")
+
+    def go_on(work: Iterator[None]) -> None:
+        next(work)
+
+    ready, late = steps(), steps()
+    for work in (ready, late):
+        next(work)
+    one.context.run(loop.call_soon, go_on, ready)
+    one.context.run(loop.call_later, 1, go_on, late)
+    del ready, late, work
+    loop.kill(one)
+    loop.run_until(lambda: False, 5_000_000)
+    gc.collect()
+    assert log == []
+
+
+def test_a_machine_that_kills_itself_ends_with_the_callback() -> None:
+    loop, one, _ = loop_and_machines()
+    log: list[str] = []
+    one.context.run(loop.call_soon, loop.kill, one)
+    one.context.run(loop.call_soon, log.append, "after the kill")
+    loop.run_until(lambda: False, 1_000)
+    assert log == []
 
 
 def test_an_endless_loop_is_told() -> None:

@@ -13,6 +13,7 @@ import tempfile
 import time
 import traceback
 from pathlib import Path
+from typing import NoReturn
 
 from tests.support.simulation.clean_stops import CleanStopSimulation
 from tests.support.simulation.cluster import Simulation
@@ -42,28 +43,54 @@ def main() -> int:
 
 
 def run_seed(kind: type[Simulation], seed: int, *, prints_trace: bool) -> bool:
-    """Whether everything held."""
-    disk = FASTEST_DISK if os.path.isdir(FASTEST_DISK) else None
-    with tempfile.TemporaryDirectory(prefix="odradek-simulation-", dir=disk) as directory:
-        simulation = kind(seed, Path(directory))
-        start_s = time.perf_counter()
-        failure = None
-        try:
-            simulation.run()
-        except Exception as error:  # noqa: BLE001 - whatever it is, the seed goes with it
-            failure = error
+    """Run a seed in a process of its own; whether everything held.
+
+    Whatever a run leaves in memory ends with its process. In the next run, Python would free the coroutines of brokers
+    that were killed in this one, and run their `finally` blocks in the turn of a broker that lives.
+    """
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        _run_and_exit(kind, seed, prints_trace=prints_trace)
+    _, status = os.waitpid(child, 0)
+    return status == 0
+
+
+def _run_and_exit(kind: type[Simulation], seed: int, *, prints_trace: bool) -> NoReturn:
+    """The child's side. `os._exit` frees nothing, so no coroutine of the run gets to its `finally` block."""
+    status = 1
+    try:
+        disk = FASTEST_DISK if os.path.isdir(FASTEST_DISK) else None
+        with tempfile.TemporaryDirectory(prefix="odradek-simulation-", dir=disk) as directory:
+            simulation = kind(seed, Path(directory))
+            start_s = time.perf_counter()
+            failure = None
+            try:
+                simulation.run()
+            except Exception as error:  # noqa: BLE001 - whatever it is, the seed goes with it
+                failure = error
+        _print_run(simulation, failure, prints_trace=prints_trace)
+        print(f"  ({time.perf_counter() - start_s:.2f} s)", file=sys.stderr, flush=True)
+        status = 0 if failure is None else 1
+    except BaseException:  # noqa: BLE001 - the child must not go on as the parent
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        os._exit(status)
+
+
+def _print_run(simulation: Simulation, failure: Exception | None, *, prints_trace: bool) -> None:
+    seed = simulation.seed
     if prints_trace:
         print("\n".join(simulation.trace))
     elif failure is not None:
         print(simulation.story())
     if failure is not None:
         print("".join(traceback.format_exception(failure)))
-        options = ["--trace", *(option for option, simulation in KINDS.items() if simulation is kind)]
+        options = ["--trace", *(option for option, kind in KINDS.items() if kind is type(simulation))]
         print(f"Replay: python -m tests.support.simulation {seed} {' '.join(options)}")
     outcome = simulation.outcome if failure is None else f"FAILED {type(failure).__name__}: {failure}"
-    print(f"seed {seed}: {outcome}", flush=True)
-    print(f"  ({time.perf_counter() - start_s:.2f} s)", file=sys.stderr, flush=True)
-    return failure is None
+    print(f"seed {seed}: {outcome}")
 
 
 if __name__ == "__main__":

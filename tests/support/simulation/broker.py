@@ -116,6 +116,8 @@ class SimulatedBroker:
         self.network = network
         self.life: Life | None = None
         self.lives = 0
+        self._ended: list[Life] = []
+        """Kept in memory for the same reason as the callbacks of a killed machine: see `VirtualLoop.kill`."""
         self.restart_not_before_us = 0
         self._chance = Random(network.chance.random())
         self._directory = directory
@@ -237,6 +239,7 @@ class SimulatedBroker:
         self.network.loop.kill(life.machine)
         if life.tree is not None:
             life.tree.cut_off()
+        self._ended.append(life)
         self.life = None
 
     async def _open_tree(self, life: Life) -> TreeClient:

@@ -268,9 +268,9 @@ class Simulation:
         return b"".join(file.read_bytes() for file in sorted(Path(log.dir).glob("*.log")))
 
     def _end(self) -> None:
+        """Close the files. The rest stays in memory until the process ends: see `VirtualLoop.kill`."""
         for broker in self.brokers:
             broker.crash()
-        self.loop.close()
 
     def story(self) -> str:
         """The end of the trace, for whoever has to find out."""

@@ -13,7 +13,7 @@ PROCESSES: Final = 2
 
 
 class Seeds:
-    """Some seeds, being run; a process that has many of them is not slowed down by what earlier ones left behind."""
+    """Some seeds, being run."""
 
     def __init__(self, first: int, count: int, *options: str) -> None:
         path = os.pathsep.join(str(REPOSITORY / name) for name in ("src", "."))

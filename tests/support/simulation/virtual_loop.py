@@ -4,7 +4,7 @@ Every callback belongs to a `Machine`: the one whose code asked for it, which is
 from callback to callback and to every task. What is ready is in the order of arrival on each machine, as on a loop of
 its own; which machine goes on is drawn by the seed. When nothing is ready, the clock jumps to the next deadline.
 
-A machine can be paused (its callbacks pile up, as under SIGSTOP) and killed (they are dropped and never run again).
+A machine can be paused (its callbacks pile up, as under SIGSTOP) and killed (they are kept and never run again).
 What belongs to no machine belongs to the world: the schedule of faults and the network itself.
 """
 
@@ -91,6 +91,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self.now_us = 0
         self.world = Machine("world")
         self.machines = [self.world]
+        self._killed: list[Machine] = []
         self.failures: list[BaseException | str] = []
         self._busy: dict[Machine, None] = {}
         """Those with something ready, in the order in which they got it."""
@@ -107,11 +108,15 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         return machine
 
     def kill(self, machine: Machine) -> None:
-        """Nothing of the machine runs from here on."""
+        """Nothing of the machine runs from here on.
+
+        Its callbacks and tasks stay in memory: Python runs the `finally` blocks of a coroutine or generator that it
+        frees, in whatever machine's turn that happens, and a process that was killed runs none.
+        """
         machine.is_alive = False
-        machine.ready.clear()
         self._busy.pop(machine, None)
         self.machines.remove(machine)
+        self._killed.append(machine)
 
     # Running
 
@@ -152,7 +157,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         """One iteration of a machine's loop: what is ready now, not what becomes ready meanwhile."""
         ready = machine.ready
         for _ in range(len(ready)):
-            if not ready or machine.is_paused:
+            if not ready or machine.is_paused or not machine.is_alive:
                 break
             handle = ready.popleft()
             if not handle._cancelled:
@@ -182,8 +187,8 @@ class VirtualLoop(asyncio.AbstractEventLoop):
 
     def _make_ready(self, handle: _Handle) -> None:
         machine = handle.machine
+        machine.ready.append(handle)
         if machine.is_alive:
-            machine.ready.append(handle)
             self._busy[machine] = None
 
     # What asyncio asks of a loop
@@ -270,8 +275,9 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         """Forget the tasks of killed machines, and whatever else still waits."""
         self._timers.clear()
         self._busy.clear()
-        for machine in self.machines:
+        for machine in (*self.machines, *self._killed):
             machine.ready.clear()
+        self._killed.clear()
         for task in self._tasks:
             task._log_destroy_pending = False  # type: ignore[attr-defined]
         self._tasks.clear()
