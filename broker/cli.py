@@ -1,9 +1,9 @@
 """The command `odradek`.
 
 `odradek serve` runs a broker until SIGTERM or SIGINT, stops it in an orderly way and exits with status 0; a second
-signal ends it at once. What it refuses to start with is said in one line on stderr, with exit status 1.
+signal ends it at once. A broker that cannot start prints one line on stderr and exits with status 1.
 
-Imports are made where they are needed: `odradek --help` loads neither an event loop nor a broker.
+Modules are imported where they are used: `odradek --help` loads neither an event loop nor a broker.
 """
 
 from __future__ import annotations
@@ -25,13 +25,16 @@ EXIT_USAGE: Final = 2
 
 _TOOLS: Final = {
     "dump-log": ("dump_log.dump_log", "print the files of a log as kafka-dump-log does"),
-    "verify": ("verify", "tell what is wrong with log directories"),
+    "verify": ("verify", "check log directories and print what is wrong with them"),
     "topics": ("admin.topics", "list, describe, create, alter and delete topics"),
     "reassign": ("admin.reassign", "move replicas between brokers and directories"),
     "elect-leaders": ("admin.elect_leaders", "have preferred or unclean leaders elected"),
-    "cluster": ("admin.cluster", "tell who is the controller, who is alive, and which partitions lack something"),
+    "cluster": (
+        "admin.cluster",
+        "print the controller, the live brokers, and partitions without a leader or with replicas out of sync",
+    ),
 }
-"""Commands that parse their arguments themselves: their module in `tools`, and what they do."""
+"""Commands that parse their own arguments: the module in `tools`, the help text."""
 
 _SERVE_HELP: Final = """\
 Without arguments: one node on 127.0.0.1:9092 that keeps its metadata itself, data in ./odradek-data.
@@ -63,7 +66,7 @@ examples:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Entry point; answers the exit status."""
+    """Entry point. Returns the exit status."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     if given and given[0] in _TOOLS:
         return _run_tool(*given)
@@ -108,7 +111,7 @@ def _parser() -> argparse.ArgumentParser:
         help="auto takes uvloop where it is installed",
     )
     health = commands.add_parser(
-        "health", help="tell whether a broker answers", description="Exit status 0 if it does."
+        "health", help="check whether a broker answers", description="Exit status 0 if it does."
     )
     health.add_argument("address", metavar="HOST:PORT")
     _add_metadata(commands)
@@ -127,15 +130,19 @@ def _add_metadata(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         epilog=_COPY_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    copy.add_argument("--from", dest="source", required=True, metavar="LOCATION", help="what is copied")
-    copy.add_argument("--to", dest="target", required=True, metavar="LOCATION", help="what becomes equal to it")
+    copy.add_argument("--from", dest="source", required=True, metavar="LOCATION", help="source")
     copy.add_argument(
-        "--overwrite", action="store_true", help="replace a target of another cluster or one that is not behind"
+        "--to", dest="target", required=True, metavar="LOCATION", help="target; it is equal to the source afterwards"
+    )
+    copy.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="replace a target of another cluster, or one that is not behind the source",
     )
 
 
 def _run_tool(name: str, *arguments: str) -> int:
-    """Text goes out in UTF-8 whatever the locale; a reader who has seen enough is no error."""
+    """Run a tool. Its output is UTF-8 in every locale; a closed output pipe (`| head`) is no error."""
     import io
     from importlib import import_module
 
@@ -174,7 +181,7 @@ def _serve(parsed: argparse.Namespace) -> int:
 
 
 def _configure(parsed: argparse.Namespace) -> BrokerConfig:
-    """The configuration the arguments, the environment and the file make together."""
+    """The configuration from the arguments, the environment and the file."""
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.config.config_sources import gather_settings
 
@@ -187,7 +194,7 @@ def _configure(parsed: argparse.Namespace) -> BrokerConfig:
 
 
 def _shortcuts(parsed: argparse.Namespace) -> list[str]:
-    """What --port, --host and --data stand for."""
+    """--port, --host and --data as overrides."""
     from odradek.broker.machine.startup_error import StartupError
 
     given = {override.partition("=")[0].strip() for override in parsed.override}
@@ -210,7 +217,7 @@ def _warn(settings: Settings, config: BrokerConfig) -> None:
 
     from odradek.storage.config.message_format import why_broker_setting_is_ignored
 
-    logger = logging.getLogger("odradek.broker")
+    logger = logging.getLogger(__name__)
     for warning in settings.warnings:
         logger.warning(warning)
     ignored = why_broker_setting_is_ignored(config.settings)

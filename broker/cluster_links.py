@@ -1,8 +1,10 @@
-"""All the ways from a broker to the others, made of its configuration: what goes over which listener, as who, and how
-long it may take.
+"""Creates a broker's links to the other brokers, with the listener, the client id and the time-out of each.
 
-The controller's requests, and those to it, go over `control.plane.listener.name` if there is one; everything else goes
-over the inter-broker listener. Every purpose has links of its own, so that none waits for another's answer.
+Requests of the controller and requests to the controller use `control.plane.listener.name` if it is set; everything
+else uses the inter-broker listener. Each purpose has links of its own, so that no request waits for the response to a
+request of another purpose.
+
+Kafka: KafkaServer.startup, ControllerChannelManager.addNewBroker.
 """
 
 from __future__ import annotations
@@ -65,12 +67,12 @@ class ClusterLinks:
         )
 
     def serve(self, broker: Services, dispatcher: Dispatcher) -> None:
-        """From here on this broker answers its own requests."""
+        """From now on this broker handles the requests that it sends to itself."""
         self.own_link.serve(dispatcher.serve)
         self.inter_broker.serve(broker)
 
     def control_transport(self, broker: Broker) -> ControlTransport:
-        """The controller's way to a broker."""
+        """How the controller sends requests to `broker`."""
         config = self._config
         timeout_ms = config.request_timeout_ms
         if broker.id == self._broker_id:
@@ -78,13 +80,13 @@ class ClusterLinks:
         end_point = broker.end_point(config.listeners.control.name)
         if end_point is None:
             return NoListener(broker.id, config.listeners.control.name)
-        # As this broker is configured, whatever the other one has registered.
+        # The protocol that this broker is configured with, not the one that the other broker has registered.
         end_point = replace(end_point, security_protocol=config.listeners.control.security_protocol)
         link = self._make_link(end_point, client_id=str(self._broker_id))
         return LinkTransport(link, timeout_ms, config.metadata_version)
 
     def to_controller(self) -> ToController:
-        """A way to the controller with a queue of its own."""
+        """A new channel to the controller, with its own queue of requests."""
         config = self._config
         links = BrokerLinks(
             self._make_link,
@@ -99,7 +101,7 @@ class ClusterLinks:
         return channel
 
     def alter_partition(self, broker_epoch: Callable[[], int]) -> AlterPartitionManager:
-        """Where the leaders here propose their ISRs."""
+        """The manager that sends the ISR changes of this broker's partitions to the controller."""
         return AlterPartitionManager(
             self.to_controller(),
             self._timer,
@@ -112,7 +114,7 @@ class ClusterLinks:
     def producer_ids(
         self, broker_epoch: Callable[[], int], next_block: Callable[[int, int], Awaitable[ProducerIdsBlock]]
     ) -> ProducerIdManager:
-        """Where idempotent producers get their ids; `next_block` takes a block of them from the metadata."""
+        """The source of producer ids. `next_block` reserves a block in the metadata tree, for versions before 3.0."""
         asks_controller = self._config.metadata_version.has_producer_id_allocation
         return ProducerIdManager(
             self.to_controller() if asks_controller else OwnBlocks(next_block),
@@ -123,7 +125,7 @@ class ClusterLinks:
         )
 
     async def controlled_shutdown(self, broker_epoch: Callable[[], int]) -> None:
-        """Hand over what this broker leads, or give up after a while. A broker that is alone has nobody to take it."""
+        """Ask the controller to move the leaderships away, with retries. A single node (no ZooKeeper) does nothing."""
         if not (self._config.uses_zookeeper and self._config.controlled_shutdown_enable):
             return
         from odradek.broker.inter_broker.controlled_shutdown import ControlledShutdown
@@ -138,7 +140,7 @@ class ClusterLinks:
             links.close()
 
     def close(self) -> None:
-        """Hang up everywhere, except on the brokers that the controller talks to: those are its own."""
+        """Close all links but those of `control_transport`, which the controller closes."""
         self.inter_broker.close()
         for channel in self._controller_channels:
             channel.close()

@@ -1,6 +1,6 @@
-"""The life of a broker process: event loop, signals, start, stop.
+"""The broker process: event loop, signals, start, stop.
 
-Kafka: kafka.Kafka and its shutdown hook.
+Kafka: Kafka.main.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ EXIT_FAILED: Final = 1
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 GC_THRESHOLDS: Final = (10_000, 5, 1_000)
-"""Few cycles are made; looking for them every 700 objects costs more than it finds, and a tenth of the start. The
-middle generation is looked through every 60,000 objects, which takes 20 ms: what names much makes a million of them.
+"""The broker makes few reference cycles. Python's default, a collection every 700 objects, costs a tenth of the start
+time. The middle generation is collected every 60,000 objects, which takes 20 ms: decoding a request that names many
+partitions makes a million objects.
 """
 
 
 def run(config: BrokerConfig, event_loop: str) -> int:
-    """Run a broker until it is told to stop; answers the exit status."""
+    """Run a broker until a signal stops it or it fails. Returns the exit status."""
     from odradek.controller.znodes.registration import RegistrationRefused
     from odradek.storage.config.config_def import ConfigError
     from odradek.storage.disk.log_dir import LogDirError
@@ -55,7 +56,7 @@ async def _serve(config: BrokerConfig) -> int:
 
     stop = _stop_signal()
     server = KafkaServer(config)
-    server.failed.add_done_callback(_look_at)
+    server.failed.add_done_callback(_retrieve_exception)
     starting = asyncio.ensure_future(server.start())
     await asyncio.wait({starting, stop}, return_when=asyncio.FIRST_COMPLETED)
     if not starting.done():
@@ -65,7 +66,7 @@ async def _serve(config: BrokerConfig) -> int:
         return 0
     starting.result()
     _announce(server, config)
-    gc.freeze()  # without a collection first: the first clients are waiting, and little of a start is garbage
+    gc.freeze()  # no collection before it: clients are waiting, and a start leaves little garbage
     await asyncio.wait({stop, server.failed}, return_when=asyncio.FIRST_COMPLETED)
     failure = server.failed.exception() if server.failed.done() else None
     if failure is not None:
@@ -74,14 +75,14 @@ async def _serve(config: BrokerConfig) -> int:
     return 0 if failure is None else EXIT_FAILED
 
 
-def _look_at(future: asyncio.Future[None]) -> None:
-    """Take note of a failure, which asyncio otherwise reports if the start fails first and nobody asks."""
+def _retrieve_exception(future: asyncio.Future[None]) -> None:
+    """Retrieve the exception: if the start fails first, asyncio would log that it was never retrieved."""
     if not future.cancelled():
         future.exception()
 
 
 def _stop_signal() -> asyncio.Future[None]:
-    """Done with the first signal, which stops the broker in order; the second one ends the process."""
+    """A future that the first signal completes. A second signal ends the process at once."""
     loop = asyncio.get_running_loop()
     stop: asyncio.Future[None] = loop.create_future()
 
@@ -95,13 +96,13 @@ def _stop_signal() -> asyncio.Future[None]:
 
     for number in STOP_SIGNALS:
         if number is signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
-            continue  # as in a JVM: whoever started the broker with `nohup` wants it to outlive the terminal
+            continue  # as in a JVM: `nohup` ignores SIGHUP so that the broker outlives the terminal
         loop.add_signal_handler(number, received, number)
     return stop
 
 
 def _announce(server: KafkaServer, config: BrokerConfig) -> None:
-    """The banner on stdout. The log line that test kits wait for is the server's own."""
+    """Print the banner on stdout. Test kits wait for the server's log line "started", not for the banner."""
     addresses = ", ".join(str(address) for address in server.addresses)
     data = ", ".join(os.path.abspath(path) for path in config.log_dirs)
     sys.stdout.write(
@@ -128,7 +129,7 @@ def _loop_factory(name: str) -> Callable[[], asyncio.AbstractEventLoop]:
 
 
 def raise_descriptor_limit() -> None:
-    """A broker has a descriptor for each connection and for many files."""
+    """Raise the soft limit of open files to the hard limit: connections and log files need descriptors."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         try:

@@ -1,17 +1,17 @@
-"""From a frame to its handler.
+"""Decodes a request frame and calls the handler of its API.
 
-Header, API table, body, handler; and what happens when one of them refuses:
+Errors:
 
-- bytes that are no request, an API that is not served, a version that is not served: no answer can be made that the
-  client would understand, so the connection is closed with one line in the log. ApiVersions alone is answered in its
-  version 0, with the versions that are served, because a new client begins with it (KIP-511).
-- a KafkaError raised by the handler is an *answer*: the error response of that API.
-- any other exception is a *bug*: logged with its traceback, answered with UNKNOWN_SERVER_ERROR. It is caught here and
-  nowhere else on the way of a request.
+- An invalid frame, an API or a version that is not served: the client could not read an error response, so the
+  connection is closed and one line is logged. Only ApiVersions is answered, in version 0 and with the served versions,
+  because a new client begins with it (KIP-511).
+- A KafkaError raised by the handler: the error response of that API.
+- Any other exception is a bug: it is logged with its traceback and answered with UNKNOWN_SERVER_ERROR. Exceptions of
+  handlers are caught in this module only.
 
-Handlers are imported when their API is first asked for, so that a broker starts with what its clients use.
+A handler's module is imported at the first request for its API, so that a start does not load unused handlers.
 
-Kafka: KafkaApis.handle and RequestContext.parseRequest.
+Kafka: KafkaApis.handle, RequestContext.parseRequest.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 BEFORE_AUTHENTICATION: Final = frozenset({ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
-"""All that a client may ask on a connection that is not authenticated."""
+"""The APIs that are served before a connection is authenticated."""
 
 LARGE_FRAME_BYTES: Final = 64 * 1024
-"""Larger ones are decoded in slices: so many bytes can name 16,000 partitions, which takes 5 ms."""
+"""Larger frames are decoded in slices: 64 KiB can name 16,000 partitions, which takes 5 ms."""
 
 
 class Route:
-    """What is needed to serve one API."""
+    """The handler, the request type and the error response of one API."""
 
     __slots__ = ("error_response", "handle", "request_type", "spec")
 
@@ -66,7 +66,7 @@ class Route:
         )
 
     def refuse(self, ctx: RequestContext, request: Request, error: KafkaError) -> None:
-        """Answer with an error; where the API has no answer, close."""
+        """Answer with an error, or close the connection if the request has no response."""
         version = ctx.header.api_version
         if self.error_response is None:
             key, response_type = self.spec.key, self.spec.response_type()
@@ -80,8 +80,8 @@ class Route:
 
 
 class Dispatcher:
-    """Gives each request to the handler of its API. `in_background` runs a coroutine until the broker stops, `slices`
-    what is much work.
+    """Calls the handler of each request. `in_background` runs a coroutine until the broker stops; `slices` runs long
+    work a few milliseconds at a time.
     """
 
     __slots__ = ("_first_metadata", "_gates", "_handlers", "_in_background", "_routes", "_services", "_slices")
@@ -104,7 +104,7 @@ class Dispatcher:
         self._gates = None if metadata_version.has_static_membership else metadata_version
 
     def dispatch(self, connection: Connection, frame: memoryview, received_ms: int) -> None:
-        """Have one request handled. Never raises; refusals close the connection."""
+        """Decode and handle one request. Never raises: an invalid frame closes the connection."""
         try:
             header, position = decode_request_header(frame)
             route = self._routes.get(header.api_key) or self._load(header)
@@ -129,7 +129,7 @@ class Dispatcher:
         self._begin(route, ctx, request)
 
     def _begin(self, route: Route, ctx: RequestContext, request: Request) -> None:
-        """Handle the request, or hold it until it can be answered."""
+        """Handle the request, or hold it until the first metadata has arrived."""
         if self._first_metadata.is_awaited and ctx.header.api_key in ANSWERED_FROM_THE_CACHE:
             self._first_metadata.hold(partial(self._handle, route, ctx, request))
         else:
@@ -146,23 +146,23 @@ class Dispatcher:
         self._begin(route, ctx, request)
 
     def serve(self, ctx: RequestContext, request: Request) -> None:
-        """Have a request handled that this broker sends to itself."""
+        """Handle a request that this broker sends to itself."""
         self._handle(self._routes.get(ctx.header.api_key) or self._load(ctx.header), ctx, request)
 
     def spawn(self, ctx: RequestContext, request: Request, work: Coroutine[object, object, None]) -> None:
-        """Go on with a request in a task, for handlers that wait for the controller. Implements `services.Spawn`."""
+        """Run `work` for a request in a task. Implements `services.Spawn`."""
         ctx.slices = self._slices
         self._in_background(self._run(ctx, request, work))
 
     def in_slices(self, ctx: RequestContext, request: Request, work: Steps) -> None:
-        """Go on with a request in slices. Implements `services.InSlices`."""
+        """Run `work` for a request in slices. Implements `services.InSlices`."""
         ctx.slices = self._slices
         self._slices.submit(self._in_steps(ctx, request, work))
 
     def _in_steps(self, ctx: RequestContext, request: Request, work: Steps) -> Steps:
         try:
             yield from work
-        except Exception as error:  # noqa: BLE001 - told apart, and logged if it is a bug
+        except Exception as error:  # noqa: BLE001 - `_refuse` tells a KafkaError from a bug
             self._refuse(self._routes[ctx.header.api_key], ctx, request, error)
         if ctx.may_pipeline:
             ctx.connection.proceed()
@@ -172,24 +172,24 @@ class Dispatcher:
             if self._gates is not None:
                 version_gates.check(ctx.header.api_key, request, self._gates)
             route.handle(self._services, ctx, request)
-        except Exception as error:  # noqa: BLE001 - told apart, and logged if it is a bug
+        except Exception as error:  # noqa: BLE001 - `_refuse` tells a KafkaError from a bug
             self._refuse(route, ctx, request, error)
 
     async def _run(self, ctx: RequestContext, request: Request, work: Coroutine[object, object, None]) -> None:
         try:
             await work
-        except Exception as error:  # noqa: BLE001 - as above
+        except Exception as error:  # noqa: BLE001 - as in `_handle`
             self._refuse(self._routes[ctx.header.api_key], ctx, request, error)
 
     def _refuse(self, route: Route, ctx: RequestContext, request: Request, error: Exception) -> None:
         if not isinstance(error, KafkaError):
-            # What the metadata tree did not do is no bug, nor has ZooKeeper an error code for clients.
+            # A failed operation on the metadata tree is no bug: no traceback. No error code for clients stands for it.
             trace = None if isinstance(error, TreeError) else error
             host = ctx.connection.client_host
             logger.error("Error when handling request %r from %s: %s", ctx.header, host, error, exc_info=trace)
             error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
         if ctx.is_answered:
-            logger.error("Refused after it was answered: %r", ctx.header, exc_info=error)
+            logger.error("Handler failed after it had replied to %r", ctx.header, exc_info=error)
         else:
             route.refuse(ctx, request, error)
 

@@ -1,10 +1,10 @@
-"""The error answer of any API: the same code for everything that was asked.
+"""The error response of any API: the same code for everything that the request names.
 
-Where a response has one error code, that is it; where it answers entity by entity, every entity of the request
-appears in it with the code. Which array of the request corresponds to which of the response is the table below; an
-API that needs more (Produce with acks=0, the sentinels of offsets) has its own `error_response` beside its handler.
+A response with one error code carries the code there. A response with one code per entity lists every entity of the
+request with the code: the table below says which array of the request becomes which array of the response. An API that
+needs more (Produce with acks=0, sentinel offsets) has its own `error_response` beside its handler.
 
-Kafka: `getErrorResponse` of Kafka's request classes.
+Kafka: AbstractRequest.getErrorResponse.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Entities:
     named: Mapping[str, str] = field(default_factory=dict)
     """Response field -> request field."""
     parts: Entities | None = None
-    """The array inside, whose elements carry the code; without one the element itself carries it."""
+    """The inner array, whose elements carry the code; None if the element itself carries it."""
 
 
 def _named(*names: str, **renamed: str) -> dict[str, str]:
@@ -45,7 +45,7 @@ _TOPICS_OF_NAMES = Entities("topics", "results", _named("name"))
 _RESOURCES = _named("resource_type", "resource_name")
 
 _WITHOUT_MESSAGE: Final = frozenset({ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE})
-"""They have a field for it, which Kafka leaves null when it refuses the whole request."""
+"""Responses whose error message Kafka leaves null when it refuses the whole request."""
 
 ENTITIES: Final[Mapping[ApiKey, tuple[Entities, ...]]] = {
     ApiKey.OFFSET_COMMIT: (
@@ -124,7 +124,7 @@ def error_response(
     if key in _WITHOUT_MESSAGE:
         message = None
     elif key == ApiKey.DESCRIBE_CONFIGS:
-        message = DEFAULT_MESSAGES[code]  # whatever the reason was
+        message = DEFAULT_MESSAGES[code]  # never the reason
     _set_error(response, version, code, message)
     for entities in ENTITIES.get(key, ()):
         _fail_entities(request, response, entities, version, code, message)
@@ -136,7 +136,7 @@ def _set_error(target: Struct, version: int, code: ErrorCode, message: str | Non
     has_code = False
     for declared in target.FIELDS:
         if declared.name == "error_code" and declared.versions.covers(version):
-            target.error_code = code  # type: ignore[attr-defined]  # the schema has just said so
+            target.error_code = code  # type: ignore[attr-defined]  # the schema has the field
             has_code = True
         elif declared.name == "error_message" and declared.versions.covers(version):
             target.error_message = message  # type: ignore[attr-defined]
@@ -202,4 +202,4 @@ _SENTINELS: Final = {
     ApiKey.DESCRIBE_CLIENT_QUOTAS: _describe_client_quotas,
     ApiKey.ALTER_CLIENT_QUOTAS: _alter_client_quotas,
 }
-"""What Kafka answers beside the code where the schema's default is another value."""
+"""The other fields that Kafka sets in an error response, where the schema's default differs."""

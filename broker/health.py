@@ -1,6 +1,6 @@
-"""`odradek health HOST:PORT`: whether a broker answers there, for the health check of a container.
+"""`odradek health HOST:PORT`: checks whether a broker answers, for the health check of a container.
 
-One ApiVersions request, which every broker answers to everybody. Blocking, with a limit; it is a process of its own.
+Sends one ApiVersions request, which a broker answers without authentication. Uses a blocking socket with a time-out.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ def main(address: str) -> int:
 
 
 def check(host: str, port: int) -> None:
-    """Raises: OSError when nobody answers in time; DecodeError or ValueError when it is not a broker that does."""
+    """Raises: OSError without an answer in time; DecodeError or ValueError if the answer is not a broker's."""
     header = RequestHeader(ApiKey.API_VERSIONS, 0, CORRELATION_ID, "odradek-health")
     request = encode_request(header, ApiVersionsRequest())
     with socket.create_connection((host, port), timeout=TIMEOUT_S) as connection:
         connection.sendall(frame_prefix(len(request)) + request)
         size = int.from_bytes(_receive(connection, 4), "big", signed=True)
         if not 0 < size <= ANSWER_BYTES_MAX:
-            raise ValueError(f"an answer of {size} bytes")
+            raise ValueError(f"the size of the response is {size} bytes")
         answer = _receive(connection, size)
     correlation_id, response = decode_response(ApiKey.API_VERSIONS, 0, memoryview(answer))
     if correlation_id != CORRELATION_ID or not isinstance(response, ApiVersionsResponse) or response.error_code:
-        raise ValueError("not the answer to the question")
+        raise ValueError("unexpected response to ApiVersions")
 
 
 def _receive(connection: socket.socket, size: int) -> bytes:

@@ -1,6 +1,6 @@
-"""`odradek metadata copy`: a cluster's metadata from one place to another, each a database or a ZooKeeper.
+"""`odradek metadata copy`: copies a cluster's metadata between two locations, each a database or a ZooKeeper.
 
-A database is opened as a broker opens it, so that the two exclude each other.
+A database is locked as a broker locks it: a copy and a running broker exclude each other.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ ZOOKEEPER_SCHEME: Final = "zookeeper://"
 
 
 def main(source: str, target: str, *, overwrite: bool) -> int:
-    """Exit status 0 when the target equals the source, else 1 with one line that says why not."""
+    """Exit status 0 when the target equals the source, else 1 with one line that gives the reason."""
     configure_logging("ERROR")
-    logging.getLogger("kazoo").setLevel(logging.CRITICAL)  # what it reports comes as an error, too
+    logging.getLogger("kazoo").setLevel(logging.CRITICAL)  # it also raises what it logs
     try:
         copied = asyncio.run(_copy(source, target, overwrite))
     except (CopyRefused, TreeError) as error:
@@ -44,7 +44,7 @@ async def _copy(source: str, target: str, overwrite: bool) -> Copied:
 
 @asynccontextmanager
 async def open_nodes(location: str, *, is_target: bool) -> AsyncIterator[Nodes]:
-    """The nodes at a location, for as long as the context lasts; raises CopyRefused or TreeError."""
+    """The nodes at a location, open until the context ends. Raises: CopyRefused, TreeError."""
     if location.startswith(ZOOKEEPER_SCHEME):
         from odradek.controller.tree.zookeeper_tree import ZooKeeperTree
 
@@ -63,7 +63,7 @@ async def open_nodes(location: str, *, is_target: bool) -> AsyncIterator[Nodes]:
 
 
 def zookeeper_settings(location: str) -> ZooKeeperSettings:
-    """For `zookeeper://host:port,host:port/chroot`; raises CopyRefused."""
+    """For `zookeeper://host:port,host:port/chroot`. Raises: CopyRefused."""
     try:
         hosts, chroot = hosts_and_chroot(location.removeprefix(ZOOKEEPER_SCHEME))
     except ValueError as error:
@@ -72,7 +72,7 @@ def zookeeper_settings(location: str) -> ZooKeeperSettings:
 
 
 def database_path(location: str, *, must_exist: bool) -> str:
-    """The database that a directory or a file name stands for; raises CopyRefused when there is none."""
+    """The path of the database in a directory, or of a database file. Raises: CopyRefused."""
     path = os.path.join(location, METADATA_FILE) if os.path.isdir(location) else location
     if must_exist and not os.path.isfile(path):
         raise CopyRefused(f"{path}: there is no metadata")

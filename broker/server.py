@@ -1,8 +1,9 @@
-"""A broker: everything wired together, started in order and stopped in reverse. Wiring only.
+"""Creates the parts of a broker, starts them in order and stops them in reverse order.
 
-The order is Apache Kafka's: directories are locked before anything in them is touched, the metadata tree tells the
-cluster id, the logs are loaded, ports are bound (so that a port that is taken refuses the start), the broker
-registers, its controller stands for election, and last clients are accepted. Kafka: KafkaServer.
+The order is Apache Kafka's: lock the log directories, read the cluster id from the metadata tree, load the logs, bind
+the ports (a port in use ends the start before the broker registers), register, start the controller, accept clients.
+
+Kafka: KafkaServer.
 """
 
 from __future__ import annotations
@@ -73,11 +74,11 @@ if TYPE_CHECKING:
     from odradek.timer.clock import Clock
     from odradek.timer.task import TimerTask
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class Sockets(Protocol):
-    """How clients reach the broker; `network.socket_server.SocketServer` is the real one."""
+    """The client listeners. Implemented by `network.socket_server.SocketServer`."""
 
     def open(self) -> tuple[EndPoint, ...]: ...
 
@@ -103,7 +104,7 @@ class MakeSockets(Protocol):
 
 
 class KafkaServer:
-    """One broker. `failed` raises the error that makes it impossible to go on."""
+    """One broker. `failed` gets the error after which the broker must stop."""
 
     def __init__(
         self,
@@ -143,9 +144,9 @@ class KafkaServer:
     # Start
 
     async def start(self) -> None:
-        """Start; when it returns, clients are served.
+        """Start; clients are served when it returns.
 
-        Raises: StartupError with one line for an operator, after which nothing is left running or locked.
+        Raises: StartupError with one line for an operator. Everything is stopped and unlocked by then.
         """
         try:
             await self._start()
@@ -204,7 +205,7 @@ class KafkaServer:
         self._log_manager.start_background_tasks()
         sockets.start_accepting()
         self._has_started = True
-        log.info("[KafkaServer id=%d] started", self.broker_id)
+        logger.info("[KafkaServer id=%d] started", self.broker_id)
 
     async def _encode_passwords_anew(self, client: MetadataClient) -> None:
         entity_path = f"brokers/{self.broker_id}"
@@ -213,11 +214,11 @@ class KafkaServer:
         except (BadZnode, ConfigError) as error:
             raise StartupError(f"The passwords of {entity_path} cannot be encoded anew: {error}") from error
         if configs is not None:
-            path = znodes.entity_config_path(entity_path)  # nobody else reads it, and there may be no controller yet
+            path = znodes.entity_config_path(entity_path)  # no other broker reads it; there may be no controller yet
             await client.tree.run(SetData(path, znodes.encode_entity_config(configs)))
 
     async def _load_logs(self, overrides: dict[str, dict[str, str]]) -> None:
-        """Returns when all logs are loaded; the loop goes on meanwhile."""
+        """Load all logs without blocking the event loop."""
         loaded = self._loop.create_future()
 
         def done(error: BaseException | None) -> None:
@@ -244,7 +245,7 @@ class KafkaServer:
             fs=self._machine.fs,
             io_pool=self._machine.io_pool,
             workers=self._machine.workers,
-            random_below=self._machine.chance.randrange,
+            random_below=self._machine.rng.randrange,
             new_uuid_hex=self._machine.new_uuid_hex,
             validate_all_records=config.value("odradek.validate.records") == "always",
             producers=ProducerStateManagerConfig(
@@ -282,7 +283,7 @@ class KafkaServer:
             client=client,
             config=controller_config,
             ready=topic_waits,
-            random_below=self._machine.chance.randrange,
+            random_below=self._machine.rng.randrange,
             new_topic_id=self._machine.new_id,
         )
         controller = self._make_controller(client, broker_info, controller_config, links)
@@ -311,7 +312,7 @@ class KafkaServer:
             first_metadata=FirstMetadata(self.timer, self._loop.call_soon, has_topics=has_topics),
             fetch_sessions=FetchSessionCache(
                 config.max_incremental_fetch_session_cache_slots,
-                self._machine.chance.randint,
+                self._machine.rng.randint,
                 let_go=partial(Walks(self.timer, FETCHES_AT_ONCE).walk, visit=PartitionFetch.leave),
             ),
             down_converter=DownConverter(self._machine.workers),
@@ -406,7 +407,7 @@ class KafkaServer:
         if not (self._log_manager.live_log_dirs and self.config.metadata_version.survives_log_dir_failure):
             self._fail(log_dir.failure or OSError(f"log directory {log_dir.path} failed"))
         elif self._services is not None:
-            # The controller asks for every replica here how it is, and elects leaders elsewhere.
+            # The controller asks this broker for the state of its replicas and elects other leaders.
             client = self._services.controller.client
             self._in_background(client.propagate_log_dir_event(self.broker_id))
 
@@ -423,16 +424,16 @@ class KafkaServer:
         self._background.discard(task)
         error = None if task.cancelled() else task.exception()
         if error is not None:
-            log.error("Error in background work", exc_info=error)
+            logger.error("Error in background work", exc_info=error)
 
     # Stop
 
     async def stop(self) -> None:
-        """Stop serving, write what a clean stop leaves on the disk, and let go of every directory and port."""
+        """Stop serving clients, write the files of a clean shutdown, release every directory and port."""
         services, sockets = self._services, self._sockets
         patience = None if self._tree is None else Patience(self._tree)
         if services is not None and patience is not None and self._has_started and not self.failed.done():
-            await self._hand_over(services, patience)
+            await self._controlled_shutdown(services, patience)
         if sockets is not None:
             sockets.stop_accepting()
         if self._config_changes is not None:
@@ -452,25 +453,25 @@ class KafkaServer:
         self._ticker.stop()
         if self._loop_monitor is not None:
             self._loop_monitor.stop()
-        # Before the locks fall: nobody writes to a directory that another broker may take.
+        # Before the locks are released: another broker may lock the directories then.
         self._machine.workers.close()
         self._log_manager.shutdown()
         if self._tree is not None and patience is not None:
             await close_tree(self._tree, patience, None if services is None else services.controller.shutdown())
         self._machine.io_pool.close()
 
-    async def _hand_over(self, services: Services, patience: Patience) -> None:
-        """Controlled shutdown, unless ZooKeeper is away: then no controller can move anything."""
+    async def _controlled_shutdown(self, services: Services, patience: Patience) -> None:
+        """Run the controlled shutdown, unless ZooKeeper is unreachable: no controller can move leaders then."""
         services.replica_manager.fetchers.begin_shutdown()
         assert self._links is not None
-        handing_over = asyncio.ensure_future(self._links.controlled_shutdown(lambda: services.controller.broker_epoch))
-        if not await patience.wait(handing_over):
-            log.warning("Proceeding without a controlled shutdown: the metadata tree is away")
-            handing_over.cancel()
-            await asyncio.wait({handing_over})
-        if not handing_over.cancelled():
-            handing_over.result()
+        shutdown = asyncio.ensure_future(self._links.controlled_shutdown(lambda: services.controller.broker_epoch))
+        if not await patience.wait(shutdown):
+            logger.warning("Proceeding without a controlled shutdown: the metadata tree is unreachable")
+            shutdown.cancel()
+            await asyncio.wait({shutdown})
+        if not shutdown.cancelled():
+            shutdown.result()
 
 
 def _log_timer_error(task: TimerTask, error: Exception) -> None:
-    log.error("Error in timer task %r", task, exc_info=error)
+    logger.error("Error in timer task %r", task, exc_info=error)

@@ -1,10 +1,11 @@
-"""What transactions ask of other brokers: markers from the leaders of partitions, verification from coordinators.
+"""Sends the requests of transactions to other brokers: markers to partition leaders, verification to coordinators.
 
-Who is asked comes from the metadata cache. What this broker asks itself is given to the handler at once, as the same
-object; the others are reached over a link each, one request at a time, and what does not reach them is answered None. A
-coordinator that is too old to verify anything is answered for: UNSUPPORTED_VERSION.
+The metadata cache names the receiver. A request to this broker itself goes to the handler, as the same object. Every
+other broker has one link, with one request at a time. `respond` gets None if a request fails. If the coordinator is too
+old to verify, `respond` gets UNSUPPORTED_VERSION.
 
-Kafka: the sending halves of TransactionMarkerChannelManager and AddPartitionsToTxnManager (InterBrokerSendThread).
+Kafka: TransactionMarkerChannelManager.generateRequests, AddPartitionsToTxnManager.generateRequests,
+InterBrokerSendThread.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ if TYPE_CHECKING:
     from odradek.protocol.codec.schema import Request
     from odradek.timer.sliced_work import Steps
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 ADD_PARTITIONS_TO_TXN_VERSION: Final = 5
-"""Between brokers since 4, which is not told that an error can be answered with an abort alone."""
+"""Brokers verify since version 4; TRANSACTION_ABORTABLE exists since version 5."""
 
 ResponseT = TypeVar("ResponseT", bound=Response)
 
@@ -56,7 +57,7 @@ class InterBrokerChannel:
         self._broker: Services | None = None
 
     def serve(self, broker: Services) -> None:
-        """From here on this broker is asked too; the coordinators are part of it, and built before it is whole."""
+        """Set the services that handle this broker's requests to itself. They are created after this channel."""
         self._broker = broker
 
     def close(self) -> None:
@@ -65,21 +66,21 @@ class InterBrokerChannel:
 
     @property
     def _services(self) -> Services:
-        assert self._broker is not None, "a request was sent before the broker was wired"
+        assert self._broker is not None, "a request was sent before `serve` was called"
         return self._broker
 
     def leader_of(self, topic_partition: TopicPartition) -> int | None:
-        """Where markers for the partition go: -1 while nobody who lives leads it, None if it does not exist."""
+        """The broker id of the leader: -1 while there is no live leader, None if the partition does not exist."""
         cache = self._services.metadata_cache
         state = cache.partition_state(*topic_partition)
         if state is None:
-            # A broker that starts leads partitions of transactions before it is told of the others. If what it has not
-            # heard of were deleted, a transaction decided in between would stay open there for good.
+            # A broker that starts leads partitions of __transaction_state before its first UpdateMetadata. If it took
+            # the other partitions for deleted, a transaction decided in between would stay open there for good.
             return None if cache.contains(TRANSACTION_STATE_TOPIC) else NO_NODE
         return state.leader if cache.is_alive(state.leader) else NO_NODE
 
     def coordinator_of(self, transactional_id: str) -> int | None:
-        """Who coordinates the id; None while nobody who lives does."""
+        """The broker id of the coordinator; None while there is no live one."""
         partition = self._services.transaction_coordinator.partition_for(transactional_id)
         leader = self.leader_of(TopicPartition(TRANSACTION_STATE_TOPIC, partition))
         return None if leader == NO_NODE else leader
@@ -94,7 +95,7 @@ class InterBrokerChannel:
             from odradek.broker.apis.transactions import write_txn_markers
 
             work = write_txn_markers.apply(self._services, request, respond)
-            self._services.slices.submit(_answered_anyway(work, respond))
+            self._services.slices.submit(_respond_on_failure(work, respond))
         else:
             version = self._markers_version
             self._spawn(self._ask(self._markers, broker_id, request, WriteTxnMarkersResponse, version, respond))
@@ -109,7 +110,7 @@ class InterBrokerChannel:
             from odradek.broker.apis.transactions import add_partitions_to_txn
 
             work = add_partitions_to_txn.apply(self._services, request, ADD_PARTITIONS_TO_TXN_VERSION, respond)
-            self._services.slices.submit(_answered_anyway(work, respond))
+            self._services.slices.submit(_respond_on_failure(work, respond))
         else:
             too_old = AddPartitionsToTxnResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
             self._spawn(
@@ -134,14 +135,14 @@ class InterBrokerChannel:
             link = links.link(broker_id)
             response = await link.exchange(request, response_type, version=version, timeout_ms=self._timeout_ms)
         except OSError as error:
-            log.warning("%s did not reach broker %d: %s", type(request).__name__, broker_id, error)
+            logger.warning("%s to broker %d failed: %s", type(request).__name__, broker_id, error)
             response = too_old if isinstance(error, VersionMismatch) else None
         finally:
-            respond(response)  # also after a bug, and when the broker stops: who asked waits for nothing else
+            respond(response)  # also after a bug and at shutdown: the sender waits for this call
 
 
-def _answered_anyway(work: Steps, respond: Callable[[None], None]) -> Steps:
-    """The work, and if it fails, that no answer will come."""
+def _respond_on_failure(work: Steps, respond: Callable[[None], None]) -> Steps:
+    """Do the work; respond with None if it raises."""
     try:
         yield from work
     except BaseException:

@@ -38,7 +38,7 @@ class Machine:
     io_pool: ClosableIoPool
     workers: ClosableWorkerPool
     fs: FileSystem = field(default_factory=OsFileSystem)
-    chance: random.Random = field(default_factory=random.SystemRandom)
+    rng: random.Random = field(default_factory=random.SystemRandom)
 
     @classmethod
     def of_process(cls, loop: asyncio.AbstractEventLoop) -> Machine:
@@ -57,4 +57,4 @@ class Machine:
                 return candidate
 
     def _new_uuid(self) -> uuid.UUID:
-        return uuid.UUID(int=self.chance.getrandbits(128), version=4)
+        return uuid.UUID(int=self.rng.getrandbits(128), version=4)

@@ -212,7 +212,7 @@ class SimulatedBroker:
             machine=Machine(
                 io_pool=DelayedIoPool(loop, self._chance),
                 workers=DelayedWorkerPool(loop, self._chance),
-                chance=self._chance,
+                rng=self._chance,
                 fs=self._disk or OsFileSystem(),
             ),
         )

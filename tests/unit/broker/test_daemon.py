@@ -22,7 +22,7 @@ from odradek.storage.disk.log_dir import LogDirError
 
 
 class _Server:
-    """A broker that starts and stops as it is told; `events` is what happened, in order."""
+    """A broker whose start and stop the test controls; `events` lists what happened, in order."""
 
     events: list[str]
     start_error: Exception | None
@@ -207,7 +207,7 @@ def test_bug_in_the_start_is_not_taken_for_a_refusal(broker: type[_Server], proc
 def test_failure_during_a_start_that_fails_is_not_reported_twice(
     broker: type[_Server], process: _Process, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A future whose exception nobody has looked at is reported by asyncio when it is collected."""
+    """asyncio logs an exception that nobody has retrieved when its future is collected."""
     broker.start_error = StartupError("no")
     serve_until(lambda: broker.instance.failed.set_exception(OSError("lost")), broker, process)
     del broker.instance

@@ -140,7 +140,7 @@ def test_what_the_cache_answers_waits_until_the_broker_was_told_and_other_reques
 
 
 def test_nothing_that_brokers_ask_of_each_other_waits_for_the_first_metadata() -> None:
-    """The controller would wait for a broker that waits for the controller."""
+    """Else the controller waits for a broker that waits for the controller."""
     between_brokers = {
         ApiKey.FETCH,
         ApiKey.LIST_OFFSETS,
@@ -184,7 +184,9 @@ def test_refusal_of_an_api_without_answer_closes_the_connection(broker: Broker) 
     assert broker.closed()[0] is CloseReason.REQUEST_REFUSED
 
 
-def test_what_the_metadata_tree_did_not_do_is_no_bug(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failed_operation_on_the_metadata_tree_is_logged_without_a_traceback(
+    broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
     broker.serve(ApiKey.HEARTBEAT, refusing(SessionExpired("", "the session with ZooKeeper expired")))
     assert broker.call(HeartbeatRequest(), 0) == HeartbeatResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
     (record,) = caplog.records

@@ -1,4 +1,4 @@
-"""The health check says in one line what is wrong."""
+"""The health check prints one line that says what is wrong."""
 
 from __future__ import annotations
 

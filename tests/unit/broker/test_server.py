@@ -1,4 +1,4 @@
-"""A broker from start to stop, without sockets: what it leaves on the disk and finds again."""
+"""A broker from start to stop, without sockets: the files that it writes and reads again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A broker whose disks fail: what its clients are told, what the controller learns, and when it stops."""
+"""A broker whose disks fail: the errors that clients get, the notice to the controller, and when it stops."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TOPIC = "t"
 
 
 def dirs_of(path: Path, count: int = 3) -> dict[str, str]:
-    """The metadata lies apart, so that any of the directories may go."""
+    """The metadata is in a directory of its own, so that every log directory may fail."""
     names = ",".join(str(path / f"logs-{number}") for number in range(count))
     return {"log.dirs": names, "metadata.dir": str(path / "metadata")}
 
@@ -57,7 +57,7 @@ def wait_for_leader(broker: InProcessBroker, partition: int, leader: int) -> Non
 
 
 def errors_of(broker: InProcessBroker, partition: int) -> dict[str, int]:
-    """What each request about records says of the partition."""
+    """The error code of the partition, by request."""
     fetch = build(
         ApiKey.FETCH,
         max_wait_ms=0,
@@ -90,7 +90,7 @@ def test_one_directory_fails_and_the_others_serve(tmp_path: Path, count: int) ->
         assert set(errors_of(broker, 1).values()) == {0}
         described = broker.call(build(ApiKey.DESCRIBE_LOG_DIRS, topics=None), 4).results  # type: ignore[attr-defined]
         assert {each.log_dir: each.error_code for each in described if each.error_code} == {lost.path: STORAGE_ERROR}
-        # The controller has asked, was told, and found no other replica to lead.
+        # The controller has asked for the state of the replicas and found no other leader.
         wait_for_leader(broker, 0, -1)
         state = broker.services.metadata_cache.partition_state(TOPIC, 0)
         assert state is not None

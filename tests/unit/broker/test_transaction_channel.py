@@ -1,4 +1,4 @@
-"""What transactions ask of other brokers, and of this one."""
+"""Requests of transactions to other brokers, and to this one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def broker(tmp_path: Path) -> Iterator[InProcessBroker]:
 
 
 class _OtherBrokers:
-    """A broker that asks others; only its id is known of it."""
+    """A broker that sends requests; only its id is used."""
 
     broker_id = OWN_ID
 
@@ -48,7 +48,7 @@ class _OtherBrokers:
         self._tasks.add(asyncio.ensure_future(work))
 
     async def ended(self) -> list[object]:
-        """What became of all that was spawned."""
+        """The results of all spawned coroutines."""
         return await asyncio.gather(*self._tasks, return_exceptions=True)
 
 

@@ -9,8 +9,8 @@ from odradek.protocol.codec.primitives import uuid_to_text
 from odradek.storage.disk.file_system import OsFileSystem
 
 
-def machine(chance: Random) -> Machine:
-    return Machine(io_pool=cast("ClosableIoPool", None), workers=cast("ClosableWorkerPool", None), chance=chance)
+def machine(rng: Random) -> Machine:
+    return Machine(io_pool=cast("ClosableIoPool", None), workers=cast("ClosableWorkerPool", None), rng=rng)
 
 
 def test_the_seed_decides_what_is_drawn() -> None:
