@@ -1,6 +1,6 @@
-"""What goes into and comes out of an append.
+"""The origin of an append, its result and its errors.
 
-Kafka: AppendOrigin, LogAppendInfo and RecordValidationException.
+Kafka: AppendOrigin, LogAppendInfo, RecordValidationException, UnexpectedAppendOffsetException.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 
 
 class AppendOrigin(Enum):
-    """Who appends; it decides how much of the producer state is checked."""
+    """The source of the records. It decides how much of the producer state is checked."""
 
     CLIENT = "client"
     """A producer: everything is checked."""
     COORDINATOR = "coordinator"
     """A group or transaction coordinator: epochs are checked, sequences do not exist, control batches are allowed."""
     REPLICATION = "replication"
-    """Fetched from a leader, which has checked everything."""
+    """A fetch from the leader, which has checked everything."""
 
 
 @dataclass(slots=True, kw_only=True)
 class LogAppendInfo:
-    """The answer to an append."""
+    """The result of an append. Timestamps in ms."""
 
     first_offset: int
     last_offset: int
@@ -37,20 +37,20 @@ class LogAppendInfo:
     size_in_bytes: int = 0
     last_leader_epoch: int = -1
     duplicate: bool = False
-    """The batch had been appended before; the offsets are those of the first time and nothing was written."""
+    """The batch was appended before: nothing is written, and the offsets are those of the first append."""
     flush_required: bool = False
-    """`flush.messages` asks for an fsync before the append counts: answer from
-    `UnifiedLog.when_flushed(last_offset + 1)`. The append itself does not wait, for an fsync would stall the loop. It
-    holds for a duplicate as well: what the first append wrote may not be there yet."""
+    """`flush.messages` requires an fsync before the append is acknowledged: the caller replies in the callback of
+    `UnifiedLog.when_flushed(last_offset + 1)`. The append itself does not wait, because an fsync would stall the event
+    loop. A duplicate sets this too: the records of the first append may not be flushed yet."""
 
     @classmethod
-    def of_nothing(cls, log_start_offset: int) -> LogAppendInfo:
-        """There was no whole batch in what was sent."""
+    def of_no_batch(cls, log_start_offset: int) -> LogAppendInfo:
+        """The result for records without one whole batch."""
         return cls(first_offset=-1, last_offset=-1, max_timestamp=-1, log_start_offset=log_start_offset)
 
 
 class UnexpectedAppendOffsetError(KafkaError):
-    """A follower was given records that begin below its log end."""
+    """A follower received records that begin below its log end."""
 
     def __init__(self, message: str, first_offset: int, last_offset: int) -> None:
         super().__init__(ErrorCode.UNKNOWN_SERVER_ERROR, message)
@@ -59,7 +59,7 @@ class UnexpectedAppendOffsetError(KafkaError):
 
 
 class RecordValidationError(KafkaError):
-    """Some records of a batch were refused. `record_errors` pairs each one's index in the batch with the reason."""
+    """Some records of a batch are invalid. `record_errors`: (index in the batch, reason) of each."""
 
     def __init__(self, code: ErrorCode, message: str, record_errors: list[tuple[int, str]]) -> None:
         super().__init__(code, message)

@@ -1,12 +1,13 @@
-"""The names of files and directories: what a log calls its things on disk, and what names found there mean.
+"""The names of a log's files and directories: how to build and how to parse them.
 
     <topic>-<partition>/                      a log; the split is at the last "-"
-    <topic>-<partition>.<32 hex>-delete/      awaiting deletion; -future: being filled by a move; -stray: set aside
-    %020d.log .index .timeindex .txnindex     a segment, by its base offset
-    %020d.snapshot                            producer state up to that offset
-    *.deleted .cleaned .swap                  a file on its way out, being written, about to take its place
+    <topic>-<partition>.<32 hex>-delete/      to be deleted; -future: the target of a move; -stray: no longer assigned
+    %020d.log .index .timeindex .txnindex     a segment; the number is its base offset
+    %020d.snapshot                            the producer state below that offset
+    *.deleted .cleaned .swap                  a file to be unlinked, one being written, one that replaces another
 
-Kafka: LogFileUtils and the directory names of LocalLog.
+Kafka: LogFileUtils, LocalLog.parseTopicPartitionName, LocalLog.logDeleteDirName, LocalLog.logFutureDirName,
+LocalLog.logStrayDirName.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ FUTURE_DIR_SUFFIX: Final = "-future"
 STRAY_DIR_SUFFIX: Final = "-stray"
 
 NAME_MAX: Final = 255
-"""The longest name of a directory; a topic's name is cut for it when a suffix is added."""
+"""The longest name of a directory, in bytes. A topic's name is shortened where a suffix would exceed it."""
 
 SKIPPED_DIRECTORIES: Final = frozenset({"remote-log-index-cache", "__cluster_metadata-0"})
 
@@ -54,7 +55,7 @@ def snapshot_name(offset: int) -> str:
 
 
 def offset_of(name: str) -> int | None:
-    """The offset a file is named by; None for files that are not."""
+    """The offset at the start of a file name; None without one."""
     match = _OFFSET_PREFIX.match(name)
     return int(match[1]) if match else None
 
@@ -71,18 +72,18 @@ def log_dir_name(topic_partition: TopicPartition) -> str:
 
 
 def marked_dir_name(topic_partition: TopicPartition, unique_hex: str, suffix: str) -> str:
-    """The name of a directory that is to be deleted, filled or set aside, within the file system's limit."""
+    """`<topic>-<partition>.<unique_hex><suffix>`, with the topic shortened to fit `NAME_MAX`."""
     tail = f"-{topic_partition.partition}.{unique_hex}{suffix}"
     return topic_partition.topic[: NAME_MAX - len(tail)] + tail
 
 
 def future_dir_name(topic_partition: TopicPartition, unique_hex: str) -> str:
-    """The name of a directory that a move fills. It is not cut: a start has to read the whole topic from it."""
+    """The directory name of a future log. It is not shortened: a start parses the whole topic name from it."""
     return f"{log_dir_name(topic_partition)}.{unique_hex}{FUTURE_DIR_SUFFIX}"
 
 
 def parse_dir_name(name: str) -> tuple[TopicPartition, str] | None:
-    """The partition a directory belongs to and its marker (`""`, `-delete`, ...); None if it is no log's name."""
+    """The partition of a log directory and its suffix (`""`, `-delete`, ...); None for any other name."""
     match = _MARKED_DIR.fullmatch(name)
     if match:
         return TopicPartition(match[1], int(match[2])), match[4]

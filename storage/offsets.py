@@ -1,6 +1,6 @@
-"""Small values that name places in a log.
+"""Values for positions in a log: offsets, timestamps and leader epochs.
 
-Kafka: LogOffsetMetadata, TimestampOffset, FileRecords.TimestampAndOffset, EpochEntry and
+Kafka: LogOffsetMetadata, TimestampOffset, FileRecords.TimestampAndOffset, EpochEntry,
 OffsetForLeaderEpochResponseData.EpochEndOffset.
 """
 
@@ -16,7 +16,7 @@ UNKNOWN_POSITION: Final = -1
 
 
 class SpecialTimestamp(IntEnum):
-    """What ListOffsets asks for instead of a time (Kafka's `ListOffsetsRequest`)."""
+    """The negative timestamps of ListOffsets. Kafka: ListOffsetsRequest."""
 
     LATEST = -1
     EARLIEST = -2
@@ -26,7 +26,7 @@ class SpecialTimestamp(IntEnum):
 
 
 class LogOffsetMetadata(NamedTuple):
-    """An offset with the place it has in a file, if that is known. Lets fetches count bytes without reading."""
+    """An offset with its segment and file position, where known: a fetch counts bytes from them without reading."""
 
     message_offset: int
     segment_base_offset: int = UNKNOWN_OFFSET
@@ -43,21 +43,21 @@ class LogOffsetMetadata(NamedTuple):
         return not self.message_offset_only and self.segment_base_offset == that.segment_base_offset
 
     def position_diff(self, that: LogOffsetMetadata) -> int:
-        """Bytes from `that` to here, when both lie in one segment; 1 when the place of either is not known."""
+        """Bytes from `that` to this one if both lie in one segment. Otherwise 1 if this offset is larger, else 0."""
         if not self.on_same_segment(that):
             return 1 if self.message_offset > that.message_offset else 0
         return self.relative_position - that.relative_position
 
 
 class TimestampOffset(NamedTuple):
-    """A timestamp and the last offset of the batch that holds it: what a time index stores."""
+    """An entry of a time index: a timestamp and the last offset of the batch that holds it."""
 
     timestamp: int
     offset: int
 
 
 class TimestampAndOffset(NamedTuple):
-    """The answer to a lookup by time: one record."""
+    """The record that a lookup by time found."""
 
     timestamp: int
     offset: int
@@ -72,7 +72,7 @@ class EpochEntry(NamedTuple):
 
 
 class EpochEndOffset(NamedTuple):
-    """The answer to OffsetForLeaderEpoch; (-1, -1) when undefined."""
+    """The result of OffsetForLeaderEpoch; (-1, -1) when undefined."""
 
     leader_epoch: int
     end_offset: int

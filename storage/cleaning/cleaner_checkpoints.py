@@ -50,7 +50,7 @@ class CleanerCheckpoints:
             self._write(log_dir)
 
     def remove(self, log_dir: LogDir, topic_partition: TopicPartition) -> int | None:
-        """Forget a log; answers what its entry said."""
+        """Forget a log; returns what its entry said."""
         offset = self._offsets.get(log_dir.path, {}).pop(topic_partition, None)
         if offset is not None:
             self._write(log_dir)

@@ -113,7 +113,7 @@ class LogCleaning:
             self._map.latest_offset = segment_end - 1  # there may be a gap
 
     def _map_segment(self, segment: LogSegment, transactions: TransactionFilter) -> bool:
-        """Put the keys of a segment into the map; answers whether there was room for all."""
+        """Put the keys of a segment into the map; returns whether there was room for all."""
         start, stats = self._job.first_dirty_offset, self._stats
         for batch in self._read(segment, segment.offset_index.lookup(start).position):
             stats.map_bytes_read += batch.size_in_bytes

@@ -63,7 +63,7 @@ class OffsetMap:
         return self.size / self.slots
 
     def put_keys(self, spans: Iterable[KeyedSpan], base_offset: int, start_offset: int) -> bool:
-        """Note the keyed records at `start_offset` and behind it; answers whether all found room."""
+        """Note the keyed records at `start_offset` and behind it; returns whether all found room."""
         digests, next_offsets, slots, size = self._digests, self._next_offsets, self._table_slots, self.size
         same_digest = digests.startswith
         max_entries = self.max_entries

@@ -41,7 +41,7 @@ class TransactionFilter:
             heapq.heappush(self._aborted, (transaction.first_offset, transaction))
 
     def on_batch(self, batch: AnyBatch) -> bool:
-        """Pass a batch of data; answers whether it was aborted, so that its records may go."""
+        """Pass a batch of data; returns whether it was aborted, so that its records may go."""
         if self._aborted:
             self._begin_up_to(batch.last_offset)
         if not batch.is_transactional:
@@ -54,7 +54,7 @@ class TransactionFilter:
         return False
 
     def on_control_batch(self, batch: AnyBatch) -> bool:
-        """Pass a control batch; answers whether it may go, as far as its transaction is concerned."""
+        """Pass a control batch; returns whether it may go, as far as its transaction is concerned."""
         self._begin_up_to(batch.last_offset)
         producer_id = batch.producer_id
         match control_record_type(batch):

@@ -87,7 +87,7 @@ class DiskSpace:
         return self._take_after_a_look(size)
 
     def look(self) -> int:
-        """Find out how much is free; answers the bytes above the reserve, which may be fewer than none."""
+        """Find out how much is free; returns the bytes above the reserve, which may be fewer than none."""
         try:
             available, total = self._fs.space(self._path)
         except OSError:

@@ -27,7 +27,7 @@ class FileSystem(Protocol):
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> int: ...
 
     def append(self, fd: int, parts: Sequence[Bytes], position: int) -> int:
-        """Write all parts at `position` and answer the number of bytes written: all of them."""
+        """Write all parts at `position` and return the number of bytes written: all of them."""
 
     def truncate(self, fd: int, size: int) -> None: ...
 

@@ -140,7 +140,7 @@ class SyncQueue:
             self._pump()
 
     def forget_dir(self, path: str) -> list[str]:
-        """Drop what is queued below a directory that is to be renamed or removed; answers the names of the files.
+        """Drop what is queued below a directory that is to be renamed or removed; returns the names of the files.
 
         What is under way is not for a directory that gets the same name next.
         """

@@ -1,12 +1,12 @@
-"""The leader epochs of a log and where each began: how replicas find the point up to which their logs agree (KIP-101).
+"""The leader epochs of a log and the start offset of each. Replicas compare them to find where their logs diverge
+(KIP-101).
 
     epoch 0 from offset 0, epoch 2 from 40, epoch 5 from 70, log end 90:
     end_offset_for(0) = (0, 40)   (1) = (0, 40)   (2) = (2, 70)   (5) = (5, 90)   (6) = undefined   (-1) = undefined
 
-Invariants: epochs and start offsets both strictly increase; an entry that would break this drops those in its way,
-because what the new leader says is right. Every change is reported to `on_change` before the method returns. A log
-whose records are written in an old format, which has no place for epochs, keeps none: it finds where it agrees with
-others by its high watermark.
+Invariants: epochs and start offsets both strictly increase; a new entry removes the entries that would break this,
+because the new leader is right. Every change calls `on_change` before the method returns. Message formats v0 and v1
+carry no epochs: such a log has no entries, and its replicas truncate to the high watermark.
 
 Kafka: LeaderEpochFileCache.
 """
@@ -48,7 +48,7 @@ class LeaderEpochs:
 
     @property
     def latest_epoch(self) -> int:
-        """-1 when there is none."""
+        """-1 without entries."""
         return self._latest
 
     @property
@@ -60,13 +60,13 @@ class LeaderEpochs:
         return self._entries[0] if self._entries else None
 
     def keep(self, is_kept: bool) -> None:
-        """Whether to keep any from now on; what is not kept is forgotten."""
+        """Enable or disable entries. Disabling removes them."""
         self._is_kept = is_kept
         if not is_kept:
             self.clear()
 
     def assign(self, epoch: int, start_offset: int) -> bool:
-        """Note that the epoch begins at the offset. Answers whether anything changed."""
+        """Record the start offset of an epoch. Returns whether anything changed."""
         if not self._is_kept:
             return False
         if epoch == self._latest and self._entries and start_offset >= self._entries[-1].start_offset:
@@ -78,7 +78,7 @@ class LeaderEpochs:
         return True
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEndOffset:
-        """The largest epoch at or below the given one, and the offset where its successor begins."""
+        """The largest epoch at or below the given one, and the start offset of the epoch after it."""
         if epoch == NO_PARTITION_LEADER_EPOCH:
             return UNDEFINED
         if epoch == self._latest:
@@ -90,14 +90,14 @@ class LeaderEpochs:
         return EpochEndOffset(found, self._entries[higher].start_offset)
 
     def truncate_from_end(self, end_offset: int) -> None:
-        """Drop the epochs that begin at the offset or later."""
+        """Remove the epochs that begin at or above the offset."""
         keep = bisect_left(self._entries, end_offset, key=_start)
         if end_offset >= 0 and keep < len(self._entries):
             del self._entries[keep:]
             self._changed()
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """Let the log begin at the offset: the epoch it falls into begins there."""
+        """Remove what lies below the new log start: the epoch that contains the offset begins there."""
         index = bisect_right(self._entries, start_offset, key=_start)
         if (index and self._entries[index - 1].start_offset != start_offset) or index > 1:
             self._entries[:index] = [EpochEntry(self._entries[index - 1].epoch, start_offset)]

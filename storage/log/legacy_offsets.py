@@ -1,4 +1,4 @@
-"""ListOffsets version 0: the offsets at which segments begin, by the time the segment files were last changed.
+"""ListOffsets version 0: base offsets of segments, selected by the modification time of their files.
 
 Kafka: UnifiedLog.legacyFetchOffsetsBefore.
 """
@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 
 def legacy_offsets_before(log: UnifiedLog, timestamp: int, max_offsets: int, now_ms: int) -> list[int]:
-    """At most `max_offsets` offsets in descending order, the newest from a segment changed at or before `timestamp`."""
+    """At most `max_offsets` base offsets in descending order, from the last segment modified at or before `timestamp`
+    (ms) on.
+    """
     points = [(max(segment.base_offset, log.log_start_offset), segment.modified_ms) for segment in log.segments]
     if log.segments.active.size > 0:
         points.append((log.log_end_offset, now_ms))

@@ -1,10 +1,10 @@
-"""The segments of one log on the local disk: appending, reading, rolling, cutting, deleting.
+"""The segments of one log on the local disk: reading, rolling, truncation, deletion.
 
-No knowledge of producers, epochs or watermarks: that is `UnifiedLog`, which owns this. A removed segment's files are
-renamed `.deleted` at once and unlinked after `file.delete.delay.ms`, for a consumer may still be reading them.
+Producers, epochs and watermarks belong to `UnifiedLog`, which owns this. The files of a removed segment are renamed
+`.deleted` at once and unlinked after `file.delete.delay.ms`, because a consumer may still be reading them.
 
-Invariants: there is always an active segment; the log end offset is the offset the next record gets, and never falls
-except by truncation.
+Invariants: there is always an active segment; the log end offset is the offset of the next record, and only a
+truncation lowers it.
 
 Kafka: LocalLog.
 """
@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 class LocalLog:
     """An append-only sequence of records in segments."""
 
-    __slots__ = ("_condemned", "config", "dir", "environment", "log_end_offset", "segments", "topic_partition")
+    __slots__ = ("_awaiting_deletion", "config", "dir", "environment", "log_end_offset", "segments", "topic_partition")
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class LocalLog:
         self.segments = segments
         self.log_end_offset = log_end_offset
         self.environment = environment
-        self._condemned: list[LogSegment] = []
+        self._awaiting_deletion: list[LogSegment] = []
 
     @property
     def end_offset_metadata(self) -> LogOffsetMetadata:
@@ -98,7 +98,7 @@ class LocalLog:
                 if include_aborted:
                     found.aborted_transactions = self._aborted_in(segment, found)
                 return found
-            # The rest of this segment was compacted away: the next one has the next record.
+            # Compaction removed the rest of this segment: the next record is in the next segment.
             segment = self.segments.higher(segment.base_offset)
         return _empty(self.end_offset_metadata, include_aborted)
 
@@ -143,9 +143,9 @@ class LocalLog:
     # -- rolling -----------------------------------------------------------------------------------
 
     def roll(self, expected_offset: int = 0) -> LogSegment:
-        """Begin a new segment at the log's end, or at `expected_offset` if that lies behind it.
+        """Begin a new segment at the log end, or at `expected_offset` if that is larger.
 
-        Raises: DiskFullError, after which the active segment is what it was.
+        Raises: OSError; DiskFullError, which leaves the active segment unchanged.
         """
         base_offset = max(expected_offset, self.log_end_offset)
         active = self.segments.active
@@ -155,7 +155,7 @@ class LocalLog:
                     f"Trying to roll a new log segment for topic partition {self.topic_partition} with start offset "
                     f"{base_offset} while it already exists."
                 )
-            # An index of no entries is full at once (KAFKA-6388): the empty segment is recreated in place.
+            # An index without room for one entry is always full (KAFKA-6388): the empty segment is created again.
             return self._replace_segment(active, base_offset)
         if base_offset < active.base_offset:
             raise RuntimeError(
@@ -184,19 +184,19 @@ class LocalLog:
         ]
         return [path for path in paths if os.path.exists(path)]
 
-    # -- cutting -----------------------------------------------------------------------------------
+    # -- truncation --------------------------------------------------------------------------------
 
     def truncate_to(self, offset: int) -> list[LogSegment]:
-        """Let the log end at `offset`; answers the segments that went. A batch holding it goes as a whole."""
+        """Make `offset` the log end; returns the removed segments. The batch that contains it is removed whole."""
         removed = [segment for segment in self.segments.from_offset(offset) if segment.base_offset > offset]
-        # The youngest first: dying half-way must leave the beginning of the log, not a log with a hole.
+        # The newest first: if the process dies half-way, the remaining segments have no gap.
         self.remove_segments(reversed(removed))
         self.segments.active.truncate_to(offset, self.environment.clock.time_ms())
         self.log_end_offset = offset
         return removed
 
     def truncate_fully_and_start_at(self, offset: int) -> list[LogSegment]:
-        """Drop everything and begin anew at `offset`; answers the segments that went."""
+        """Remove all segments and begin an empty one at `offset`; returns the removed segments."""
         removed = list(self.segments)
         self.remove_segments(removed[:-1])
         self._replace_segment(removed[-1], offset)
@@ -204,25 +204,25 @@ class LocalLog:
         return removed
 
     def _replace_segment(self, old: LogSegment, base_offset: int) -> LogSegment:
-        """A new, empty segment in place of an old one, whose files go first: they may have the same names."""
-        self._condemn([old])
+        """Replace a segment by an empty one. The old files are renamed first: the new ones may have the same names."""
+        self._mark_deleted([old])
         segment = LogSegment.open(self.dir, base_offset, self.config, self.environment, create=True)
         self.segments.add(segment)
         if old.base_offset != base_offset:
             self.segments.remove(old.base_offset)
         return segment
 
-    # -- deleting ----------------------------------------------------------------------------------
+    # -- deletion ----------------------------------------------------------------------------------
 
     def remove_segments(self, segments: Iterable[LogSegment]) -> None:
         """Take segments out of the log, in this order, and delete their files later."""
-        doomed = list(segments)
-        for segment in doomed:
+        removed = list(segments)
+        for segment in removed:
             self.segments.remove(segment.base_offset)
-        self._condemn(doomed)
+        self._mark_deleted(removed)
 
     def delete_file_later(self, path: str) -> None:
-        """Unlink a file that has been renamed away, after the same delay as segments."""
+        """Unlink a file that is renamed `.deleted`, after `file.delete.delay.ms`."""
         name = os.path.basename(path)
 
         def unlink() -> None:
@@ -230,24 +230,24 @@ class LocalLog:
 
         self.environment.timer.schedule(self.config.file_delete_delay_ms, unlink)
 
-    def _condemn(self, doomed: list[LogSegment]) -> None:
-        for segment in doomed:
-            segment.condemn()
-        self.delete_later(doomed)
+    def _mark_deleted(self, removed: list[LogSegment]) -> None:
+        for segment in removed:
+            segment.mark_deleted()
+        self.delete_later(removed)
 
-    def delete_later(self, doomed: list[LogSegment]) -> None:
-        """Unlink the files of condemned segments after the delay."""
-        if not doomed:
+    def delete_later(self, removed: list[LogSegment]) -> None:
+        """Unlink the files of segments that are renamed `.deleted`, after `file.delete.delay.ms`."""
+        if not removed:
             return
-        self._condemned += doomed
+        self._awaiting_deletion += removed
 
         def delete() -> None:
             paths: list[str] = []
-            for segment in doomed:
+            for segment in removed:
                 segment.discard()
                 paths += segment.paths
-                with contextlib.suppress(ValueError):  # the log was closed meanwhile
-                    self._condemned.remove(segment)
+                with contextlib.suppress(ValueError):  # the log was closed before the delay passed
+                    self._awaiting_deletion.remove(segment)
             self._unlink(paths)
 
         self.environment.timer.schedule(self.config.file_delete_delay_ms, delete)
@@ -264,27 +264,27 @@ class LocalLog:
     # -- the directory -----------------------------------------------------------------------------
 
     def rename_dir(self, path: str) -> None:
-        """Rename the directory; segments on their way out move along."""
+        """Rename the directory, also for the segments that await deletion."""
         self.environment.fs.rename(self.dir, path)
         self.dir = path
-        for segment in [*self.segments, *self._condemned]:
+        for segment in [*self.segments, *self._awaiting_deletion]:
             segment.change_dir(path)
 
     def close(self) -> None:
         for segment in self.segments:
             segment.close()
-        self._discard_condemned()
+        self._discard_awaiting_deletion()
 
     def discard(self) -> None:
-        """Let go of all descriptors without writing anything: the directory is offline or about to be removed."""
+        """Close all descriptors without writing: the directory is offline or about to be removed."""
         for segment in self.segments:
             segment.discard()
-        self._discard_condemned()
+        self._discard_awaiting_deletion()
 
-    def _discard_condemned(self) -> None:
-        for segment in self._condemned:
+    def _discard_awaiting_deletion(self) -> None:
+        for segment in self._awaiting_deletion:
             segment.discard()
-        self._condemned.clear()
+        self._awaiting_deletion.clear()
 
 
 def _empty(metadata: LogOffsetMetadata, include_aborted: bool) -> FetchDataInfo:

@@ -1,13 +1,13 @@
-"""Writing validated batches to the end of a log, and taking over what the log knows because of them.
+"""Appends validated batches to a log and updates the state that follows from them.
 
-In this order: roll if need be, check the producers, write, note the leader epoch, move the log end, apply what the
-check has prepared, flush if flush.messages asks for it.
+The order: roll if needed, check the producers, write, assign the leader epoch, advance the log end, apply the prepared
+producer updates, flush if `flush.messages` requires it.
 
-Invariants: what is refused is refused before the write, and leaves neither bytes nor producer state; a leader writes
-one batch at a time, a follower as many as it was sent, each with the offsets and the epoch it came with; the write is
-the last step that may fail for lack of space, and then nothing has happened.
+Invariants: every refusal comes before the write and leaves neither bytes nor producer state; a leader writes one batch
+at a time, a follower all batches of a fetch with the offsets and epochs of the leader; no step after the write can fail
+for lack of space, and a write that fails so leaves everything unchanged.
 
-Kafka: UnifiedLog.append, after its validation.
+Kafka: UnifiedLog.append.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def append_validated(
     verification_guard: object | None,
     now_ms: int,
 ) -> LogAppendInfo:
-    """Write one batch, or messages of an old format, with the offsets they were given, unless it was written before."""
+    """Write one batch (or messages of an old format) with its assigned offsets, unless it is a duplicate."""
     local = log.local_log
     batch, parts, size, first_offset, last_offset, max_timestamp, log_append_time, messages = validated
     _check_segment_size(log, size)
@@ -90,7 +90,7 @@ def append_validated(
 
 
 def append_replicated(log: LogState, found: list[AnyBatch], now_ms: int) -> LogAppendInfo:
-    """Write what a leader sent as it is; several batches are one write, and each is indexed by itself."""
+    """Write a leader's batches unchanged: all in one write, each with its own index entries."""
     local = log.local_log
     check_replicated_offsets(found, local.log_end_offset, local.topic_partition, log.watermarks.log_start_offset)
     entries = [
@@ -151,8 +151,8 @@ def _answer_duplicate(log: LogState, duplicate: BatchMetadata) -> LogAppendInfo:
         log_append_time=duplicate.timestamp,
         log_start_offset=log.watermarks.log_start_offset,
         duplicate=True,
-        # Who sends it again has had no answer: the fsync the first one waits for may be under way, or never have begun
-        # because the process was killed.
+        # The producer repeats the batch because it has no response: the fsync of the first append may still run, or a
+        # kill of the process prevented it.
         flush_required=log.unflushed_messages >= log.local_log.config.flush_messages,
     )
 

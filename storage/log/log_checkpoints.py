@@ -1,16 +1,17 @@
-"""The offset checkpoints of a log directory: what its logs put there, and what a start finds.
+"""The offset checkpoints of a log directory: writing and reading them.
 
     file                                 an entry for
     recovery-point-offset-checkpoint     every log
-    log-start-offset-checkpoint          each log that begins inside a segment: otherwise the file name says it
+    log-start-offset-checkpoint          each log that begins above the base offset of its first segment
     replication-offset-checkpoint        every log: its high watermark
 
-While the broker runs, a checkpoint is queued and reaches the disk with the other small files of its directory; at the
-end, it is written at once, in place of whatever is queued still.
+While the broker runs, a checkpoint goes through the directory's sync queue. At shutdown the queue is drained and the
+checkpoint is written directly.
 
-Invariant: a damaged or missing checkpoint counts as empty, which only makes recovery look further back.
+Invariant: a damaged or missing checkpoint counts as empty; recovery then only scans more.
 
-Kafka: LogManager.checkpointRecoveryOffsetsInDir and checkpointLogStartOffsetsInDir.
+Kafka: LogManager.checkpointRecoveryOffsetsInDir, LogManager.checkpointLogStartOffsetsInDir,
+ReplicaManager.checkpointHighWatermarks.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 
 Logs = Callable[[], "Iterable[UnifiedLog]"]
-"""The logs of a directory, as they will be when the checkpoint is put together: many changes in a row make one file."""
+"""Returns the logs of a directory. It is called when the file is written, so that many changes make one write."""
 
 
 def queue_recovery_points(log_dir: LogDir, logs: Logs) -> None:
@@ -51,7 +52,7 @@ def queue_high_watermarks(log_dir: LogDir, logs: Logs) -> None:
 
 
 def write_final(log_dir: LogDir, logs: Sequence[UnifiedLog], fs: FileSystem) -> None:
-    """Recovery points and log start offsets, synchronously."""
+    """Write recovery points and log start offsets synchronously, for shutdown."""
     log_dir.sync_queue.drain()
     for name, offsets in (
         (checkpoints.RECOVERY_POINT_FILE, _recovery_points(logs)),
@@ -61,16 +62,16 @@ def write_final(log_dir: LogDir, logs: Sequence[UnifiedLog], fs: FileSystem) -> 
 
 
 def read(log_dir: LogDir, name: str) -> dict[TopicPartition, int]:
-    """A checkpoint's offsets; none if it is missing or damaged."""
+    """The offsets of a checkpoint; empty if the file is missing or damaged."""
     try:
         return checkpoints.read_offsets(log_dir.file(name))
     except checkpoints.CheckpointError as error:
-        logger.warning("Ignoring a checkpoint: %s", error)
+        logger.warning("Ignoring a damaged checkpoint; the logs start as if it were empty: %s", error)
         return {}
 
 
 def _recovery_points(logs: Iterable[UnifiedLog]) -> dict[TopicPartition, int]:
-    return {log.topic_partition: log.flusher.promised for log in logs}
+    return {log.topic_partition: log.flusher.checkpoint_offset for log in logs}
 
 
 def _log_start_offsets(logs: Iterable[UnifiedLog]) -> dict[TopicPartition, int]:

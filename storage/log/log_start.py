@@ -1,11 +1,11 @@
-"""Moving the start of a log up: DeleteRecords, retention, and a follower that learns of its leader's log start.
+"""Advancing the log start offset: for DeleteRecords, retention, and a follower whose leader advanced its own.
 
-Nothing is removed here: what lies below is hidden at once, and goes with the next retention pass, segment by segment.
+The records below the new start are hidden at once. The next retention pass deletes the segments that lie wholly below.
 
-Invariants: the log start offset only moves up, never past the high watermark; epochs and producers that were known
-only by what lies below are forgotten with it.
+Invariants: the log start offset only moves up, never past the high watermark; leader epochs and completed transactions
+below it are removed.
 
-Kafka: UnifiedLog.maybeIncrementLogStartOffset and Partition.deleteRecordsOnLeader.
+Kafka: UnifiedLog.maybeIncrementLogStartOffset, Partition.deleteRecordsOnLeader.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ logger = logging.getLogger(__name__)
 
 
 def maybe_increment_log_start_offset(log: LogState, offset: int, reason: str) -> bool:
-    """Let the log begin at `offset`; False when it begins there or later already."""
+    """Advance the log start to `offset`; False when the log starts at or above it.
+
+    Raises: KafkaError OFFSET_OUT_OF_RANGE above the high watermark.
+    """
     if offset > log.watermarks.high_watermark:
         raise KafkaError(
             ErrorCode.OFFSET_OUT_OF_RANGE,
@@ -42,9 +45,9 @@ def maybe_increment_log_start_offset(log: LogState, offset: int, reason: str) ->
 
 
 def delete_records(log: LogState, offset: int) -> int:
-    """Hide everything below `offset` (-1: the high watermark); return that offset, which may lie below the log start.
+    """Hide the records below `offset` (-1: the high watermark). Returns that offset, which may lie below the log start.
 
-    Raises: KafkaError POLICY_VIOLATION for a log that is only compacted; OFFSET_OUT_OF_RANGE.
+    Raises: KafkaError POLICY_VIOLATION for a log without the cleanup policy `delete`; OFFSET_OUT_OF_RANGE.
     """
     if not log.local_log.config.delete:
         raise KafkaError(

@@ -1,12 +1,12 @@
-"""The parts of one log which an append, a truncation and retention change together.
+"""The parts of one log that appends, truncations and retention change together.
 
-`UnifiedLog` owns one and is what others call. What changes several parts at once stands in `log_append`, `log_start`,
-`segment_deletion`, `segment_swap` and `truncation`: functions on a LogState, which need not know UnifiedLog.
+`UnifiedLog` owns one and is the interface for other packages. The modules `log_append`, `log_start`,
+`segment_deletion`, `segment_swap` and `truncation` change several parts at once: they are functions on a LogState.
 
-Invariants: no part is ever replaced by another; a new segment begins with a snapshot of the producers at its base
-offset; an I/O error takes the whole directory offline, a lack of space does not.
+Invariants: the parts are never replaced; a roll writes a producer snapshot at the base offset of the new segment; an
+I/O error takes the whole directory offline, a lack of space does not.
 
-Kafka: the fields of UnifiedLog, to UnifiedLog.roll and to LocalLog.maybeHandleIOException.
+Kafka: UnifiedLog.roll, LocalLog.maybeHandleIOException.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class LogState:
-    """The segments of a log, and what is known because of the records in them."""
+    """The segments of a log and the state that follows from their records."""
 
     __slots__ = ("checks", "flusher", "leader_epochs", "local_log", "log_dir", "producers", "watermarks")
 
@@ -73,9 +73,10 @@ class LogState:
     # -- rolling -----------------------------------------------------------------------------------
 
     def maybe_roll(self, size: int, first_offset: int, last_offset: int, max_timestamp: int, now_ms: int) -> LogSegment:
-        """The segment for an append: a new one if the active one is full, too old, or out of index or offsets.
+        """The segment for an append: a new one if the active one is full or too old, or its index or offset range is
+        exhausted.
 
-        Raises: OSError; DiskFullError, after which the active segment is what it was.
+        Raises: OSError; DiskFullError, which leaves the active segment unchanged.
         """
         segment = self.local_log.segments.active
         if segment.should_roll(self.local_log.config, size, last_offset, max_timestamp, now_ms):
@@ -83,14 +84,15 @@ class LogState:
         return segment
 
     def roll(self) -> LogSegment:
-        """Begin a new segment at the log's end. Raises what `disk` raises."""
+        """Begin a new segment at the log end. Raises the errors of `disk`."""
         with self.disk("rolling a segment"):
             return self._roll(0)
 
     def _roll(self, expected_offset: int) -> LogSegment:
         finished = self.local_log.segments.active
         segment = self.local_log.roll(expected_offset)
-        # The snapshot at a segment's base makes truncation to it cheap. It reaches the disk with the flush below.
+        # With a snapshot at its base offset, a truncation to this segment replays nothing below. It is synced with the
+        # flush.
         self.producers.map_end_offset = segment.base_offset
         snapshot = self.producers.take_snapshot()
         if snapshot is not None:
@@ -104,7 +106,7 @@ class LogState:
 
     @contextmanager
     def disk(self, what: str) -> Iterator[None]:
-        """Around work with files: an I/O error in it takes the directory offline, and everything is answered.
+        """A context for work with files: turns its errors into KafkaErrors. An I/O error takes the directory offline.
 
         Raises: KafkaError KAFKA_STORAGE_ERROR, or CORRUPT_MESSAGE for records that cannot be read.
         """
@@ -120,12 +122,12 @@ class LogState:
             self.fail(what, error)
 
     def refuse(self, error: DiskFullError) -> NoReturn:
-        """There was no space, and nothing has happened: the directory is full, and online."""
+        """Report a full disk to the client. The write left nothing behind, so the directory stays online."""
         self.log_dir.space.ran_out(error)
         raise LogDirFullError(self.log_dir.path) from error
 
     def fail(self, what: str, error: OSError) -> NoReturn:
-        """An I/O error takes the whole directory offline."""
+        """Take the whole directory offline after an I/O error."""
         message = f"Error while {what} for {self.topic_partition} in dir {self.log_dir.path}"
         self.log_dir.fail(message, error)
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message) from error

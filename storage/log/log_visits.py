@@ -1,6 +1,6 @@
-"""Visiting many logs without holding the event loop up: a few in one callback, the next few in another.
+"""Work on many logs that does not block the event loop: `LOGS_AT_ONCE` logs per callback.
 
-Invariant: a log that was closed or whose directory failed since the walk began is passed over.
+Invariant: logs that were closed, or whose directory failed, since the walk began are skipped.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from odradek.timer.system_timer import SystemTimer
 
 LOGS_AT_ONCE: Final = 50
-"""Visited by one callback. Looking for something to compact takes some 20 microseconds in a log of four segments."""
+"""Logs per callback. The check for compaction takes about 20 microseconds for a log of four segments."""
 
 
 class LogVisits:
@@ -28,13 +28,13 @@ class LogVisits:
         self.walks = Walks(timer, LOGS_AT_ONCE)
 
     def stop(self) -> None:
-        """No log is visited any more."""
+        """Cancel all walks."""
         self.walks.stop()
 
     def visit(
         self, logs: list[UnifiedLog], work: Callable[[UnifiedLog], object], done: Callable[[], object] | None = None
     ) -> None:
-        """Do `work` for each of the logs, the first ones now, and then call `done`."""
+        """Call `work` for each log, for the first ones at once, then `done`."""
 
         def visit(log: UnifiedLog) -> None:
             if log.log_dir.is_online and not log.is_closed:

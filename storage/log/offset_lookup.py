@@ -1,12 +1,13 @@
-"""Looking up offsets by time: what ListOffsets asks.
+"""Lookup of offsets by timestamp, for ListOffsets.
 
     -1 latest          the reader's limit
     -2 earliest        the log start offset; -4 earliest local is the same without tiered storage
     -3 max timestamp   the record with the largest timestamp, the first of them
     -5 latest tiered   offset -1: there is no tiered storage
-    >= 0               the first record as young as that
+    >= 0               the first record with that timestamp or a later one
 
-A batch may have a max timestamp that is a little off (`max_timestamp`): what is answered is a record's all the same.
+The max timestamp of a batch header may differ from its records (see `max_timestamp`); the result is always the
+timestamp of a record.
 
 Kafka: UnifiedLog.fetchOffsetByTimestamp.
 """
@@ -27,9 +28,10 @@ if TYPE_CHECKING:
 
 
 def lookup_by_timestamp(log: LogState, timestamp: int, limit: int) -> TimestampAndOffset | None:
-    """The answer for a reader who may see the offsets below `limit`.
+    """The record or offset found, restricted to offsets below `limit`; None if there is none.
 
-    Raises: KafkaError UNSUPPORTED_FOR_MESSAGE_FORMAT where records have no time and it is asked for one.
+    Raises: KafkaError UNSUPPORTED_FOR_MESSAGE_FORMAT for a time lookup in message format v0, which has no timestamps;
+    UNSUPPORTED_VERSION for an unknown negative timestamp.
     """
     version = log.local_log.config.message_format_version
     if version.record_version == MAGIC_V0 and timestamp not in (SpecialTimestamp.LATEST, SpecialTimestamp.EARLIEST):
@@ -60,7 +62,7 @@ def lookup_by_timestamp(log: LogState, timestamp: int, limit: int) -> TimestampA
 
 
 def segment_of_time(segments: LogSegments, timestamp: int) -> LogSegment | None:
-    """The segment a lookup begins in; None if it looks into none."""
+    """The segment that a lookup reads first; None if it reads none."""
     if timestamp == SpecialTimestamp.MAX:
         return max(segments, key=lambda segment: segment.largest.timestamp)
     if timestamp < 0:
@@ -78,7 +80,7 @@ def _record_of_max_timestamp(log: LogState) -> TimestampAndOffset | None:
         if segment.records.header_at(where).max_timestamp != timestamp:
             continue
         batch = segment.records.batch_at(where)
-        latest = max(batch.records(), key=lambda record: record.timestamp)  # the first of them
+        latest = max(batch.records(), key=lambda record: record.timestamp)  # the first of several equal ones
         return TimestampAndOffset(latest.timestamp, latest.offset, batch.partition_leader_epoch)
     return None
 
@@ -87,8 +89,8 @@ def _first_record_since(log: LogState, timestamp: int) -> TimestampAndOffset | N
     for segment in log.segments:
         if segment.largest_timestamp < timestamp:
             continue
-        # A batch whose header promised more than its records hold must not hide the segments behind it. One without any
-        # time, found by that of its file, ends the search as in Apache.
+        # A header with a larger max timestamp than its records must not end the search. A segment without any timestamp
+        # (selected by the modification time of its file) ends it, as in Apache.
         found = segment.find_by_timestamp(timestamp, log.watermarks.log_start_offset)
         if found is not None or segment.largest.timestamp < 0:
             return found

@@ -1,15 +1,16 @@
-"""Which segments have outlived their time: pure decisions over the oldest segments of a log.
+"""Retention: pure rules that select the segments to delete.
 
-Three rules in this order, each walking from the oldest segment and stopping at the first that does not match:
+Three rules in this order. Each goes from the oldest segment on and stops at the first that does not match:
 
     start offset   the next segment begins at or below the log start offset     (any cleanup policy)
     size           without it the log still has retention.bytes                 (policy delete)
     time           its youngest record is older than retention.ms               (policy delete)
 
-Invariants: nothing at or above the high watermark goes, so the log start offset never passes it; an empty last segment
-stays; a last segment with data may go.
+Invariants: no segment with records at or above the high watermark is selected, so the log start offset never passes it;
+the last segment is selected only if it has data.
 
-Kafka: the deletion predicates of UnifiedLog.
+Kafka: UnifiedLog.deleteLogStartOffsetBreachedSegments, UnifiedLog.deleteRetentionSizeBreachedSegments,
+UnifiedLog.deleteRetentionMsBreachedSegments, UnifiedLog.deletableSegments.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class RetainedSegment(Protocol):
-    """What the rules look at."""
+    """The properties of a segment that the rules use."""
 
     @property
     def size(self) -> int: ...

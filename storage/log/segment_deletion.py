@@ -1,11 +1,10 @@
-"""Carrying out retention: segments leave the log, and their files and snapshots with them.
+"""Retention: deletes segments with their files and producer snapshots.
 
-What is to go is decided in `retention`; this does it. If everything goes, a new segment is rolled first, so that a log
-always has one.
+`retention` selects the segments. If all are selected, a new one is rolled first, so that the log always has a segment.
 
-Invariant: the log start offset is moved before a segment is removed, so that no reader finds a hole it was not told of.
+Invariant: the log start offset is advanced before a segment is removed, so that no reader looks for it.
 
-Kafka: UnifiedLog.deleteOldSegments and deleteSegments.
+Kafka: UnifiedLog.deleteOldSegments, UnifiedLog.deleteSegments.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 def delete_old_segments(log: LogState, now_ms: int) -> int:
-    """Apply the three rules one after the other; answers how many segments went."""
+    """Apply the three rules one after the other; returns the number of deleted segments."""
     config = log.local_log.config
     removed = _delete(
         log,
@@ -65,7 +64,7 @@ def delete_old_segments(log: LogState, now_ms: int) -> int:
 
 
 def delete_snapshots(log: LogState, segments: Sequence[LogSegment]) -> None:
-    """Take the producer snapshots at the bases of removed segments along."""
+    """Delete the producer snapshots at the base offsets of removed segments."""
     for segment in segments:
         path = log.producers.mark_snapshot_for_deletion(segment.base_offset)
         if path is not None:
@@ -81,7 +80,7 @@ def _delete(log: LogState, deletable: list[LogSegment], reason: str) -> int:
         try:
             log.roll()
         except LogDirFullError:
-            # The others make room for it, and the last one goes the next time.
+            # The disk is full: deleting the others makes room, and the next pass deletes the last one.
             del deletable[-1], bases[-1]
             if not deletable:
                 return 0

@@ -1,20 +1,20 @@
-"""Rewritten segments taking the place of those they were made of: after compaction, and after a split.
+"""Replaces segments by rewritten ones, after compaction and after a split.
 
-    step                                          a process that dies before its end leaves
-    new segments   .cleaned -> .swap              a .cleaned file: the next start drops it, and the .swap files above
+    step                                          a process that dies during this step leaves
+    new segments   .cleaned -> .swap              a .cleaned file: the next start deletes it, and the .swap files above
     the directory is fsynced
     old segments   -> .deleted                    .swap files only: the next start finishes the replacement
     new segments   .swap -> plain                 the same
     the directory is fsynced
 
-The first step goes from the highest base offset down, so that the lowest `.cleaned` file bears witness that the rest is
-not complete. Kafka syncs the directory at the end alone; here the first sync comes before any old segment loses its
-name, so that a loss of power cannot take the old segment and the new one.
+The first step goes from the highest base offset down: while a `.cleaned` file exists, the `.swap` files above it are
+incomplete. Kafka syncs the directory only at the end; here the first sync comes before any old segment is renamed, so
+that a loss of power cannot lose both the old segment and the new one.
 
-Invariants: a reader finds either the old segments or the new ones; regions of old files can be read until those are
-unlinked, `file.delete.delay.ms` later; a position in a replaced file is kept nowhere.
+Invariants: a reader finds either the old segments or the new ones; regions of old files stay readable until those are
+unlinked, `file.delete.delay.ms` later; no position in a replaced file is kept.
 
-Kafka: LocalLog.replaceSegments and UnifiedLog.replaceSegments.
+Kafka: LocalLog.replaceSegments, UnifiedLog.replaceSegments.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 def rename_to_swap(
     directory: str, base_offsets: Iterable[int], config: LogConfig, environment: Environment
 ) -> list[LogSegment]:
-    """The first step: `.cleaned` becomes `.swap`. Answers the new segments, by base offset. Raises OSError."""
+    """The first step: rename `.cleaned` to `.swap`. Returns the new segments by base offset. Raises OSError."""
     segments = [
         LogSegment.open(directory, base_offset, config, environment, suffix=log_files.CLEANED_FILE_SUFFIX)
         for base_offset in sorted(base_offsets)
@@ -52,9 +52,9 @@ def rename_to_swap(
 def put_in_place(
     segments: LogSegments, new: Sequence[LogSegment], source_base_offsets: Iterable[int]
 ) -> list[LogSegment]:
-    """The rest, once the `.swap` names are on the disk; answers the old segments, renamed and to be unlinked later.
+    """The steps after the first sync. Returns the old segments, renamed `.deleted`; the caller unlinks them later.
 
-    A source that is gone already is passed over. Raises OSError.
+    Sources that no longer exist are skipped. Raises OSError.
     """
     old = [segment for base_offset in source_base_offsets if (segment := segments.get(base_offset)) is not None]
     for segment in old:
@@ -62,14 +62,14 @@ def put_in_place(
     for segment in new:
         segments.add(segment)
     for segment in old:
-        segment.condemn()
+        segment.mark_deleted()
     for segment in new:
         segment.change_suffix(log_files.SWAP_FILE_SUFFIX, "")
     return old
 
 
 def replace_segments(log: LogState, new: Sequence[LogSegment], source_base_offsets: Iterable[int]) -> None:
-    """The same for a log in use, with all that hangs on its segments. Raises OSError."""
+    """`put_in_place` for a log in use: also updates its snapshots and watermarks. Raises OSError."""
     old = put_in_place(log.segments, new, source_base_offsets)
     log.local_log.delete_later(old)
     taken = {segment.base_offset for segment in new}
@@ -79,7 +79,7 @@ def replace_segments(log: LogState, new: Sequence[LogSegment], source_base_offse
 
 
 def remove_cleaned_files(directory: str, fs: FileSystem) -> None:
-    """Drop what was not put in place. Raises OSError; a directory that is gone is none."""
+    """Delete the `.cleaned` files of a directory; a missing directory is no error. Raises OSError."""
     try:
         names = os.listdir(directory)
     except FileNotFoundError:

@@ -1,21 +1,22 @@
-"""Cutting a log back: the records above an offset go, and everything that was known because of them.
+"""Truncation: removes the records from an offset on, and the state that follows from them.
 
-Segments above the offset go as a whole; in the one that holds it, the batch with the offset goes as a whole too, while
-the log end becomes the offset itself. Epochs, producer state, watermarks and the recovery point follow.
+Segments above the offset are removed whole. In the segment that contains it, the batch that contains it is removed
+whole; the log end becomes the offset itself. Leader epochs, producer state, watermarks and the recovery point follow.
 
-A loss of power in the middle keeps some of the changes and loses others, in any order: a hole may be left, a file that
-is cut and an index that is not. The next start looks for that from the checkpointed recovery point on. So the order is
+A loss of power during a truncation keeps some of the changes and loses others, in any order: it can leave a gap in the
+log, or a shorter file with its old index. The next start scans for this from the checkpointed recovery point on. Hence
+the order:
 
-    1. a checkpoint that promises no more than the offset    `when_cuttable`, which waits for the disk in the background
-    2. the cut                                               `truncate_to`, `truncate_fully_and_start_at`
-    3. the cut is on the disk                                the sync queue; only then may anything be appended
+    1. checkpoint a recovery point at or below the offset    `when_cuttable`, which waits for the disk in the background
+    2. truncate                                              `truncate_to`, `truncate_fully_and_start_at`
+    3. sync the truncated files                              the sync queue; only then may anything be appended
 
-Apache's checkpoint follows the cut: a loss of power between them leaves it a hole that no scan looks at.
+Apache checkpoints after it has truncated: a loss of power in between leaves a gap that no scan finds.
 
-Invariants: no checkpoint on the disk, or on its way there, is above the recovery point of the log; files are cut from
-the end of the log towards the offset, so that a process that dies in between leaves a log without a hole.
+Invariants: no checkpoint, stored or queued, is above the recovery point of the log; files are truncated from the end of
+the log towards the offset, so that a process that dies in between leaves a log without a gap.
 
-Kafka: UnifiedLog.truncateTo and truncateFullyAndStartAt.
+Kafka: UnifiedLog.truncateTo, UnifiedLog.truncateFullyAndStartAt.
 """
 
 from __future__ import annotations
@@ -38,33 +39,33 @@ logger = logging.getLogger(__name__)
 def when_cuttable(
     log: LogState, offset: int, checkpoint: Callable[[], None], callback: Callable[[OSError | None], None]
 ) -> None:
-    """Call back once no checkpoint promises anything at `offset` or above: at once if none does, or with the error that
-    keeps the checkpoint from being stored. `checkpoint` queues it.
+    """Call back when the checkpointed recovery point is at or below `offset`; at once if it is so already.
 
-    The cut belongs into the callback: when that returns, checkpoints follow the recovery point again.
+    `checkpoint` queues the checkpoint of recovery points. The callback gets the error if it could not be stored. The
+    truncation belongs into the callback: afterwards, checkpoints contain the full recovery point again.
     """
     flusher = log.flusher
     if flusher.recovery_point <= offset:
         callback(None)
         return
-    flusher.promise_at_most(offset)
+    flusher.cap_checkpoint_offset(offset)
 
     def lowered(error: OSError | None) -> None:
         try:
             callback(error)
         finally:
-            flusher.promise_again(offset)
+            flusher.uncap_checkpoint_offset(offset)
 
     checkpoint()
     log.log_dir.sync_queue.when_durable(lowered)
 
 
 def truncate_to(log: LogState, offset: int, now_ms: int, producers: ProducerMemory | None = None) -> bool:
-    """Let the log end at `offset`; False when it ends there or earlier already. `producers`: see `replay_producers`."""
+    """Make `offset` the log end; False when the log ends at or below it. `producers`: see `replay_producers`."""
     if offset < 0:
         raise ValueError(f"Cannot truncate partition {log.topic_partition} to a negative offset ({offset}).")
     if offset >= log.local_log.log_end_offset:
-        # A leader that appended nothing may have left an epoch at the end that the next leader contradicts.
+        # A leader that appended nothing may have left an epoch at the log end, which the next leader does not have.
         log.leader_epochs.truncate_from_end(log.local_log.log_end_offset)
         return False
     if log.segments.first.base_offset > offset:
@@ -83,11 +84,12 @@ def truncate_to(log: LogState, offset: int, now_ms: int, producers: ProducerMemo
 
 
 def truncate_fully_and_start_at(log: LogState, offset: int, log_start_offset: int | None, now_ms: int) -> None:
-    """Drop all data and begin anew at `offset`; the log start may be told to lie below."""
+    """Remove all data; the next record gets `offset`. `log_start_offset` may be lower; None means `offset`."""
     logger.info("Truncating %s fully, to start at offset %d", log.topic_partition, offset)
     first_offset = log.segments.first.base_offset
     log.local_log.truncate_fully_and_start_at(offset)
-    # Not to `offset`, until something is flushed: the files of before may still be found under their names.
+    # The recovery point stays at or below both offsets until the next flush: after a loss of power the old files may
+    # still have their names.
     log.flusher.truncated_to(min(first_offset, offset))
     log.leader_epochs.clear()
     log.producers.truncate_fully_and_start_at(offset)
@@ -98,10 +100,10 @@ def truncate_fully_and_start_at(log: LogState, offset: int, log_start_offset: in
 
 
 def replay_producers(log: LogState, offset: int, now_ms: int) -> Generator[None, None, ProducerMemory | None]:
-    """The producers as they will be when the log ends at `offset`; None if there is nothing to replay.
+    """The producer state of a log that ends at `offset`; None if there is nothing to replay.
 
-    A log of small batches takes seconds to replay: whoever cuts it on an event loop does this first, giving others
-    their turn at each yield, and makes sure that the log has not changed when it is through.
+    A log of small batches takes seconds to replay. A truncation on the event loop runs this generator first, yields to
+    other tasks at each step, and afterwards checks that the log has not changed.
     """
     if log.producers.is_empty or not log.watermarks.log_start_offset < offset < log.local_log.log_end_offset:
         return None

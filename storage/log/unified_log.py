@@ -1,14 +1,14 @@
-"""One partition's log: a `LocalLog` with the producers, leader epochs and watermarks that give its bytes a meaning.
+"""The log of one replica: a `LocalLog` with producer state, leader epochs and watermarks.
 
-The parts are in its `LogState`; what changes several of them at once is a function on that, in a file of its own.
+The parts are in its `LogState`. Operations that change several parts are functions on that, each in its own module.
 
-An append is one synchronous call: validate and assign offsets here; check the producer, write, and take over the state
-in `log_append`. A read answers a region of a file, bounded by the reader's isolation.
+An append is one synchronous call: this module validates and assigns offsets; `log_append` checks the producer, writes
+and updates the state. A read returns a region of a file, bounded by the reader's isolation.
 
-Invariants: an offset is given once; state in memory changes only after the write it describes; after an I/O error the
-whole directory is offline and every call answers KAFKA_STORAGE_ERROR; an append or roll that finds no space answers the
-same, and the directory stays online. An fsync never happens here: flushes and small files go to the flusher and the
-directory's sync queue.
+Invariants: an offset is assigned once; state in memory changes only after the write it describes; after an I/O error
+the whole directory is offline and every call raises KAFKA_STORAGE_ERROR; an append or roll that finds no space raises
+the same, but the directory stays online. Nothing here calls fsync: flushes go to the flusher, small files to the sync
+queue of the directory.
 
 Kafka: UnifiedLog.
 """
@@ -77,7 +77,7 @@ class UnifiedLog:
             log_start_offset=log_start_offset,
             recovery_point=recovery_point,
         )
-        # No part is ever replaced: these names save reads and appends a look-up, and others the way through the state.
+        # Shortcuts to parts of the state, which are never replaced: they save each read and append a lookup.
         self.local_log = local_log
         self.log_dir = log_dir
         self.watermarks = self.state.watermarks
@@ -88,13 +88,13 @@ class UnifiedLog:
         self._rules = self._rules_of(local_log.config)
         self._closed = False
         self._stored_epochs: list[EpochEntry] | None = None
-        """What the file of leader epochs holds while it is to be written because of the load, and nothing else."""
+        """The stored leader epochs, while the change that loading made is queued; None otherwise."""
         leader_epochs.on_change = self._write_epochs
 
     def __repr__(self) -> str:
         return f"UnifiedLog({self.topic_partition}, start={self.log_start_offset}, end={self.log_end_offset})"
 
-    # -- what it is --------------------------------------------------------------------------------
+    # -- properties --------------------------------------------------------------------------------
 
     @property
     def topic_partition(self) -> TopicPartition:
@@ -172,7 +172,7 @@ class UnifiedLog:
         return None if unstable is None else unstable.message_offset
 
     def update_high_watermark(self, high_watermark: int) -> int:
-        """Set the high watermark, kept within [log start, log end]; answers what it became."""
+        """Set the high watermark, limited to [log start, log end]; returns the result."""
         return self.watermarks.update_high_watermark(high_watermark)
 
     def maybe_increment_high_watermark(self, new: int | LogOffsetMetadata) -> bool:
@@ -193,8 +193,11 @@ class UnifiedLog:
         origin: AppendOrigin = AppendOrigin.CLIENT,
         verification_guard: object | None = None,
     ) -> LogAppendInfo:
-        """Append what a client or coordinator sent, giving it offsets: all of it, or KafkaError and nothing."""
-        # What `disk` does is repeated in the two appends, which are spared its generator.
+        """Append records of a client or coordinator and assign their offsets: all of them, or none.
+
+        Raises: KafkaError.
+        """
+        # Both appends repeat the body of `disk`: its generator would cost too much per append.
         if self.log_dir.failure is not None:
             self.state.raise_offline()
         if not self.log_dir.space.take(records.nbytes):
@@ -202,7 +205,7 @@ class UnifiedLog:
         try:
             found = analyze(records, self._rules, origin)
             if not found:
-                return LogAppendInfo.of_nothing(self.log_start_offset)
+                return LogAppendInfo.of_no_batch(self.log_start_offset)
             now_ms = self._clock.time_ms()
             batch = validate_and_assign(
                 found,
@@ -221,7 +224,7 @@ class UnifiedLog:
             self.state.fail("appending records", error)
 
     def append_as_follower(self, records: memoryview) -> LogAppendInfo:
-        """Append what a leader sent, with the offsets and epochs it gave."""
+        """Append records fetched from the leader, with its offsets and epochs. Raises KafkaError."""
         if self.log_dir.failure is not None:
             self.state.raise_offline()
         if not self.log_dir.space.take(records.nbytes):
@@ -229,7 +232,7 @@ class UnifiedLog:
         try:
             found = analyze(records, self._rules, AppendOrigin.REPLICATION)
             if not found:
-                return LogAppendInfo.of_nothing(self.log_start_offset)
+                return LogAppendInfo.of_no_batch(self.log_start_offset)
             return append_replicated(self.state, found, self._clock.time_ms())
         except CorruptRecordError as error:
             raise KafkaError(ErrorCode(error.error_code), str(error)) from error
@@ -250,7 +253,9 @@ class UnifiedLog:
     def maybe_start_transaction_verification(
         self, producer_id: int, sequence: int, producer_epoch: int
     ) -> object | None:
-        """The guard an append must present once the coordinator has confirmed; None when a transaction is open."""
+        """The guard that the append must present after the coordinator confirmed the partition; None when the producer
+        has a transaction open here.
+        """
         return self.state.checks.start_verification(producer_id, sequence, producer_epoch, self._clock.time_ms())
 
     def remove_expired_producers(self, now_ms: int) -> int:
@@ -259,7 +264,7 @@ class UnifiedLog:
     # -- rolling -----------------------------------------------------------------------------------
 
     def roll(self) -> LogSegment:
-        """Begin a new segment at the log's end."""
+        """Begin a new segment at the log end."""
         return self.state.roll()
 
     # -- reading -----------------------------------------------------------------------------------
@@ -267,7 +272,7 @@ class UnifiedLog:
     def read(
         self, start_offset: int, max_length: int, isolation: FetchIsolation, min_one_message: bool
     ) -> FetchDataInfo:
-        """Records from the batch that holds `start_offset` on, as far as the isolation lets see."""
+        """Records from the batch that contains `start_offset` to the limit of the isolation. Raises KafkaError."""
         if self.log_dir.failure is not None:
             self.state.raise_offline()
         if start_offset < self.log_start_offset:
@@ -288,7 +293,7 @@ class UnifiedLog:
             self.state.fail("reading", error)
 
     def locate(self, offset: int) -> LogOffsetMetadata:
-        """The offset with its position: what a delayed fetch counts bytes by."""
+        """The offset with its file position, from which a delayed fetch counts bytes."""
         with self.disk("reading"):
             return self.local_log.locate(offset)
 
@@ -300,7 +305,7 @@ class UnifiedLog:
     def fetch_offset_by_timestamp(
         self, timestamp: int, isolation: FetchIsolation = FetchIsolation.LOG_END
     ) -> TimestampAndOffset | None:
-        """The answer to ListOffsets: -1 latest, -2 earliest, -3 largest timestamp, -4, -5, or a time; None if none."""
+        """The result of ListOffsets for a time in ms or a `SpecialTimestamp`; None if there is none."""
         with self.disk("fetching offset by timestamp"):
             return lookup_by_timestamp(self.state, timestamp, self.limit_of(isolation))
 
@@ -314,10 +319,10 @@ class UnifiedLog:
         return self.state.leader_epochs.end_offset_for(epoch, self.local_log.log_end_offset)
 
     def write_leader_epochs_later(self, stored: list[EpochEntry] | None) -> None:
-        """Queue the leader epochs as they are, because loading the log made others of the `stored` ones.
+        """Queue the leader epochs for writing, because loading the log changed the `stored` ones.
 
-        An empty log loses the last epoch that way, and gets it again when its leader is the same as before: then its
-        file is not touched. Were the broker to die before that, the next start would do the same once more.
+        Loading an empty log removes its last epoch. If the same leader assigns it again, the write is withdrawn and the
+        file stays untouched. If the broker dies before that, the next start repeats the change.
         """
         self._stored_epochs = stored
         entries = self.state.leader_epochs.entries
@@ -335,7 +340,10 @@ class UnifiedLog:
         self.log_dir.sync_queue.write(self._epochs_path, checkpoints.encode_epochs(entries))
 
     def assign_topic_id(self, topic_id: bytes) -> None:
-        """Note the topic's id, in memory and in partition.metadata. A different one known before is a breach."""
+        """Set the topic id, in memory and in partition.metadata.
+
+        Raises: KafkaError INCONSISTENT_TOPIC_ID if the log has a different one.
+        """
         if self.topic_id == topic_id:
             return
         if self.topic_id is not None:
@@ -347,45 +355,45 @@ class UnifiedLog:
         path = os.path.join(self.local_log.dir, checkpoints.PARTITION_METADATA_FILE)
         self.log_dir.sync_queue.write(path, checkpoints.encode_partition_metadata(topic_id))
 
-    # -- what goes: log start, retention, truncation ---------------------------------------------------------------
+    # -- log start, retention, truncation ----------------------------------------------------------
 
     def maybe_increment_log_start_offset(self, offset: int, reason: str) -> bool:
-        """Move the log start up; the data below goes with the next retention pass."""
+        """Advance the log start; the next retention pass deletes the segments below."""
         with self.disk("increasing the log start offset"):
             return maybe_increment_log_start_offset(self.state, offset, reason)
 
     def delete_records(self, offset: int) -> int:
-        """Answer DeleteRecords: see `log_start.delete_records`."""
+        """See `log_start.delete_records`."""
         return delete_records(self.state, offset)
 
     def delete_old_segments(self) -> int:
-        """Apply retention; answers how many segments went."""
+        """Apply retention; returns the number of deleted segments."""
         with self.disk("deleting segments"):
             return delete_old_segments(self.state, self._clock.time_ms())
 
     def truncate_to(self, offset: int, producers: ProducerMemory | None = None) -> bool:
-        """Let the log end at `offset`; False when it ends there or earlier already. `producers`: from
+        """Make `offset` the log end; False when the log ends at or below it. `producers`: from
         `truncation.replay_producers`.
         """
         with self.disk("truncating"):
             return truncate_to(self.state, offset, self._clock.time_ms(), producers)
 
     def truncate_fully_and_start_at(self, offset: int, log_start_offset: int | None = None) -> None:
-        """Drop all data and begin anew at `offset`."""
+        """Remove all data; the next record gets `offset`."""
         with self.disk("truncating"):
             truncate_fully_and_start_at(self.state, offset, log_start_offset, self._clock.time_ms())
 
     # -- flushing ----------------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Get everything appended so far to the disk, in the background."""
+        """Flush everything appended so far, in the background."""
         self.flusher.flush(self.local_log.log_end_offset)
 
     def when_flushed(self, offset: int, callback: Callable[[OSError | None], None]) -> None:
-        """Call back once everything below `offset` is on the disk, or with the error that prevents it."""
+        """Call back when everything below `offset` is flushed, or with the error that prevents it."""
         self.flusher.when_flushed(offset, callback)
 
-    # -- life --------------------------------------------------------------------------------------
+    # -- configuration, renaming, closing ----------------------------------------------------------
 
     def update_config(self, config: LogConfig) -> None:
         self.local_log.config = config
@@ -403,7 +411,7 @@ class UnifiedLog:
         )
 
     def rename_dir(self, path: str, *, keep_writing: bool = True) -> None:
-        """Rename the log's directory. What was queued for the old name is queued for the new one."""
+        """Rename the directory of the log. Queued writes are queued again for the new name."""
         dropped = self.log_dir.sync_queue.forget_dir(self.local_log.dir)
         with self.disk("renaming the log directory"):
             self.local_log.rename_dir(path)
@@ -419,9 +427,9 @@ class UnifiedLog:
             self.log_dir.sync_queue.write(metadata_path, checkpoints.encode_partition_metadata(self.topic_id))
 
     def close(self) -> None:
-        """Finish the files and get them to the disk: a snapshot at the end, indexes cut to size, no descriptor kept.
+        """Write a producer snapshot, trim the indexes, flush everything and close all descriptors.
 
-        Waits for the disk: for shutdown, when there is no loop to stall.
+        Waits for the disk: for shutdown only, when no event loop runs.
         """
         if self._closed:
             return
@@ -433,12 +441,12 @@ class UnifiedLog:
             self.local_log.close()
 
     def discard(self) -> None:
-        """Let go of everything without writing: the directory failed or is to be deleted."""
+        """Close all descriptors without writing: the directory failed or is to be deleted."""
         self._closed = True
         self.state.leader_epochs.on_change = None
         self.local_log.discard()
         self.flusher.abandon(self.log_dir.failure or OSError(errno.ENOENT, "the log was deleted"))
 
     def disk(self, what: str) -> AbstractContextManager[None]:
-        """Around work with this log's files: see `LogState.disk`."""
+        """See `LogState.disk`."""
         return self.state.disk(what)

@@ -1,18 +1,19 @@
-"""How far readers may see: the four offsets of a log and their order.
+"""The four offsets that bound what readers see.
 
     log start offset <= last stable offset <= high watermark <= log end offset
 
-The high watermark is moved by the replica manager. The last stable offset follows from it and from the first unstable
-offset, where the earliest transaction begins that is open or whose marker is not yet below the high watermark. Each is
-kept with its position in a file where that is known, so that a fetch needs no lookup for its upper bound.
+The replica manager advances the high watermark. The first unstable offset is the start of the earliest transaction that
+is open or whose marker is not yet below the high watermark. The last stable offset is the smaller of the two. Each
+offset is kept with its file position where that is known, so that a fetch needs no lookup for its upper bound.
 
-Whoever reads the log again only when there is something new is told by `on_change`: of each move of these offsets, of a
-new segment, and of whatever else of the log a read depends on.
+`on_change` is called after each change of these offsets, for a new segment, and for every other change of the log that
+a read depends on: a cached read stays valid until then.
 
-Invariants: the order above, at every return; a position, where one is kept, is that of the batch which holds the offset
-or of the log's end.
+Invariants: the order above, at every return; a kept position is that of the batch which contains the offset, or the
+log end.
 
-Kafka: the high watermark and last stable offset of UnifiedLog.
+Kafka: UnifiedLog.updateHighWatermark, UnifiedLog.maybeIncrementHighWatermark, UnifiedLog.lastStableOffset,
+UnifiedLog.maybeIncrementFirstUnstableOffset.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Watermarks:
-    """The bounds of one log."""
+    """The reader bounds of one log."""
 
     __slots__ = ("_first_unstable", "_high_watermark", "_local", "_producers", "log_start_offset", "on_change")
 
@@ -38,7 +39,7 @@ class Watermarks:
         self._local = local_log
         self._producers = producers
         self.log_start_offset = log_start_offset
-        self.on_change: Callable[[], None] = _nobody_asks
+        self.on_change: Callable[[], None] = _ignore_change
         self._high_watermark = LogOffsetMetadata(log_start_offset)
         self._first_unstable: LogOffsetMetadata | None = None
         self.update_first_unstable()
@@ -90,7 +91,7 @@ class Watermarks:
         return self.last_stable_metadata
 
     def update_high_watermark(self, high_watermark: int) -> int:
-        """Set the high watermark, kept within [log start, log end]; answers what it became."""
+        """Set the high watermark, limited to [log start, log end]; returns the result."""
         if high_watermark >= self._local.log_end_offset:
             self._set(self._local.end_offset_metadata)
         else:
@@ -100,7 +101,9 @@ class Watermarks:
     def maybe_increment_high_watermark(self, new: int | LogOffsetMetadata) -> bool:
         """Advance the high watermark; False when it is there already.
 
-        The same offset on a newer segment counts as an advance: its position has changed.
+        The same offset on a newer segment counts as an advance, because the position changes.
+
+        Raises: ValueError above the log end.
         """
         metadata = LogOffsetMetadata(new) if isinstance(new, int) else new
         offset, end = metadata.message_offset, self._local.log_end_offset
@@ -115,7 +118,7 @@ class Watermarks:
         return True
 
     def raise_high_watermark_to_end(self) -> bool:
-        """The same to the log end, where nobody else has to have the records: short, for it comes with every append."""
+        """Advance the high watermark to the log end, for a partition without followers. Short: it runs per append."""
         end = self._local.end_offset_metadata
         old = self._high_watermark
         if end.message_offset == old.message_offset and not old.on_older_segment(end):
@@ -124,21 +127,21 @@ class Watermarks:
         return True
 
     def on_rolled(self) -> None:
-        """The log end has moved to a new segment; a high watermark at the log end moves along."""
+        """Call after a roll: the log end, and a high watermark at the log end, move to the new segment."""
         self.on_change()
         if self.high_watermark >= self._local.log_end_offset:
             self._high_watermark = self._local.end_offset_metadata
 
     def on_segments_replaced(self, base_offsets: Container[int]) -> None:
-        """Positions in these segments mean nothing any more. They lie below the last stable offset: of the positions
-        kept here, only that of a high watermark at the end of one of them can be affected; it is looked up anew.
+        """Forget positions in these segments. They lie below the last stable offset, so that only the position of a
+        high watermark at the end of one of them is affected; the next use looks it up again.
         """
         if self._high_watermark.segment_base_offset in base_offsets:
             self.on_change()
             self._high_watermark = LogOffsetMetadata(self.high_watermark)
 
     def update_first_unstable(self) -> None:
-        """To be called after every change of the log's end, of its start, or of the producers' transactions."""
+        """Call after every change of the log end, the log start, or the producers' transactions."""
         self.on_change()
         if self._first_unstable is None and not self._producers.has_transactions:
             return
@@ -153,5 +156,5 @@ class Watermarks:
         self.update_first_unstable()
 
 
-def _nobody_asks() -> None:
-    """For logs that nobody reads."""
+def _ignore_change() -> None:
+    """The default `on_change`: no read of this log is cached."""

@@ -313,7 +313,7 @@ class LogManager:
     # -- moving -------------------------------------------------------------------------------------------------
 
     def replace_current_with_future(self, topic_partition: TopicPartition) -> UnifiedLog:
-        """Let the future log take the place of the current one, which is deleted; answers the new current log.
+        """Let the future log take the place of the current one, which is deleted; returns the new current log.
 
         Raises: KafkaError KAFKA_STORAGE_ERROR, and then the current log is what it was.
         """
@@ -452,7 +452,7 @@ class LogManager:
             log_dir.look_for_room()
 
     def delete_old_segments(self) -> int:
-        """Apply retention to every log at once; answers how many segments went."""
+        """Apply retention to every log at once; returns the number of deleted segments."""
         return sum(delete_old_segments_of(log) for log in self.all_logs())
 
     # -- failure and shutdown ---------------------------------------------------------------------------------------

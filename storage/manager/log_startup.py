@@ -346,7 +346,7 @@ class LogStartup:
         else:
             self._owner.register(log, is_future=stored.marker == log_files.FUTURE_DIR_SUFFIX)
             last_recovery_point = directory.last_stop.recovery_points.get(log.topic_partition, 0)
-            directory.has_shorter_logs |= log.flusher.promised < last_recovery_point
+            directory.has_shorter_logs |= log.flusher.checkpoint_offset < last_recovery_point
 
     def _failed(self, directory: _Directory, stored: StoredLog, error: OSError) -> None:
         directory.loaded += 1

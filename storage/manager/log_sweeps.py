@@ -117,7 +117,7 @@ class LogSweeps:
 
 
 def delete_old_segments_of(log: UnifiedLog) -> int:
-    """Apply retention, unless the log is compacted too: then the cleaner does it. Answers how many segments went."""
+    """Apply retention; returns the number of deleted segments. For compacted logs the cleaner applies it instead."""
     if log.config.compact:
         return 0
     try:

@@ -256,7 +256,7 @@ class ProducerStateManager:
         return entry.current_txn_first_offset < 0 and idle_ms >= self.config.producer_id_expiration_ms
 
     def remove_expired(self, now_ms: int) -> int:
-        """Forget producers whose last batch is too old, by its own timestamp. Answers how many went."""
+        """Forget producers whose last batch is too old, by its own timestamp. Returns their number."""
         expired = [pid for pid, entry in self.producers.items() if self._is_expired(entry, now_ms)]
         for producer_id in expired:
             del self.producers[producer_id]

@@ -56,7 +56,7 @@ def file_names(directory: str) -> list[str]:
 
 
 def _without_temporary_files(directory: str, environment: Environment) -> list[str]:
-    """Remove what is of no use any more; answers the .swap files that are complete."""
+    """Remove what is of no use any more; returns the .swap files that are complete."""
     swaps, doomed, cleaned = [], [], []
     for name in file_names(directory):
         if name.endswith(log_files.DELETED_FILE_SUFFIX):

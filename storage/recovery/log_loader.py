@@ -361,7 +361,7 @@ class LogLoader:
     def _recover_segment(
         self, segment: LogSegment, producers: ProducerStateManager | None, following: list[LogSegment] | None = None
     ) -> int:
-        """Check every batch, rebuild all indexes; answers how many bytes were cut, which removes `following`.
+        """Check every batch, rebuild all indexes; returns how many bytes were cut, which removes `following`.
 
         `producers`: as they were at the segment's base, if that is known.
         Raises: OverflowedSegmentError when the segment has to be split first.
@@ -407,7 +407,7 @@ class LogLoader:
     def _remove(self, segments: list[LogSegment]) -> None:
         for segment in reversed(segments):
             self.segments.remove(segment.base_offset)
-            segment.condemn()
+            segment.mark_deleted()
             self.producers.delete_snapshot(segment.base_offset)
         self.removed += segments
 

@@ -108,7 +108,7 @@ class SegmentScan:
         *,
         ends_at_overflow: bool,
     ) -> int:
-        """Scan the whole batches at the start of `chunk`; answers the bytes they take."""
+        """Scan the whole batches at the start of `chunk`; returns the bytes they take."""
         segment, start = self.segment, self.valid_bytes
         low, high, interval = (
             segment.base_offset,

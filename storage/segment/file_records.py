@@ -207,7 +207,7 @@ class FileRecords:
             read_bytes = max(sequential_read_bytes, size)
 
     def truncate_to(self, size: int) -> int:
-        """Cut the file and answer the number of bytes that went."""
+        """Cut the file and return the number of bytes that went."""
         if size > self.size or size < 0:
             raise ValueError(f"cannot truncate {self.path} of {self.size} bytes to {size}")
         cut = self.size - size

@@ -1,17 +1,17 @@
-"""Getting a log to the disk without waiting for it: fsync off the event loop, with the recovery point as its result.
+"""Flushes one log: fsync runs off the event loop and advances the recovery point.
 
-A flush up to an offset covers the segments from the recovery point on. One is under way at a time; requests that
-arrive meanwhile are served together by the next (group commit), so that `flush.messages=1` costs one fsync per round
-trip of the disk and not one per append.
+A flush up to an offset covers the segments from the recovery point on. One runs at a time; the next one serves all
+requests that arrived meanwhile (group commit), so that `flush.messages=1` costs one fsync per round trip of the disk
+and not one per append.
 
-A checkpoint of the recovery point promises the next start that everything below is whole, so that it looks at nothing
-there. `promised` is what a checkpoint may say: less than the recovery point where a cut is about to be made, and
-nothing for an empty log, which may begin anew at another offset.
+The next start does not scan below the checkpointed recovery point. `checkpoint_offset` is the offset that a checkpoint
+may contain: less than the recovery point before a truncation, and 0 for an empty log, which may begin at another offset
+later.
 
-Invariants: the recovery point only advances to an offset that had been appended before the fsync began; truncation
-moves it back and voids the flush under way; after a failed fsync nothing is retried and the directory goes offline.
+Invariants: the recovery point only advances to an offset that was appended before the fsync began; truncation moves it
+back and ignores the result of the running flush; a failed fsync is not retried, the directory goes offline.
 
-Kafka: UnifiedLog.flush and LocalLog.flush.
+Kafka: UnifiedLog.flush, LocalLog.flush.
 """
 
 from __future__ import annotations
@@ -32,15 +32,16 @@ if TYPE_CHECKING:
     Flushed = Callable[[OSError | None], None]
 
 RETRY_MS: Final = 1_000
-"""After running out of descriptors."""
+"""The delay after running out of descriptors."""
 
 logger = logging.getLogger(__name__)
 
 
 class LogFlusher:
-    """The recovery point of one log, and how it moves."""
+    """The recovery point of one log and the flushes that advance it."""
 
     __slots__ = (
+        "_checkpoint_caps",
         "_dir_changed",
         "_environment",
         "_failure",
@@ -50,7 +51,6 @@ class LogFlusher:
         "_is_dir_new",
         "_is_held",
         "_on_failure",
-        "_promise_limits",
         "_requested",
         "_segments",
         "_syncing",
@@ -70,7 +70,7 @@ class LogFlusher:
     ) -> None:
         self.log_dir = log_dir
         self.recovery_point = recovery_point
-        """The first offset not known to be on the disk."""
+        """All records below this offset are flushed."""
         self.last_flushed_ms = environment.clock.time_ms()
         self._segments = segments
         self._environment = environment
@@ -79,51 +79,50 @@ class LogFlusher:
         self._in_flight = False
         self._is_held = False
         self._generation = 0
-        self._promise_limits: list[int] = []
+        self._checkpoint_caps: list[int] = []
         self._failure: OSError | None = None
         self._finished: list[LogSegment] = []
         self._syncing: list[LogSegment] = []
-        """What the flush under way covers, or the one that is to be tried again."""
+        """The segments of the running flush, or of the one to be retried."""
         self._waiting: list[tuple[int, Flushed]] = []
         self._dir_changed = True
         self._is_dir_new = recovery_point == 0
-        """Nothing was flushed before: the name of the directory may not be on the disk."""
+        """Nothing was flushed yet: the parent of the directory must be synced too."""
 
     @property
-    def promised(self) -> int:
-        """The recovery point that a checkpoint may have."""
+    def checkpoint_offset(self) -> int:
+        """The largest recovery point that a checkpoint may contain."""
         segments = self._segments
         if segments.first is segments.active and not segments.active.size:
             return 0
-        return min(self.recovery_point, *self._promise_limits) if self._promise_limits else self.recovery_point
+        return min(self.recovery_point, *self._checkpoint_caps) if self._checkpoint_caps else self.recovery_point
 
-    def promise_at_most(self, offset: int) -> None:
-        """Let no checkpoint promise more than this, until `promise_again` is called with the same offset."""
-        self._promise_limits.append(offset)
+    def cap_checkpoint_offset(self, offset: int) -> None:
+        """Limit `checkpoint_offset`, until `uncap_checkpoint_offset` is called with the same offset."""
+        self._checkpoint_caps.append(offset)
 
-    def promise_again(self, offset: int) -> None:
-        self._promise_limits.remove(offset)
+    def uncap_checkpoint_offset(self, offset: int) -> None:
+        self._checkpoint_caps.remove(offset)
 
     def flush(self, offset: int) -> None:
-        """See to it that everything below `offset` gets to the disk."""
+        """Flush everything below `offset`, in the background."""
         if offset > self._requested:
             self._requested = offset
         self._pump()
 
     def files_changed(self) -> None:
-        """Files have come or gone: the next flush makes their names durable too."""
+        """Call after files were created, renamed or removed: the next flush syncs the directory too."""
         self._dir_changed = True
 
     def segment_finished(self, segment: LogSegment) -> None:
-        """Nothing is appended to the segment any more: the next flush covers the last form of its indexes.
-
-        Also if its records are on the disk already, and the recovery point is its end.
+        """Call when a segment becomes inactive: the next flush covers its final indexes, also if its records are
+        flushed already.
         """
         self._finished.append(segment)
         self._dir_changed = True
 
     def when_flushed(self, offset: int, callback: Flushed) -> None:
-        """Call back once everything below `offset` is on the disk, asking for it if nobody has."""
+        """Call back when everything below `offset` is flushed, or with the error; requests the flush if needed."""
         if offset <= self.recovery_point:
             callback(None)
             return
@@ -134,12 +133,12 @@ class LogFlusher:
         self.flush(offset)
 
     def abandon(self, error: OSError) -> None:
-        """The log is let go, because its directory failed or it is deleted: nothing more will be flushed."""
+        """Stop flushing, because the directory failed or the log is deleted: all waiting callbacks get the error."""
         self._failure = self._failure or error
         self._release(self.recovery_point, self._failure, include_beyond=True)
 
     def hold(self) -> None:
-        """Begin no fsync until `resume`: who waits for one goes on waiting, and can be handed over."""
+        """Begin no flush until `resume`. Waiting callbacks keep waiting, and `hand_over` can move them."""
         self._is_held = True
 
     def resume(self) -> None:
@@ -147,13 +146,13 @@ class LogFlusher:
         self._pump()
 
     def hand_over(self, successor: LogFlusher) -> None:
-        """Another log with the same records takes this one's place: who waits for a flush waits for its."""
+        """Move the waiting callbacks to the flusher of a log with the same records, which replaces this log."""
         waiting, self._waiting = self._waiting, []
         for offset, callback in waiting:
             successor.when_flushed(offset, callback)
 
     def flush_now(self, offset: int) -> None:
-        """Flush and wait: for start-up and shutdown, when there is no loop to stall."""
+        """Flush synchronously: for start-up and shutdown, when no event loop runs. Raises OSError."""
         if self._failure is not None:
             raise self._failure
         under_way = self._in_flight or self._syncing
@@ -168,12 +167,12 @@ class LogFlusher:
         self._advance(offset)
 
     def truncated_to(self, offset: int) -> None:
-        """The log was cut: what was promised beyond is void."""
+        """Call after a truncation: the recovery point is at most `offset`."""
         self._generation += 1
         self._dir_changed = True
         self.recovery_point = min(self.recovery_point, offset)
         self._requested = min(self._requested, offset)
-        # What waited for the removed records will not get them; their append is answered by the replica manager.
+        # Callbacks that wait for removed records are called without an error: the replica manager fails their appends.
         self._release(offset, None, include_beyond=True)
 
     def _pump(self) -> None:
@@ -206,7 +205,9 @@ class LogFlusher:
         environment.io_pool.submit(work, done)
 
     def _descriptors(self, offset: int) -> list[int]:
-        """Of everything that has to be synced: a worker that has been given a part of it may not have begun."""
+        """Descriptors of everything that must be synced, including the segments of a running flush: its worker may not
+        have begun.
+        """
         is_under_way = bool(self._syncing)
         changed = [*self._syncing, *self._finished]
         segments = dict.fromkeys(segment for segment in changed if self._segments.get(segment.base_offset) is segment)
@@ -223,7 +224,7 @@ class LogFlusher:
         return descriptors
 
     def _dirs(self) -> list[str]:
-        """The directories in which names have changed."""
+        """The directories whose names changed since the last flush."""
         dirs = [self.log_dir] if self._dir_changed else []
         if self._is_dir_new:
             dirs.append(os.path.dirname(self.log_dir))
@@ -239,8 +240,8 @@ class LogFlusher:
         if not is_out_of_descriptors(error):
             self._failed(error)
             return
-        # No fsync has failed: what was to be synced still is, and is opened anew.
-        logger.warning("%s is flushed later: %s", self.log_dir, error)
+        # No fsync has failed, so that the flush can be repeated with new descriptors.
+        logger.warning("Retrying the flush of %s in %d ms: %s", self.log_dir, RETRY_MS, error)
         self._in_flight = False
         self._dir_changed = True
         self._environment.timer.schedule(RETRY_MS, self._pump)
@@ -265,7 +266,7 @@ class LogFlusher:
 
 
 def _sync_all(environment: Environment, descriptors: list[int], dirs: list[str]) -> None:
-    """The worker's part. Closes the descriptors whatever happens."""
+    """The part of a flush that a worker thread runs. Always closes the descriptors."""
     try:
         for fd in descriptors:
             environment.fs.sync(fd)

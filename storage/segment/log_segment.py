@@ -361,7 +361,7 @@ class LogSegment:
     # -- cutting and rebuilding --------------------------------------------------------------------
 
     def truncate_to(self, offset: int, now_ms: int) -> int:
-        """Remove the batch that holds the offset and everything behind it; answers the bytes that went."""
+        """Remove the batch that holds the offset and everything behind it; returns the bytes that went."""
         found = self.translate_offset(offset)
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
@@ -391,7 +391,7 @@ class LogSegment:
         self.time_index.maybe_append(*largest)
 
     def end_rebuild(self, valid_bytes: int, largest: TimestampOffset) -> int:
-        """Cut the file behind the last good batch and finish the indexes; answers the bytes that went."""
+        """Cut the file behind the last good batch and finish the indexes; returns the bytes that went."""
         self._largest = largest
         cut = self.records.truncate_to(valid_bytes)
         self.offset_index.trim()
@@ -428,7 +428,7 @@ class LogSegment:
         for file in (self.records, self.offset_index, self.time_index, self.txn_index):
             file.rename_to(file.path.removesuffix(old) + new)
 
-    def condemn(self) -> None:
+    def mark_deleted(self) -> None:
         """Rename the files so that no start will take them for part of the log. What is being read stays readable."""
         self.change_suffix("", log_files.DELETED_FILE_SUFFIX)
         self.offset_index.discard()

@@ -71,7 +71,7 @@ def can_be_split(segment: LogSegment) -> bool:
 
 
 def split_segment(directory: str, base_offset: int, config: LogConfig, environment: Environment) -> list[int]:
-    """Write the parts of a segment beside it, as `.cleaned` files; answers their base offsets.
+    """Write the parts of a segment beside it, as `.cleaned` files; returns their base offsets.
 
     Raises: OSError, after which no `.cleaned` file is left.
     """

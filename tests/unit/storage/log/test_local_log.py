@@ -101,7 +101,7 @@ def test_read_ends_with_the_bound(log: LocalLog) -> None:
 
 def test_truncation_removes_the_youngest_first(log: LocalLog, monkeypatch: pytest.MonkeyPatch) -> None:
     order: list[int] = []
-    monkeypatch.setattr(LogSegment, "condemn", lambda segment: order.append(segment.base_offset))
+    monkeypatch.setattr(LogSegment, "mark_deleted", lambda segment: order.append(segment.base_offset))
     log.truncate_to(1)
     assert order == [6, 4, 2], "dying in between leaves no hole"
     assert (log.log_end_offset, log.segments.base_offsets) == (1, [0])
@@ -115,7 +115,7 @@ def test_full_truncation(log: LocalLog, disk: Disk) -> None:
     assert names(log, ".log") == ["00000000000000000100.log"]
 
 
-def test_directory_renamed_before_condemned_files_are_removed(log: LocalLog, disk: Disk) -> None:
+def test_directory_renamed_before_deleted_files_are_removed(log: LocalLog, disk: Disk) -> None:
     log.truncate_to(1)
     log.rename_dir(log.dir + "-moved")
     assert names(log, ".deleted")

@@ -85,7 +85,7 @@ class Cut:
         self.disk.log_dir.sync_queue.write(str(self.disk.path / "checkpoint"), self._content)
 
     def _content(self) -> bytes:
-        self.promised.append(self.log.flusher.promised)
+        self.promised.append(self.log.flusher.checkpoint_offset)
         return b""
 
     def ask(self, offset: int) -> None:
@@ -121,7 +121,7 @@ def test_until_the_cut_no_other_checkpoint_promises_more(cut: Cut) -> None:
     append(cut.log, b"other")
     cut.log.flush()
     cut.pool.run_all()
-    assert cut.log.flusher.promised == 2
+    assert cut.log.flusher.checkpoint_offset == 2
 
 
 def test_where_nothing_is_promised_a_log_is_cut_at_once(cut: Cut) -> None:
@@ -136,17 +136,17 @@ def test_a_log_whose_checkpoint_is_not_stored_is_not_cut(cut: Cut) -> None:
     cut.disk.log_dir.sync_queue.fail(failure)
     cut.pool.run_all()
     assert (cut.at, cut.log.log_end_offset) == ([failure], 3)
-    assert cut.log.flusher.promised == 3
+    assert cut.log.flusher.checkpoint_offset == 3
 
 
 def test_an_empty_log_promises_nothing_because_it_may_begin_at_another_offset(cut: Cut) -> None:
     cut.log.truncate_fully_and_start_at(100)
     cut.log.flush()
     cut.pool.run_all()
-    assert (cut.log.recovery_point, cut.log.flusher.promised) == (100, 0)
+    assert (cut.log.recovery_point, cut.log.flusher.checkpoint_offset) == (100, 0)
     cut.log.truncate_fully_and_start_at(98)
     append(cut.log, b"x")
-    assert cut.log.flusher.promised <= 98
+    assert cut.log.flusher.checkpoint_offset <= 98
 
 
 # Producers that were replayed before
