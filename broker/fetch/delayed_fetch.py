@@ -142,7 +142,7 @@ class DelayedFetch(DelayedOperation):
         """Bytes readable of a partition; None when the fetch has to be answered now."""
         (fetch, start), params = self._start(topic_partition), self._params
         partition = self._partitions.partition_of_topic(topic_partition, fetch.topic_id)
-        log = partition.log_for(fetch.current_leader_epoch, params.leader_only)
+        log = partition.local_log_with_epoch(fetch.current_leader_epoch, params.leader_only)
         end = log.limit_metadata(params.isolation)
         available = 0
         if start.message_offset > end.message_offset:

@@ -184,7 +184,7 @@ class LogReads:
                 follower_id=params.replica_id,
             )
             if update_follower_state and params.is_from_follower and info.fetched is not None:
-                partition.in_sync.record_fetch(
+                partition.in_sync.update_follower_fetch_state(
                     params.replica_id,
                     info.fetched.fetch_offset_metadata,
                     fetch.log_start_offset,
@@ -239,7 +239,7 @@ def _is_at_end(log: UnifiedLog, fetch: PartitionFetch, params: FetchParams) -> b
 
 
 def _redirect(partition: Partition, fetch: PartitionFetch, preferred: int) -> ReadResult:
-    log = partition.log_for(fetch.current_leader_epoch, leader_only=False)
+    log = partition.local_log_with_epoch(fetch.current_leader_epoch, leader_only=False)
     return ReadResult(
         fetch=fetch,
         high_watermark=log.high_watermark,

@@ -24,7 +24,7 @@ def fetch_offset_for_timestamp(
     Until a new leader's high watermark has passed the start of its epoch, clients are told OFFSET_NOT_AVAILABLE:
     the latest offset could otherwise go backwards.
     """
-    log = partition.log_for(current_leader_epoch, leader_only)
+    log = partition.local_log_with_epoch(current_leader_epoch, leader_only)
     if isolation_level is None:
         limit = log.log_end_offset
     else:
@@ -57,7 +57,7 @@ def legacy_offsets_before(
     partition: Partition, timestamp: int, max_offsets: int, now_ms: int, *, is_consumer: bool, leader_only: bool
 ) -> list[int]:
     """ListOffsets v0: segment start offsets in descending order; a consumer's are capped by the high watermark."""
-    log = partition.log_for(-1, leader_only)
+    log = partition.local_log_with_epoch(-1, leader_only)
     with log.disk("fetching offsets"):
         offsets = offsets_before(log, timestamp, max_offsets, now_ms)
     high_watermark = log.high_watermark

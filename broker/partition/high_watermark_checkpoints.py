@@ -1,7 +1,9 @@
-"""The high watermarks on disk: written every few seconds, and at the end (``replication-offset-checkpoint``).
+"""Writes the high watermarks to ``replication-offset-checkpoint``, every few seconds and at shutdown.
 
-Nothing is written before the first LeaderAndIsr: until then no partition is hosted, and a checkpoint would forget them
-all. A leader starts at the high watermark found there, so that its readers do not see it go back over a restart.
+Nothing is written before the first LeaderAndIsr: no partition is hosted until then, and an empty checkpoint would lose
+them all. A leader starts at the high watermark of the checkpoint, so readers do not see it go back over a restart.
+
+Kafka: ReplicaManager.startHighWatermarkCheckPointThread, ReplicaManager.checkpointHighWatermarks.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 
 
 class HighWatermarkCheckpoints:
+    """The periodic write; `interval_ms` is ``replica.high.watermark.checkpoint.interval.ms``."""
+
     def __init__(self, log_manager: LogManager, timer: SystemTimer, interval_ms: int) -> None:
         self._log_manager = log_manager
         self._is_begun = False
@@ -24,13 +28,13 @@ class HighWatermarkCheckpoints:
         )
 
     def begin(self) -> None:
-        """The partitions are known; further calls change nothing."""
+        """Start the periodic write, once the partitions are known. Further calls change nothing."""
         if not self._is_begun:
             self._is_begun = True
             self._task.start()
 
     def finish(self) -> None:
-        """Write the last one, if there was a first."""
+        """Write the last checkpoint, if `begin` was called."""
         self._task.cancel()
         if self._is_begun:
             self._log_manager.checkpoint_high_watermarks()

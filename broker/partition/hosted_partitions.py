@@ -1,6 +1,7 @@
 """The partitions that this broker hosts, by name: those with a `Partition`, and those whose log directory has failed.
 
-Kafka: ReplicaManager.allPartitions and its HostedPartition.
+Kafka: HostedPartition, ReplicaManager.allPartitions, ReplicaManager.getPartitionOrException,
+ReplicaManager.onlinePartition, ReplicaManager.markPartitionOffline.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class Hosted(Enum):
 
 
 class HostedPartitions:
-    """The partitions of one broker. `environment` is what each of them works with."""
+    """The partitions of one broker."""
 
     def __init__(self, environment: PartitionEnvironment) -> None:
         self._environment = environment
@@ -33,8 +34,8 @@ class HostedPartitions:
     def partition(self, topic_partition: TopicPartition) -> Partition:
         """The hosted partition.
 
-        Raises: KafkaError KAFKA_STORAGE_ERROR when its directory failed; NOT_LEADER_OR_FOLLOWER when it lives
-        elsewhere (so that a client refreshes its metadata); UNKNOWN_TOPIC_OR_PARTITION.
+        Raises: KafkaError KAFKA_STORAGE_ERROR when its directory failed; NOT_LEADER_OR_FOLLOWER when only other brokers
+        host it (so that a client refreshes its metadata); UNKNOWN_TOPIC_OR_PARTITION.
         """
         hosted = self._partitions.get(topic_partition)
         if isinstance(hosted, Partition):
@@ -51,7 +52,7 @@ class HostedPartitions:
         )
 
     def partition_of_topic(self, topic_partition: TopicPartition, topic_id: bytes) -> Partition:
-        """The hosted partition; the topic id a fetch names has to be the log's. `ZERO_UUID` names none.
+        """The hosted partition; the topic id of the fetch must be the log's. `ZERO_UUID` means that it names none.
 
         Raises: as `partition`; KafkaError INCONSISTENT_TOPIC_ID.
         """
@@ -75,25 +76,27 @@ class HostedPartitions:
         return self._partitions.get(topic_partition) is Hosted.OFFLINE
 
     def create(self, topic_partition: TopicPartition) -> Partition:
-        """Host a partition; it has no log yet."""
+        """Begin to host a partition, without a log yet."""
         created = self._partitions[topic_partition] = Partition(topic_partition, self._environment)
         return created
 
     def forget(self, topic_partition: TopicPartition) -> None:
-        """Host the partition no longer."""
+        """Stop hosting the partition."""
         hosted = self._partitions.pop(topic_partition)
         if isinstance(hosted, Partition):
             hosted.news.announce()
 
     def take_offline(self, topic_partition: TopicPartition) -> None:
-        """Its log directory has failed. A partition that is not hosted is answered KAFKA_STORAGE_ERROR, too."""
+        """Close the partition, whose log directory has failed. From now on requests for it get KAFKA_STORAGE_ERROR,
+        also when it was not hosted.
+        """
         hosted = self._partitions.get(topic_partition)
         if isinstance(hosted, Partition):
             hosted.close()
         self._partitions[topic_partition] = Hosted.OFFLINE
 
     def announce(self, topic_partitions: Iterable[TopicPartition]) -> None:
-        """What is known of these partitions outside of them has changed."""
+        """Wake the readers of these partitions: something outside of `Partition` has changed."""
         for topic_partition in topic_partitions:
             hosted = self._partitions.get(topic_partition)
             if isinstance(hosted, Partition):

@@ -1,15 +1,19 @@
-"""The followers of a partition that is led here: what they have, who is in sync, and what is committed.
+"""The followers of a partition that is led here: their end offsets, the ISR, and the high watermark.
 
-Everything is set off by a follower's fetch, by an append, by the answer of the controller or, for followers that are
-not heard of, by a timer; what else may raise the high watermark is in `high_watermark_reviews.py`. The rules:
+State changes on a follower's fetch, on an append, on the controller's answer, and by a timer for followers that do not
+fetch. `high_watermark_reviews.py` lists the other events that may raise the high watermark. The rules:
 
 * A follower joins the ISR when its log reaches the high watermark *and* the start of our leader epoch: between the two
   there may be records that were committed under an earlier leader.
-* It leaves when its end offset is not ours and it has not been caught up for ``replica.lag.time.max.ms``.
-* The high watermark is the smallest end offset over the maximal ISR and those about to join. It never goes back, and
-  does not move while the ISR is smaller than ``min.insync.replicas``.
+* It leaves when its end offset differs from ours and it has not been caught up for ``replica.lag.time.max.ms``.
+* The high watermark is the smallest end offset over the maximal ISR and the followers that may join. It never goes
+  back, and does not move while the ISR is smaller than ``min.insync.replicas``.
 
-What changes an ISR is in `isr.py`. Kafka: the leader's side of Kafka's ``Partition``.
+The state machine of the ISR is in `isr.py`.
+
+Kafka: Partition.maybeShrinkIsr, Partition.maybeExpandIsr, Partition.updateFollowerFetchState,
+Partition.updateAssignmentAndIsr, Partition.maybeIncrementLeaderHW, Partition.checkEnoughReplicasReachOffset,
+Partition.submitAlterPartition, Partition.getOutOfSyncReplicas, Partition.lowWatermarkIfLeader.
 """
 
 from __future__ import annotations
@@ -19,7 +23,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from odradek.broker.inter_broker.alter_partition_manager import AlterPartitionItem
-from odradek.broker.partition.isr import NO_ISR, Answer, IsrState, effective_min_isr, high_watermark_candidate, meaning
+from odradek.broker.partition.isr import (
+    NO_ISR,
+    CommittedPartitionState,
+    Outcome,
+    effective_min_isr,
+    high_watermark_candidate,
+    outcome,
+)
 from odradek.broker.partition.replica import NO_BROKER_EPOCH, Replica
 from odradek.controller.model.leader_and_isr import LeaderAndIsr
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -27,6 +38,7 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from odradek.broker.partition.isr import PartitionState, PendingPartitionChange
     from odradek.broker.partition.leadership import Leadership
     from odradek.storage.log.unified_log import UnifiedLog
     from odradek.storage.offsets import LogOffsetMetadata
@@ -35,7 +47,7 @@ log = logging.getLogger(__name__)
 
 
 class InSyncReplicas:
-    """`replicas` are the followers by broker id; there are none while the partition is not led here."""
+    """`replicas` are the followers by broker id, empty while the partition is not led here."""
 
     __slots__ = ("_environment", "_leadership", "replicas", "state")
 
@@ -43,56 +55,56 @@ class InSyncReplicas:
         self._leadership = leadership
         self._environment = leadership.environment
         self.replicas: dict[int, Replica] = {}
-        self.state = NO_ISR
+        self.state: PartitionState = NO_ISR
 
     @property
     def isr(self) -> tuple[int, ...]:
-        """The committed one."""
+        """The committed ISR."""
         return self.state.isr
 
-    # What the controller says
+    # LeaderAndIsr
 
-    def assign(self, replicas: Iterable[int], isr: Iterable[int]) -> None:
-        """We lead `replicas` with this ISR. What is known of followers that stay is kept."""
+    def update_assignment_and_isr(self, replicas: Iterable[int], isr: Iterable[int]) -> None:
+        """Lead `replicas` with this ISR. The state of followers that stay is kept."""
         known = self.replicas
         others = (replica for replica in replicas if replica != self._environment.broker_id)
         self.replicas = {replica: known.get(replica) or Replica(replica) for replica in others}
-        self.state = IsrState.committed(isr)
+        self.state = CommittedPartitionState(isr)
 
     def clear(self) -> None:
-        """We do not lead."""
+        """Forget the followers: this broker no longer leads."""
         self.replicas = {}
         self.state = NO_ISR
 
     def begin_epoch(self, start_offset: int, *, is_new_leader: bool) -> None:
         now_ms = self._environment.clock.monotonic_ms()
         for replica in self.replicas.values():
-            replica.reset(
+            replica.reset_replica_state(
                 now_ms=now_ms,
                 leader_log_end_offset=start_offset,
                 is_new_leader=is_new_leader,
                 is_in_isr=replica.broker_id in self.isr,
             )
 
-    # What a follower says
+    # Fetches of followers
 
     def check_follower(self, broker_id: int, current_leader_epoch: int) -> None:
-        """Whether a broker may fetch as a follower, under the leader epoch it names (-1: none).
+        """Check that a broker may fetch as a follower. `current_leader_epoch` is the request's, -1 for none.
 
-        Raises: KafkaError UNKNOWN_LEADER_EPOCH or NOT_LEADER_OR_FOLLOWER when it is no replica of ours.
+        Raises: KafkaError UNKNOWN_LEADER_EPOCH or NOT_LEADER_OR_FOLLOWER when it is not a replica.
         """
         if broker_id in self.replicas:
             return
         leadership = self._leadership
-        # With an epoch in the request the pair (replica, epoch) is what we do not know yet; without one nobody can say
-        # whose state is stale.
+        # With an epoch in the request our own state may be the older one, so the follower retries. Without one it is
+        # unknown which side is stale.
         raise KafkaError(
             ErrorCode.UNKNOWN_LEADER_EPOCH if current_leader_epoch >= 0 else ErrorCode.NOT_LEADER_OR_FOLLOWER,
             f"Replica {broker_id} is not recognized as a valid replica of {leadership.topic_partition} in leader epoch "
             f"{leadership.leader_epoch} with partition epoch {leadership.partition_epoch}",
         )
 
-    def record_fetch(
+    def update_follower_fetch_state(
         self,
         broker_id: int,
         fetch_offset: LogOffsetMetadata,
@@ -100,36 +112,36 @@ class InSyncReplicas:
         leader_log_end_offset: int,
         broker_epoch: int = NO_BROKER_EPOCH,
     ) -> None:
-        """Note a fetch of one of our followers, and whatever follows from it. `leader_log_end_offset` is that before
-        the read, so that what is appended afterwards keeps no follower from coming into sync.
+        """Record a follower's fetch; it may expand the ISR and raise the high watermark. `leader_log_end_offset` is the
+        end offset before the read, so that later appends do not keep the follower out of sync.
 
-        Raises: as `Replica.record_fetch`.
+        Raises: as `Replica.update_fetch_state`.
         """
         replica = self.replicas[broker_id]
         if replica.is_resting:
-            self._leadership.news.announce()  # in another session than the one that asks now
+            self._leadership.news.announce()  # it rests in another fetch session than this one
         old_end, old_start = replica.end_offset, replica.log_start_offset
-        replica.record_fetch(
+        replica.update_fetch_state(
             fetch_offset,
             log_start_offset,
             self._environment.clock.monotonic_ms(),
             leader_log_end_offset,
             broker_epoch,
         )
-        self._maybe_expand(replica)
+        self._maybe_expand_isr(replica)
         has_moved = False
         if old_end != fetch_offset.message_offset:
             has_moved = self.maybe_increment_high_watermark()
         if has_moved or old_start != log_start_offset:
             self._environment.offsets_moved(self._leadership.topic_partition)
 
-    # What is committed
+    # The high watermark
 
     def min_isr(self, leader_log: UnifiedLog) -> int:
         return effective_min_isr(leader_log.config.min_insync_replicas, len(self.replicas) + 1)
 
     def maybe_increment_high_watermark(self) -> bool:
-        """Move the high watermark as far as the in-sync replicas allow; True when it moved."""
+        """Move the high watermark as far as the ISR allows; True when it moved."""
         leader_log = self._leadership.log
         if leader_log is None or len(self.state.isr) < self.min_isr(leader_log):
             return False
@@ -145,12 +157,12 @@ class InSyncReplicas:
         return candidate is not None and leader_log.maybe_increment_high_watermark(candidate)
 
     def review_high_watermark(self) -> None:
-        """Something other than an append or a fetch may let the high watermark rise: see `high_watermark_reviews`."""
+        """Check the high watermark after an event other than an append or a fetch: see `high_watermark_reviews`."""
         if self.maybe_increment_high_watermark():
             self._environment.offsets_moved(self._leadership.topic_partition)
 
-    def has_reached(self, required_offset: int) -> tuple[bool, ErrorCode]:
-        """Whether an acks=-1 append up to `required_offset` (exclusive) is answered, and with what."""
+    def check_enough_replicas_reach_offset(self, required_offset: int) -> tuple[bool, ErrorCode]:
+        """Whether an acks=-1 append up to `required_offset` (exclusive) can be answered, and the error code."""
         leader_log = self._leadership.log
         if leader_log is None or not self._leadership.is_leader:
             return False, ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -161,22 +173,22 @@ class InSyncReplicas:
         return True, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
     def low_watermark(self, leader_log: UnifiedLog) -> int:
-        """The smallest log start offset over the live replicas: a DeleteRecords is done when it is reached."""
+        """The smallest log start offset over the live replicas: what a DeleteRecords waits for."""
         low = leader_log.log_start_offset
         for replica in self.replicas.values():
             if replica.log_start_offset < low and self._is_eligible(replica.broker_id):
                 low = replica.log_start_offset
         return low
 
-    # Who is in sync
+    # Changes of the ISR
 
-    def maybe_shrink(self) -> None:
-        """Propose an ISR without the followers that have not been caught up for too long."""
+    def maybe_shrink_isr(self) -> None:
+        """Propose an ISR without the followers that were not caught up within ``replica.lag.time.max.ms``."""
         leadership, state = self._leadership, self.state
         leader_log = leadership.log
-        if state.is_in_flight or leader_log is None or not leadership.is_leader:
+        if not isinstance(state, CommittedPartitionState) or leader_log is None or not leadership.is_leader:
             return
-        lagging = self._out_of_sync(leader_log.log_end_offset)
+        lagging = self._out_of_sync_replicas(leader_log.log_end_offset)
         if not lagging:
             return
         proposal = state.shrink(
@@ -186,14 +198,14 @@ class InSyncReplicas:
             "[Partition %s] Shrinking ISR from %s to %s. Leader: high watermark %d, end offset %d. Out of sync: %s",
             leadership.topic_partition,
             _text(state.isr),
-            _text(proposal.proposed.isr if proposal.proposed else ()),
+            _text(proposal.sent_leader_and_isr.isr),
             leader_log.high_watermark,
             leader_log.log_end_offset,
             "; ".join(str(self.replicas.get(broker_id, broker_id)) for broker_id in lagging),
         )
-        self._propose(proposal)
+        self._submit_alter_partition(proposal)
 
-    def _out_of_sync(self, leader_log_end_offset: int) -> list[int]:
+    def _out_of_sync_replicas(self, leader_log_end_offset: int) -> list[int]:
         lagging = []
         for member in self.state.isr:
             if member == self._environment.broker_id:
@@ -203,22 +215,22 @@ class InSyncReplicas:
                 lagging.append(member)
         return lagging
 
-    def _maybe_expand(self, replica: Replica) -> None:
+    def _maybe_expand_isr(self, replica: Replica) -> None:
         leadership, state = self._leadership, self.state
-        if state.is_in_flight or replica.broker_id in state.isr:
+        if not isinstance(state, CommittedPartitionState) or replica.broker_id in state.isr:
             return
         leader_log, epoch_start = leadership.log, leadership.leader_epoch_start_offset
         if leader_log is None or epoch_start is None or not self._is_eligible(replica.broker_id):
             return
         if replica.end_offset >= max(leader_log.high_watermark, epoch_start):
-            self._propose(
+            self._submit_alter_partition(
                 state.expand(
                     replica.broker_id, self._environment.broker_id, leadership.leader_epoch, leadership.partition_epoch
                 )
             )
 
     def _is_eligible(self, broker_id: int) -> bool:
-        """Brokers that are shutting down are alive here; the controller refuses them."""
+        """Whether the broker is alive. A broker that is shutting down is; the controller refuses it."""
         return self._environment.metadata_cache.is_alive(broker_id)
 
     def _is_caught_up(self, replica: Replica, leader_log_end_offset: int) -> bool:
@@ -227,45 +239,58 @@ class InSyncReplicas:
             leader_log_end_offset, environment.clock.monotonic_ms(), environment.replica_lag_time_max_ms
         )
 
-    # What the controller answers
+    # The controller's answers
 
-    def _propose(self, proposal: IsrState) -> None:
-        assert proposal.proposed is not None
+    def _submit_alter_partition(self, proposal: PendingPartitionChange) -> None:
         self.state = proposal
         leadership = self._leadership
         self._environment.alter_partition.submit(
             AlterPartitionItem(
-                leadership.topic_partition, leadership.topic_id, proposal.proposed, partial(self._answered, proposal)
+                leadership.topic_partition,
+                leadership.topic_id,
+                proposal.sent_leader_and_isr,
+                partial(self._answered, proposal),
             )
         )
 
-    def _answered(self, proposal: IsrState, answer: LeaderAndIsr | ErrorCode) -> None:
+    def _answered(self, proposal: PendingPartitionChange, answer: LeaderAndIsr | ErrorCode) -> None:
         if self.state is not proposal:
-            return  # the controller has said something since
+            return  # a LeaderAndIsr has replaced the proposal
         leadership = self._leadership
-        match meaning(answer, leadership.leader_epoch, leadership.partition_epoch):
-            case Answer.DONE:
+        match outcome(answer, leadership.leader_epoch, leadership.partition_epoch):
+            case Outcome.APPLIED:
                 assert isinstance(answer, LeaderAndIsr)
                 self._commit(answer)
-            case Answer.NOT_DONE:
-                self.state = proposal.reverted()
-                log.info("[Partition %s] ISR stays %s: %r", leadership.topic_partition, _text(self.state.isr), answer)
-                self.review_high_watermark()  # the one that was to join counted as a member
-            case Answer.PROPOSE_AGAIN:
+            case Outcome.NOT_APPLIED:
+                self.state = proposal.last_committed_state
+                log.info(
+                    "[Partition %s] The controller refused ISR %s (%r); it stays %s",
+                    leadership.topic_partition,
+                    _text(proposal.sent_leader_and_isr.isr),
+                    answer,
+                    _text(self.state.isr),
+                )
+                self.review_high_watermark()  # the replica that did not join no longer holds it back
+            case Outcome.PROPOSE_AGAIN:
                 log.warning(
                     "[Partition %s] Failed to update ISR to %s: %r. Retrying.",
                     leadership.topic_partition,
-                    proposal.proposed,
+                    proposal.sent_leader_and_isr,
                     answer,
                 )
-                self._propose(proposal)
-            case Answer.WAIT:
-                log.debug("[Partition %s] ISR change %s: %s", leadership.topic_partition, proposal.proposed, answer)
+                self._submit_alter_partition(proposal)
+            case Outcome.WAIT:
+                log.debug(
+                    "[Partition %s] No LeaderAndIsr yet for ISR %s: the controller answered %s",
+                    leadership.topic_partition,
+                    proposal.sent_leader_and_isr,
+                    answer,
+                )
 
     def _commit(self, answer: LeaderAndIsr) -> None:
         leadership = self._leadership
-        self.state = IsrState.committed(answer.isr)
-        leadership.news.announce()  # who has left may rest no longer: each of its fetches may bring it back
+        self.state = CommittedPartitionState(answer.isr)
+        leadership.news.announce()  # a follower that left the ISR must not rest: each of its fetches may bring it back
         leadership.partition_epoch = answer.partition_epoch
         log.info(
             "[Partition %s] ISR updated to %s and version updated to %d",

@@ -1,36 +1,38 @@
-"""The in-sync replicas of a partition as its leader sees them: a small state machine, decided purely.
+"""The ISR of a partition at its leader: a state machine of pure decisions.
 
-A leader does not change its ISR, it proposes one to the controller (KIP-497), and from the proposal to the answer
-nobody here knows which one holds. Whatever counts replicas is on the safe side meanwhile:
+A leader proposes an ISR to the controller (KIP-497). Between the proposal and the answer the leader cannot know which
+ISR holds, so it counts replicas on the safe side:
 
-============== ==================================== ======================================================
-state          `isr`: is acks=-1 taken at all?      `maximal_isr`: who has to have a record before it is committed?
-============== ==================================== ======================================================
-committed      what the controller said last        the same
-pending expand the committed one                    with the replica to be added, which may be in it already
-pending shrink the committed one                    the same: the replicas to be removed may be in it still
-============== ==================================== ======================================================
+============== ======================================= =======================================================
+state          `isr`: decides whether acks=-1 is taken `maximal_isr`: these replicas must have a committed record
+============== ======================================= =======================================================
+committed      the controller's last answer            the same
+pending expand the committed one                       with the added replica, which may be in the ISR already
+pending shrink the committed one                       the same: the removed replicas may still be in the ISR
+============== ======================================= =======================================================
 
 ============== ========================================= =================================================
-from           by                                        to
+from           event                                     to
 ============== ========================================= =================================================
-committed      a follower that has caught up             pending expand, proposed
-committed      followers that have not for too long      pending shrink, proposed
-pending        an answer: done                           committed, as the answer says
-pending        an answer: certainly not done             committed, as before
-pending        an answer: perhaps done, perhaps outdated pending, until the next LeaderAndIsr
-pending        an answer: anything else                  pending, proposed again
-any            LeaderAndIsr                              committed; the answer to what was pending is ignored
+committed      a follower has caught up                  pending expand; propose it
+committed      followers lag for too long                pending shrink; propose it
+pending        answer: applied                           committed, with the ISR of the answer
+pending        answer: certainly not applied             committed, as before
+pending        answer: perhaps applied, or outdated      pending, until the next LeaderAndIsr
+pending        answer: any other error                   pending; propose it again
+any            LeaderAndIsr                              committed; the answer to a pending proposal is ignored
 ============== ========================================= =================================================
 
-So a partition has one change in flight at most. `PartitionState` of Kafka is `IsrState` here.
+So a partition has at most one change in flight.
+
+Kafka: PartitionState, PendingPartitionChange, CommittedPartitionState, PendingExpandIsr, PendingShrinkIsr,
+Partition.handleAlterPartitionUpdate, Partition.handleAlterPartitionError, Partition.effectiveMinIsr.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from odradek.controller.model.leader_and_isr import LeaderAndIsr
 from odradek.protocol.errors import ErrorCode
@@ -42,64 +44,104 @@ if TYPE_CHECKING:
     from odradek.storage.offsets import LogOffsetMetadata
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class IsrState:
-    """One state. The order of an ISR is that in which replicas joined it. `proposed` is None when it is committed.
+class PartitionState:
+    """One state; it is never changed. An ISR is in the order in which its replicas joined.
 
-    Two states are the same only if they are one object: an answer belongs to the proposal it was given to.
+    States are compared by identity: an answer belongs to the very proposal that was sent.
     """
 
-    isr: tuple[int, ...]
-    maximal_isr: tuple[int, ...]
-    proposed: LeaderAndIsr | None = None
+    __slots__ = ("isr", "maximal_isr")
 
-    @classmethod
-    def committed(cls, isr: Iterable[int]) -> IsrState:
+    is_inflight: ClassVar[bool]
+
+    def __init__(self, isr: tuple[int, ...], maximal_isr: tuple[int, ...]) -> None:
+        self.isr: Final = isr
+        self.maximal_isr: Final = maximal_isr
+
+
+class CommittedPartitionState(PartitionState):
+    """The controller has confirmed this ISR."""
+
+    __slots__ = ()
+
+    is_inflight = False
+
+    def __init__(self, isr: Iterable[int]) -> None:
         members = tuple(isr)
-        return cls(members, members)
+        super().__init__(members, members)
 
-    @property
-    def is_in_flight(self) -> bool:
-        return self.proposed is not None
-
-    def expand(self, replica: int, leader: int, leader_epoch: int, partition_epoch: int) -> IsrState:
-        """From committed: `replica` is to join."""
+    def expand(self, replica: int, leader: int, leader_epoch: int, partition_epoch: int) -> PendingExpandIsr:
+        """Propose that `replica` joins."""
         proposed = LeaderAndIsr(
             leader=leader, isr=(*self.isr, replica), leader_epoch=leader_epoch, partition_epoch=partition_epoch
         )
-        return IsrState(self.isr, proposed.isr, proposed)
+        return PendingExpandIsr(self, proposed)
 
-    def shrink(self, replicas: Collection[int], leader: int, leader_epoch: int, partition_epoch: int) -> IsrState:
-        """From committed: `replicas` are to leave."""
+    def shrink(
+        self, replicas: Collection[int], leader: int, leader_epoch: int, partition_epoch: int
+    ) -> PendingShrinkIsr:
+        """Propose that `replicas` leave."""
         proposed = LeaderAndIsr(
             leader=leader,
             isr=tuple(member for member in self.isr if member not in replicas),
             leader_epoch=leader_epoch,
             partition_epoch=partition_epoch,
         )
-        return IsrState(self.isr, self.isr, proposed)
-
-    def reverted(self) -> IsrState:
-        """From pending: back to what was committed."""
-        return IsrState.committed(self.isr)
+        return PendingShrinkIsr(self, proposed)
 
 
-NO_ISR: Final = IsrState.committed(())
-"""Of a partition that is not led here."""
+class PendingPartitionChange(PartitionState):
+    """A proposal (`sent_leader_and_isr`) is in flight."""
+
+    __slots__ = ("last_committed_state", "sent_leader_and_isr")
+
+    is_inflight = True
+
+    def __init__(
+        self,
+        last_committed_state: CommittedPartitionState,
+        sent_leader_and_isr: LeaderAndIsr,
+        maximal_isr: tuple[int, ...],
+    ) -> None:
+        super().__init__(last_committed_state.isr, maximal_isr)
+        self.last_committed_state: Final = last_committed_state
+        self.sent_leader_and_isr: Final = sent_leader_and_isr
 
 
-class Answer(Enum):
-    """What the answer to a proposal means."""
+class PendingExpandIsr(PendingPartitionChange):
+    """A replica is to join."""
 
-    DONE = auto()
-    NOT_DONE = auto()
+    __slots__ = ()
+
+    def __init__(self, last_committed_state: CommittedPartitionState, sent_leader_and_isr: LeaderAndIsr) -> None:
+        super().__init__(last_committed_state, sent_leader_and_isr, sent_leader_and_isr.isr)
+
+
+class PendingShrinkIsr(PendingPartitionChange):
+    """Replicas are to leave."""
+
+    __slots__ = ()
+
+    def __init__(self, last_committed_state: CommittedPartitionState, sent_leader_and_isr: LeaderAndIsr) -> None:
+        super().__init__(last_committed_state, sent_leader_and_isr, last_committed_state.isr)
+
+
+NO_ISR: Final = CommittedPartitionState(())
+"""The state while the partition is not led here."""
+
+
+class Outcome(Enum):
+    """What the answer to a proposal means for the leader."""
+
+    APPLIED = auto()
+    NOT_APPLIED = auto()
     WAIT = auto()
     PROPOSE_AGAIN = auto()
 
 
-_NOT_DONE: Final = frozenset((ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA))
-"""With these the controller says that our partition epoch is right and that nothing was written, and since controller
-epochs only grow, no other controller can have written it either."""
+_NOT_APPLIED: Final = frozenset((ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA))
+"""The controller agrees with our partition epoch and has written nothing. Controller epochs only grow, so no other
+controller can have written the proposal either."""
 
 _WAIT: Final = frozenset(
     (
@@ -111,17 +153,17 @@ _WAIT: Final = frozenset(
         ErrorCode.NEW_LEADER_ELECTED,
     )
 )
-"""Here it knows something that we do not know yet: what it is comes with a LeaderAndIsr."""
+"""The controller's state is newer: keep the proposal pending until the next LeaderAndIsr."""
 
 
-def meaning(answer: LeaderAndIsr | ErrorCode, leader_epoch: int, partition_epoch: int) -> Answer:
-    """What an answer means to a leader of these epochs. One that is older than what we know tells nothing."""
+def outcome(answer: LeaderAndIsr | ErrorCode, leader_epoch: int, partition_epoch: int) -> Outcome:
+    """What an answer means for a leader with these epochs. An outdated answer means WAIT."""
     if isinstance(answer, LeaderAndIsr):
         is_ours = answer.leader_epoch == leader_epoch and answer.partition_epoch >= partition_epoch
-        return Answer.DONE if is_ours else Answer.WAIT
-    if answer in _NOT_DONE:
-        return Answer.NOT_DONE
-    return Answer.WAIT if answer in _WAIT else Answer.PROPOSE_AGAIN
+        return Outcome.APPLIED if is_ours else Outcome.WAIT
+    if answer in _NOT_APPLIED:
+        return Outcome.NOT_APPLIED
+    return Outcome.WAIT if answer in _WAIT else Outcome.PROPOSE_AGAIN
 
 
 def high_watermark_candidate(
@@ -130,11 +172,11 @@ def high_watermark_candidate(
     maximal_isr: Collection[int],
     may_join: Callable[[Replica], bool],
 ) -> LogOffsetMetadata | None:
-    """The offset up to which the leader and every replica that counts has the log; None while one of them has not
+    """The smallest end offset of the leader and of every replica that counts; None while one of these replicas has not
     fetched yet.
 
-    Besides the maximal ISR those count that have caught up and may join: else the high watermark would run ahead of a
-    follower that tries to, and it never could.
+    Replicas of the maximal ISR count, and replicas that have caught up and may join. Otherwise the high watermark would
+    stay ahead of a joining follower, and the follower could never join.
     """
     candidate = leader_end
     for replica in replicas:
@@ -149,5 +191,5 @@ def high_watermark_candidate(
 
 
 def effective_min_isr(min_insync_replicas: int, replication_factor: int) -> int:
-    """How small the ISR may be: no topic asks for more replicas than it has."""
+    """The smallest ISR that acks=-1 accepts: at most the number of replicas."""
     return min(min_insync_replicas, replication_factor)

@@ -1,8 +1,9 @@
-"""Followers that are not heard of fall out of sync: nothing but time can tell, so leaders look every so often.
+"""The timer that removes followers that stopped fetching from the ISR.
 
-They look twice in ``replica.lag.time.max.ms``, so a follower leaves the ISR at most half of that too late; and at most
-so late the high watermark moves past one that was to join. Kafka: the isr-expiration task of ReplicaManager, which
-looks at the ISR only.
+It runs twice in ``replica.lag.time.max.ms``, so a follower leaves the ISR at most half of that too late. The high
+watermark then also moves past a lagging follower that was about to join; Apache Kafka checks the ISR only.
+
+Kafka: the isr-expiration task, ReplicaManager.maybeShrinkIsr.
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ if TYPE_CHECKING:
 
 
 class IsrExpiration:
+    """The periodic task over `partitions`."""
+
     def __init__(
         self, partitions: Callable[[], Iterable[Partition]], timer: SystemTimer, replica_lag_time_max_ms: int
     ) -> None:
         self._partitions = partitions
         self._walks = Walks(timer, PARTITIONS_AT_ONCE)
-        self._task = PeriodicTask(timer, "isr-expiration", max(replica_lag_time_max_ms // 2, 1), self._look)
+        self._task = PeriodicTask(timer, "isr-expiration", max(replica_lag_time_max_ms // 2, 1), self._check)
 
     def begin(self) -> None:
         self._task.start()
@@ -35,10 +38,10 @@ class IsrExpiration:
         self._task.cancel()
         self._walks.stop()
 
-    def _look(self) -> None:
-        self._walks.walk(self._partitions(), _look_at)
+    def _check(self) -> None:
+        self._walks.walk(self._partitions(), _check_partition)
 
 
-def _look_at(partition: Partition) -> None:
-    partition.in_sync.maybe_shrink()
+def _check_partition(partition: Partition) -> None:
+    partition.in_sync.maybe_shrink_isr()
     partition.in_sync.review_high_watermark()

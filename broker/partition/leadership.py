@@ -1,7 +1,9 @@
-"""What a partition and its in-sync replicas share: the log, the leader, the epochs, and those who have to hear of news.
+"""The fields that a partition and its in-sync replicas share: log, leader, epochs, and subscribed readers.
 
-`Partition` has these fields as its own. They are read several times for each batch, and a reference to an object that
-has them would be one more look-up each time.
+`Partition` inherits them. They are read several times for each batch, and a reference to a separate object would cost
+one more look-up each time.
+
+Kafka: Partition.leaderEpoch, Partition.leaderReplicaIdOpt, Partition.partitionEpoch.
 """
 
 from __future__ import annotations
@@ -26,10 +28,10 @@ NO_LEADER_EPOCH: Final = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionEnvironment:
-    """What all partitions of a broker work with.
+    """What all partitions of a broker use.
 
-    `offsets_moved` is told of a partition whose watermarks have moved outside of an append. `alter_partition` carries
-    proposals of a new ISR to the controller.
+    `offsets_moved` is called with a partition when its watermarks have moved outside of an append. `alter_partition`
+    sends proposals of a new ISR to the controller.
     """
 
     broker_id: int
@@ -42,11 +44,11 @@ class PartitionEnvironment:
 
 
 class Leadership:
-    """Who leads a partition, under which epochs, and the log it is about.
+    """The leader of a partition, its epochs, and its log.
 
     `log` is None until the first LeaderAndIsr that names this broker a replica. `leader_id` is None while no leader is
-    known. `leader_epoch_start_offset` is None while the partition is not led here. `news` has to be told of every
-    change that a reader may see.
+    known. `leader_epoch_start_offset` is None while the partition is not led here. Every change that a reader may see
+    must be announced on `news`.
     """
 
     __slots__ = (
@@ -76,8 +78,8 @@ class Leadership:
 
     @property
     def topic_id(self) -> bytes | None:
-        """The id stored with the log, None while it has none. A log that lies here from before the first LeaderAndIsr
-        has one: it may be that of a topic that had the name before.
+        """The id stored with the log, None while it has none. A log that existed before the first LeaderAndIsr counts:
+        its id may be that of a deleted topic of the same name.
         """
         log = self.log or self.environment.log_manager.get_log(self.topic_partition)
         return None if log is None else log.topic_id

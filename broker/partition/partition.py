@@ -1,11 +1,15 @@
-"""One partition as this broker hosts it: leader or follower, its epochs, and its log (Kafka's ``Partition``).
+"""One hosted partition: leader or follower, its epochs, and its log.
 
-Everything here is synchronous: from the check whether we lead to the write into the log nothing is awaited, so one
-append or one change of leadership is atomic and no lock is needed.
+Everything here is synchronous: nothing is awaited between the check of leadership and the write into the log, so one
+append or one change of leadership is atomic and needs no lock.
 
-Epochs: a LeaderAndIsr state is applied only when its partition epoch is not behind ours; reads and writes that name a
-leader epoch must name ours, else they are FENCED (theirs is older) or UNKNOWN (theirs is newer). What a leader knows of
-its followers is in `in_sync_replicas.py`.
+Epochs: a LeaderAndIsr state is applied only when its partition epoch is not behind ours. Reads that name a leader epoch
+must name ours, else they are FENCED (theirs is older) or UNKNOWN (theirs is newer). The followers of a leader are in
+`in_sync_replicas.py`.
+
+Kafka: Partition, Partition.makeLeader, Partition.makeFollower, Partition.appendRecordsToLeader, Partition.fetchRecords,
+Partition.deleteRecordsOnLeader, Partition.localLogWithEpochOrThrow, Partition.maybeReplaceCurrentWithFutureReplica,
+LogReadInfo.
 """
 
 from __future__ import annotations
@@ -32,9 +36,9 @@ state_change_log = logging.getLogger(__name__)
 
 
 class ReadInfo(NamedTuple):
-    """What one read of a partition gives; the offsets are those *before* the read.
+    """The result of one read; the offsets are those *before* the read.
 
-    `diverging_epoch`: (epoch, end offset) where the reader's log leaves ours; then `fetched` is empty.
+    `diverging_epoch`: (epoch, end offset) at which the reader's log diverges from ours; then `fetched` is None.
     """
 
     fetched: FetchDataInfo | None
@@ -46,7 +50,7 @@ class ReadInfo(NamedTuple):
 
 
 class Partition(Leadership):
-    """A hosted partition. `future_log` is what a move to another log directory is filling."""
+    """A hosted partition. `future_log` is the copy that a move to another log directory fills."""
 
     __slots__ = ("future_log", "in_sync")
 
@@ -58,16 +62,16 @@ class Partition(Leadership):
     # Leadership
 
     def make_leader(self, state: LeaderAndIsrPartitionState, topic_id: bytes | None) -> bool:
-        """Lead under `state`; True when this broker did not lead before.
+        """Become the leader under `state`; True when this broker did not lead before.
 
-        A state with an older partition epoch is skipped.
+        A state with an older partition epoch is ignored.
         """
         if state.partition_epoch < self.partition_epoch:
             return False
         self.news.announce()
         is_new_leader = not self.is_leader
-        self.in_sync.assign(state.replicas, state.isr)
-        log = self.ensure_log(state, topic_id)
+        self.in_sync.update_assignment_and_isr(state.replicas, state.isr)
+        log = self.create_log_if_not_exists(state, topic_id)
         if state.leader_epoch > self.leader_epoch:
             start_offset = log.log_end_offset
             state_change_log.info(
@@ -83,8 +87,8 @@ class Partition(Leadership):
                 self.leader_id,
                 self.leader_epoch,
             )
-            # A follower may hold records of a later epoch than any of ours: it can only be told where to
-            # truncate when our epoch's start is known before its first fetch.
+            # A follower may hold records of a later epoch than any in our log. We can tell it where to truncate only
+            # when the start of our epoch is known before its first fetch.
             log.assign_epoch_start_offset(state.leader_epoch, start_offset)
             self.in_sync.begin_epoch(start_offset, is_new_leader=is_new_leader)
             self.leader_epoch = state.leader_epoch
@@ -95,7 +99,7 @@ class Partition(Leadership):
         return is_new_leader
 
     def make_follower(self, state: LeaderAndIsrPartitionState, topic_id: bytes | None) -> bool:
-        """Follow under `state`; True when its leader epoch is new, so that fetching has to start over."""
+        """Become a follower under `state`; True when its leader epoch is new, so that fetching has to start over."""
         if state.partition_epoch < self.partition_epoch:
             return False
         self.news.announce()
@@ -105,23 +109,23 @@ class Partition(Leadership):
         self.leader_epoch_start_offset = None
         self.partition_epoch = state.partition_epoch
         self.in_sync.clear()
-        self.ensure_log(state, topic_id)
+        self.create_log_if_not_exists(state, topic_id)
         return is_new_epoch
 
-    def ensure_log(self, state: LeaderAndIsrPartitionState, topic_id: bytes | None) -> UnifiedLog:
-        """The log, which is made if it is not there, or given its topic id."""
+    def create_log_if_not_exists(self, state: LeaderAndIsrPartitionState, topic_id: bytes | None) -> UnifiedLog:
+        """Return the log; create it when it does not exist, and assign the topic id when it has none."""
         log = self.log
         if log is None:
             log_manager = self.environment.log_manager
             log = log_manager.get_or_create_log(self.topic_partition, topic_id, is_new=state.is_new)
             log.update_high_watermark(log_manager.checkpointed_high_watermark(log))
-            self._take(log)
+            self._set_log(log)
         elif topic_id is not None and log.topic_id is None:
             self.news.announce()
             log.assign_topic_id(topic_id)
         return log
 
-    def _take(self, log: UnifiedLog) -> None:
+    def _set_log(self, log: UnifiedLog) -> None:
         self.news.announce()
         self.log = log
         log.watermarks.on_change = self.news.announce
@@ -135,11 +139,11 @@ class Partition(Leadership):
         self.in_sync.clear()
 
     def replace_current_with_future(self) -> None:
-        """The future log has caught up: let it be the log. Places in the old one's files say nothing any more.
+        """Replace the log by the future log, which has caught up. Positions in files of the old log become invalid.
 
-        Raises: KafkaError KAFKA_STORAGE_ERROR, and then the log is what it was.
+        Raises: KafkaError KAFKA_STORAGE_ERROR; the log is unchanged then.
         """
-        self._take(self.environment.log_manager.replace_current_with_future(self.topic_partition))
+        self._set_log(self.environment.log_manager.replace_current_with_future(self.topic_partition))
         self.future_log = None
         for replica in self.in_sync.replicas.values():
             replica.forget_position()
@@ -149,7 +153,7 @@ class Partition(Leadership):
     def maybe_start_transaction_verification(
         self, producer_id: int, first_sequence: int, producer_epoch: int
     ) -> object | None:
-        """The guard a transactional append must present once it is verified; None if its transaction is open here.
+        """The guard that a transactional append passes after its verification; None if its transaction is open here.
 
         Raises: KafkaError NOT_LEADER_OR_FOLLOWER.
         """
@@ -158,10 +162,10 @@ class Partition(Leadership):
     def append_as_leader(
         self, records: memoryview, origin: AppendOrigin, required_acks: int, verification_guard: object | None = None
     ) -> LogAppendInfo:
-        """Append to the log we lead and move the high watermark when we are alone in the ISR.
+        """Append as the leader, and move the high watermark when this broker is alone in the ISR.
 
-        Raises: KafkaError NOT_LEADER_OR_FOLLOWER; NOT_ENOUGH_REPLICAS with acks=-1 and too small an ISR; what the log's
-        validation refuses.
+        Raises: KafkaError NOT_LEADER_OR_FOLLOWER; NOT_ENOUGH_REPLICAS with acks=-1 and too small an ISR; errors of
+        `UnifiedLog.append_as_leader`.
         """
         log = self._leader_log()
         isr = self.in_sync.isr
@@ -185,9 +189,9 @@ class Partition(Leadership):
         return target, self.low_watermark()
 
     def low_watermark(self) -> int:
-        """The smallest log start offset over the live replicas: a DeleteRecords is done when it is reached.
+        """The smallest log start offset over the live replicas: what a DeleteRecords waits for.
 
-        A future log counts as one: what was deleted must not come back with it.
+        A future log counts as a replica: deleted records must not come back when it replaces the log.
         """
         low = self.in_sync.low_watermark(self._leader_log())
         return low if self.future_log is None else min(low, self.future_log.log_start_offset)
@@ -206,11 +210,11 @@ class Partition(Leadership):
         leader_only: bool,
         follower_id: int = -1,
     ) -> ReadInfo:
-        """Read from `fetch_offset`. Epochs are -1 when the reader names none.
+        """Read from `fetch_offset`. An epoch of -1 means that the request names none.
 
         Raises: KafkaError FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE.
         """
-        log = self.log_for(current_leader_epoch, leader_only)
+        log = self.local_log_with_epoch(current_leader_epoch, leader_only)
         if follower_id >= 0:
             self.in_sync.check_follower(follower_id, current_leader_epoch)
         high_watermark, start, end = log.high_watermark, log.log_start_offset, log.log_end_offset
@@ -244,10 +248,13 @@ class Partition(Leadership):
         self, current_leader_epoch: int, leader_epoch: int, leader_only: bool
     ) -> tuple[int, int]:
         """(largest epoch at most `leader_epoch`, its end offset); (-1, -1) when undefined."""
-        return self.log_for(current_leader_epoch, leader_only).end_offset_for_epoch(leader_epoch)
+        return self.local_log_with_epoch(current_leader_epoch, leader_only).end_offset_for_epoch(leader_epoch)
 
-    def log_for(self, current_leader_epoch: int, leader_only: bool) -> UnifiedLog:
-        """The log, after the reader's leader epoch (-1: none named) and our leadership were checked."""
+    def local_log_with_epoch(self, current_leader_epoch: int, leader_only: bool) -> UnifiedLog:
+        """The log, after a check of the request's leader epoch (-1: none) and of our leadership.
+
+        Raises: KafkaError FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER.
+        """
         if current_leader_epoch >= 0 and current_leader_epoch != self.leader_epoch:
             error = (
                 ErrorCode.FENCED_LEADER_EPOCH

@@ -1,18 +1,21 @@
-"""Who is to hear of a partition that was read and had nothing new.
+"""Subscriptions of readers to the next change of a partition.
 
-A reader of many partitions (a fetch session, a follower's fetcher) leaves those alone about which it has said all there
-is to say: they *rest*. It asks the partition to be told when that ends, and reads it again then and not before. So a
-fetch costs what has changed, however many partitions it means.
+A reader of many partitions (a fetch session, a follower's fetcher) skips the partitions whose state it has already
+sent: they *rest*. It subscribes to each of them, and reads it again after the next change. So a fetch costs as much as
+has changed, however many partitions its session holds.
 
-    the partition changes                                     told by
-    its log: end, high watermark, last stable offset, start,  the log (`Watermarks.on_change`)
-      a new segment, leader epochs, a cut
-    leadership, leader epoch, replicas, another log, its end  `Partition`
-    the in-sync replicas                                      `InSyncReplicas`, when the controller has agreed
+    change                                                    announced by
+    the log: end, high watermark, last stable offset, start,  the log (`Watermarks.on_change`)
+      a new segment, leader epochs, a truncation
+    leadership, leader epoch, replicas, another log, closing  `Partition`
+    the ISR, once the controller has confirmed it             `InSyncReplicas`
     a topic id where there was none, deletion from the        `ControllerRequests`, UpdateMetadata
       metadata cache
 
-A reader is told once and has to ask again. It may be told in the middle of a change: it notes it and looks later.
+A subscription ends with the first announcement. It may come in the middle of a change, so a reader only marks the
+partition and reads it later.
+
+Apache Kafka reads every partition of a session with each fetch.
 """
 
 from __future__ import annotations
@@ -21,14 +24,14 @@ from typing import Protocol
 
 
 class Reader(Protocol):
-    """One partition as one reader sees it."""
+    """One partition in one reader."""
 
     def has_news(self) -> None:
-        """The partition changes: what was read of it may not hold any more."""
+        """The partition changes: the result of the last read may be outdated."""
 
 
 class PartitionNews:
-    """The readers for whom one partition rests."""
+    """The readers for which one partition rests."""
 
     __slots__ = ("_readers",)
 
@@ -39,15 +42,15 @@ class PartitionNews:
         return len(self._readers)
 
     def subscribe(self, reader: Reader) -> None:
-        """Tell `reader` of the next change."""
+        """Call `reader.has_news` at the next change."""
         self._readers[reader] = None
 
     def unsubscribe(self, reader: Reader) -> None:
-        """Do not tell it any more; no harm if it was told already."""
+        """End the subscription, if there is one."""
         self._readers.pop(reader, None)
 
     def announce(self) -> None:
-        """Something of the partition changes, or may have changed."""
+        """Wake all readers: the partition changes or may have changed."""
         if self._readers:
             readers, self._readers = self._readers, {}
             for reader in readers:

@@ -1,13 +1,15 @@
-"""What a leader knows of one follower, and it learns of it only through its fetches (Kafka's ``Replica``).
+"""The leader's state of one follower, updated by the follower's fetches.
 
-A fetch names the epoch under which its broker is registered; one that names an older epoch than we have seen was sent
-in an earlier life of that broker and moves nothing. Apache Kafka does this with KRaft only.
+A fetch names the broker epoch of its sender. A fetch with an older epoch than the last one was sent before the broker
+restarted, and changes nothing. Apache Kafka does this with KRaft only.
 
-A fetch at or beyond the leader's end offset means caught up now; a fetch at or beyond what the leader's end offset was
-at the *previous* fetch means caught up then, so that a follower under constant load is not thrown out.
+A fetch at or beyond the leader's end offset means that the follower is caught up now. A fetch at or beyond the leader's
+end offset of the *previous* fetch means that it was caught up then: so a follower under constant load stays in sync.
 
-A follower that has all of a log and goes on fetching in its session says so without naming the partition. The session
-notes the time for all such partitions at once (`LastFetch`), and each of them looks there: it rests.
+A follower that has the whole log stays caught up with every fetch of its session, although the fetch does not name the
+partition. Such a replica *rests*: the session stores the time of its last fetch once for all of them (`LastFetch`).
+
+Kafka: Replica, ReplicaState, Replica.updateFetchStateOrThrow, Replica.resetReplicaState.
 """
 
 from __future__ import annotations
@@ -19,12 +21,12 @@ from odradek.storage.offsets import LogOffsetMetadata
 
 NO_BROKER_EPOCH: Final = -1
 LONG_AGO_MS: Final = -(2**62)
-"""Before any time that the clock can tell: it begins at 0 when the machine starts."""
+"""Before any time of the monotonic clock, which begins at 0 when the machine starts."""
 UNKNOWN_LOG_START_OFFSET = -1
 
 
 class LastFetch:
-    """When a follower fetched last in one session, by the monotonic clock."""
+    """The time of a follower's last fetch in one session, by the monotonic clock."""
 
     __slots__ = ("ms",)
 
@@ -33,7 +35,7 @@ class LastFetch:
 
 
 class Replica:
-    """What the leader knows of one follower; nothing until its first fetch under this leader."""
+    """The state of one follower; unknown until its first fetch under this leader."""
 
     __slots__ = (
         "_last_caught_up_ms",
@@ -71,15 +73,15 @@ class Replica:
         return self._resting_since is not None
 
     def rest(self, last_fetch: LastFetch) -> None:
-        """It has all of the leader's log, and with every fetch of its session it says so again."""
+        """It has the whole log; from now on every fetch of its session means that it is caught up."""
         self._resting_since = last_fetch
 
     def settle(self) -> None:
-        """It rests no longer: what the fetches of its session have said is noted."""
+        """Stop resting; copy the times of the session's fetches."""
         self._last_caught_up_ms, self._last_fetch_ms = self.last_caught_up_ms, self.last_fetch_ms
         self._resting_since = None
 
-    def record_fetch(
+    def update_fetch_state(
         self,
         fetch_offset: LogOffsetMetadata,
         log_start_offset: int,
@@ -87,9 +89,10 @@ class Replica:
         leader_log_end_offset: int,
         broker_epoch: int = NO_BROKER_EPOCH,
     ) -> None:
-        """Note a fetch: the follower's end offset *is* the offset it fetches from. `broker_epoch` -1: none was named.
+        """Record a fetch: the follower's end offset *is* the offset it fetches from. `broker_epoch` is -1 when the
+        request names none.
 
-        Raises: KafkaError NOT_LEADER_OR_FOLLOWER when the fetch is of an earlier life of the broker.
+        Raises: KafkaError NOT_LEADER_OR_FOLLOWER when the broker has restarted since it sent the fetch.
         """
         if broker_epoch != NO_BROKER_EPOCH:
             if broker_epoch < self.broker_epoch:
@@ -108,8 +111,10 @@ class Replica:
         self.last_fetch_leader_log_end_offset = max(leader_log_end_offset, self.last_fetch_leader_log_end_offset)
         self._last_fetch_ms = now_ms
 
-    def reset(self, *, now_ms: int, leader_log_end_offset: int, is_new_leader: bool, is_in_isr: bool) -> None:
-        """Start over at a new leader epoch; members of the ISR count as caught up now."""
+    def reset_replica_state(
+        self, *, now_ms: int, leader_log_end_offset: int, is_new_leader: bool, is_in_isr: bool
+    ) -> None:
+        """Start over in a new leader epoch; members of the ISR count as caught up now."""
         self._resting_since = None
         caught_up_ms = now_ms if is_in_isr else LONG_AGO_MS
         if is_new_leader:
@@ -124,7 +129,7 @@ class Replica:
         self._last_caught_up_ms = caught_up_ms
 
     def forget_position(self) -> None:
-        """The leader's log lies in other files now: an offset is still an offset, its place is not."""
+        """Drop the file position of the end offset: the leader's log has moved to other files."""
         if self.log_end_offset is not None:
             self.log_end_offset = LogOffsetMetadata(self.log_end_offset.message_offset)
 
@@ -136,7 +141,7 @@ class Replica:
 
     @property
     def end_offset(self) -> int:
-        """-1 while it is not known."""
+        """-1 while it is unknown."""
         return -1 if self.log_end_offset is None else self.log_end_offset.message_offset
 
     def __str__(self) -> str:

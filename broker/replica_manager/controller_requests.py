@@ -119,7 +119,7 @@ class ControllerRequests:
             elif not self._metadata_cache.is_alive(state.leader):
                 # It stays what it was, and nothing is fetched; with a log its high watermark is not forgotten.
                 log.error("%s cannot follow broker %d, which is not alive", topic_partition, state.leader)
-                hosted.ensure_log(state, topic_id)
+                hosted.create_log_if_not_exists(state, topic_id)
             elif hosted.make_follower(state, topic_id):
                 followers.append(hosted)
             self._moves.resume(hosted)

@@ -38,6 +38,6 @@ class DelayedProduce(DelayedPartitions[AppendResult]):
         except KafkaError as error:
             result.error = error.code
             return True
-        reached, code = partition.in_sync.has_reached(result.required_offset)
+        reached, code = partition.in_sync.check_enough_replicas_reach_offset(result.required_offset)
         result.error = code
         return reached or code != ErrorCode.NONE

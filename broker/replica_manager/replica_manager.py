@@ -204,7 +204,7 @@ class ReplicaManager:
             if result.error != ErrorCode.NONE:
                 continue
             hosted = self.partitions.hosted(topic_partition)
-            if hosted is None or hosted.in_sync.has_reached(result.required_offset) != (True, 0):
+            if hosted is None or hosted.in_sync.check_enough_replicas_reach_offset(result.required_offset) != (True, 0):
                 return False
         return True
 

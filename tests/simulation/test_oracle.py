@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from odradek.broker.partition.isr import IsrState
+from odradek.broker.partition.isr import CommittedPartitionState
 from odradek.controller.model.leader_and_isr import LeaderAndIsr, LeaderIsrAndControllerEpoch
 from odradek.controller.model.reassignment import ReplicaAssignment
 from odradek.controller.tree.metadata_tree import Create, SetData
@@ -132,7 +132,7 @@ def test_a_replica_that_lost_its_power_is_doubtful_in_the_isr_that_was_proposed(
 ) -> None:
     cluster = Cluster({1: 5, 2: 5, 3: 4}, committed=5)
     cluster.write((1, 2))
-    state = IsrState.committed((1, 2)).expand(3, leader=1, leader_epoch=0, partition_epoch=partition_epoch)
+    state = CommittedPartitionState((1, 2)).expand(3, leader=1, leader_epoch=0, partition_epoch=partition_epoch)
     partition = SimpleNamespace(in_sync=SimpleNamespace(state=state))
     leader = cast("ReplicaManager", SimpleNamespace(hosted={TP: partition}.get))
     cluster.oracle.lost_power(3, [leader])

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
+from odradek.broker.partition.isr import PendingPartitionChange
 from odradek.controller.tree.metadata_tree import Exists, GetData, NoNode
 from odradek.controller.znodes import znodes
 from odradek.protocol.records.batch import batches
@@ -176,7 +177,10 @@ class Oracle:
         """`leaders`: of those who are left."""
         for topic_partition, state in self._states.items():
             hosted = [partition for leader in leaders if (partition := leader.hosted(topic_partition)) is not None]
-            proposed = [partition.in_sync.state.proposed for partition in hosted]
+            states = [partition.in_sync.state for partition in hosted]
+            proposed = [
+                state.sent_leader_and_isr if isinstance(state, PendingPartitionChange) else None for state in states
+            ]
             epoch = state.leader_and_isr.partition_epoch
             valid = [each for each in proposed if each is not None and each.partition_epoch == epoch]
             if any(broker_id in each.isr for each in (state.leader_and_isr, *valid)):

@@ -11,7 +11,7 @@ import pytest
 from odradek.broker.fetch.fetch_session import FetchSession, PartitionFetch
 from odradek.broker.fetch.results import FetchParams, ReadResult
 from odradek.broker.partition.hosted_partitions import HostedPartitions
-from odradek.broker.partition.isr import IsrState
+from odradek.broker.partition.isr import CommittedPartitionState
 from odradek.broker.partition.partition import Partition, ReadInfo
 from odradek.protocol.codec.primitives import ZERO_UUID
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -323,7 +323,7 @@ def test_follower_out_of_sync_is_looked_at_with_every_fetch(tmp_path: Path, monk
     reader = Reader(tmp_path, monkeypatch)
     replicas, tp = reader.replicas, reader.tps[0]
     session = reader.session()
-    replicas.manager.partition(tp).in_sync.state = IsrState.committed([0, 2])
+    replicas.manager.partition(tp).in_sync.state = CommittedPartitionState([0, 2])
     replicas.manager.partition(tp).news.announce()
     for proposals in (1, 2):
         reader.fetch_in(session)
@@ -336,7 +336,7 @@ def test_follower_that_the_controller_has_left_out_of_the_isr_is_looked_at_again
 ) -> None:
     reader = Reader(tmp_path, monkeypatch)
     replicas, tp = reader.replicas, reader.tps[0]
-    replicas.manager.partition(tp).in_sync.state = IsrState.committed([0, 1])
+    replicas.manager.partition(tp).in_sync.state = CommittedPartitionState([0, 1])
     session = reader.session()
     replicas.fetch(0, tp, replica_id=2)
     (proposal,) = replicas.proposals

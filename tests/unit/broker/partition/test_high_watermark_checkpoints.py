@@ -1,4 +1,4 @@
-"""High watermarks are written from the first LeaderAndIsr on, until the end."""
+"""High watermarks are written from the first LeaderAndIsr until the shutdown."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INTERVAL_MS = 5_000
 
 
 class Written:
-    """Stands for a log manager and counts the checkpoints."""
+    """A log manager that only counts the checkpoints."""
 
     def __init__(self) -> None:
         self.count = 0

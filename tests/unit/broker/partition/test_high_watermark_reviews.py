@@ -1,4 +1,4 @@
-"""What raises a high watermark though nobody appends and nobody fetches."""
+"""Events that raise a high watermark without an append or a fetch."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ LONG_MS = 10 * LAG_MS
 
 
 class Stuck:
-    """Broker 1 and we are in sync. Broker 2 has caught up and was refused by the controller, as one is that is
-    stopping; then it went, and one record is waited for that it does not have.
+    """This broker and broker 1 are in sync. Broker 2 had caught up, but the controller refused it, as it refuses a
+    broker that is stopping. Then broker 2 stopped, and a producer waits for a record that broker 2 does not have.
     """
 
     def __init__(self, path: Path) -> None:
@@ -38,14 +38,14 @@ class Stuck:
         self.replicas.proposals.pop().respond(ErrorCode.INELIGIBLE_REPLICA)
 
     def die(self, *broker_ids: int) -> None:
-        """As an UpdateMetadata says it."""
+        """As an UpdateMetadata does."""
         alive = [broker_id for broker_id in (0, 1, 2) if broker_id not in broker_ids]
         self.replicas.know(TP, replicas=[0, 1, 2], alive=alive)
         self.replicas.manager.high_watermark_reviews.brokers_died(frozenset(broker_ids))
 
     @property
     def outcome(self) -> tuple[list[ErrorCode], list[int]]:
-        """What the producer was answered, and the high watermark that the consumer was told."""
+        """The producer's answer, and the high watermark in the consumer's answer."""
         return errors(self.answers), [answer.high_watermark for answer in self.consumer]
 
 
@@ -72,7 +72,7 @@ def test_death_of_a_broker_without_a_replica_here_is_not_looked_at(
     stuck: Stuck, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks: list[object] = []
-    monkeypatch.setattr(type(stuck.replicas.manager.high_watermark_reviews), "_look", lambda *_: looks.append(_))
+    monkeypatch.setattr(type(stuck.replicas.manager.high_watermark_reviews), "_check", lambda *_: looks.append(_))
     stuck.die(3)
     stuck.die()
     assert looks == []
@@ -100,7 +100,7 @@ def test_isr_that_is_not_to_grow_after_all(tmp_path: Path) -> None:
 
 
 class UnderMinIsr:
-    """A record that every replica in sync has, which are too few."""
+    """A record that every in-sync replica has, while the ISR is too small."""
 
     def __init__(self, path: Path) -> None:
         self.replicas = Replicas(path, {"min.insync.replicas": "2"})

@@ -1,4 +1,4 @@
-"""Which partitions a broker hosts, and what it answers about those it does not."""
+"""The partitions that a broker hosts, and its errors for the others."""
 
 from __future__ import annotations
 

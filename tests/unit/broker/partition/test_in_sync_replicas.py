@@ -1,4 +1,4 @@
-"""Who is in sync and what is committed, over real logs; the controller is the test."""
+"""The ISR and the high watermark, over real logs; the test takes the part of the controller."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_high_watermark_never_goes_back_nor_beyond_the_maximal_isr(
                 replicas.fetch(min(offset, log.log_end_offset), replica_id=broker_id)
             case ("wait", int(ms)):
                 replicas.advance(ms)
-                sync.maybe_shrink()
+                sync.maybe_shrink_isr()
             case ("answer", how) if replicas.proposals:
                 proposal = replicas.proposals.pop()
                 if how == "accept":
@@ -202,7 +202,7 @@ def test_one_change_at_a_time(replicas: Replicas) -> None:
     replicas.fetch(0, replica_id=1)
     replicas.fetch(0, replica_id=2)
     replicas.advance(2 * LAG_MS)
-    in_sync(replicas).maybe_shrink()
+    in_sync(replicas).maybe_shrink_isr()
     assert proposed(replicas) == [(0, 1)]
     replicas.proposals.pop().accept()
     replicas.fetch(0, replica_id=2)
@@ -230,11 +230,11 @@ def test_follower_leaves_when_it_was_not_caught_up_for_too_long(replicas: Replic
     append(replicas, 2)
     replicas.fetch(2, replica_id=2)
     replicas.advance(LAG_MS)
-    in_sync(replicas).maybe_shrink()
+    in_sync(replicas).maybe_shrink_isr()
     assert proposed(replicas) == []
     replicas.advance(1)
     for _ in range(2):
-        in_sync(replicas).maybe_shrink()
+        in_sync(replicas).maybe_shrink_isr()
     assert proposed(replicas) == [(0, 2)], "broker 2 has everything, however long ago it fetched"
 
 
@@ -242,7 +242,7 @@ def test_leaving_follower_is_waited_for_until_the_controller_has_confirmed_it(re
     replicas.lead(replicas=[0, 1])
     answers = replicas.append(batch(b"a"), acks=-1, timeout_ms=2 * LAG_MS)
     replicas.advance(LAG_MS + 1)
-    in_sync(replicas).maybe_shrink()
+    in_sync(replicas).maybe_shrink_isr()
     assert (log_of(replicas).high_watermark, answers) == (0, [])
     replicas.proposals.pop().accept()
     assert log_of(replicas).high_watermark == 1
@@ -256,10 +256,10 @@ def test_isr_that_shrank_below_the_minimum_after_the_append_is_told(tmp_path: Pa
     replicas.fetch(1, replica_id=1)
     append(replicas, 1)
     replicas.advance(LAG_MS + 1)
-    in_sync(replicas).maybe_shrink()
+    in_sync(replicas).maybe_shrink_isr()
     replicas.proposals.pop().accept()
-    assert in_sync(replicas).has_reached(1) == (True, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
-    assert in_sync(replicas).has_reached(2) == (False, NONE)
+    assert in_sync(replicas).check_enough_replicas_reach_offset(1) == (True, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+    assert in_sync(replicas).check_enough_replicas_reach_offset(2) == (False, NONE)
     assert replicas.append(batch(b"a"), acks=-1)[0].error == ErrorCode.NOT_ENOUGH_REPLICAS
 
 
@@ -269,9 +269,9 @@ def test_replica_that_is_about_to_join_counts_for_an_append_that_is_committed(tm
     append(replicas, 1)
     replicas.fetch(1, replica_id=1)
     replicas.lead(epoch=1, partition_epoch=1, replicas=[0, 1], isr=[0])
-    assert in_sync(replicas).has_reached(1) == (True, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+    assert in_sync(replicas).check_enough_replicas_reach_offset(1) == (True, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
     replicas.fetch(1, replica_id=1)
-    assert in_sync(replicas).has_reached(1) == (True, NONE), "proposed"
+    assert in_sync(replicas).check_enough_replicas_reach_offset(1) == (True, NONE), "proposed"
     assert replicas.append(batch(b"a"), acks=-1)[0].error == ErrorCode.NOT_ENOUGH_REPLICAS, "not confirmed"
 
 
@@ -284,14 +284,14 @@ def test_a_topic_has_to_have_no_more_in_sync_replicas_than_replicas(tmp_path: Pa
 
 def test_member_of_the_isr_that_is_no_replica_leaves(replicas: Replicas) -> None:
     replicas.lead(replicas=[0, 1], isr=[0, 1, 2])
-    in_sync(replicas).maybe_shrink()
+    in_sync(replicas).maybe_shrink_isr()
     assert proposed(replicas) == [(0, 1)]
 
 
 def test_only_leaders_shrink(replicas: Replicas) -> None:
     replicas.follow()
     replicas.advance(2 * LAG_MS)
-    in_sync(replicas).maybe_shrink()
+    in_sync(replicas).maybe_shrink_isr()
     assert proposed(replicas) == []
 
 
@@ -322,9 +322,9 @@ def test_leader_that_is_behind_waits_for_the_controller(replicas: Replicas) -> N
     replicas.proposals.pop().respond(ErrorCode.INVALID_UPDATE_VERSION)
     replicas.fetch(0, replica_id=1)
     assert proposed(replicas) == []
-    assert in_sync(replicas).state.is_in_flight
+    assert in_sync(replicas).state.is_inflight
     replicas.lead(epoch=1, partition_epoch=2, replicas=[0, 1], isr=[0])
-    assert not in_sync(replicas).state.is_in_flight
+    assert not in_sync(replicas).state.is_inflight
 
 
 @pytest.mark.parametrize("answer", ["accept", "error"])
@@ -391,7 +391,7 @@ def test_fetch_that_is_not_our_followers_moves_nothing(
 
 
 def test_fetch_that_has_waited_is_not_counted_twice(replicas: Replicas) -> None:
-    """What a follower says is taken down when it comes, not when it is answered."""
+    """A follower's fetch is recorded when it arrives, not when it is answered."""
     replicas.lead(replicas=[0, 1])
     waiting = replicas.fetch(0, replica_id=1, max_wait_ms=500)
     replicas.advance(100)

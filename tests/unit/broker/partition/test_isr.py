@@ -1,4 +1,4 @@
-"""The ISR as a state machine, and how far it lets the high watermark go."""
+"""The state machine of the ISR, and the high watermark that it allows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.broker.partition.isr import Answer, IsrState, effective_min_isr, high_watermark_candidate, meaning
+from odradek.broker.partition.isr import (
+    CommittedPartitionState,
+    Outcome,
+    effective_min_isr,
+    high_watermark_candidate,
+    outcome,
+)
 from odradek.broker.partition.replica import Replica
 from odradek.controller.model.leader_and_isr import LeaderAndIsr
 from odradek.protocol.errors import ErrorCode
@@ -21,7 +27,7 @@ def at(offset: int) -> LogOffsetMetadata:
 
 def fetched(broker_id: int, offset: int) -> Replica:
     replica = Replica(broker_id)
-    replica.record_fetch(at(offset), 0, 0, offset)
+    replica.update_fetch_state(at(offset), 0, 0, offset)
     return replica
 
 
@@ -71,26 +77,26 @@ def test_min_isr_is_bounded_by_the_replication_factor() -> None:
 
 
 def test_expansion_counts_the_new_replica_before_it_is_confirmed() -> None:
-    state = IsrState.committed((3, 1)).expand(2, 1, LEADER_EPOCH, PARTITION_EPOCH)
-    assert (state.isr, state.maximal_isr, state.is_in_flight) == ((3, 1), (3, 1, 2), True)
-    assert state.proposed == LeaderAndIsr(leader=1, isr=(3, 1, 2), leader_epoch=5, partition_epoch=9)
+    state = CommittedPartitionState((3, 1)).expand(2, 1, LEADER_EPOCH, PARTITION_EPOCH)
+    assert (state.isr, state.maximal_isr, state.is_inflight) == ((3, 1), (3, 1, 2), True)
+    assert state.sent_leader_and_isr == LeaderAndIsr(leader=1, isr=(3, 1, 2), leader_epoch=5, partition_epoch=9)
 
 
 def test_shrinking_counts_the_old_replicas_until_it_is_confirmed() -> None:
-    state = IsrState.committed((3, 1, 2)).shrink((3, 2), 1, LEADER_EPOCH, PARTITION_EPOCH)
-    assert (state.isr, state.maximal_isr, state.is_in_flight) == ((3, 1, 2), (3, 1, 2), True)
-    assert state.proposed == LeaderAndIsr(leader=1, isr=(1,), leader_epoch=5, partition_epoch=9)
+    state = CommittedPartitionState((3, 1, 2)).shrink((3, 2), 1, LEADER_EPOCH, PARTITION_EPOCH)
+    assert (state.isr, state.maximal_isr, state.is_inflight) == ((3, 1, 2), (3, 1, 2), True)
+    assert state.sent_leader_and_isr == LeaderAndIsr(leader=1, isr=(1,), leader_epoch=5, partition_epoch=9)
 
 
 def test_what_was_certainly_not_done_is_taken_back() -> None:
-    committed = IsrState.committed((1, 2))
+    committed = CommittedPartitionState((1, 2))
     for pending in (committed.expand(3, 1, 0, 0), committed.shrink((2,), 1, 0, 0)):
-        reverted = pending.reverted()
-        assert (reverted.isr, reverted.maximal_isr, reverted.is_in_flight) == ((1, 2), (1, 2), False)
+        reverted = pending.last_committed_state
+        assert (reverted.isr, reverted.maximal_isr, reverted.is_inflight) == ((1, 2), (1, 2), False)
 
 
 def test_a_proposal_made_twice_is_two_proposals() -> None:
-    committed = IsrState.committed((1,))
+    committed = CommittedPartitionState((1,))
     assert committed.expand(2, 1, 0, 0) != committed.expand(2, 1, 0, 0)
 
 
@@ -99,27 +105,33 @@ def test_a_proposal_made_twice_is_two_proposals() -> None:
 
 @pytest.mark.parametrize(
     ("leader_epoch", "partition_epoch", "expected"),
-    [(5, 10, Answer.DONE), (5, 9, Answer.DONE), (5, 8, Answer.WAIT), (4, 10, Answer.WAIT), (6, 10, Answer.WAIT)],
+    [
+        (5, 10, Outcome.APPLIED),
+        (5, 9, Outcome.APPLIED),
+        (5, 8, Outcome.WAIT),
+        (4, 10, Outcome.WAIT),
+        (6, 10, Outcome.WAIT),
+    ],
 )
-def test_success_counts_when_it_is_of_our_epochs(leader_epoch: int, partition_epoch: int, expected: Answer) -> None:
+def test_success_counts_when_it_is_of_our_epochs(leader_epoch: int, partition_epoch: int, expected: Outcome) -> None:
     answer = LeaderAndIsr(leader=1, isr=(1, 2), leader_epoch=leader_epoch, partition_epoch=partition_epoch)
-    assert meaning(answer, LEADER_EPOCH, PARTITION_EPOCH) is expected
+    assert outcome(answer, LEADER_EPOCH, PARTITION_EPOCH) is expected
 
 
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
-        (ErrorCode.OPERATION_NOT_ATTEMPTED, Answer.NOT_DONE),
-        (ErrorCode.INELIGIBLE_REPLICA, Answer.NOT_DONE),
-        (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, Answer.WAIT),
-        (ErrorCode.UNKNOWN_TOPIC_ID, Answer.WAIT),
-        (ErrorCode.FENCED_LEADER_EPOCH, Answer.WAIT),
-        (ErrorCode.INVALID_UPDATE_VERSION, Answer.WAIT),
-        (ErrorCode.INVALID_REQUEST, Answer.WAIT),
-        (ErrorCode.NEW_LEADER_ELECTED, Answer.WAIT),
-        (ErrorCode.NOT_CONTROLLER, Answer.PROPOSE_AGAIN),
-        (ErrorCode.UNKNOWN_SERVER_ERROR, Answer.PROPOSE_AGAIN),
+        (ErrorCode.OPERATION_NOT_ATTEMPTED, Outcome.NOT_APPLIED),
+        (ErrorCode.INELIGIBLE_REPLICA, Outcome.NOT_APPLIED),
+        (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, Outcome.WAIT),
+        (ErrorCode.UNKNOWN_TOPIC_ID, Outcome.WAIT),
+        (ErrorCode.FENCED_LEADER_EPOCH, Outcome.WAIT),
+        (ErrorCode.INVALID_UPDATE_VERSION, Outcome.WAIT),
+        (ErrorCode.INVALID_REQUEST, Outcome.WAIT),
+        (ErrorCode.NEW_LEADER_ELECTED, Outcome.WAIT),
+        (ErrorCode.NOT_CONTROLLER, Outcome.PROPOSE_AGAIN),
+        (ErrorCode.UNKNOWN_SERVER_ERROR, Outcome.PROPOSE_AGAIN),
     ],
 )
-def test_errors(error: ErrorCode, expected: Answer) -> None:
-    assert meaning(error, LEADER_EPOCH, PARTITION_EPOCH) is expected
+def test_errors(error: ErrorCode, expected: Outcome) -> None:
+    assert outcome(error, LEADER_EPOCH, PARTITION_EPOCH) is expected

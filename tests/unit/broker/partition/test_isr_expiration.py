@@ -1,4 +1,4 @@
-"""Followers that are not heard of: how often one looks."""
+"""Followers that stop fetching leave the ISR; how often the timer checks."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_look_that_fails_keeps_it_neither_from_the_other_partitions_nor_from_l
         looked.append(in_sync._leadership.topic_partition)
         raise ValueError("a bug")
 
-    monkeypatch.setattr(InSyncReplicas, "maybe_shrink", look)
+    monkeypatch.setattr(InSyncReplicas, "maybe_shrink_isr", look)
     for _ in range(2):
         with pytest.raises(ExceptionGroup):
             replicas.advance(LAG_MS // 2)

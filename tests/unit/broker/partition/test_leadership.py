@@ -1,4 +1,4 @@
-"""What a partition and its in-sync replicas share, from before the first LeaderAndIsr on."""
+"""The fields that a partition and its in-sync replicas share, also before the first LeaderAndIsr."""
 
 from __future__ import annotations
 

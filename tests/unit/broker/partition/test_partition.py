@@ -1,4 +1,4 @@
-"""One partition's leadership, epochs and limits, without a replica manager around it."""
+"""One partition's leadership, epochs and limits, without a replica manager."""
 
 from __future__ import annotations
 
@@ -77,22 +77,22 @@ def test_new_epoch_begins_at_the_end_of_the_log(hosted: Hosted) -> None:
 def test_follower_and_closed_partition_lead_nothing(hosted: Hosted) -> None:
     hosted.follow()
     assert error_of(hosted.append, b"a") == ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert error_of(hosted.partition.log_for, -1, leader_only=True) == ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert hosted.partition.log_for(-1, leader_only=False) is hosted.partition.log
+    assert error_of(hosted.partition.local_log_with_epoch, -1, leader_only=True) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert hosted.partition.local_log_with_epoch(-1, leader_only=False) is hosted.partition.log
     hosted.partition.close()
-    assert error_of(hosted.partition.log_for, -1, leader_only=False) == ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert hosted.partition.in_sync.has_reached(0) == (False, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    assert error_of(hosted.partition.local_log_with_epoch, -1, leader_only=False) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert hosted.partition.in_sync.check_enough_replicas_reach_offset(0) == (False, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     assert not hosted.partition.in_sync.maybe_increment_high_watermark()
 
 
 @pytest.mark.parametrize(("asked", "error"), [(2, ErrorCode.FENCED_LEADER_EPOCH), (4, ErrorCode.UNKNOWN_LEADER_EPOCH)])
 def test_epoch_is_checked_before_leadership(hosted: Hosted, asked: int, error: ErrorCode) -> None:
     hosted.follow(epoch=3)
-    assert error_of(hosted.partition.log_for, asked, leader_only=True) == error
+    assert error_of(hosted.partition.local_log_with_epoch, asked, leader_only=True) == error
 
 
 def test_low_watermark_ignores_replicas_that_are_dead(hosted: Hosted) -> None:
     hosted.lead(replicas=(OWN_ID, 1))
     hosted.append(b"a", b"b")
-    hosted.partition.in_sync.record_fetch(1, LogOffsetMetadata(2), 0, 2)
+    hosted.partition.in_sync.update_follower_fetch_state(1, LogOffsetMetadata(2), 0, 2)
     assert hosted.partition.delete_records(2) == (2, 2), "broker 1 is not alive"

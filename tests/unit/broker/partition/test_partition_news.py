@@ -1,4 +1,4 @@
-"""Readers are told once, and ask again in the middle of being told."""
+"""A reader is woken once, and may subscribe again while it is woken."""
 
 from __future__ import annotations
 

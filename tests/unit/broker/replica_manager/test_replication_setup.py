@@ -34,7 +34,7 @@ def test_lag_that_is_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         broker_epoch=lambda: 0,
     )
     looked: list[object] = []
-    monkeypatch.setattr(InSyncReplicas, "maybe_shrink", lambda in_sync: looked.append(in_sync))
+    monkeypatch.setattr(InSyncReplicas, "maybe_shrink_isr", lambda in_sync: looked.append(in_sync))
     manager.startup()
     manager.partitions.create(TopicPartition("t", 0))
     around.advance(999)

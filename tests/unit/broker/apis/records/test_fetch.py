@@ -329,11 +329,11 @@ def test_topic_that_was_created_anew_has_another_id(broker: InProcessBroker) -> 
 def with_follower(broker: InProcessBroker, topic: str, partition: int = 0) -> Iterator[Partition]:
     """Broker 1, of which nothing else is known, is an in-sync replica for a while."""
     hosted = broker.services.replica_manager.partition(TopicPartition(topic, partition))
-    hosted.in_sync.assign((0, 1), (0, 1))
+    hosted.in_sync.update_assignment_and_isr((0, 1), (0, 1))
     try:
         yield hosted
     finally:
-        hosted.in_sync.assign((0,), (0,))
+        hosted.in_sync.update_assignment_and_isr((0,), (0,))
 
 
 def as_replica(broker_id: int, request: Request, version: int, *, epoch: int = -1) -> Request:

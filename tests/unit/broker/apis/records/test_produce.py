@@ -222,7 +222,7 @@ def test_error_with_acks_0_closes_the_connection(
 def test_next_produce_may_pass_while_this_one_waits_for_replicas(broker: InProcessBroker) -> None:
     broker.create_topic("replicated")
     partition = broker.services.replica_manager.partition(TopicPartition("replicated", 0))
-    partition.in_sync.assign((0, 1), (0, 1))
+    partition.in_sync.update_assignment_and_isr((0, 1), (0, 1))
     connection = FakeConnection()
     waiting = broker.send(request(("replicated", 0, batch(b"a"))), 11, connection=connection)
     assert not waiting.is_over
