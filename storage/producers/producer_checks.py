@@ -1,12 +1,12 @@
-"""What an append must clear with the producer state before it is written, and what it leaves there afterwards.
+"""Checks an append against the producer state before the write, and updates the state after it.
 
-A duplicate (one of the last five batches of the producer, by its sequences) is answered with its first offsets and not
-written again. A transactional batch of a producer without an open transaction needs the guard under which the
-coordinator has confirmed the partition (KIP-890): otherwise a late request could begin a transaction nobody will end.
+A duplicate (one of the last five batches of the producer, by its sequences) is not written again; the append returns
+the offsets of the first write. A transactional batch of a producer without an open transaction must present the guard
+of its verification by the coordinator (KIP-890): otherwise a late request could begin a transaction that never ends.
 
 Invariant: `check` and `check_replicated` change nothing; `apply` is called after the write, with their results.
 
-Kafka: UnifiedLog.analyzeAndValidateProducerState.
+Kafka: UnifiedLog.analyzeAndValidateProducerState, UnifiedLog.maybeStartTransactionVerification.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class ProducerChecks:
-    """The gate between appends and the producers of one log."""
+    """The producer checks of one log's appends."""
 
     __slots__ = ("_producers",)
 
@@ -51,7 +51,7 @@ class ProducerChecks:
         origin: AppendOrigin,
         verification_guard: object | None,
     ) -> tuple[ProducerAppendInfo, CompletedTxn | None]:
-        """Check one batch of a client or coordinator; what to apply once it is written."""
+        """Check one batch of a client or coordinator. Returns the arguments of `apply`. Raises KafkaError."""
         if batch.is_transactional and not self.has_ongoing_transaction(batch.producer_id):
             self._check_verified(batch, verification_guard)
         info = self._producers.prepare_update(batch.producer_id, origin)
@@ -63,7 +63,7 @@ class ProducerChecks:
     def check_replicated(
         self, batches: Sequence[AnyBatch], segment: LogSegment
     ) -> tuple[list[ProducerAppendInfo], list[CompletedTxn]]:
-        """Collect what several batches of a leader change, as they will lie at the end of the segment."""
+        """Collect the producer updates of a leader's batches, which are appended to `segment` next."""
         infos: dict[int, ProducerAppendInfo] = {}
         completed: list[CompletedTxn] = []
         position = segment.size
@@ -87,7 +87,7 @@ class ProducerChecks:
         return list(infos.values()), completed
 
     def apply(self, infos: Sequence[ProducerAppendInfo], completed: Sequence[CompletedTxn]) -> None:
-        """Take over what the written batches change."""
+        """Apply the updates of batches that are written."""
         for info in infos:
             self._producers.update(info)
             if info.is_transactional:
@@ -100,7 +100,9 @@ class ProducerChecks:
         return entry is not None and entry.current_txn_first_offset >= 0
 
     def start_verification(self, producer_id: int, sequence: int, producer_epoch: int, now_ms: int) -> object | None:
-        """The guard the append must present once the coordinator has confirmed; None when a transaction is open."""
+        """The guard that the append must present after the coordinator confirmed the partition; None when a transaction
+        is open.
+        """
         if self.has_ongoing_transaction(producer_id):
             return None
         state = self._producers.maybe_create_verification_state(producer_id, sequence, producer_epoch, now_ms)

@@ -1,9 +1,9 @@
-"""Rebuilding producer state from the log: the newest snapshot, then the batches behind it.
+"""Rebuilds producer state from the log: loads the newest snapshot and replays the batches after it.
 
-Used at start-up, after a truncation, and while a segment is recovered. Only headers are read, except of control
-batches, whose record says which way a transaction ended.
+Used at start-up, after a truncation, and while a segment is recovered. Only batch headers are read, except for control
+batches, whose record contains the marker type.
 
-Kafka: UnifiedLog.rebuildProducerState and loadProducersFromRecords.
+Kafka: UnifiedLog.rebuildProducerState, UnifiedLog.loadProducersFromRecords.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from odradek.storage.segment.log_segments import LogSegments
 
 REPLAYED_AT_ONCE: Final = 500
-"""Some milliseconds of batches."""
+"""Batches between two yields: some milliseconds of work."""
 
 
 def apply_batch(
@@ -36,11 +36,11 @@ def apply_batch(
     last_offset: int,
     max_timestamp: int,
 ) -> CompletedTxn | None:
-    """Check one batch against its producer's state and collect it; the transaction it completes, if it does."""
+    """Check one batch against its producer's state and collect it. Returns the transaction it completes, if any."""
     if batch.is_control:
         record = next(iter(batch.records()), None)
         if record is None:
-            return None  # compaction has removed the marker together with all data of its transaction
+            return None  # compaction removed the marker, after all data of its transaction
         marker = EndTransactionMarker.from_record(record)
         return info.append_end_txn_marker(
             is_abort=not marker.is_commit,
@@ -62,7 +62,7 @@ def apply_batch(
 
 
 def replay_batch(producers: ProducerStateManager, batch: AnyBatch) -> CompletedTxn | None:
-    """Apply a batch that is in the log already. Its completed transaction is to be completed by the caller."""
+    """Apply a batch of the log. Returns the transaction that it completes, if any; the caller must complete it."""
     info = producers.prepare_update(batch.producer_id, AppendOrigin.REPLICATION)
     completed = apply_batch(
         info,
@@ -78,7 +78,7 @@ def replay_batch(producers: ProducerStateManager, batch: AnyBatch) -> CompletedT
 
 
 def complete_transaction(producers: ProducerStateManager, segment: LogSegment, txn: CompletedTxn) -> None:
-    """Note a finished transaction: in the segment's index if it aborted, then in the producer state."""
+    """Complete a transaction in the producer state, after adding an aborted one to the segment's transaction index."""
     if txn.is_aborted:
         last_stable_offset = producers.last_stable_offset(txn)
         segment.txn_index.append(AbortedTxn(txn.producer_id, txn.first_offset, txn.last_offset, last_stable_offset))
@@ -95,9 +95,9 @@ def rebuild_producer_state(
     after_clean_shutdown: bool,
     replayed: ProducerMemory | None = None,
 ) -> None:
-    """Bring the state to what the log says up to `last_offset`, leaving snapshots that make the next time cheap.
+    """Rebuild the state up to `last_offset` and take snapshots, so that the next rebuild replays less.
 
-    `replayed` is that state, if somebody has replayed the batches already.
+    `replayed`: the state at `last_offset`, if the batches were replayed already.
     """
     to_snapshot = {last_offset}
     if not segments.is_empty:
@@ -107,7 +107,7 @@ def rebuild_producer_state(
         if previous is not None:
             to_snapshot.add(previous.base_offset)
     if producers.latest_snapshot_offset is None and after_clean_shutdown:
-        # No snapshot after a clean stop means a log from before there were any: Kafka does not scan it.
+        # No snapshot after a clean stop means a log of an old version without snapshots. Kafka does not scan it.
         for offset in sorted(to_snapshot):
             producers.map_end_offset = offset
             producers.take_snapshot()
@@ -137,11 +137,10 @@ def replay_beside(
     now_ms: int,
     replayed_from: int | None = None,
 ) -> Generator[None, None, ProducerMemory]:
-    """What the state was when the log ended at `last_offset`, worked out beside the state of now, some batches at a
-    time. Nothing is changed, and nothing below `last_offset` may change meanwhile.
+    """Compute the state at `last_offset` without changing `producers`; yields after every `REPLAYED_AT_ONCE` batches.
 
-    `replayed_from`: batches are replayed at least from there, though there be a younger snapshot: it has only the last
-    batch of each producer.
+    The log below `last_offset` must not change meanwhile. `replayed_from`: replay at least from this offset, even if a
+    newer snapshot exists, because a snapshot contains only the last batch of each producer.
     Raises: OSError; KafkaError.
     """
     snapshot_limit = last_offset if replayed_from is None else replayed_from
@@ -154,7 +153,7 @@ def replay_beside(
 
 
 def run_to_end(replay: Generator[None, None, ProducerMemory]) -> ProducerMemory:
-    """All of `replay_beside` at once, for who is not on an event loop, or has little to replay."""
+    """Run `replay_beside` without a pause: off the event loop, or for few batches."""
     while True:
         try:
             next(replay)

@@ -1,4 +1,4 @@
-"""What a log knows about each idempotent or transactional producer, and the rules an append by one must keep.
+"""The state of each idempotent or transactional producer of a log, and the rules for its appends.
 
     check (per batch with a producer id)                        otherwise
     ----------------------------------------------------------  -----------------------------
@@ -8,14 +8,13 @@
     while a transaction is open: the batch is transactional     INVALID_TXN_STATE
     marker: coordinator epoch >= the last seen one              TRANSACTION_COORDINATOR_FENCED
 
-Sequences are checked for clients only; what comes by replication has been checked by its leader, so there a broken rule
-is let pass. An unknown producer may start anywhere: its history may have been deleted.
+Sequences are checked for clients only. The leader has checked replicated batches, so that a follower only logs a broken
+rule. An unknown producer may start with any sequence: its history may have been deleted.
 
-Invariants: an entry remembers at most five batches, in order of sequence, all of its current epoch; a
-`ProducerAppendInfo` changes nothing outside itself until `ProducerStateManager.update`.
+Invariants: an entry keeps at most five batches, in order of sequence, all of its current epoch; a `ProducerAppendInfo`
+changes nothing outside itself until `ProducerStateManager.update`.
 
-Kafka: ProducerStateEntry, BatchMetadata, TxnMetadata, CompletedTxn,
-VerificationStateEntry and ProducerAppendInfo.
+Kafka: ProducerStateEntry, BatchMetadata, TxnMetadata, CompletedTxn, VerificationStateEntry, ProducerAppendInfo.
 """
 
 from __future__ import annotations
@@ -31,14 +30,14 @@ if TYPE_CHECKING:
     from odradek.storage.offsets import LogOffsetMetadata
 
 BATCHES_RETAINED: Final = 5
-"""As many as a producer may have in flight (max.in.flight.requests.per.connection)."""
+"""The largest max.in.flight.requests.per.connection of an idempotent producer. Kafka: NUM_BATCHES_TO_RETAIN."""
 
 
 logger = logging.getLogger(__name__)
 
 
 class BatchMetadata(NamedTuple):
-    """One appended batch, as duplicates are recognised by."""
+    """One appended batch, for the detection of duplicates."""
 
     last_seq: int
     last_offset: int
@@ -55,7 +54,7 @@ class BatchMetadata(NamedTuple):
 
 
 class TxnMetadata:
-    """A transaction of this partition: where it began and, once its marker is written, where it ended."""
+    """A transaction of this partition: its first offset and, once its marker is written, its last."""
 
     __slots__ = ("first_offset", "last_offset", "producer_id")
 
@@ -123,7 +122,7 @@ class ProducerStateEntry:
         self.last_timestamp = batch.timestamp
 
     def maybe_update_epoch(self, producer_epoch: int) -> bool:
-        """A new epoch starts a new history."""
+        """Set a new epoch and forget the batches of the old one; False if the epoch is the same."""
         if self.producer_epoch == producer_epoch:
             return False
         self.batches.clear()
@@ -131,7 +130,7 @@ class ProducerStateEntry:
         return True
 
     def find_duplicate(self, producer_epoch: int, first_seq: int, last_seq: int) -> BatchMetadata | None:
-        """The remembered batch with exactly these sequences."""
+        """The kept batch with exactly these sequences."""
         if producer_epoch != self.producer_epoch:
             return None
         for batch in self.batches:
@@ -140,7 +139,7 @@ class ProducerStateEntry:
         return None
 
     def merge(self, newer: ProducerStateEntry) -> None:
-        """Take over what an append prepared."""
+        """Apply an update that an append prepared."""
         self.maybe_update_epoch(newer.producer_epoch)
         self.batches.extend(newer.batches)
         del self.batches[:-BATCHES_RETAINED]
@@ -150,9 +149,9 @@ class ProducerStateEntry:
 
 
 class VerificationState:
-    """A transactional producer whose first append here waits for the coordinator's word (KIP-890).
+    """The verification of a transactional producer's first append by the coordinator (KIP-890).
 
-    The guard is an object without content: an append that presents another one is not the one that was verified.
+    The guard is compared by identity: an append with another guard was not verified.
     """
 
     __slots__ = ("epoch", "guard", "lowest_sequence", "timestamp")
@@ -172,7 +171,7 @@ class VerificationState:
 
 
 class ProducerAppendInfo:
-    """The batches of one producer within one append: checked against the current entry, collected, not yet applied."""
+    """The batches of one producer in one append: checked against the current entry and collected, but not applied."""
 
     __slots__ = (
         "_current",
@@ -200,7 +199,7 @@ class ProducerAppendInfo:
         self.producer_id = producer_id
         self.started_transactions: list[TxnMetadata] = []
         self.is_transactional = False
-        """A transactional batch or a marker came by: what was verified before has served its purpose."""
+        """The append has a transactional batch or a marker: its verification state is removed afterwards."""
         self.updated = ProducerStateEntry(
             producer_id,
             self._current.producer_epoch,
@@ -241,7 +240,7 @@ class ProducerAppendInfo:
     def append_end_txn_marker(
         self, *, is_abort: bool, coordinator_epoch: int, producer_epoch: int, offset: int, timestamp: int
     ) -> CompletedTxn | None:
-        """Apply a marker; the transaction it completes, or None when none was open here."""
+        """Apply a marker. Returns the transaction that it completes, or None when none was open here."""
         self._check_producer_epoch(producer_epoch, offset)
         self._check_coordinator_epoch(coordinator_epoch, offset)
         self.is_transactional = True
@@ -302,7 +301,7 @@ class ProducerAppendInfo:
         self._refuse(ErrorCode.TRANSACTION_COORDINATOR_FENCED, message, logging.INFO)
 
     def _refuse(self, code: ErrorCode, message: str, level_of_replicas: int) -> None:
-        """What a leader has appended is in the log all the same: its followers only log what is wrong with it."""
+        """Raise for an append on the leader; only log for a replicated batch, which the leader has written already."""
         if self._origin is not AppendOrigin.REPLICATION:
             raise KafkaError(code, message)
         logger.log(level_of_replicas, message)

@@ -1,17 +1,16 @@
-"""The producers of one log: their states, their open transactions, and the snapshots of all that on disk.
+"""The producers of one log: their states, their open transactions, and the snapshots on disk.
 
-A snapshot at offset N holds the state after every batch below N. One is written at each roll and at a clean close;
-after a start the newest one is read and the batches behind it are replayed. Snapshots keep only the last batch of each
-producer.
+A snapshot at offset N contains the state after every batch below N. One is written at each roll and at a clean close. A
+start loads the newest one and replays the batches after it. Snapshots contain only the last batch of each producer.
 
-Unstable is the data of a transaction that is open (`ongoing`), or whose marker is not yet below the high watermark
+The data of a transaction is unstable while it is open (`ongoing`) or its marker is not yet below the high watermark
 (`unreplicated`). The first unstable offset bounds readers of committed data.
 
-Invariants: `map_end_offset` is the offset up to which batches have been applied; every entry with an open transaction
-has it in `ongoing`; a snapshot's CRC covers its count and entries, and one that fails it is deleted and the next older
-tried.
+Invariants: `map_end_offset` is the offset up to which batches are applied; every entry with an open transaction has it
+in `ongoing`; the CRC of a snapshot covers its count and entries; a snapshot with a wrong CRC is deleted, and the next
+older one is loaded.
 
-Kafka: ProducerStateManager and SnapshotFile.
+Kafka: ProducerStateManager, SnapshotFile.
 """
 
 from __future__ import annotations
@@ -55,8 +54,8 @@ logger = logging.getLogger(__name__)
 
 
 class ProducerMemory(NamedTuple):
-    """All that is known of the producers of a log up to an offset: more than a snapshot, which has the last batch of
-    each only. Can be pickled.
+    """The producer state of a log up to an offset. Unlike a snapshot, it has the last five batches of each producer and
+    the completed transactions. Can be pickled.
     """
 
     producers: dict[int, ProducerStateEntry]
@@ -66,7 +65,7 @@ class ProducerMemory(NamedTuple):
 
 
 class CorruptSnapshotError(Exception):
-    """A snapshot file that cannot be trusted."""
+    """A damaged snapshot file."""
 
 
 def encode_snapshot(entries: Iterable[ProducerStateEntry]) -> bytes:
@@ -189,7 +188,7 @@ class ProducerStateManager:
         return ProducerMemory(self.producers, self._ongoing, self._unreplicated, self.map_end_offset)
 
     def take_over(self, memory: ProducerMemory) -> None:
-        """Begin with what somebody else has found out about the same log."""
+        """Replace the state by one computed elsewhere for the same log."""
         self.producers, self._ongoing, self._unreplicated, self.map_end_offset = memory
 
     def load_entry(self, entry: ProducerStateEntry) -> None:
@@ -202,7 +201,7 @@ class ProducerStateManager:
 
     @property
     def first_unstable_offset(self) -> LogOffsetMetadata | None:
-        """Where the data begins that readers of committed data must wait for."""
+        """The start of the earliest unstable transaction; None without one."""
         if not self._ongoing and not self._unreplicated:
             return None
         first = min([*self._ongoing, *self._unreplicated])
@@ -214,11 +213,11 @@ class ProducerStateManager:
         return min(self._ongoing) if self._ongoing else None
 
     def last_stable_offset(self, completed: CompletedTxn) -> int:
-        """The last stable offset once this transaction is complete: what its index entry records."""
+        """The last stable offset after this transaction is complete, for its index entry."""
         return _last_stable_offset({first: txn.producer_id for first, txn in self._ongoing.items()}, completed)
 
     def aborted_by(self, infos: Iterable[ProducerAppendInfo], completed: Iterable[CompletedTxn]) -> list[AbortedTxn]:
-        """The index entries of what an append aborts, which are written before its changes are taken over."""
+        """The index entries of the transactions that an append aborts, to be written before the updates are applied."""
         ongoing = {first: txn.producer_id for first, txn in self._ongoing.items()}
         for info in infos:
             ongoing |= {txn.first_offset.message_offset: txn.producer_id for txn in info.started_transactions}
@@ -238,7 +237,7 @@ class ProducerStateManager:
         self._unreplicated[completed.first_offset] = txn
 
     def on_high_watermark_updated(self, high_watermark: int) -> None:
-        """Completed transactions whose marker is replicated are stable."""
+        """Completed transactions whose marker lies below the high watermark become stable."""
         if self._unreplicated:
             self._remove_unreplicated_below(high_watermark)
 
@@ -256,7 +255,7 @@ class ProducerStateManager:
         return entry.current_txn_first_offset < 0 and idle_ms >= self.config.producer_id_expiration_ms
 
     def remove_expired(self, now_ms: int) -> int:
-        """Forget producers whose last batch is too old, by its own timestamp. Returns their number."""
+        """Remove producers whose last timestamp is older than `producer_id_expiration_ms`. Returns their number."""
         expired = [pid for pid, entry in self.producers.items() if self._is_expired(entry, now_ms)]
         for producer_id in expired:
             del self.producers[producer_id]
@@ -291,10 +290,12 @@ class ProducerStateManager:
         return self._snapshots[-1] if self._snapshots else None
 
     def take_snapshot(self, *, sync: bool = False, is_required: bool = False) -> str | None:
-        """Write a snapshot at the end offset if there is none yet; the path written.
+        """Write a snapshot at `map_end_offset` if there is none yet. Returns its path, or None if none was written.
 
-        It saves a replay and is no more than that: on a full disk the log goes on without it, unless `is_required`, as
-        it is for a clean stop (a log without any snapshot is taken for one without producers).
+        On a full disk the log continues without the snapshot, which only saves a replay. `is_required` raises the error
+        instead: after a clean stop, a log without any snapshot counts as one without producers.
+
+        Raises: OSError.
         """
         if self.map_end_offset <= self.last_snapshot_offset:
             return None
@@ -307,7 +308,12 @@ class ProducerStateManager:
             self._fs.unlink(path)
             if is_required:
                 raise
-            logger.warning("No producer snapshot at %d of %s: %s", self.map_end_offset, self.partition, error)
+            logger.warning(
+                "Skipping the producer snapshot at %d of %s for lack of space: %s",
+                self.map_end_offset,
+                self.partition,
+                error,
+            )
             return None
         if self.map_end_offset not in self._snapshots:
             insort(self._snapshots, self.map_end_offset)
@@ -316,7 +322,7 @@ class ProducerStateManager:
 
     def remove_stray_snapshots(self, segment_base_offsets: Iterable[int]) -> None:
         """Keep the snapshots at segment bases and the newest one, if it lies beyond the last base (a clean close)."""
-        # Anew from the disk: recovering a segment works with a state of its own and deletes what it finds invalid.
+        # List the directory again: the recovery of a segment uses a state of its own and deletes invalid snapshots.
         self._snapshots = sorted(log_files.snapshot_offsets(self._dir))
         bases = set(segment_base_offsets)
         strays = [offset for offset in self._snapshots if offset not in bases]
@@ -331,7 +337,7 @@ class ProducerStateManager:
             self._fs.unlink(self._snapshot_path(offset))
 
     def mark_snapshot_for_deletion(self, offset: int) -> str | None:
-        """Rename the snapshot away, together with its segment; the path to unlink later."""
+        """Rename a snapshot to `.deleted`. Returns the path to unlink later; None without such a snapshot."""
         if offset not in self._snapshots:
             return None
         self._snapshots.remove(offset)
@@ -349,12 +355,12 @@ class ProducerStateManager:
     def _snapshot_path(self, offset: int) -> str:
         return os.path.join(self._dir, log_files.snapshot_name(offset))
 
-    # -- going back --------------------------------------------------------------------------------
+    # -- truncation --------------------------------------------------------------------------------
 
     def truncate_and_reload(self, log_start_offset: int, log_end_offset: int, now_ms: int) -> None:
-        """Drop snapshots outside the log and, if the end moved, start again from the newest that is left.
+        """Delete snapshots outside the log and, if the log end changed, load the newest remaining one.
 
-        Replaying the batches from there to the log's end is the caller's part.
+        The caller replays the batches from there to the log end.
         """
         for offset in [o for o in self._snapshots if o > log_end_offset or o <= log_start_offset]:
             self.delete_snapshot(offset)
@@ -367,7 +373,7 @@ class ProducerStateManager:
         self._load_newest_snapshot(log_start_offset, now_ms)
 
     def at_snapshot(self, log_start_offset: int, offset: int, now_ms: int) -> ProducerStateManager:
-        """Another one, with the state of the newest snapshot up to `offset`: for a replay beside this one."""
+        """A new manager with the state of the newest snapshot at or below `offset`, for `replay_beside`."""
         other = ProducerStateManager(self.partition, self._dir, self._fs, self.config)
         other._snapshots = [snapshot for snapshot in self._snapshots if log_start_offset < snapshot <= offset]
         other._load_newest_snapshot(log_start_offset, now_ms)
@@ -394,7 +400,7 @@ class ProducerStateManager:
                 with open(self._snapshot_path(offset), "rb") as file:
                     entries = decode_snapshot(file.read())
             except (CorruptSnapshotError, FileNotFoundError) as error:
-                logger.warning("Ignoring producer snapshot at %d of %s: %s", offset, self.partition, error)
+                logger.warning("Deleting the damaged producer snapshot at %d of %s: %s", offset, self.partition, error)
                 self.delete_snapshot(offset)
                 continue
             for entry in entries:

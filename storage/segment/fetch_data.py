@@ -1,6 +1,6 @@
-"""What a read of a log asks for and answers.
+"""The isolation and the result of a read of a log.
 
-Kafka: FetchIsolation and FetchDataInfo.
+Kafka: FetchIsolation, FetchDataInfo.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ EMPTY_RECORDS: Final = memoryview(b"")
 
 
 class FetchIsolation(Enum):
-    """How far a reader may see."""
+    """The upper bound of a read."""
 
     LOG_END = "log end"
     """Followers."""
@@ -30,12 +30,12 @@ class FetchIsolation(Enum):
 
 @dataclass(slots=True)
 class FetchDataInfo:
-    """Records found, as a region of a file, and where they begin."""
+    """The records of a read, as a region of a file, and the offset and position of their start."""
 
     fetch_offset_metadata: LogOffsetMetadata
     records: FileRegion | memoryview
     first_entry_incomplete: bool = False
-    """The first batch did not fit into the limit: consumers older than Fetch v3 get nothing then."""
+    """The first batch exceeds the size limit: consumers older than Fetch v3 then get no records."""
     aborted_transactions: list[AbortedTxn] | None = None
 
     @property

@@ -1,14 +1,14 @@
 """The records of one segment: a file that only grows at its end, and regions of it.
 
-`FileRecords` appends with one vectored write (the rewritten 16-byte prefix and the untouched rest of a batch), finds
-positions by reading batch headers only, and hands out `FileRegion`s, which name bytes without reading them: the network
-layer gives them to the kernel. A region that is being sent pins the descriptor, because a closed descriptor's number is
-soon another file's.
+`FileRecords` appends with one vectored write (the new 16-byte prefix and the unchanged rest of a batch) and finds
+positions by reading batch headers only. A `FileRegion` is a byte range that is not read: the network layer passes it to
+sendfile. A region that is being sent pins the descriptor, because the number of a closed descriptor is reused for
+another file.
 
-Invariants: `size` counts whole batches only (a write that failed half-way leaves bytes beyond it that nothing reads and
+Invariants: `size` counts whole batches only (a failed write may leave bytes after it, which are never read and which
 the next append overwrites); the file on disk is at least `size` long while the log is open.
 
-Kafka: org.apache.kafka.common.record.FileRecords and FileLogInputStream.
+Kafka: FileRecords, FileLogInputStream.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from odradek.storage.disk.open_files import OpenFiles
 
 HEADER_PEEK: Final = 27
-"""Bytes that tell a batch's offsets: up to and including lastOffsetDelta of format 2."""
+"""The header bytes with a batch's offsets: up to and including lastOffsetDelta of format 2."""
 
 MIN_HEADER: Final = 17
 """Up to and including the magic byte. Fewer bytes at the end of a file are a torn tail."""
@@ -37,17 +37,17 @@ MIN_BATCH_LENGTH: Final = 14
 """The smallest length a message may declare (magic 0 with null key and value)."""
 
 SEQUENTIAL_READ_BYTES: Final = 1024 * 1024
-"""Read at once when the batches themselves are wanted, as in recovery."""
+"""The chunk size when whole batches are read, as in recovery."""
 
 SCAN_BYTES: Final = 4096
-"""Read at once while walking headers: the default distance of two index entries."""
+"""The chunk size when only headers are read: the default distance of two index entries."""
 
 _PEEK = struct.Struct(">qiiBIHi")  # base offset, length, epoch, magic, crc, attributes, lastOffsetDelta
 _PEEK_SHORT = struct.Struct(">qiiB")
 
 
 class BatchPosition(NamedTuple):
-    """Where a batch lies in its file and which offsets it covers."""
+    """The file position, size and offsets of a batch."""
 
     base_offset: int
     last_offset: int
@@ -56,7 +56,7 @@ class BatchPosition(NamedTuple):
 
 
 class CorruptLogError(KafkaError):
-    """The file holds something that cannot be a batch."""
+    """The file contains bytes that are no valid batch."""
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.CORRUPT_MESSAGE, message)
@@ -78,7 +78,7 @@ class FileRecords:
 
     @classmethod
     def create(cls, path: str, fs: FileSystem, open_files: OpenFiles, preallocate: int = 0) -> FileRecords:
-        """Make the file if it is missing, of `preallocate` bytes on disk. Nothing is in it yet."""
+        """The records of a new file without batches; `preallocate` bytes are allocated on disk. Raises OSError."""
         records = cls(path, fs, open_files, 0)
         records._fd = open_files.opening(records, lambda: fs.open(path, create=True))
         if preallocate:
@@ -91,11 +91,11 @@ class FileRecords:
 
     @classmethod
     def existing(cls, path: str, fs: FileSystem, open_files: OpenFiles) -> FileRecords:
-        """The records of a file that is there; it is opened when it is first used."""
+        """The records of an existing file, which is opened on first use. Raises OSError."""
         return cls(path, fs, open_files, os.stat(path).st_size)
 
     def fileno(self) -> int:
-        """The descriptor, opened if need be. It may be closed again at any later open: pin it to keep it."""
+        """The descriptor, opened if needed. Any later open may close it: use `pin` to keep it."""
         if self._fd < 0:
             self._fd = self._open_files.opening(self, lambda: self._fs.open(self.path))
         else:
@@ -103,7 +103,7 @@ class FileRecords:
         return self._fd
 
     def append(self, parts: Sequence[Bytes]) -> int:
-        """Add whole batches at the end and answer how many bytes they are."""
+        """Append whole batches; returns their size in bytes. Raises OSError."""
         fd = self._fd
         if fd < 0:
             fd = self.fileno()
@@ -112,15 +112,18 @@ class FileRecords:
         return count
 
     def read(self, position: int, size: int) -> bytes:
-        """Copy bytes out of the file; shorter than asked at its end."""
+        """Up to `size` bytes from `position` on; fewer at the end of the file."""
         return os.pread(self.fileno(), max(0, min(size, self.size - position)), position)
 
     def region(self, position: int, size: int) -> FileRegion:
-        """Name up to `size` bytes from `position` on."""
+        """The region of up to `size` bytes from `position` on."""
         return FileRegion(self, position, max(0, min(size, self.size - position)))
 
     def positions(self, start: int = 0, end: int | None = None) -> Iterator[BatchPosition]:
-        """Walk the batch headers from a batch boundary on; stops silently at a torn tail, like Kafka's reader."""
+        """Read the batch headers from a batch boundary on; ends without an error at a torn tail, like Kafka's reader.
+
+        Raises: CorruptLogError for a size that no batch has.
+        """
         limit = self.size if end is None else min(end, self.size)
         position = start
         chunk = b""
@@ -133,7 +136,7 @@ class FileRecords:
                     return
             if at + HEADER_PEEK <= len(chunk):
                 base_offset, length, _, magic, _, _, last_delta = _PEEK.unpack_from(chunk, at)
-            else:  # a message of an old format at the very end can be shorter than the header of a batch
+            else:  # a last message of an old format can be shorter than a batch header
                 base_offset, length, _, magic = _PEEK_SHORT.unpack_from(chunk, at)
                 last_delta = 0
             if length < MIN_BATCH_LENGTH:
@@ -150,7 +153,7 @@ class FileRecords:
 
     def find_offset(self, target: int, start: int = 0) -> BatchPosition | None:
         """The first batch at or after position `start` whose last offset is at least `target`."""
-        # On the path of every fetch, hence the loop over one chunk before falling back to the general walk.
+        # Every fetch calls this: the loop over one chunk is faster than `positions`, which is the fallback.
         position = start
         chunk = os.pread(self.fileno(), min(SCAN_BYTES, max(0, self.size - start)), start)
         at, end = 0, len(chunk) - HEADER_PEEK
@@ -170,7 +173,7 @@ class FileRecords:
         return None
 
     def header_at(self, where: BatchPosition) -> AnyBatch:
-        """A view of the batch that knows its header only (old formats: all of it)."""
+        """A view of the batch's header only (of the whole batch for old formats)."""
         buffer = memoryview(os.pread(self.fileno(), min(BATCH_OVERHEAD, where.size), where.position))
         return RecordBatch(buffer) if buffer[MAGIC_POSITION] >= MAGIC_V2 else self.batch_at(where)
 
@@ -181,9 +184,11 @@ class FileRecords:
     def batches(
         self, start: int = 0, sequential_read_bytes: int = SEQUENTIAL_READ_BYTES
     ) -> Iterator[tuple[int, AnyBatch]]:
-        """Read the whole file from a batch boundary on: positions and batches, up to a torn tail.
+        """Read the file from a batch boundary on, up to a torn tail: yields positions and batches.
 
-        So many bytes are read at once, or as many as the next batch has.
+        Reads chunks of `sequential_read_bytes`, or of the size of the next batch if that is larger.
+
+        Raises: CorruptLogError for bytes that are no batch.
         """
         position = start
         read_bytes = sequential_read_bytes
@@ -207,7 +212,7 @@ class FileRecords:
             read_bytes = max(sequential_read_bytes, size)
 
     def truncate_to(self, size: int) -> int:
-        """Cut the file and return the number of bytes that went."""
+        """Truncate the file; returns the number of removed bytes."""
         if size > self.size or size < 0:
             raise ValueError(f"cannot truncate {self.path} of {self.size} bytes to {size}")
         cut = self.size - size
@@ -217,12 +222,12 @@ class FileRecords:
         return cut
 
     def cut_back(self, size: int) -> None:
-        """Undo an append, written half or whole: the file ends at `size` again."""
+        """Undo a partial or complete append: the file ends at `size` again."""
         self._fs.truncate(self.fileno(), size)
         self.size = size
 
     def trim(self) -> None:
-        """Give back what was preallocated beyond the last batch."""
+        """Release the preallocated space after the last batch."""
         if os.fstat(self.fileno()).st_size > self.size:
             self._fs.truncate(self.fileno(), self.size)
 
@@ -231,7 +236,7 @@ class FileRecords:
         self.path = path
 
     def duplicate_fd(self) -> int:
-        """A descriptor of the caller's own, to sync the file elsewhere while this one may be closed."""
+        """A duplicate descriptor that the caller owns, to sync the file in a worker thread."""
         fd = self.pin()
         try:
             return self._open_files.retry(lambda: os.dup(fd))
@@ -239,13 +244,13 @@ class FileRecords:
             self.unpin()
 
     def pin(self) -> int:
-        """Open the file and keep it open until as many `unpin`s."""
+        """Open the file and keep it open until the matching `unpin`."""
         fd = self.fileno()
         self._pins += 1
         return fd
 
     def pin_for_client(self) -> int:
-        """As `pin`, but the file is not opened with one of the last descriptors, for it may stay open for long."""
+        """Like `pin`, but without using a reserved descriptor: a client may keep the file open for long."""
         if self._fd < 0:
             self._fd = self._open_files.opening_for_client(self, lambda: self._fs.open(self.path))
         return self.pin()
@@ -262,7 +267,7 @@ class FileRecords:
         return True
 
     def close(self) -> None:
-        """Let go of the descriptor; a region still being sent keeps it until it is released."""
+        """Close the descriptor; a region that is being sent keeps it open until its release."""
         self._open_files.closed(self)
         self._closed = True
         if not self._pins:
@@ -275,7 +280,7 @@ class FileRecords:
 
 
 class FileRegion:
-    """A run of bytes of a segment file, to be sent or read. Implements `protocol.schema.RecordsRegion`."""
+    """A byte range of a segment file, to be sent or read. Implements `protocol.schema.RecordsRegion`."""
 
     __slots__ = ("_pinned", "position", "records", "size_in_bytes")
 
@@ -292,11 +297,11 @@ class FileRegion:
         return self.records.fileno()
 
     def read(self) -> bytes:
-        """The bytes themselves, for transports that cannot be handed a file. Short if the file was cut meanwhile."""
+        """Copy the bytes, for transports without sendfile. Fewer if the file was truncated meanwhile."""
         return self.records.read(self.position, self.size_in_bytes)
 
     def retain(self) -> None:
-        """Keep the descriptor open and its number ours until `release`. Raises: OSError EMFILE."""
+        """Keep the descriptor open until `release`. Raises: OSError EMFILE."""
         self.records.pin_for_client()
         self._pinned += 1
 

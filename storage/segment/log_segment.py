@@ -1,14 +1,14 @@
 """One segment of a log: a file of batches with its offset, time and transaction index.
 
-The indexes are sparse: an append adds an entry when more than `index.interval.bytes` have been written since the last
-one, before its own size is counted, so the first batch never gets one. The time index records the largest timestamp so
-far with the last offset of the batch that holds it.
+The indexes are sparse: an append adds an entry when more than `index.interval.bytes` were written since the last one,
+before its own size is counted, so that the first batch never gets one. A time index entry is the largest timestamp so
+far with the last offset of its batch.
 
-Invariants: offsets in the file increase; every offset fits into 31 bits above the base offset; an index never names a
-position at which no batch starts. Only the last segment of a log is appended to. An append that finds no space leaves
-the files and the segment as they were: room in the indexes is made before the write, and the write is cut off again.
+Invariants: offsets in the file increase; every offset is at most 2^31-1 above the base offset; the positions in an
+index are starts of batches. Only the last segment of a log is appended to. An append that finds no space leaves the
+files and the segment unchanged: index space is allocated before the write, and a partial write is truncated.
 
-Kafka: LogSegment and RollParams.
+Kafka: LogSegment, RollParams.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ MAX_RELATIVE_OFFSET: Final = 2**31 - 1
 
 
 class SegmentOffsetOverflowError(KafkaError):
-    """An offset too far above the segment's base offset to be indexed."""
+    """An offset is too far above the segment's base offset to be indexed. Kafka: LogSegmentOffsetOverflowException."""
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.UNKNOWN_SERVER_ERROR, message)
 
 
 class AppendedBatch(NamedTuple):
-    """What the indexes need to know of a batch within one append."""
+    """The properties of an appended batch that the indexes need."""
 
     last_offset: int
     max_timestamp: int
@@ -56,7 +56,7 @@ class AppendedBatch(NamedTuple):
 
 
 class LogSegment:
-    """A stretch of a log, named by the smallest offset it may hold."""
+    """A part of a log, named by its base offset: the smallest offset it may contain."""
 
     __slots__ = (
         "_bytes_since_last_index_entry",
@@ -97,7 +97,7 @@ class LogSegment:
         self._rolling_timestamp: int | None = None
         self._largest: TimestampOffset | None = None
         self.warm_until_ms = 0
-        """By the monotonic clock: until then its index is taken for being in memory. Kept by those who read."""
+        """Monotonic time in ms until which readers assume that the index is in memory. Readers update it."""
 
     @classmethod
     def open(
@@ -110,7 +110,7 @@ class LogSegment:
         create: bool = False,
         suffix: str = "",
     ) -> LogSegment:
-        """The segment with this base offset: of files that are there, or of new, empty ones."""
+        """The segment with this base offset, from existing files or, with `create`, from new ones. Raises OSError."""
         fs, open_files = environment.fs, environment.open_files
         stem = os.path.join(directory, f"{base_offset:020d}")
         log_path = stem + log_files.LOG_FILE_SUFFIX + suffix
@@ -162,7 +162,10 @@ class LogSegment:
         offset_of_max_timestamp: int,
         aborted: Sequence[AbortedTxn] = (),
     ) -> None:
-        """Add one batch, and the transactions it aborts. Raises: DiskFullError, after which nothing has happened."""
+        """Append one batch, and index the transactions that it aborts.
+
+        Raises: OSError; DiskFullError, which leaves everything unchanged.
+        """
         self.ensure_offset_in_range(last_offset)
         position = self.records.size
         entries = 1 if self._bytes_since_last_index_entry > self.index_interval_bytes else 0
@@ -174,9 +177,9 @@ class LogSegment:
     def append_batches(
         self, parts: Sequence[Bytes], batches: Sequence[AppendedBatch], aborted: Sequence[AbortedTxn] = ()
     ) -> None:
-        """Add several batches with one write; each is indexed by itself, so that the indexes stay exact.
+        """Append several batches with one write. The index entries are those of single appends.
 
-        Raises: DiskFullError, after which nothing has happened.
+        Raises: OSError; DiskFullError, which leaves everything unchanged.
         """
         self.ensure_offset_in_range(batches[-1].last_offset)
         position = self.records.size
@@ -188,7 +191,7 @@ class LogSegment:
             position += batch.size
 
     def _write(self, parts: Sequence[Bytes], index_entries: int, aborted: Sequence[AbortedTxn]) -> int:
-        """Everything of an append that may find no space: after this, the indexes are filled without a failure."""
+        """The steps of an append that may run out of space. Index entries added afterwards cannot fail."""
         position = self.records.size
         try:
             if index_entries:
@@ -205,11 +208,13 @@ class LogSegment:
         if not is_no_space(error):
             raise error
         if not is_out_of_descriptors(error) or self.records.size > position:
-            self.records.cut_back(position)  # which would have to open the file that cannot be opened
+            self.records.cut_back(
+                position
+            )  # it needs a descriptor: skipped where none was left and nothing was written
         raise DiskFullError(*error.args) from error
 
     def _entries_due(self, batches: Sequence[AppendedBatch]) -> int:
-        """How many of the batches will get an entry in the indexes."""
+        """The number of batches that will get an index entry."""
         due, since_last = 0, self._bytes_since_last_index_entry
         for batch in batches:
             if since_last > self.index_interval_bytes:
@@ -230,7 +235,7 @@ class LogSegment:
         self._bytes_since_last_index_entry += size
 
     def ensure_offset_in_range(self, offset: int) -> None:
-        """Raise SegmentOffsetOverflowError for an offset that the indexes cannot hold."""
+        """Raise SegmentOffsetOverflowError for an offset that the indexes cannot represent."""
         if not 0 <= offset - self.base_offset <= MAX_RELATIVE_OFFSET:
             raise SegmentOffsetOverflowError(
                 f"Detected offset overflow at offset {offset} in segment {self.base_offset} of {self.records.path}"
@@ -248,12 +253,12 @@ class LogSegment:
         )
 
     def time_waited_for_roll(self, now_ms: int, max_timestamp: int) -> int:
-        """By the records' own clock once the first batch has a timestamp, else since creation."""
+        """The age of the segment in ms: by record timestamps if the first batch has one, else since its creation."""
         first = self.first_batch_timestamp()
         return max_timestamp - first if first >= 0 else now_ms - self.created_ms
 
     def first_batch_timestamp(self) -> int:
-        """The largest timestamp of the first batch; -1 for none."""
+        """The largest timestamp of the first batch; -1 without one."""
         if self._rolling_timestamp is None:
             first = next(self.records.positions(), None)
             self._rolling_timestamp = NO_TIMESTAMP if first is None else self.records.header_at(first).max_timestamp
@@ -265,14 +270,14 @@ class LogSegment:
     # -- reading -----------------------------------------------------------------------------------
 
     def translate_offset(self, offset: int, start_position: int = 0) -> BatchPosition | None:
-        """The batch that holds the offset, or the next one after it; None beyond the last."""
+        """The batch that contains the offset, or the next one after it; None after the last."""
         position = max(self.offset_index.lookup(offset).position, start_position)
         return self.records.find_offset(offset, position)
 
     def read(
         self, start_offset: int, max_size: int, max_position: int, *, min_one_message: bool
     ) -> FetchDataInfo | None:
-        """The region that begins with the batch holding `start_offset`, ending before `max_position`."""
+        """The region from the batch that contains `start_offset` up to `max_position`; None after the last batch."""
         found = self.translate_offset(start_offset)
         if found is None:
             return None
@@ -286,11 +291,11 @@ class LogSegment:
         )
 
     def fetch_upper_bound_offset(self, start_position: int, size: int) -> int | None:
-        """An offset no record of the region reaches, as far as the index can tell."""
+        """An offset above all records of the region, from the offset index; None if the index has no entry after it."""
         return self.offset_index.offset_at_or_after_position(start_position + size)
 
     def find_by_timestamp(self, timestamp: int, starting_offset: int) -> TimestampAndOffset | None:
-        """The first record at or behind `starting_offset` that is as young as `timestamp`."""
+        """The first record from `starting_offset` on with a timestamp of at least `timestamp` (ms)."""
         indexed_offset = self.time_index.lookup(timestamp).offset
         position = self.offset_index.lookup(max(indexed_offset, starting_offset)).position
         for where in self.records.positions(position):
@@ -303,7 +308,7 @@ class LogSegment:
         return None
 
     def read_next_offset(self) -> int:
-        """The offset behind the last record; the base offset if there is none."""
+        """The offset after the last record; the base offset for an empty segment."""
         next_offset = self.base_offset
         for batch in self.records.positions(self.offset_index.lookup(self.offset_index.last_offset).position):
             next_offset = batch.last_offset + 1
@@ -313,14 +318,14 @@ class LogSegment:
 
     @property
     def largest(self) -> TimestampOffset:
-        """The largest timestamp of a record so far, with the last offset of its batch; (-1, base) for none."""
+        """The largest timestamp so far, with the last offset of its batch; (-1, base offset) without one."""
         if self._largest is None:
             self._largest = self.time_index.last_entry
         return self._largest
 
     @property
     def largest_timestamp(self) -> int:
-        """What retention compares: the youngest record, or the file's modification time if no record has one."""
+        """The time in ms for retention: the largest timestamp, or the file's modification time if no record has one."""
         timestamp = self.largest.timestamp
         return timestamp if timestamp >= 0 else self.modified_ms
 
@@ -329,7 +334,7 @@ class LogSegment:
         return os.stat(self.records.path).st_mtime_ns // 1_000_000
 
     def read_largest_timestamp(self) -> TimestampOffset:
-        """Find the largest timestamp anew: the last time index entry and the batches the index does not cover."""
+        """Compute the largest timestamp from the last time index entry and the batches after it."""
         largest = self.time_index.last_entry
         start = self.offset_index.lookup(largest.offset).position
         for where in self.records.positions(start):
@@ -339,9 +344,10 @@ class LogSegment:
         return largest
 
     def has_finished_indexes(self) -> bool:
-        """Whether the indexes end as `become_inactive` leaves them: the records may have been flushed without them.
+        """Whether the indexes end as `become_inactive` leaves them. After a loss of power, records may be flushed and
+        index entries lost.
 
-        Looks at their ends only, which is where they were written last.
+        Checks only the ends of the indexes, which were written last.
         """
         try:
             last = self.time_index.last_entry
@@ -355,13 +361,13 @@ class LogSegment:
                 if not position or at is None or not at.base_offset <= offset < self.read_next_offset():
                     return False
             return self.read_largest_timestamp() == last
-        except KafkaError:  # positions at which no batch begins
+        except KafkaError:  # an entry has a position where no batch begins
             return False
 
-    # -- cutting and rebuilding --------------------------------------------------------------------
+    # -- truncation and rebuilding -----------------------------------------------------------------
 
     def truncate_to(self, offset: int, now_ms: int) -> int:
-        """Remove the batch that holds the offset and everything behind it; returns the bytes that went."""
+        """Remove the batch that contains the offset and all after it; returns the number of removed bytes."""
         found = self.translate_offset(offset)
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
@@ -376,9 +382,9 @@ class LogSegment:
         return cut
 
     def begin_rebuild(self) -> None:
-        """Empty all indexes, to be filled by `add_recovered_entry` as the batches of the file are walked."""
+        """Empty all indexes. The scan of the batches fills them with `add_recovered_entry`."""
         for index in (self.offset_index, self.time_index):
-            index.create()  # one that gets no entry has a file too, or the next start would rebuild it again
+            index.create()  # also for an index without entries: a start rebuilds a missing file
             index.clear()
         self.txn_index.clear()
         self._largest = TimestampOffset(NO_TIMESTAMP, self.base_offset)
@@ -386,12 +392,12 @@ class LogSegment:
         self._rolling_timestamp = None
 
     def add_recovered_entry(self, last_offset: int, position: int, largest: TimestampOffset) -> None:
-        """Index a batch found by recovery; `largest` as of this batch."""
+        """Index a batch found by recovery. `largest`: the largest timestamp up to this batch."""
         self.offset_index.append(last_offset, position)
         self.time_index.maybe_append(*largest)
 
     def end_rebuild(self, valid_bytes: int, largest: TimestampOffset) -> int:
-        """Cut the file behind the last good batch and finish the indexes; returns the bytes that went."""
+        """Truncate the file after the last good batch and finish the indexes; returns the number of removed bytes."""
         self._largest = largest
         cut = self.records.truncate_to(valid_bytes)
         self.offset_index.trim()
@@ -402,7 +408,7 @@ class LogSegment:
     # -- files -------------------------------------------------------------------------------------
 
     def become_inactive(self) -> None:
-        """Nothing is appended here any more: the files take the form others may read."""
+        """Finish the files when the segment gets no more appends. Kafka: LogSegment.onBecomeInactiveSegment."""
         if self._largest is not None:
             self.time_index.maybe_append(*self._largest)
         self.offset_index.trim()
@@ -414,7 +420,7 @@ class LogSegment:
         return self.offset_index.is_dirty or self.time_index.is_dirty
 
     def sync_descriptors(self, *, unchanged_too: bool = False) -> list[int]:
-        """Descriptors of the caller's own for all files that have changed since the last time, to fsync them with."""
+        """Descriptors that the caller owns, to fsync all files that changed since the last call."""
         descriptors = [
             self.records.duplicate_fd(),
             self.offset_index.open_for_sync(unchanged_too=unchanged_too),
@@ -429,13 +435,13 @@ class LogSegment:
             file.rename_to(file.path.removesuffix(old) + new)
 
     def mark_deleted(self) -> None:
-        """Rename the files so that no start will take them for part of the log. What is being read stays readable."""
+        """Rename the files to `.deleted`, which a start removes. Running reads continue."""
         self.change_suffix("", log_files.DELETED_FILE_SUFFIX)
         self.offset_index.discard()
         self.time_index.discard()
 
     def change_dir(self, directory: str) -> None:
-        """Note that the directory was renamed."""
+        """Update the paths after the directory was renamed."""
         for file in (self.records, self.offset_index, self.time_index, self.txn_index):
             file.path = os.path.join(directory, os.path.basename(file.path))
 
@@ -444,7 +450,7 @@ class LogSegment:
         return [file.path for file in (self.records, self.offset_index, self.time_index, self.txn_index)]
 
     def close(self) -> None:
-        """Finish the indexes and let go of all descriptors."""
+        """Finish the indexes and close all descriptors."""
         if self._largest is not None:
             self.time_index.maybe_append(*self._largest)
         self.offset_index.close()
@@ -453,7 +459,7 @@ class LogSegment:
         self.records.close()
 
     def discard(self) -> None:
-        """Let go of all descriptors without touching files that are to be removed."""
+        """Close all descriptors without changing the files, which are about to be removed."""
         self.offset_index.discard()
         self.time_index.discard()
         self.records.close()

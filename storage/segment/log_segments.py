@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class LogSegments:
-    """A sorted map of few entries, searched on every read."""
+    """A sorted map from base offset to segment; every read searches it."""
 
     __slots__ = ("_bases", "_segments")
 
@@ -29,7 +29,7 @@ class LogSegments:
         return len(self._bases)
 
     def __iter__(self) -> Iterator[LogSegment]:
-        """The segments from oldest to youngest, as they were when the walk began."""
+        """The segments from oldest to newest: a copy made when the iteration begins."""
         return iter(list(self._segments))
 
     def __contains__(self, base_offset: int) -> bool:
@@ -49,7 +49,7 @@ class LogSegments:
 
     @property
     def active(self) -> LogSegment:
-        """The last segment, the one that is appended to."""
+        """The last segment. Appends go to it."""
         return self._segments[-1]
 
     @property
@@ -57,7 +57,7 @@ class LogSegments:
         return sum(segment.size for segment in self._segments)
 
     def add(self, segment: LogSegment) -> LogSegment | None:
-        """Add a segment; the one it replaces, if any."""
+        """Add a segment. Returns the replaced one with the same base offset, if any."""
         index = bisect_left(self._bases, segment.base_offset)
         if index < len(self._bases) and self._bases[index] == segment.base_offset:
             replaced, self._segments[index] = self._segments[index], segment

@@ -1,14 +1,14 @@
-"""A sorted file of fixed-size entries, searched and extended through a memory map.
+"""A sorted file of fixed-size entries, read and written through a memory map.
 
-Pages are allocated 4 KiB ahead of their first entry: writing into a hole of a sparse mapping on a full disk is SIGBUS,
-which kills the process, while `posix_fallocate` raises OSError. The map is closed before the file is ever cut, and made
-anew when the file grows. It is opened on first use and may be evicted at any time; what is in memory (the entry count)
-stays. A lookup probes the last 8 KiB first, because consumers read the tail, whose pages are warm.
+The file grows by 4 KiB pages with `posix_fallocate`, which raises OSError on a full disk: a write into a hole of a
+sparse mapping would raise SIGBUS there, which kills the process. The map is closed before the file is truncated, and
+created again when the file grows. It is opened on first use and may be evicted at any time; the entry count stays in
+memory. A lookup searches the last 8 KiB first, because consumers read the tail, whose pages are in memory.
 
-Invariants: entries are ordered by their key; the file is at least `entries * ENTRY_SIZE` long, zero-filled beyond; it
-is cut to exactly that on close and on roll, because a reader of an existing file counts its length, zeros included.
+Invariants: entries are ordered by their key; the file is at least `entries * ENTRY_SIZE` long, zero-filled beyond;
+close and roll truncate it to exactly that, because a reader derives the number of entries from the file length.
 
-Kafka: AbstractIndex and LazyIndex.
+Kafka: AbstractIndex, LazyIndex.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ WARM_SECTION_BYTES: Final = 8192
 
 
 class InvalidOffsetError(Exception):
-    """An entry that would break the order of an index: a bug of the caller."""
+    """An entry would break the order of an index: a bug in the caller."""
 
 
 class MappedIndex:
-    """What offset and time index have in common: the file, its map, and the search."""
+    """The common part of offset and time index: the file, its map, and the search."""
 
     __slots__ = (
         "_allocated",
@@ -67,7 +67,7 @@ class MappedIndex:
         self._fs = fs
         self._open_files = open_files
         self._map: mmap.mmap | None = None
-        self._entries = -1  # not looked at yet
+        self._entries = -1  # not loaded yet
         self._allocated = 0
         self._dirty = False
 
@@ -79,7 +79,7 @@ class MappedIndex:
 
     @property
     def size_in_bytes(self) -> int:
-        """Bytes taken by entries."""
+        """The size of the entries."""
         return self.entries * self._entry.size
 
     @property
@@ -88,7 +88,7 @@ class MappedIndex:
 
     @property
     def is_dirty(self) -> bool:
-        """Something has changed since the file was last handed out to be synced."""
+        """Whether anything changed since the last `open_for_sync`."""
         return self._dirty
 
     @property
@@ -96,28 +96,28 @@ class MappedIndex:
         return self._map is not None
 
     def create(self) -> None:
-        """Make the file, empty, if it is missing."""
+        """Create the file, empty, if it is missing. Raises OSError."""
         os.close(self._open(create=True))
 
     def resize(self, max_bytes: int) -> None:
-        """Change the limit; what is already there stays."""
+        """Change the maximum size; existing entries stay."""
         self.max_entries = max(max_bytes // self._entry.size, self.entries)
 
     def clear(self) -> None:
-        """Forget every entry, to be filled anew."""
+        """Remove all entries."""
         self._cut(0)
 
     def make_room(self, entries: int = 1) -> None:
-        """Have page and map ready for the next entries, so that adding them cannot run out of space."""
+        """Allocate and map the pages of the next entries, so that adding them cannot fail. Raises OSError."""
         needed = (self.entries + entries) * self._entry.size
         if needed > self._allocated:
             self._grow(needed)
         self._mapping()
 
     def trim(self) -> None:
-        """Cut the file to its entries: the form in which others may read it."""
+        """Truncate the file to its entries, so that other readers find no zeros."""
         if self._entries < 0:
-            return  # never touched, so nothing was allocated
+            return  # never used, so that nothing was allocated
         self._cut(self._entries)
 
     def close(self) -> None:
@@ -125,14 +125,14 @@ class MappedIndex:
         self._unmap()
 
     def evict(self) -> bool:
-        """Close the map; the file stays as it is and is mapped again on the next use."""
+        """Close the map; the next use maps the file again."""
         map_, self._map = self._map, None
         if map_ is not None:
             map_.close()
         return True
 
     def discard(self) -> None:
-        """Close the map without touching the file, which is about to be removed."""
+        """Close the map without changing the file, which is about to be removed."""
         self._unmap()
 
     def rename_to(self, path: str) -> None:
@@ -141,7 +141,7 @@ class MappedIndex:
         self.path = path
 
     def open_for_sync(self, *, unchanged_too: bool = False) -> int | None:
-        """A descriptor of the caller's own to fsync the file with, if it has changed; covers writes through the map."""
+        """A descriptor for fsync that the caller owns; None if nothing changed. The fsync covers writes to the map."""
         if not self._dirty and not unchanged_too:
             return None
         self._dirty = False
@@ -150,10 +150,10 @@ class MappedIndex:
         except FileNotFoundError:
             return None
 
-    # -- for the two kinds of index ----------------------------------------------------------------
+    # -- for the subclasses ------------------------------------------------------------------------
 
     def _mapping(self) -> mmap.mmap:
-        """The map; only to be called when there are entries or room was made for one."""
+        """The map. Call only when the file has allocated pages."""
         map_ = self._map
         if map_ is None:
             map_ = self._map = self._open_files.opening(self, self._open_map)
@@ -192,8 +192,8 @@ class MappedIndex:
         return low
 
     def _truncate_to_entries(self, entries: int) -> None:
-        """Drop the entries after the first `entries`. Zeros take their place until the file is next trimmed: who reads
-        the file of a broker that runs takes those for its end.
+        """Remove the entries after the first `entries`. They become zeros until the next `trim`: a reader of a running
+        broker's file treats zeros as its end.
         """
         dropped = (self.entries - entries) * self._entry.size
         if dropped <= 0:
@@ -221,7 +221,7 @@ class MappedIndex:
         try:
             return self._fs.map(fd, self._allocated)
         finally:
-            os.close(fd)  # the map holds a descriptor of its own
+            os.close(fd)  # the map has its own descriptor
 
     def _open(self, *, create: bool = False) -> int:
         return self._open_files.retry(lambda: self._fs.open(self.path, create=create))
@@ -233,7 +233,7 @@ class MappedIndex:
         try:
             self._fs.allocate(fd, self._allocated, target - self._allocated)
         except OSError:
-            # Part of it may have been allocated; a reader would take the zeros for entries.
+            # A part may have been allocated, and a reader would treat the zeros as entries.
             self._fs.truncate(fd, self._allocated)
             raise
         finally:

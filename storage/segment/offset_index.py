@@ -1,8 +1,8 @@
-"""The `.index` file of a segment: from offsets to positions, one entry for every few kilobytes.
+"""The `.index` file of a segment: maps offsets to positions, with one entry per `index.interval.bytes`.
 
-An entry is (offset - base offset, position), both 32 bits; it pairs the *last* offset of a batch with the position
-where that batch *starts*. Offsets strictly increase. A lookup answers the last entry at or below the target, from where
-the batches are scanned.
+An entry is (offset - base offset, position), both 32 bits: the *last* offset of a batch and the position where that
+batch *starts*. Offsets strictly increase. A lookup returns the last entry at or below the target; the caller scans the
+batches from there.
 
 Kafka: OffsetIndex.
 """
@@ -39,7 +39,7 @@ class OffsetIndex(MappedIndex):
 
     @property
     def last_offset(self) -> int:
-        """The offset of the last entry; the base offset when there is none."""
+        """The offset of the last entry; the base offset without entries."""
         if self._last_offset < 0:
             entries = self.entries
             self._last_offset = self.entry(entries - 1).offset if entries else self.base_offset
@@ -66,7 +66,7 @@ class OffsetIndex(MappedIndex):
         return OffsetPosition(self.base_offset, 0) if slot < 0 else self.entry(slot)
 
     def offset_at_or_after_position(self, position: int) -> int | None:
-        """The offset of the first entry that lies at `position` or behind it."""
+        """The offset of the first entry with a position of at least `position`."""
         low, high = 0, self.entries
         if not high:
             return None
@@ -80,7 +80,7 @@ class OffsetIndex(MappedIndex):
         return self.entry(low).offset if low < self.entries else None
 
     def truncate_to(self, offset: int) -> None:
-        """Drop the entries at `offset` and above."""
+        """Remove the entries at `offset` and above."""
         slot = self._floor_slot(offset - self.base_offset - 1)
         self._truncate_to_entries(slot + 1)
         self._last_offset = -1

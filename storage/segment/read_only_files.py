@@ -1,8 +1,8 @@
-"""Files of a log that somebody else may own, opened to be looked at: nothing is ever written, created or cut.
+"""Read-only access to the files of a log that a running broker may own.
 
-A map of an index is a copy of its bytes: the owner may cut the file at any time, and touching a page behind the new end
-of a real mapping is SIGBUS. `FileRecords`, `OffsetIndex` and `TimeIndex` over this file system read as they do in a
-broker; what would change the disk fails, because descriptors are read-only.
+An index is copied instead of mapped: the broker may truncate the file at any time, and an access after the new end of a
+real mapping raises SIGBUS. `FileRecords`, `OffsetIndex` and `TimeIndex` work with this file system as in a broker;
+writes fail, because descriptors are read-only.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class ReadOnlyFileSystem(OsFileSystem):
-    """The real disk, of which files can be opened for reading only."""
+    """The real disk, with files opened for reading only."""
 
     __slots__ = ()
 
@@ -38,7 +38,7 @@ class ReadOnlyFileSystem(OsFileSystem):
 
 @contextmanager
 def open_records(path: str) -> Iterator[FileRecords]:
-    """The batches of a `.log` file as long as it is now; OSError if there is none."""
+    """The batches of a `.log` file up to its present length. Raises OSError for a missing file."""
     records = FileRecords.existing(path, ReadOnlyFileSystem(), OpenFiles())
     try:
         yield records
@@ -47,12 +47,12 @@ def open_records(path: str) -> Iterator[FileRecords]:
 
 
 def open_offset_index(path: str, base_offset: int) -> OffsetIndex:
-    """The entries of an `.index` file, zero fill included; OSError if there is none."""
-    os.stat(path)  # to a broker, a missing index is an empty one
+    """The entries of an `.index` file, zero fill included. Raises OSError for a missing file."""
+    os.stat(path)  # OffsetIndex treats a missing file as empty
     return OffsetIndex(path, base_offset, 0, ReadOnlyFileSystem(), OpenFiles())
 
 
 def open_time_index(path: str, base_offset: int) -> TimeIndex:
-    """The entries of a `.timeindex` file, zero fill included; OSError if there is none."""
+    """The entries of a `.timeindex` file, zero fill included. Raises OSError for a missing file."""
     os.stat(path)
     return TimeIndex(path, base_offset, 0, ReadOnlyFileSystem(), OpenFiles())

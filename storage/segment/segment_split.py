@@ -1,15 +1,14 @@
-"""Splitting a segment whose offsets are too far apart to be indexed (KAFKA-6264).
+"""Splits a segment whose offsets are too far apart to be indexed (KAFKA-6264).
 
-Old brokers compacted segments together until an offset lay more than 2^31-1 above the base. The batches are copied, as
-they are, into as many segments as are needed, each named by its first batch. They are written as `.cleaned`; taking
-the place of the source is the caller's part: at start-up by what also finishes an interrupted compaction, while the
-log is in use by `segment_swap`.
+Old brokers merged segments in compaction until an offset lay more than 2^31-1 above the base. The batches are copied
+unchanged into as many segments as needed, each named by its first batch and written as `.cleaned`. The caller replaces
+the source: at start-up with `interrupted_swaps`, while the log is in use with `segment_swap`.
 
-The source's aborted transactions go with the batches that hold their markers; Apache forgets them until the segment is
-recovered. A torn tail stays at the end, for recovery to find.
+Each aborted transaction of the source is copied to the segment with its marker; Apache loses them until the segment is
+recovered. A torn tail is copied to the last segment, where recovery finds it.
 
-Invariants: the source is not touched; the new segments together have as many bytes as the source; they are on the disk
-when this returns.
+Invariants: the source is not changed; the new segments together have as many bytes as the source; they are synced when
+this returns.
 
 Kafka: LocalLog.splitOverflowedSegment.
 """
@@ -45,7 +44,7 @@ class OverflowedSegmentError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitJob:
-    """Which segment is to be split, for a worker process."""
+    """The segment that a worker process splits."""
 
     directory: str
     base_offset: int
@@ -53,12 +52,12 @@ class SplitJob:
 
 
 def split_in_worker(job: SplitJob, report: Callable[[object], None]) -> list[int]:
-    """The work of a worker process: see `split_segment`."""
+    """Call `split_segment` in a worker process."""
     return split_segment(job.directory, job.base_offset, job.config, Environment.of_worker())
 
 
 def can_be_split(segment: LogSegment) -> bool:
-    """Whether the segment is sound but for the distance of its offsets: they rise, from the base on."""
+    """Whether the segment's only defect is the distance of its offsets: they increase from the base offset on."""
     previous = segment.base_offset - 1
     try:
         for where in segment.records.positions():
@@ -71,9 +70,9 @@ def can_be_split(segment: LogSegment) -> bool:
 
 
 def split_segment(directory: str, base_offset: int, config: LogConfig, environment: Environment) -> list[int]:
-    """Write the parts of a segment beside it, as `.cleaned` files; returns their base offsets.
+    """Write the parts of a segment as `.cleaned` files in its directory; returns their base offsets.
 
-    Raises: OSError, after which no `.cleaned` file is left.
+    Raises: OSError, which leaves no `.cleaned` file.
     """
     source = LogSegment.open(directory, base_offset, config, environment)
     logger.info("Splitting overflowed segment %s", source)
@@ -110,7 +109,7 @@ def _copy_batches(
 
 def _new_part(directory: str, base_offset: int, config: LogConfig, environment: Environment) -> LogSegment:
     stem = os.path.join(directory, log_files.offset_name(base_offset, ""))
-    for suffix in log_files.SEGMENT_FILE_SUFFIXES:  # of an attempt that was killed
+    for suffix in log_files.SEGMENT_FILE_SUFFIXES:  # left by a killed attempt
         environment.fs.unlink(stem + suffix + log_files.CLEANED_FILE_SUFFIX)
     return LogSegment.open(
         directory, base_offset, config, environment, create=True, suffix=log_files.CLEANED_FILE_SUFFIX

@@ -1,8 +1,8 @@
-"""The `.timeindex` file of a segment: from timestamps to offsets.
+"""The `.timeindex` file of a segment: maps timestamps to offsets.
 
-An entry (timestamp, offset - base offset) says: no record before or at that offset is younger than the timestamp, and
-the batch that ends at the offset holds a record of exactly that age. Timestamps strictly increase, offsets do not
-decrease. One slot stays free, so that the last word at roll or close always fits.
+An entry (timestamp, offset - base offset) means: no record up to that offset has a larger timestamp, and the batch that
+ends at the offset contains a record with exactly that timestamp. Timestamps strictly increase, offsets do not decrease.
+One slot stays free, so that the final entry at roll or close always fits.
 
 Kafka: TimeIndex.
 """
@@ -39,12 +39,12 @@ class TimeIndex(MappedIndex):
 
     @property
     def knows_its_end(self) -> bool:
-        """Whether the last entry is known without a look into the file."""
+        """Whether the last entry is in memory, so that it needs no read."""
         return self._last is not None
 
     @property
     def last_entry(self) -> TimestampOffset:
-        """The last entry; (-1, base offset) when there is none."""
+        """The last entry; (-1, base offset) without entries."""
         if self._last is None:
             entries = self.entries
             self._last = self.entry(entries - 1) if entries else TimestampOffset(-1, self.base_offset)
@@ -57,7 +57,7 @@ class TimeIndex(MappedIndex):
         return TimestampOffset(timestamp, self.base_offset + relative)
 
     def maybe_append(self, timestamp: int, offset: int) -> None:
-        """Add an entry unless the last one is as young. The caller checks `is_full` where it matters."""
+        """Add an entry if its timestamp is larger than the last one. The caller checks `is_full` where needed."""
         last = self.last_entry
         if timestamp <= last.timestamp:
             return
@@ -75,7 +75,7 @@ class TimeIndex(MappedIndex):
         return TimestampOffset(-1, self.base_offset) if slot < 0 else self.entry(slot)
 
     def truncate_to(self, offset: int) -> None:
-        """Drop the entries at `offset` and above."""
+        """Remove the entries at `offset` and above."""
         low, high = 0, self.entries
         if high:
             view = self._mapping()

@@ -1,9 +1,9 @@
 """The `.txnindex` file of a segment: its aborted transactions, for readers of committed data.
 
-Entries are appended when an abort marker is written, so they are ordered by last offset. The file comes to be with the
-first of them; most segments have none. Its bytes are kept in memory once read.
+Entries are appended when an abort marker is written, so that they are ordered by last offset. The first entry creates
+the file; most segments have none. Its bytes stay in memory after the first read.
 
-Kafka: TransactionIndex and AbortedTxn.
+Kafka: TransactionIndex, AbortedTxn.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ CURRENT_VERSION: Final = 0
 
 
 class CorruptIndexError(KafkaError):
-    """An index whose content cannot be; the segment's indexes are rebuilt."""
+    """An index has invalid content; a start rebuilds the segment's indexes."""
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.CORRUPT_MESSAGE, message)
 
 
 class AbortedTxn(NamedTuple):
-    """One aborted transaction: its data lies in [first_offset, last_offset], the latter being its marker."""
+    """One aborted transaction: its data lies in [first_offset, last_offset], and `last_offset` is its marker."""
 
     producer_id: int
     first_offset: int
@@ -53,7 +53,7 @@ class TransactionIndex:
         self._content: bytearray | None = None
 
     def append(self, *aborted: AbortedTxn) -> None:
-        """Add entries, all of them or, if there is no space, none."""
+        """Add all entries, or none if there is no space. Raises OSError."""
         content = self._load()
         if content and (last := self._last(content)).last_offset >= aborted[0].last_offset:
             raise ValueError(
@@ -65,7 +65,7 @@ class TransactionIndex:
         try:
             self._fs.append(fd, [data], len(content))
         except OSError:
-            self._fs.truncate(fd, len(content))  # part of an entry would make the index a corrupt one
+            self._fs.truncate(fd, len(content))  # a partial entry would make the index corrupt
             raise
         finally:
             os.close(fd)
@@ -94,7 +94,7 @@ class TransactionIndex:
         return found, False
 
     def _first_ending_at(self, offset: int) -> int:
-        """The slot of the first transaction whose marker lies at `offset` or above."""
+        """The slot of the first transaction whose marker is at or above `offset`."""
         content = self._load()
         low, high = 0, len(content) // ENTRY.size
         while low < high:
@@ -110,7 +110,7 @@ class TransactionIndex:
         return not self._load()
 
     def sanity_check(self) -> None:
-        """Raise CorruptIndexError when the file is not whole or an entry lies before the segment."""
+        """Raise CorruptIndexError for a partial entry, or for an entry below the base offset."""
         content = self._load()
         if len(content) % ENTRY.size:
             raise CorruptIndexError(f"{self.path} has {len(content)} bytes, not a multiple of {ENTRY.size}")
@@ -122,7 +122,7 @@ class TransactionIndex:
                 )
 
     def truncate_to(self, offset: int) -> None:
-        """Drop the transactions whose marker lies at `offset` or above."""
+        """Remove the transactions whose marker is at or above `offset`."""
         content = self._load()
         keep = sum(1 for aborted in self if aborted.last_offset < offset) * ENTRY.size
         if keep < len(content):
@@ -134,7 +134,7 @@ class TransactionIndex:
             del content[keep:]
 
     def clear(self) -> None:
-        """Forget everything, to be filled anew."""
+        """Remove all entries and the file."""
         if os.path.exists(self.path):
             self._fs.unlink(self.path)
         self._content = bytearray()
