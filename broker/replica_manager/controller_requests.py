@@ -1,9 +1,10 @@
-"""What the controller asks of the replicas this broker hosts: to lead, to follow, to stop.
+"""LeaderAndIsr and StopReplica requests of the controller: replicas become leaders or followers, or stop.
 
-Controller requests carry an epoch: one that is older than the newest seen is refused, whatever it asks. Within one, a
-partition's state is applied only if its leader epoch is newer than ours.
+A request with an older controller epoch than the newest one is refused. A partition's state is applied only if its
+leader epoch is newer than ours.
 
-Kafka: ReplicaManager.becomeLeaderOrFollower, stopReplicas and maybeUpdateMetadataCache.
+Kafka: ReplicaManager.becomeLeaderOrFollower, ReplicaManager.makeLeaders, ReplicaManager.makeFollowers,
+ReplicaManager.stopReplicas, ReplicaManager.stopPartitions, ReplicaManager.maybeUpdateMetadataCache.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ log = logging.getLogger(__name__)
 
 
 class ControllerRequests:
-    """What the controller asks of one broker's replicas. `controller_epoch` is the newest seen.
+    """The controller's requests to one broker. `controller_epoch` is the newest one of a request.
 
-    `complete_delayed` is told of partitions whose waiting operations may have ended, `handle_log_dir_failure` of those
-    that have no log since their directory failed.
+    `complete_delayed` is called with partitions whose waiting requests may complete, `handle_log_dir_failure` with
+    partitions that have no log because their directory failed.
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class ControllerRequests:
             except KafkaError as error:
                 log.error("LeaderAndIsr for %s failed: %s", topic_partition, error.message)
                 errors[topic_partition] = error.code
-                self._give_up(topic_partition, error)
+                self._close_without_log(topic_partition, error)
         self._fetchers.add(followers)
         on_leadership_change(leaders, followers)
         return errors
@@ -117,13 +118,18 @@ class ControllerRequests:
                 if hosted.make_leader(state, topic_id):
                     leaders.append(hosted)
             elif not self._metadata_cache.is_alive(state.leader):
-                # It stays what it was, and nothing is fetched; with a log its high watermark is not forgotten.
-                log.error("%s cannot follow broker %d, which is not alive", topic_partition, state.leader)
+                # Its leadership stays as it was, and nothing is fetched. It gets a log, so that its high watermark is
+                # in the checkpoint.
+                log.error(
+                    "%s does not follow broker %d, which is not alive; waiting for the next LeaderAndIsr",
+                    topic_partition,
+                    state.leader,
+                )
                 hosted.create_log_if_not_exists(state, topic_id)
             elif hosted.make_follower(state, topic_id):
                 followers.append(hosted)
             self._moves.resume(hosted)
-            # A new epoch ends what waited under the old one, and the high watermark may have moved.
+            # A new epoch ends requests that waited under the old one, and the high watermark may have moved.
             self._complete_delayed(topic_partition)
             return ErrorCode.NONE
         if state.leader_epoch == hosted.leader_epoch and topic_id is not None and log_topic_id is None:
@@ -133,8 +139,8 @@ class ControllerRequests:
             return ErrorCode.NONE
         return ErrorCode.STALE_CONTROLLER_EPOCH
 
-    def _give_up(self, topic_partition: TopicPartition, error: KafkaError) -> None:
-        """A partition that has got no log: offline if it may have one in a failed directory, else not hosted."""
+    def _close_without_log(self, topic_partition: TopicPartition, error: KafkaError) -> None:
+        """Stop hosting a partition that could not get a log, or take it offline if a failed directory may have one."""
         hosted = self._partitions.hosted(topic_partition)
         if hosted is not None and hosted.log is None:
             if isinstance(error, LogDirFullError):
@@ -148,9 +154,10 @@ class ControllerRequests:
         states: Mapping[TopicPartition, StopReplicaPartitionState],
         on_stopped: Callable[[TopicPartition, bool], None],
     ) -> Generator[None, None, dict[TopicPartition, ErrorCode]]:
-        """Stop, and where asked delete, the replicas named, one a step; `on_stopped(partition, deleted)` for each.
+        """Stop these replicas, one a step, and delete those that the state says; call `on_stopped(partition, deleted)`
+        for each.
 
-        Raises: KafkaError STALE_CONTROLLER_EPOCH, also when a new controller is heard of in the middle.
+        Raises: KafkaError STALE_CONTROLLER_EPOCH, also when a request with a newer epoch comes in between.
         """
         errors: dict[TopicPartition, ErrorCode] = {}
         self._check_controller_epoch(controller_epoch, "StopReplica")
@@ -178,7 +185,7 @@ class ControllerRequests:
         if delete and hosted is not None:
             self._partitions.forget(topic_partition)
             hosted.close()
-        # A leader's waiting operations are answered rather than left to time out.
+        # Requests that wait for this leader are answered now, instead of at their time-out.
         self._complete_delayed(topic_partition)
         if delete:
             try:

@@ -1,4 +1,7 @@
-"""A DeleteRecords that waits until every live replica has moved its log start (Kafka's ``DelayedDeleteRecords``)."""
+"""A DeleteRecords that waits until every live replica has moved its log start.
+
+Kafka: DelayedDeleteRecords.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,8 @@ if TYPE_CHECKING:
 
 
 class DelayedDeleteRecords(DelayedPartitions[DeleteRecordsResult]):
+    """A result without an error is pending until the low watermark reaches its `requested_offset`."""
+
     def __init__(
         self,
         timeout_ms: int,

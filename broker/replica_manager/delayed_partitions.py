@@ -1,6 +1,6 @@
-"""A request whose partitions settle one by one, and which is answered when all have, or when its time is up.
+"""A request whose partitions complete one by one. It is answered when all have completed or when its time is up.
 
-It waits under each of its partitions, and looks at the one that has changed.
+It waits under the key of each of its partitions, and checks only the one that has changed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ResultT = TypeVar("ResultT", bound=PartitionResult)
 
 
 class DelayedPartitions(DelayedOperation, Generic[ResultT]):
-    """Results without an error are pending until `settle` says so; when time is up those left are REQUEST_TIMED_OUT."""
+    """Results without an error are pending until `settle` returns True. At the time-out they get REQUEST_TIMED_OUT."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class DelayedPartitions(DelayedOperation, Generic[ResultT]):
         self._respond = respond
 
     def settle(self, topic_partition: TopicPartition, result: ResultT) -> bool:
-        """Look at one pending partition and write what is known into its result; whether it is done, or failed."""
+        """Check one pending partition and update its result; True when it has completed or failed."""
         raise NotImplementedError
 
     def try_complete(self) -> bool:
@@ -44,7 +44,7 @@ class DelayedPartitions(DelayedOperation, Generic[ResultT]):
         return not self._pending and self.force_complete()
 
     def try_complete_for(self, key: Hashable) -> bool:
-        """Only that partition has changed: a request of thousands is not looked at as a whole for each of them."""
+        """Check only the partition that has changed: a request may have thousands."""
         assert isinstance(key, TopicPartition)
         if key in self._pending:
             self._look(key)

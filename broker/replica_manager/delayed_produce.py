@@ -1,8 +1,10 @@
-"""A Produce with acks=-1 that waits for its replicas (Kafka's ``DelayedProduce``).
+"""A Produce with acks=-1 that waits for its replicas.
 
 The records are in the leader's log already. The operation completes when, for every partition, the high watermark has
-passed the appended records or the partition can no longer tell (no longer leader, deleted); when time is up, what is
-still open is answered with REQUEST_TIMED_OUT.
+passed the appended records or the partition has an error (no longer the leader, deleted). At the time-out the pending
+partitions get REQUEST_TIMED_OUT.
+
+Kafka: DelayedProduce.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Answers that wait for the disk: topics with ``flush.messages`` want their records there before anybody is told.
+"""Answers that wait for a flush: with ``flush.messages`` a producer is answered when its records are on the disk.
 
-The appends of many requests share one fsync (group commit): each log calls back once what was appended is flushed.
+The appends of many requests share one fsync (group commit): each log calls back when the records are flushed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def when_flushed(
     hosted: Callable[[TopicPartition], Partition | None],
     answer: Callable[[], None],
 ) -> None:
-    """Call `answer` once every append that asks for it is on the disk; one that cannot be is KAFKA_STORAGE_ERROR."""
+    """Call `answer` when every append with `flush_required` is on the disk. A failed flush sets KAFKA_STORAGE_ERROR."""
     waiting = 1
 
     def flushed(result: AppendResult | None, error: OSError | None) -> None:

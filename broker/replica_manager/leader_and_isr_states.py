@@ -1,4 +1,7 @@
-"""The partition states of a LeaderAndIsr request, whichever form its version has."""
+"""The partition states of a LeaderAndIsr request of any version.
+
+Kafka: LeaderAndIsrRequest.partitionStates.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,10 @@
-"""The partitions this broker hosts, and what produce, fetch and the controller do to them (Kafka's ``ReplicaManager``).
+"""The replicas of this broker: appends, reads, and deletion of records; owner of their timers, fetchers and moves.
 
-Appends and reads are synchronous; what has to wait (acks=-1, ``min_bytes``, a log start that all replicas must reach)
-is left in a purgatory keyed by partition and completed by whatever moves that partition's offsets.
+Appends and reads are synchronous. A request that has to wait (acks=-1, ``min_bytes``, DeleteRecords) goes into a
+purgatory keyed by partition. Every change of a partition's offsets checks the requests under its key.
+
+Kafka: ReplicaManager, ReplicaManager.appendRecords, ReplicaManager.appendToLocalLog, ReplicaManager.deleteRecords,
+ReplicaManager.handleLogDirFailure, ReplicaManager.completeDelayedFetchOrProduceRequests.
 """
 
 from __future__ import annotations
@@ -48,12 +51,12 @@ log = logging.getLogger(__name__)
 
 VALID_ACKS = (-1, 0, 1)
 
-# Transactional appends come with what they were verified with: see transaction_verification.py.
+# Transactional appends pass the guards of their verification: see transaction_verification.py.
 NO_GUARDS: Mapping[TopicPartition, object | None] = {}
 
 
 class ReplicaManager:
-    """One broker's replicas. `partitions` are those it hosts."""
+    """The replicas of one broker; `partitions` is the table of hosted partitions."""
 
     def __init__(
         self,
@@ -117,7 +120,7 @@ class ReplicaManager:
         )
         self._isr_expiration = IsrExpiration(self.partitions.online_partitions, timer, replica_lag_time_max_ms)
 
-    # Which partitions there are
+    # Hosted partitions
 
     def partition(self, topic_partition: TopicPartition) -> Partition:
         """Raises: as `HostedPartitions.partition`."""
@@ -142,7 +145,7 @@ class ReplicaManager:
         verification_guards: Mapping[TopicPartition, object | None] = NO_GUARDS,
         respond: Callable[[Mapping[TopicPartition, AppendResult]], None],
     ) -> None:
-        """Append to the leaders' logs, all of it at once: see `append_in_steps`."""
+        """Append to the leaders' logs in one call: see `append_in_steps`."""
         run_through(
             self.append_in_steps(
                 timeout_ms=timeout_ms,
@@ -166,8 +169,8 @@ class ReplicaManager:
         verification_guards: Mapping[TopicPartition, object | None] = NO_GUARDS,
         respond: Callable[[Mapping[TopicPartition, AppendResult]], None],
     ) -> Steps:
-        """Append to the leaders' logs, a partition a step. Then `respond` is called, with acks=-1 once replicas have it
-        or time is up.
+        """Append to the leaders' logs, one partition a step, then call `respond`: with acks=-1 when the replicas have
+        the records or `timeout_ms` is over.
         """
         if required_acks not in VALID_ACKS:
             respond({tp: AppendResult(error=ErrorCode.INVALID_REQUIRED_ACKS) for tp in records})
@@ -192,14 +195,14 @@ class ReplicaManager:
             when_flushed(results, self.partitions.hosted, answer)
         else:
             answer()
-        # What else the appended records complete: the producer's answer is on its way.
+        # The producer is answered first; then the other requests that these records complete.
         for topic_partition, result in results.items():
             if result.error == ErrorCode.NONE:
                 self.complete_delayed(topic_partition)
                 yield None
 
     def _all_reached(self, results: Mapping[TopicPartition, AppendResult]) -> bool:
-        """Whether acks=-1 can be answered at once, as it can be on every partition without followers."""
+        """Whether acks=-1 can be answered at once, as it always can without followers."""
         for topic_partition, result in results.items():
             if result.error != ErrorCode.NONE:
                 continue
@@ -244,7 +247,7 @@ class ReplicaManager:
         return -1
 
     def complete_delayed(self, topic_partition: TopicPartition) -> None:
-        """Offsets of `topic_partition` moved: complete whatever waited for that."""
+        """Check the requests that wait for `topic_partition`, whose offsets have moved."""
         self.produce_purgatory.check_and_complete(topic_partition)
         self._fetch_wakeups.wake(topic_partition)
         self.delete_records_purgatory.check_and_complete(topic_partition)
@@ -257,7 +260,7 @@ class ReplicaManager:
         offsets: Mapping[TopicPartition, int],
         respond: Callable[[Mapping[TopicPartition, DeleteRecordsResult]], None],
     ) -> None:
-        """Move the log starts, all at once: see `delete_records_in_steps`."""
+        """Move the log starts in one call: see `delete_records_in_steps`."""
         run_through(self.delete_records_in_steps(timeout_ms, offsets, respond))
 
     def delete_records_in_steps(
@@ -266,7 +269,9 @@ class ReplicaManager:
         offsets: Mapping[TopicPartition, int],
         respond: Callable[[Mapping[TopicPartition, DeleteRecordsResult]], None],
     ) -> Steps:
-        """Move the log starts, a partition a step; answered once every live replica has followed or time is up."""
+        """Move the log starts, one partition a step. `respond` is called when every live replica has moved its log
+        start, or when `timeout_ms` is over.
+        """
         results: dict[TopicPartition, DeleteRecordsResult] = {}
         for topic_partition, offset in offsets.items():
             results[topic_partition] = self._delete_records_one(topic_partition, offset)
@@ -293,7 +298,7 @@ class ReplicaManager:
     # Failed directories
 
     def handle_log_dir_failure(self, topic_partitions: Sequence[TopicPartition]) -> None:
-        """A log directory failed: its partitions are answered KAFKA_STORAGE_ERROR from now on."""
+        """Take the partitions of a failed log directory offline: requests for them get KAFKA_STORAGE_ERROR."""
         for topic_partition in topic_partitions:
             self.partitions.take_offline(topic_partition)
             self.complete_delayed(topic_partition)
@@ -301,11 +306,11 @@ class ReplicaManager:
         self.moves.handle_log_dir_failure(topic_partitions)
 
     def startup(self) -> None:
-        """Begin to look for followers that fall behind."""
+        """Start the timer that removes lagging followers from ISRs."""
         self._isr_expiration.begin()
 
     def shutdown(self) -> None:
-        """Stop following and moving, and write the last high watermarks."""
+        """Stop fetchers and moves, and write the last high watermarks."""
         self._isr_expiration.finish()
         self.fetchers.shutdown()
         self.moves.shutdown()

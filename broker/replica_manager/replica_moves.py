@@ -1,16 +1,18 @@
-"""Replicas that move from one log directory of this broker to another: what is asked, and what ends it.
+"""Begins and ends moves of replicas between log directories of this broker (AlterReplicaLogDirs).
 
-    asked (AlterReplicaLogDirs)                 then
-    a replica that is not here yet              its log will be made in that directory; the answer says it is not here
-    the directory it is in                      a move under way is cancelled
-    the directory it is moving to               nothing
-    another one                                 a move under way is cancelled, and a new one begins
+    requested directory                         effect
+    any, for a replica that is not hosted here  its log will be created there; the answer is REPLICA_NOT_AVAILABLE
+    the one of its log                          a move in progress is cancelled
+    the one it is moving to                     none
+    another one                                 a move in progress is cancelled, and a new one begins
 
-A move is a future log in the other directory, which `replication.alter_log_dirs` fills and finally swaps in. It ends
-without that when the partition is stopped, or when the directory of either log fails: that of the future log takes
-nothing with it. Future logs found at start are filled further as soon as the controller has named their partition.
+A move is a future log in the other directory, which `replication.alter_log_dirs` fills and swaps in. A move is given up
+when the partition is stopped, or when the directory of either log fails; the log stays in use when only the future
+log's directory fails. Moves of future logs that are found at start continue with the first LeaderAndIsr of their
+partition.
 
-Kafka: ReplicaManager.alterReplicaLogDirs and maybeAddLogDirFetchers, and to Partition.maybeCreateFutureReplica.
+Kafka: ReplicaManager.alterReplicaLogDirs, ReplicaManager.maybeAddLogDirFetchers, Partition.maybeCreateFutureReplica,
+Partition.futureReplicaDirChanged, Partition.removeFutureLocalReplica.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ log = logging.getLogger(__name__)
 
 
 class ReplicaMoves:
-    """The moves of one broker's replicas. `complete_delayed` is told of partitions whose offsets may have moved."""
+    """The moves of one broker. `complete_delayed` is called with partitions whose offsets may have moved."""
 
     def __init__(
         self,
@@ -55,12 +57,12 @@ class ReplicaMoves:
         )
 
     def alter(self, topic_partition: TopicPartition, path: str) -> ErrorCode:
-        """Move the replica to the log directory `path`, which is absolute; NONE when that has begun or is done."""
+        """Begin to move the replica to the log directory `path` (absolute); NONE also when it is there already."""
         try:
             self._alter(topic_partition, path)
         except KafkaError as error:
             log.warning("Unable to alter log dirs for %s: %s", topic_partition, error.message)
-            # As clients of the API have known it since before the code was renamed.
+            # Clients of this API know the code by its old name.
             is_elsewhere = error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
             return ErrorCode.REPLICA_NOT_AVAILABLE if is_elsewhere else error.code
         return ErrorCode.NONE
@@ -80,7 +82,7 @@ class ReplicaMoves:
         self._begin(partition, path)
 
     def _begin(self, partition: Partition, path: str) -> None:
-        """Have a future log in the directory, unless the log itself is there, and fill it."""
+        """Create the future log in the directory and start to fill it, unless the log itself is there."""
         topic_partition, current = partition.topic_partition, partition.log
         if current is None:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"Log for partition {topic_partition} is not available")
@@ -101,26 +103,28 @@ class ReplicaMoves:
         self._complete_delayed(partition.topic_partition)
 
     def resume(self, partition: Partition) -> None:
-        """The partition has a new leader epoch: go on filling its future log, if there is one, under that epoch."""
+        """Continue to fill the future log, if there is one, under the partition's new leader epoch."""
         future = self._log_manager.get_log(partition.topic_partition, is_future=True)
         if future is None or partition.log is None:
             return
         try:
             self._begin(partition, future.log_dir.path)
-        except KafkaError as error:  # the future log of a topic that had the name before, say
-            log.error("The move of %s does not go on: %s", partition.topic_partition, error.message)
+        except KafkaError as error:  # for example the future log of a deleted topic of the same name
+            log.error(
+                "Cannot resume the move of %s to another log directory: %s", partition.topic_partition, error.message
+            )
 
     def stop(self, topic_partition: TopicPartition) -> None:
-        """The partition is stopped; its logs stay or are deleted."""
+        """Stop to fill the future log: the partition is stopped, and its logs stay or are deleted."""
         self._mover.remove(topic_partition)
 
     def mark_for_truncation(self, topic_partition: TopicPartition, offset: int) -> None:
-        """A follower has cut its log to `offset`: the future log must not keep what lies above."""
+        """Truncate the future log to `offset`, as a follower's log was."""
         self._mover.mark_for_truncation(topic_partition, offset)
 
     def handle_log_dir_failure(self, topic_partitions: Sequence[TopicPartition]) -> None:
-        """A log directory failed, and with it the logs of these partitions. Moves of them end, and moves to it, which
-        leave the logs they copied in use.
+        """End moves of these partitions, whose log directory has failed, and moves into the failed directory; the logs
+        of the latter stay in use.
         """
         for topic_partition in topic_partitions:
             self._mover.remove(topic_partition)

@@ -1,6 +1,6 @@
-"""The replicas, made from the broker's configuration: what of it replication and moves live by.
+"""Builds ReplicaManager with its fetchers, moves and quotas from BrokerConfig.
 
-Kafka: the ReplicaManager and QuotaFactory parts of KafkaServer.startup.
+Kafka: KafkaServer.createReplicaManager, QuotaFactory.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def make_replica_manager(
 
 
 def _replication_quota(config: BrokerConfig, clock: Clock, rate: str) -> ReplicationQuota:
-    """The quota for replication whose rate is the dynamic setting of that name."""
+    """A replication quota; its rate is the dynamic broker setting `rate`, in bytes per second."""
     return ReplicationQuota(
         clock,
         lambda: config.dynamic_quota(rate),

@@ -1,4 +1,4 @@
-"""Leading, following and stopping as the controller asks, over real logs."""
+"""LeaderAndIsr and StopReplica requests, over real logs."""
 
 from __future__ import annotations
 

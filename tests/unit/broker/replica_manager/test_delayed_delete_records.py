@@ -16,7 +16,7 @@ NONE = ErrorCode.NONE
 
 
 class Waiting:
-    """Two records, both replicated to broker 1, of which the first is to go."""
+    """Two records, both replicated to broker 1; the first is to be deleted."""
 
     def __init__(self, path: Path) -> None:
         self.replicas = Replicas(path)

@@ -1,4 +1,4 @@
-"""Requests whose partitions settle one by one: when they are answered, and with what."""
+"""Requests whose partitions complete one by one: when they are answered, and with which errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 class Delayed(DelayedPartitions[DeleteRecordsResult]):
-    """Done with a partition once it is named in `settled`."""
+    """A partition completes when it is in `settled`."""
 
     def __init__(self, results: Mapping[TopicPartition, DeleteRecordsResult]) -> None:
         self.answers: list[dict[TopicPartition, ErrorCode]] = []

@@ -1,4 +1,4 @@
-"""Answers wait for the disk where the topic says so."""
+"""Answers wait for the flush of appends with `flush_required`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ONE, TWO = TopicPartition("t", 1), TopicPartition("t", 2)
 
 
 class Disk:
-    """Stands for hosted partitions whose flushes end when the test says so."""
+    """Hosted partitions whose flushes end when the test calls `end`."""
 
     def __init__(self) -> None:
         self.log = self

@@ -1,4 +1,4 @@
-"""Both forms of a LeaderAndIsr request name the same states."""
+"""Both forms of a LeaderAndIsr request give the same states."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def moving(tmp_path: Path) -> Moving:
 
 
 def begun(moving: Moving, directory: int = 1) -> None:
-    """A move that a quota keeps from being done."""
+    """A move that a quota keeps from ending."""
     moving.replicas.move_bytes_per_second = -1
     assert moving.alter(directory) == NONE
     moving.replicas.advance(1)
@@ -199,7 +199,7 @@ def test_a_future_log_of_another_topic_of_the_name_is_left_alone(moving: Moving)
 
 
 def test_a_future_log_without_a_current_one_is_cut_to_what_there_is(moving: Moving) -> None:
-    """As in Apache: nobody can say what was in the log that is gone."""
+    """As in Apache Kafka: the content of the lost log is unknown."""
     begun(moving)
     moving.replicas.move_bytes_per_second = 2**63 - 1
     moving.append(b"more")

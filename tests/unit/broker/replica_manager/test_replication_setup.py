@@ -1,4 +1,4 @@
-"""What is configured reaches the replicas."""
+"""Settings of the configuration reach the replica manager."""
 
 from __future__ import annotations
 
