@@ -1,10 +1,10 @@
-"""The receiving side of a connection to another broker: one request goes out, one frame comes back.
+"""The receiving side of a connection to another broker: one request goes out, one response frame comes back.
 
-Whatever comes when nobody waits, a frame that is too large, and the end of the connection all end it: whoever waits
-gets the reason, and who comes later finds `is_open` False. The frame that is handed over is a view of the buffer it
-was received into (`frame_assembler.py`); nothing copies the records of a Fetch response.
+Three things end the connection: bytes that arrive while no request waits, a frame that is too large, and the end of the
+stream. A waiting request raises the reason; afterwards `is_open` is False. The returned frame is a view of the buffer
+it was received into (`frame_assembler.py`): the records of a Fetch response are not copied.
 
-Kafka: the client side of Selector and KafkaChannel.
+Kafka: Selector, KafkaChannel, NetworkReceive.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from odradek.broker.network.frame_buffers import FrameBuffers
 
 RECEIVE_BYTES: Final = 64 * 1024
-"""What is received at once, except of a large frame, which goes straight to its place."""
+"""Size of the receive buffer. A large frame is received directly into its own buffer."""
 
 
 class AnswerReceiver(asyncio.BufferedProtocol):
@@ -41,7 +41,7 @@ class AnswerReceiver(asyncio.BufferedProtocol):
             self._transport.get_extra_info("socket").setsockopt(level, option, value)
 
     async def exchange(self, request: bytes) -> memoryview:
-        """The frame that answers. Raises: OSError. A caller that stops waiting must `abort`, for it would come yet."""
+        """The response frame. Raises: OSError. A cancelled caller must `abort`: the response may still arrive."""
         if self._transport is None:
             raise ConnectionResetError("the connection was closed")
         assert self._answer is None, "one request at a time"
@@ -53,7 +53,7 @@ class AnswerReceiver(asyncio.BufferedProtocol):
             self._answer = None
 
     def abort(self, reason: OSError) -> None:
-        """Hang up; whoever waits gets the reason."""
+        """Close the connection; a waiting `exchange` raises `reason`."""
         transport, self._transport = self._transport, None
         if transport is not None:
             transport.abort()
@@ -81,7 +81,7 @@ class AnswerReceiver(asyncio.BufferedProtocol):
             self.abort(ConnectionAbortedError(str(error)))
             return
         if self._answer is None or self._answer.done():
-            self.abort(ConnectionAbortedError("bytes that nobody asked for"))
+            self.abort(ConnectionAbortedError("the broker sent bytes that no request waits for"))
         elif frame is not None:
             self._answer.set_result(frame)
 

@@ -1,4 +1,4 @@
-"""Why connections end. Counted, so that an operator can tell a scanner from a broken client."""
+"""The reasons why a connection is closed. They are counted: an operator can tell a port scan from a broken client."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class CloseReason(Enum):
     INVALID_REQUEST = "invalid request"
     NOT_AUTHENTICATED = "not authenticated"
     REQUEST_REFUSED = "request refused"
-    """How Produce with acks=0, which has no answer, tells of an error."""
+    """Also an error of Produce with acks=0, which has no response."""
     RECORDS_UNREADABLE = "records cannot be read"
     """A file was truncated or failed while it was being sent."""
     BROKEN_RESPONSE = "response cannot be encoded"

@@ -1,28 +1,28 @@
-"""One client connection: frames in, requests in order, answers in order.
+"""One client connection: frames in, requests in order, responses in order.
 
-Apache Kafka mutes a connection from the moment it hands out a request until the response is sent. So do we, with one
-exception: a Produce whose append is done and which merely waits for replicas (`ctx.may_pipeline`) may be followed by
-another Produce, which is applied and then waits too. Requests are therefore always *applied* in order, and answered in
-order because an answer waits in its context until the answers before it have gone. Everything else that waits (Fetch,
-JoinGroup, commit, auto-creation, authentication) holds the connection: nothing behind it is even decoded.
+Order. Apache Kafka mutes a connection from the moment it dispatches a request until the response is sent. Odradek does
+the same, with one exception: while a Produce only waits for replicas (`ctx.may_pipeline`; its append is done), the next
+Produce is applied and then waits too. Requests are always *applied* in order. Responses are sent in order: a finished
+response stays in its context until the earlier ones are sent. Any other request that waits (Fetch, JoinGroup, commit,
+auto-creation, authentication) holds the connection: the next request is not even decoded.
 
-Back-pressure, both ways. A held connection buffers at most one whole frame, `READ_AHEAD_BYTES` and one chunk before
-reading is paused. What is parsed and unanswered is bounded in number and bytes (`MAX_PIPELINED_*`). While the peer
-does not take its answers no request is dispatched, so what is queued for it is bounded too (`response_sender.py`).
+Back-pressure, in both directions. A held connection buffers at most one whole frame, `READ_AHEAD_BYTES` and one chunk;
+then reading is paused. Unanswered requests are limited in number and bytes (`MAX_PIPELINED_*`). While the peer does not
+read its responses, no request is dispatched, which limits the queued responses too (`response_sender.py`).
 
-Fairness: a connection that has used `MAX_TURN_MS` lets the others go on first.
+Fairness. After `MAX_TURN_MS` a connection lets the others run.
 
-The end. Everything that came before the end of the stream is applied and answered, in order, however long it is held;
-then the connection is closed. A producer with acks=0 that closes its socket has no other way to have its last records
-taken, and a client may have shut down its writing side only. After a reset no answer can be sent any more: what came
-before it is applied up to the first request that has one, as in Apache Kafka, where the write of that answer fails.
-The limits on what is buffered and `connections.max.idle.ms` hold for such a connection as for any other.
+End. Everything received before the end of the stream is applied and answered, in order, however long that takes; then
+the connection is closed. The last records of a producer with acks=0 that closes its socket are written only so, and a
+client may have shut down only its writing side. After a reset no response can be sent: requests are applied up to the
+first one that has a response, as in Apache Kafka, where the write of that response fails. The limits on buffered bytes
+and `connections.max.idle.ms` apply to such a connection too.
 
 TLS and SASL plug in here: a listener may give the connection a transport that must not be bypassed, and
-`is_authenticated` stays False until its authenticator says otherwise; until then frames are small and the dispatcher
-serves only what leads to authentication.
+`is_authenticated` stays False until the authenticator sets it. Until then frames are small and the dispatcher serves
+only the APIs for authentication.
 
-Kafka: KafkaChannel and the muting of Selector and Processor.
+Kafka: KafkaChannel, Selector, Processor.
 """
 
 from __future__ import annotations
@@ -59,44 +59,44 @@ logger = logging.getLogger(__name__)
 ANONYMOUS: Final = "User:ANONYMOUS"
 
 READ_AHEAD_BYTES: Final = 64 * 1024
-"""What a connection that is held may buffer before its reading is paused."""
+"""Bytes that a held connection buffers before its reading is paused."""
 
 MAX_PIPELINED_REQUESTS: Final = 128
 """Produce requests of one connection waiting for replicas at the same time."""
 
 MAX_PIPELINED_BYTES: Final = 32 * 1024 * 1024
-"""Bytes of their frames, which may be referred to until they are answered."""
+"""Bytes of their frames, which may stay in memory until they are answered."""
 
 MAX_TURN_MS: Final = 10
-"""After this time the connection lets the event loop go round once."""
+"""After this time the connection lets the event loop run other callbacks."""
 
 _PRODUCE_KEY: Final = b"\x00\x00"
 
 
 class ConnectionOwner(Protocol):
-    """What a connection needs of the server. `SocketServer` is the real one."""
+    """The part of the server that a connection uses. Implemented by `SocketServer`."""
 
     clock: Clock
     io_pool: IoPool
     frame_buffers: FrameBuffers
 
     def dispatch(self, connection: Connection, request: memoryview, received_ms: int) -> None:
-        """Decode the request, `begin` it and have it handled."""
+        """Decode the request, `begin` it and call its handler."""
 
     def call_soon(self, callback: Callable[[], None]) -> object: ...
 
     def open_direct(self, transport: asyncio.Transport) -> DirectSocket:
-        """A second way to the transport's socket."""
+        """A second descriptor of the transport's socket."""
 
     def watch_idle(self, connection: Connection) -> TimerTask | None:
-        """Have `close_if_idle` called from time to time."""
+        """Schedule calls of `close_if_idle`."""
 
     def connection_closed(self, connection: Connection, reason: CloseReason, detail: str) -> None:
-        """Count it, free its place, log what an operator should know."""
+        """Count the closed connection, release its quota, log an unexpected reason."""
 
 
 class Connection(asyncio.Protocol):
-    """The protocol object of one accepted socket. Implements `broker.request.ClientConnection`."""
+    """The protocol object of one accepted socket. Implements `network.request.ClientConnection`."""
 
     __slots__ = (
         "_close_detail",
@@ -133,17 +133,17 @@ class Connection(asyncio.Protocol):
         self._next_frame: memoryview | None = None
         """A whole frame that may not be dispatched yet."""
         self._in_flight: deque[RequestContext] = deque()
-        """Dispatched and not answered on the wire, oldest first."""
+        """Requests that are dispatched and whose response is not sent, oldest first."""
         self._in_flight_bytes = 0
         self._is_processing = False
         self._is_reading_paused = False
         self._has_ended = False
         """Nothing more will be received."""
         self._reset: str | None = None
-        """How the connection broke, while what came before that is still being applied."""
+        """The error of a reset, while earlier requests are still being applied."""
         self._deferred_flush = False
         self.last_active_ms = 0
-        """When bytes last came from the peer, or were taken by it."""
+        """Monotonic time when bytes were last received or sent."""
         self._idle_task: TimerTask | None = None
         self._close_reason: CloseReason | None = None
         self._close_detail = ""
@@ -176,7 +176,7 @@ class Connection(asyncio.Protocol):
         self._process()
 
     def eof_received(self) -> bool:
-        """Answers whether the transport stays open: while there is something left to apply or to send."""
+        """Returns whether the transport stays open: while requests or responses are left."""
         self._has_ended = True
         self._process()
         return self._close_reason is None
@@ -195,7 +195,7 @@ class Connection(asyncio.Protocol):
         if sender is not None:
             sender.discard()
         if self._close_reason is not None:
-            self._let_go(self._close_reason)
+            self._release(self._close_reason)
         elif exc is None:
             self.abort(CloseReason.CLIENT_CLOSED)
         elif was_unsent:
@@ -208,12 +208,12 @@ class Connection(asyncio.Protocol):
     # -- what handlers and the dispatcher call
 
     def begin(self, ctx: RequestContext) -> None:
-        """From here on the request is in flight."""
+        """Add the request to those in flight."""
         self._in_flight.append(ctx)
         self._in_flight_bytes += ctx.size
 
     def complete(self, ctx: RequestContext, response: Response | None) -> None:
-        """Send the answer as soon as those before it have gone."""
+        """Send the response as soon as the earlier ones are sent."""
         sender = self._sender
         if self._close_reason is not None or sender is None:
             return
@@ -236,7 +236,7 @@ class Connection(asyncio.Protocol):
         self._ready(ctx, sender)
 
     def _encoding(self, ctx: RequestContext, response: Response) -> Steps:
-        """Encode the answer to a request that may be a large one."""
+        """Encode, in steps, a response that may be large."""
         header = ctx.header
         try:
             parts = yield from encode_response_in_steps(
@@ -263,7 +263,7 @@ class Connection(asyncio.Protocol):
         self.abort(CloseReason.BROKEN_RESPONSE, str(error))
 
     def _ready(self, ctx: RequestContext, sender: ResponseSender) -> None:
-        """Send the answers that are ready, from the oldest request on."""
+        """Send the responses that are ready, from the oldest request on."""
         ctx.is_ready = True
         in_flight = self._in_flight
         if ctx is not in_flight[0]:
@@ -280,7 +280,7 @@ class Connection(asyncio.Protocol):
         if self._is_processing:
             return
         if in_flight:
-            # What completed this request often completes the next ones too: one write for all of them.
+            # The event that completed this request often completes the next ones too: one write for all of them.
             self._flush_soon()
         else:
             self._process()
@@ -297,7 +297,7 @@ class Connection(asyncio.Protocol):
         self.abort(CloseReason.REQUEST_REFUSED, reason)
 
     def abort(self, reason: CloseReason, detail: str = "") -> None:
-        """Drop the connection with whatever was not sent yet."""
+        """Close the connection at once; unsent bytes are lost."""
         if self._close_reason is not None:
             return
         self._close_reason = reason
@@ -305,14 +305,14 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
         else:
-            self._let_go(reason)
+            self._release(reason)
 
     def allow_frames(self, max_frame_bytes: int) -> None:
-        """Lift the small limit that holds before authentication."""
+        """Replace the small limit that holds before authentication."""
         self._frames.max_size = max_frame_bytes
 
     def close_if_idle(self, max_idle_ms: int) -> int:
-        """Close if nothing was received or sent for `max_idle_ms`; else answer in how many ms to ask again."""
+        """Close if nothing was received or sent for `max_idle_ms`. Returns the ms until the next check, 0 if closed."""
         idle_ms = self._owner.clock.monotonic_ms() - self.last_active_ms
         if idle_ms < max_idle_ms:
             return max_idle_ms - idle_ms
@@ -345,14 +345,14 @@ class Connection(asyncio.Protocol):
             return
         if self._transport is not None:
             self._transport.set_protocol(self)
-        assert self._next_frame is None, "a large frame is received only while nothing waits before it"
+        assert self._next_frame is None, "a large frame is received only while no earlier frame waits"
         self._next_frame = request
         self._process()
 
     # -- private
 
     def _process(self) -> None:
-        """Dispatch what may be dispatched, then send what was answered."""
+        """Dispatch the requests that need not wait, then send the finished responses."""
         sender = self._sender
         if self._is_processing or self._close_reason is not None or sender is None:
             return
@@ -391,7 +391,7 @@ class Connection(asyncio.Protocol):
             self._regulate_reading()
 
     def _close_when_done(self, sender: ResponseSender) -> None:
-        """Close after the end of the stream, once nothing is left that came before it."""
+        """Close after the end of the stream, once all earlier requests are applied and answered."""
         in_flight = self._in_flight
         if self._reset is None:
             if self._next_frame is None and not in_flight and not sender.is_blocked:
@@ -399,8 +399,8 @@ class Connection(asyncio.Protocol):
         elif self._next_frame is None or (in_flight and not in_flight[-1].may_pipeline):
             self.abort(CloseReason.CONNECTION_FAILED, self._reset)
 
-    def _let_go(self, reason: CloseReason) -> None:
-        """The transport is gone, and nothing more is to be applied."""
+    def _release(self, reason: CloseReason) -> None:
+        """Release everything: the transport is closed and no request is left to apply."""
         if self._idle_task is not None:
             self._idle_task.cancel()
         self._in_flight.clear()
@@ -464,7 +464,7 @@ class Connection(asyncio.Protocol):
 
 
 class _LargeFrameReceiver(asyncio.BufferedProtocol):
-    """Stands in for a connection while a large frame comes in: the loop receives straight into the frame's buffer."""
+    """Replaces a connection while a large frame is received: the loop writes directly into the frame's buffer."""
 
     __slots__ = ("_connection",)
 

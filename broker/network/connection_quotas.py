@@ -1,8 +1,8 @@
-"""How many connections there may be: in all, and from one address.
+"""Limits on the number of connections: in total, and from one address.
 
-An address that has too many is told by closing the new connection. When the broker has too many, nobody is accepted
-until one goes away; except on the inter-broker listener, if it is not the only one: clients must not be able to lock
-the other brokers out. What is beyond the limit, because a broker came or the limit was lowered, is taken from clients.
+A connection beyond the limit of its address is closed at once. At the broker's limit nothing is accepted until another
+connection closes, except on the inter-broker listener if there are others: clients must not lock out the brokers. If
+connections exceed the limit (a broker connected, or the limit was lowered), connections of clients are closed.
 
 Kafka: ConnectionQuotas.
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ConnectionQuotas:
-    """Counts the open connections. Reads the limits anew each time: they can change while the broker runs."""
+    """Counts the open connections. Reads the limits at every call: they can change while the broker runs."""
 
     __slots__ = ("_by_host", "_config", "total")
 
@@ -30,7 +30,7 @@ class ConnectionQuotas:
         return self.total < self._config.max_connections or self.is_protected(listener_name)
 
     def is_protected(self, listener_name: str) -> bool:
-        """Whether the limit of the broker spares this listener."""
+        """Whether the broker's limit does not apply to this listener."""
         return len(self._config.listeners.bound) > 1 and listener_name == self._config.listeners.inter_broker.name
 
     @property
@@ -43,7 +43,7 @@ class ConnectionQuotas:
         return config.max_connections_per_ip_overrides.get(host, config.max_connections_per_ip)
 
     def acquire(self, host: str) -> bool:
-        """Count a connection in; False, and not counted, if its address has too many already."""
+        """Count a connection. Returns False, and does not count it, if its address is at its limit."""
         count = self._by_host.get(host, 0)
         if count >= self.limit_of(host):
             return False

@@ -1,9 +1,11 @@
-"""A second descriptor of a transport's socket, for what no transport offers: `sendfile` from a given offset, on every
+"""A second descriptor of a transport's socket, for calls that transports lack: `sendfile` from a given offset on every
 event loop, and `send` with MSG_MORE.
 
-The two share one socket, so they must never write at the same time: `ResponseSender` uses this one only while the
-transport's buffer is empty, and gives the transport nothing while this one waits. Closing must first stop the waiting
-and then close the descriptor: a poller that still knows a closed number would wake up for another file.
+Both descriptors share one socket, so they must never write at the same time: `ResponseSender` uses this one only while
+the transport's buffer is empty, and writes nothing to the transport while this one waits. `close` first removes the
+watcher and then closes the descriptor: a poller that still watched the number would report the events of another file.
+
+Kafka: PlaintextTransportLayer.transferFrom.
 """
 
 from __future__ import annotations
@@ -20,21 +22,21 @@ if TYPE_CHECKING:
 
 
 class DirectSocket(Protocol):
-    """What the sender needs of it. Both calls raise BlockingIOError when the socket takes nothing more now."""
+    """The calls of `ResponseSender`. `send` and `sendfile` raise BlockingIOError while the socket's buffer is full."""
 
     def send(self, data: bytes | memoryview, *, more: bool) -> int: ...
 
     def sendfile(self, fd: int, position: int, count: int) -> int:
-        """How many bytes went; 0 at the end of the file."""
+        """Returns the number of bytes sent; 0 at the end of the file."""
 
     def wait_writable(self, callback: Callable[[], None]) -> None:
-        """Call back once, when the socket takes more."""
+        """Call `callback` once, when the socket is writable."""
 
     def close(self) -> None: ...
 
 
 class DuplicatedSocket:
-    """The real one."""
+    """Implements `DirectSocket` with a duplicated descriptor."""
 
     __slots__ = ("_callback", "_fd", "_is_watched", "_loop", "_socket")
 
@@ -73,7 +75,7 @@ class DuplicatedSocket:
         callback, self._callback = self._callback, None
         if callback is not None:
             callback()
-        if self._callback is None:  # else it waits again: the poller need not hear of it twice
+        if self._callback is None:  # else the callback waits again, and the watcher stays
             self._stop_watching()
 
     def _stop_watching(self) -> None:

@@ -1,11 +1,11 @@
-"""Bytes in, frames out.
+"""Assembles frames from received bytes.
 
-A frame that lies wholly in a received chunk is a view of it, without a copy. One that does not is assembled in a
-buffer of its own, which grows as bytes arrive and never because the sender announced them: a frame that claims 100 MB
-costs a few times what has come of it so far. Every byte is copied a bounded number of times, however it trickles in.
+A frame that lies in one received chunk is returned as a view of the chunk, without a copy. Any other frame is assembled
+in a buffer of its own. The buffer grows as bytes arrive, not by the announced size: a frame that claims 100 MB costs a
+few times the bytes received so far. Every byte is copied a bounded number of times, even if bytes arrive one by one.
 
-Ownership: a returned frame is a view of an immutable chunk or of a buffer that this class lets go of in the same
-moment. It lives as long as somebody refers to it, and nothing writes to it before (`frame_buffers.py`).
+Ownership: a returned frame is a view of an immutable chunk, or of a buffer that this class no longer uses. Nothing
+overwrites it while a view of it exists (`frame_buffers.py`).
 
 Kafka: NetworkReceive.
 """
@@ -23,13 +23,13 @@ from odradek.protocol.framing import SIZE_BYTES, FrameSizeError, read_frame_size
 __all__ = ["FrameAssembler", "FrameSizeError"]
 
 FIRST_CAPACITY: Final = 4096
-"""A small buffer begins with this much, or with what has already come of its frame."""
+"""Initial size of a small buffer, or the bytes of its frame received so far if those are more."""
 
 DIRECT_RECEIVE_BYTES: Final = 64 * 1024
-"""When more than this is missing from a frame, it is worth receiving straight into its buffer."""
+"""A large frame is received directly into its buffer while at least this much of it is missing."""
 
 LARGE_FRAME_BYTES: Final = 128 * 1024
-"""Frames from this size on come into a buffer of `FrameBuffers`."""
+"""Frames of at least this size are assembled in a buffer of `FrameBuffers`."""
 
 _SIZE = Struct(">i")
 
@@ -40,12 +40,12 @@ class FrameAssembler:
     __slots__ = (
         "_buffers",
         "_chunk",
-        "_chunks",
         "_filled",
-        "_head",
+        "_next_chunks",
         "_partial",
         "_position",
         "_size",
+        "_split_size",
         "buffered",
         "max_size",
     )
@@ -57,52 +57,52 @@ class FrameAssembler:
         """Bytes received and not yet returned as part of a frame."""
         self._chunk = b""
         self._position = 0
-        self._chunks: deque[bytes] = deque()
-        """Chunks behind `_chunk`."""
-        self._head = b""
-        """The first bytes of a size that is split over chunks."""
+        self._next_chunks: deque[bytes] = deque()
+        """The chunks after `_chunk`."""
+        self._split_size = b""
+        """The first bytes of a size prefix that is split over chunks."""
         self._partial: bytearray | mmap | None = None
         self._filled = 0
         self._size = 0
 
     def feed(self, data: bytes) -> None:
-        """Take a chunk, which must not change any more."""
+        """Add a received chunk, which must not change any more."""
         self.buffered += len(data)
         if self._position == len(self._chunk):
             self._chunk = data
             self._position = 0
         else:
-            self._chunks.append(data)
+            self._next_chunks.append(data)
 
     def next_frame(self) -> memoryview | None:
-        """The next whole frame, without its size; None if it is not all there. Raises FrameSizeError."""
+        """The next whole frame without its size prefix; None if it is incomplete. Raises: FrameSizeError."""
         while True:
             chunk = self._chunk
             position = self._position
             left = len(chunk) - position
-            if self._partial is None and not self._head and left >= SIZE_BYTES:
+            if self._partial is None and not self._split_size and left >= SIZE_BYTES:  # fast path: no copy
                 size = _SIZE.unpack_from(chunk, position)[0]
                 start = position + SIZE_BYTES
                 end = start + size
                 if 0 <= size <= self.max_size and end <= len(chunk):
                     self.buffered -= SIZE_BYTES + size
                     if end == len(chunk):
-                        self._drop_chunk()
+                        self._advance_chunk()
                     else:
                         self._position = end
                     return memoryview(chunk)[start:end]
-            if left and self._take(chunk, position, left):
-                return self._finish()
-            if self._position == len(self._chunk) and not self._drop_chunk():
+            if left and self._consume(chunk, position, left):
+                return self._finish_frame()
+            if self._position == len(self._chunk) and not self._advance_chunk():
                 return None
 
     def leading_bytes(self) -> bytes:
-        """The size that was refused, as it came: it tells what speaks another protocol."""
-        return self._head
+        """The bytes of the refused size: they may show which other protocol the client speaks."""
+        return self._split_size
 
     @property
     def wants_direct_receive(self) -> bool:
-        """Whether all that is known is the beginning of a large frame."""
+        """Whether the beginning of a large frame is all that was received."""
         return (
             self._partial is not None
             and self._size - self._filled >= DIRECT_RECEIVE_BYTES
@@ -121,17 +121,17 @@ class FrameAssembler:
         self.buffered += count
         self._filled += count
 
-    def _take(self, chunk: bytes, position: int, left: int) -> bool:
+    def _consume(self, chunk: bytes, position: int, left: int) -> bool:
         """Move bytes of the chunk into the size or the buffer of the current frame; True if it is complete."""
         partial = self._partial
         if partial is None:
-            taken = min(SIZE_BYTES - len(self._head), left)
-            self._head += chunk[position : position + taken]
+            taken = min(SIZE_BYTES - len(self._split_size), left)
+            self._split_size += chunk[position : position + taken]
             self._position = position + taken
-            size = read_frame_size(self._head, self.max_size)
+            size = read_frame_size(self._split_size, self.max_size)
             if size is None:
                 return False
-            self._head = b""
+            self._split_size = b""
             self._size = size
             self._filled = 0
             if size >= LARGE_FRAME_BYTES:
@@ -147,12 +147,12 @@ class FrameAssembler:
         self._position = position + taken
         return self._filled == self._size
 
-    def _finish(self) -> memoryview:
+    def _finish_frame(self) -> memoryview:
         frame, self._partial = self._partial, None
         assert frame is not None
         self.buffered -= SIZE_BYTES + self._size
         if self._position == len(self._chunk):
-            self._drop_chunk()
+            self._advance_chunk()
         view = memoryview(frame)[: self._size]
         if not isinstance(frame, bytearray):
             self._buffers.keep(frame)
@@ -160,7 +160,7 @@ class FrameAssembler:
 
     def finish_direct_receive(self) -> memoryview | None:
         """The large frame if `received` has completed it."""
-        return self._finish() if self._partial is not None and self._filled == self._size else None
+        return self._finish_frame() if self._partial is not None and self._filled == self._size else None
 
     def _grow(self, partial: bytearray | mmap) -> None:
         if isinstance(partial, bytearray):
@@ -168,11 +168,11 @@ class FrameAssembler:
         else:
             grow(partial, self._size)
 
-    def _drop_chunk(self) -> bool:
-        """Go on to the next chunk, if there is one; an idle connection holds no buffer."""
+    def _advance_chunk(self) -> bool:
+        """Go on to the next chunk. Returns False if there is none; an idle connection holds no chunk."""
         self._position = 0
-        if self._chunks:
-            self._chunk = self._chunks.popleft()
+        if self._next_chunks:
+            self._chunk = self._next_chunks.popleft()
             return True
         self._chunk = b""
         return False

@@ -1,13 +1,13 @@
-"""Buffers for large frames: mapped memory, used again once nobody refers to what was in it.
+"""Buffers for large frames: mapped memory, reused when no view of it exists any more.
 
-Mapped, because the kernel gives a page only when something is written to it, and takes all of them back when the
-mapping goes: a frame costs what has come of it, it grows without being copied, and a burst of large frames leaves
-nothing behind in the allocator.
+Mapped, because the kernel provides a page at the first write to it, and takes all pages back when the mapping is
+closed. A frame costs only the bytes received so far, it grows without a copy, and a burst of large frames leaves no
+memory behind in the allocator.
 
-Used again, because fresh pages are dear: the kernel clears each of them. A buffer that held a frame is kept here and
-handed out for the next one *if no view of it exists any more*. That is not a matter of bookkeeping: a mapping that is
-exported cannot be resized, so trying to tells whether anybody (a handler, a response, a thread that writes) still
-holds a view. A frame is thus never overwritten while somebody can see it, however long that is.
+Reused, because the kernel clears every fresh page, which takes time. A buffer that held a frame is kept here and
+returned for the next one *if no view of it exists any more*. That needs no bookkeeping: a mapping with a view cannot be
+resized, so an attempt shows whether a handler, a response or a writing thread still holds a view. A frame is never
+overwritten while a view of it exists.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from collections import deque
 from typing import Final
 
 MAX_KEPT_BUFFER_BYTES: Final = 4 << 20
-"""Larger ones go back to the system."""
+"""Larger buffers are not kept."""
 
 MAX_KEPT_BYTES: Final = 16 << 20
 
 FIRST_CAPACITY: Final = 1 << 20
 GROWTH: Final = 4
-"""A full buffer becomes this many times as large. What is not yet written to costs address space only."""
+"""Growth factor of a full buffer. Pages that were never written cost address space only."""
 
 
 class FrameBuffers:
@@ -33,21 +33,21 @@ class FrameBuffers:
 
     def __init__(self) -> None:
         self._kept: deque[mmap.mmap] = deque()
-        """Those that have been used, the last used at the right; some still referred to."""
+        """Used buffers, the last used at the right; views of some still exist."""
         self._kept_bytes = 0
 
     def take(self, size: int) -> mmap.mmap:
-        """A buffer that nobody refers to, for a frame of `size` bytes; `grow` makes it large enough."""
+        """A buffer without views for a frame of `size` bytes; `grow` makes it large enough."""
         for index in range(len(self._kept) - 1, -1, -1):
             buffer = self._kept[index]
-            if size <= len(buffer) <= GROWTH * size and not is_referred_to(buffer):
+            if size <= len(buffer) <= GROWTH * size and not has_views(buffer):
                 del self._kept[index]
                 self._kept_bytes -= len(buffer)
                 return buffer
         return mmap.mmap(-1, min(size, FIRST_CAPACITY), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 
     def keep(self, buffer: mmap.mmap) -> None:
-        """Remember a buffer whose frame has been handed out. The oldest ones make room."""
+        """Keep a buffer whose frame was returned, for reuse. Drops the oldest buffers beyond MAX_KEPT_BYTES."""
         size = len(buffer)
         if size > MAX_KEPT_BUFFER_BYTES:
             return
@@ -58,11 +58,11 @@ class FrameBuffers:
 
 
 def grow(buffer: mmap.mmap, size: int) -> None:
-    """Make room for more of a frame of `size` bytes."""
+    """Enlarge the buffer of a frame of `size` bytes."""
     buffer.resize(min(size, GROWTH * len(buffer)))
 
 
-def is_referred_to(buffer: mmap.mmap) -> bool:
+def has_views(buffer: mmap.mmap) -> bool:
     """Whether a view of the buffer exists."""
     try:
         buffer.resize(len(buffer))

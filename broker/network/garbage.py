@@ -1,4 +1,4 @@
-"""Recognises what reaches a Kafka port by mistake, so that the one line in the log names it."""
+"""Recognises other protocols on a Kafka port, so that the log line of the closed connection names them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TLS_HANDSHAKE: Final = b"\x16\x03"
 
 
 def describe_garbage(error: Exception, leading: bytes) -> str:
-    """The error, and what the first bytes of the frame look like."""
+    """The error, and the protocol that the first bytes of the frame look like."""
     if leading[:2] == _TLS_HANDSHAKE:
         return f"{error}; the client speaks TLS, but this listener is PLAINTEXT"
     guess = _FIRST_WORDS.get(leading[:4])

@@ -1,4 +1,7 @@
-"""Opening the sockets a broker listens on."""
+"""Opens the sockets on which a broker listens.
+
+Kafka: Acceptor.openServerSocket.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ PORT_MAX: Final = 65535
 def open_listening_socket(end_point: EndPoint, *, receive_buffer_bytes: int, backlog: int) -> socket.socket:
     """A bound, listening, non-blocking socket. No host means every interface, IPv4 and IPv6. Raises StartupError."""
     host, port = end_point.host or "0.0.0.0", end_point.port
-    if not 0 <= port <= PORT_MAX:  # getaddrinfo would take what is above it modulo 65536
+    if not 0 <= port <= PORT_MAX:  # getaddrinfo takes larger ports modulo 65536
         raise StartupError(f"Socket server failed to bind to {host}:{port}: port out of range.")
     try:
         listening = _bind(end_point, receive_buffer_bytes)
@@ -25,7 +28,7 @@ def open_listening_socket(end_point: EndPoint, *, receive_buffer_bytes: int, bac
     except OSError as error:
         reason = error.strerror or str(error)
         raise StartupError(f"Socket server failed to bind to {host}:{port}: {reason}.") from error
-    except UnicodeError as error:  # a host that is no name in any alphabet
+    except UnicodeError as error:  # a host name that cannot be encoded
         raise StartupError(f"Socket server failed to bind to {host}:{port}: {error}.") from error
     listening.setblocking(False)
     return listening
@@ -38,7 +41,7 @@ def bound_port(listening: socket.socket) -> int:
 
 def _bind(end_point: EndPoint, receive_buffer_bytes: int) -> socket.socket:
     if end_point.host is None:
-        with contextlib.suppress(OSError):  # no IPv6 on this machine; a port that is taken fails again below
+        with contextlib.suppress(OSError):  # no IPv6 on this machine; a port in use fails again below
             return _bind_address(socket.AF_INET6, ("::", end_point.port), receive_buffer_bytes, dual_stack=True)
         return _bind_address(socket.AF_INET, ("0.0.0.0", end_point.port), receive_buffer_bytes)
     found = socket.getaddrinfo(end_point.host, end_point.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)

@@ -1,4 +1,4 @@
-"""Log lines that anybody on the network can cause: the first of a kind is printed, a flood of them is counted."""
+"""Limits the log lines that any client can cause: the first line of a kind is printed, further ones are counted."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 
 INTERVAL_MS: Final = 1000
 MAX_KINDS: Final = 256
-"""More kinds than this at a time are not told apart."""
+"""With more kinds than this, all counts begin again."""
 
 
 class RateLimitedLog:
-    """At most one line per kind and second; the next one tells how many were left out."""
+    """Prints at most one line per kind and second; the next line says how many were left out."""
 
     __slots__ = ("_clock", "_kinds", "_logger")
 

@@ -1,15 +1,13 @@
-"""One request between its arrival and its answer: what a handler is told, and how it answers.
+"""One request between its arrival and its response: what a handler gets, and how it replies.
 
 A handler calls `reply` exactly once, at once or later, in any order relative to other requests: the connection sends
-the answers in the order of the requests. Until then the connection is held, no later request of it is even decoded,
-unless the handler has set `may_pipeline` (only Produce does, once its append is done; `network/connection.py` says
-why).
+the responses in the order of the requests. Until then the connection is held: its next request is not even decoded,
+unless the handler has set `may_pipeline` (only Produce does, after its append; see `network/connection.py`).
 
-The records of a decoded request are views into the frame it came in. The frame belongs to whoever still refers to it:
-it is never reused and never written to again, so a handler may keep views as long as it likes, at the price of the
-memory.
+The records of a decoded request are views of the frame it came in. The frame is never reused or overwritten while a
+view of it exists, so a handler may keep views as long as it likes; they keep the memory of the frame.
 
-Kafka: RequestChannel.Request and RequestContext.
+Kafka: RequestChannel.Request, RequestContext.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class ClientConnection(Protocol):
-    """The peer of a request, as handlers see it. `network.connection.Connection` is the real one."""
+    """The client connection as handlers see it. Implemented by `network.connection.Connection`."""
 
     @property
     def listener_name(self) -> str: ...
@@ -49,20 +47,20 @@ class ClientConnection(Protocol):
     client_software_version: str
 
     def complete(self, ctx: RequestContext, response: Response | None) -> None:
-        """Take the answer; called by `RequestContext.reply` only."""
+        """Send the response; called by `RequestContext.reply` only."""
 
     def flush_answers(self) -> None:
-        """Send what has been answered now, and not when the handler returns."""
+        """Send the finished responses now, not only after the handler has returned."""
 
     def proceed(self) -> None:
-        """Take up the next request, if it need not wait for those that are not answered."""
+        """Dispatch the next request if it need not wait for unanswered ones."""
 
     def close(self, reason: str) -> None:
-        """Drop the connection. Requests in flight stay in flight, their answers go nowhere."""
+        """Close the connection. Requests in flight go on; their responses are dropped."""
 
 
 class RequestContext:
-    """A request as its handler gets it, next to the decoded body."""
+    """A request without its decoded body, which the handler gets beside it."""
 
     __slots__ = (
         "answer",
@@ -82,29 +80,29 @@ class RequestContext:
         self.received_ms = received_ms
         """Monotonic time of arrival."""
         self.size = size
-        """Bytes of the frame, for the limits on what may be in flight."""
+        """Bytes of the frame, for the limits on requests in flight."""
         self.may_pipeline = False
-        """What is left of this request is waiting: the next one of its kind may be applied meanwhile."""
+        """The request only waits for replicas: the next Produce may be applied meanwhile."""
         self.is_answered = False
         self.is_ready = False
-        """The answer, if there is one, is encoded."""
+        """The response, if there is one, is encoded."""
         self.answer: list[Part] | None = None
-        """The encoded answer, while the connection waits for earlier ones."""
+        """The encoded response, while earlier ones are not sent."""
         self.slices: SlicedWork | None = None
-        """Where work on this request is done, and its answer encoded, if it can be much."""
+        """Runs long work on this request and encodes its response in slices; None if both are short."""
 
     def reply(self, response: Response | None) -> None:
-        """Answer the request; None where the protocol has no answer (Produce with acks=0)."""
+        """Send the response; None where the protocol has none (Produce with acks=0)."""
         if self.is_answered:
             raise RuntimeError(f"answered twice: {self.header}")
         self.is_answered = True
         self.connection.complete(self, response)
 
     def flush(self) -> None:
-        """Send the answer now: for a handler that has work left which the client need not wait for."""
+        """Send the response now: the handler has work left that the client need not wait for."""
         self.connection.flush_answers()
 
     def close_connection(self) -> None:
-        """Close instead of answering: how an error is told to a client that expects no answer."""
+        """Close the connection instead of replying: reports an error to a client that expects no response."""
         self.is_answered = True
         self.connection.close("request refused")

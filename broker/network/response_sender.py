@@ -1,21 +1,22 @@
-"""Puts responses on the wire: bytes through the transport, records straight from the file by `os.sendfile`.
+"""Sends responses: bytes through the transport, records directly from the file by `os.sendfile`.
 
-Parts go out strictly in the order in which they were pushed. The transport is told to report every byte it cannot
-pass on at once (high water 0); so as long as it has not paused us its buffer is empty, the socket is ours, and what
-is written directly cannot overtake anything. The bytes before a region are sent with MSG_MORE, so that header and
-records share a packet. Small regions, and all regions of a transport that cannot be bypassed (TLS), are read and
-written instead.
+Parts are sent strictly in the order in which they were pushed. The transport reports every byte that it cannot pass on
+at once (high water 0). While it has not paused this sender its buffer is empty, so a direct write to the socket
+overtakes nothing. The bytes before a region are sent with MSG_MORE, so that header and records share a packet. Small
+regions, and all regions of a transport that cannot be bypassed (TLS), are read and written instead.
 
-What waits to be sent waits as regions, not as bytes: a client that does not read costs its responses' headers and one
-batch of at most `COPY_BATCH_BYTES`.
+The queue holds regions, not their bytes: a client that does not read costs the headers of its responses and one batch
+of at most `COPY_BATCH_BYTES`.
 
-Records that are converted for an old consumer are asked for slice by slice, each when the one before has left, and
-others have their turn after each (`lazy_down_conversion`).
+Records that are converted for an old consumer are made slice by slice, each after the previous one is sent. Other
+connections run in between (`lazy_down_conversion`).
 
-`os.sendfile` blocks on pages that are not in memory. Pages are probed without waiting, and missing ones are first
-read ahead in the I/O pool. A region is retained from `push` until it is sent or discarded: its descriptor must stay
-the same file. A region that turns out shorter than announced (the log was truncated) breaks the connection; there is
-no other way to tell the client that the promised bytes will not come.
+`os.sendfile` blocks on pages that are not in memory. Pages are probed without waiting; missing ones are read in the I/O
+pool first. A region is retained from `push` until it is sent or discarded: its descriptor must stay the same file. A
+region that is shorter than announced (the log was truncated) closes the connection: there is no other way to report
+that the promised bytes will not come.
+
+Kafka: KafkaChannel.write, MultiRecordsSend, FileRecords.writeTo.
 """
 
 from __future__ import annotations
@@ -44,17 +45,17 @@ COPY_BATCH_BYTES: Final = 64 * 1024
 """Bytes handed to the transport at once."""
 
 WINDOW_BYTES: Final = 1024 * 1024
-"""At most this much in one call of sendfile, and probed or read ahead at once."""
+"""Most bytes of one call of sendfile, one probe or one read-ahead."""
 
 TURN_BYTES: Final = 4 * WINDOW_BYTES
-"""After this much of one connection the others have their turn."""
+"""After this many bytes of one connection the others run."""
 
 TURN_REGIONS: Final = 128
-"""The same in small regions, each of which is a read: 10,000 partitions with a record each hold only a megabyte."""
+"""The same limit for small regions, one read each: 10,000 partitions of one record have only a megabyte."""
 
 
 class FileRegion(Protocol):
-    """`storage.file_records.FileRegion`: a run of bytes of a file."""
+    """A range of bytes of a file. Implemented by `storage.segment.file_records.FileRegion`."""
 
     @property
     def size_in_bytes(self) -> int: ...
@@ -70,19 +71,19 @@ class FileRegion(Protocol):
 
 
 class Output(Protocol):
-    """What is used of an `asyncio.Transport`."""
+    """The used part of `asyncio.Transport`."""
 
     def write(self, data: bytes | memoryview) -> None: ...
 
 
 class SenderEvents(Protocol):
-    """Where the sender reports."""
+    """The events of a sender."""
 
     def sender_ready(self) -> None:
-        """Everything has been passed on: the next request may be dispatched."""
+        """Everything is sent: the next request may be dispatched."""
 
     def sender_moved(self) -> None:
-        """The peer has taken some of what it was kept waiting with, or a disk has given it."""
+        """Sending goes on after it waited for the peer, a disk or a turn."""
 
     def sender_broken(self, reason: CloseReason, detail: str) -> None:
         """Nothing more can be sent."""
@@ -145,9 +146,9 @@ class ResponseSender:
         self._queue: deque[bytes | memoryview | FileRegion | SlicedRecords] = deque()
         self._waiting = _Waiting.NOTHING
         self._sent_of_first = 0
-        """Bytes of the region at the head of the queue that are gone."""
+        """Bytes of the region at the head of the queue that are sent."""
         self._read_ahead_to = 0
-        """Up to here, the region at the head of the queue is known to be in memory."""
+        """File position up to which the region at the head of the queue is in memory."""
         self._is_discarded = False
         self._may_read = TURN_REGIONS
         """Small regions that may still be read in this turn."""
@@ -156,11 +157,11 @@ class ResponseSender:
 
     @property
     def is_blocked(self) -> bool:
-        """Whether the peer, a disk or the turn of others keeps responses from leaving."""
+        """Whether sending waits: for the peer, a disk, or the turn of other connections."""
         return self._waiting is not _Waiting.NOTHING
 
     def push(self, parts: Sequence[Part]) -> bool:
-        """Queue a response; True if it should be flushed before anything else is done. Raises OSError (EMFILE)."""
+        """Queue a response. Returns True if it should be flushed at once. Raises: OSError (EMFILE)."""
         urgent = False
         for part in parts:
             if isinstance(part, bytes | memoryview | bytearray):
@@ -174,7 +175,7 @@ class ResponseSender:
         return urgent or self.queued_bytes >= COPY_BATCH_BYTES
 
     def flush(self) -> None:
-        """Send as much as goes without waiting."""
+        """Send as much as possible without waiting."""
         queue = self._queue
         budget = TURN_BYTES
         self._may_read = TURN_REGIONS
@@ -206,7 +207,7 @@ class ResponseSender:
             self._resume()
 
     def discard(self) -> None:
-        """The connection is gone: let go of everything."""
+        """Release everything: the connection is closed."""
         self._is_discarded = True
         while self._queue:
             part = self._queue.popleft()
@@ -227,7 +228,7 @@ class ResponseSender:
             self._events.sender_ready()
 
     def _next_batch(self) -> list[bytes | memoryview]:
-        """Bytes from the head of the queue, small regions among them read; empty at a region for sendfile."""
+        """Bytes from the head of the queue, with small regions read; empty if the head is a region for sendfile."""
         queue = self._queue
         batch: list[bytes | memoryview] = []
         size = 0
@@ -275,7 +276,7 @@ class ResponseSender:
         return sent
 
     def _send_window(self, direct: DirectSocket, region: FileRegion) -> int:
-        """Pass on a window of the region at the head of the queue; answers the bytes that went."""
+        """Send a window of the region at the head of the queue by sendfile. Returns the bytes sent."""
         fd = region.fileno()
         start = region.position + self._sent_of_first
         count = min(region.size_in_bytes - self._sent_of_first, WINDOW_BYTES)
@@ -298,8 +299,8 @@ class ResponseSender:
         return sent
 
     def _make_slice(self, records: SlicedRecords) -> None:
-        """Have the next slice of the records at the head of the queue made, to be sent before the rest of them."""
-        is_now = True
+        """Make the next slice of the records at the head of the queue and put it before the rest of them."""
+        is_synchronous = True
         self._waiting = _Waiting.DISK
 
         def done(result: bytes | OSError) -> None:
@@ -313,14 +314,14 @@ class ResponseSender:
                 records.release()
             self._queue.appendleft(result)
             self.queued_bytes += len(result)
-            if is_now:
+            if is_synchronous:
                 self._waiting = _Waiting.TURN
                 self._call_soon(self._resume)
             else:
                 self._resume()
 
         records.next_slice(done)
-        is_now = False
+        is_synchronous = False
 
     def _copy_window(self, region: FileRegion) -> int:
         """As `_send_window`, through the transport."""
@@ -346,7 +347,7 @@ class ResponseSender:
             region.release()
 
     def _direct_socket(self) -> DirectSocket | None:
-        """None where the transport must not be bypassed, or there is no second descriptor to be had."""
+        """None if the transport must not be bypassed or no second descriptor is available."""
         if self._direct is None and self._open_direct is not None:
             try:
                 self._direct = self._open_direct()
@@ -359,7 +360,7 @@ class ResponseSender:
         direct.wait_writable(self._resume)
 
     def _read_ahead(self, region: FileRegion, start: int, count: int) -> None:
-        """Have a thread wait for the pages."""
+        """Read the pages into memory in the I/O pool."""
         region.retain()
         fd = region.fileno()
         self._waiting = _Waiting.DISK
@@ -387,5 +388,5 @@ class ResponseSender:
         self._io_pool.submit(work, done)
 
     def _fail(self, reason: CloseReason, detail: str) -> None:
-        self._waiting = _Waiting.DISK  # for good: nothing may be sent any more
+        self._waiting = _Waiting.DISK  # stays set: nothing may be sent any more
         self._events.sender_broken(reason, detail)

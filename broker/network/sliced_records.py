@@ -1,6 +1,6 @@
-"""Records that do not exist yet when their answer begins: they are made slice by slice while it is sent.
+"""Records that are made slice by slice while their response is sent.
 
-Kafka: the BaseRecords that are not in a file: LazyDownConversionRecords.
+Kafka: LazyDownConversionRecords.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 class SlicedRecords:
-    """Records of one partition; `remaining` of their `size_in_bytes` have still to be made.
+    """Records of one partition; `remaining` of their `size_in_bytes` are not made yet.
 
-    A class and no protocol: `ResponseSender` tells them from regions of files by it, for each part of each answer.
+    A class and no Protocol: `ResponseSender` checks by isinstance whether a part is one, for each part of a response.
     """
 
     __slots__ = ("remaining", "size_in_bytes")
@@ -23,10 +23,10 @@ class SlicedRecords:
     remaining: int
 
     def retain(self) -> None:
-        """They will be sent: keep what they are made of."""
+        """The records will be sent: keep their source."""
 
     def release(self) -> None:
-        """They are sent, or will not be."""
+        """The records are sent or dropped: release their source."""
 
     def next_slice(self, done: Callable[[bytes | OSError], None]) -> None:
         """Call `done` with the next bytes of the `remaining` ones, now or later."""

@@ -1,12 +1,12 @@
 """The broker's sockets: listens, accepts, limits, and owns the connections.
 
-Opening and accepting are two steps: the ports are known, and refused if taken, before anything else is started;
-clients are accepted when there is somebody to answer them, and wait in the kernel's queue until then.
+Opening and accepting are separate steps. The ports are bound before other parts start, so that a port in use ends the
+start early. Clients are accepted when the broker can serve them; until then they wait in the kernel's queue.
 
-`queued.max.requests` bounds, in Apache Kafka, the queue between network threads and request handlers. Here a request
-is handled where it is read, so there is no such queue; what may wait per connection is bounded in `connection.py`.
+In Apache Kafka `queued.max.requests` limits the queue between network threads and request handlers. Here a request is
+handled where it is read, so there is no such queue; `connection.py` limits the waiting requests of a connection.
 
-Kafka: SocketServer and Acceptor.
+Kafka: SocketServer, Acceptor.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 ACCEPTS_PER_TURN: Final = 64
-"""Connections taken from one queue before the others have their turn."""
+"""Connections accepted from one queue before others are served."""
 
 RETRY_ACCEPT_MS: Final = 1000
 """After running out of descriptors or memory."""
@@ -62,15 +62,15 @@ class SocketServer:
         dispatch: Callable[[Connection, memoryview, int], None],
     ) -> None:
         self.fd_limit = DescriptorLimits.of_process().connections
-        """Descriptors from this one on are not for clients."""
+        """Descriptors from this number on are reserved for the broker itself."""
         self.clock = clock
         self.io_pool = io_pool
         self.frame_buffers = FrameBuffers()
         self.dispatch = dispatch
         self.end_points: tuple[EndPoint, ...] = ()
-        """The listeners with the ports they really have, once `open` was called."""
+        """The listeners with their bound ports, after `open`."""
         self.connections: dict[Connection, str] = {}
-        """With the address each was counted under."""
+        """Connection -> the address for which it is counted."""
         self.closed_by_reason: Counter[CloseReason] = Counter()
         self._config = config
         self._timer = timer
@@ -81,7 +81,7 @@ class SocketServer:
         self._all_closed: asyncio.Future[None] | None = None
 
     def open(self) -> tuple[EndPoint, ...]:
-        """Bind and listen on every listener, or none. Raises StartupError."""
+        """Bind and listen on every listener, or on none. Raises: StartupError."""
         config = self._config
         end_points = []
         try:
@@ -110,7 +110,7 @@ class SocketServer:
         self._acceptors.clear()
 
     def limits_changed(self) -> None:
-        """Let in who waits, or close what is beyond `max.connections` now."""
+        """Accept waiting clients, or close the connections beyond `max.connections`."""
         self._close_excess()
         for acceptor in self._acceptors:
             acceptor.resume_if_limited()
@@ -118,11 +118,11 @@ class SocketServer:
     async def close(self) -> None:
         """Stop accepting and drop all connections."""
         self.stop_accepting()
-        if self._handshakes:  # until its end a connection has no transport that could be aborted
+        if self._handshakes:  # until then a connection has no transport that could be aborted
             await asyncio.wait(self._handshakes)
         for connection in list(self.connections):
             connection.abort(CloseReason.SHUTDOWN)
-        if self.connections:  # connection_lost comes with the next turns of the loop
+        if self.connections:  # the loop calls connection_lost in its next turns
             self._all_closed = asyncio.get_running_loop().create_future()
             await self._all_closed
 
@@ -132,7 +132,7 @@ class SocketServer:
         return self._quotas.may_accept(listener_name)
 
     def accepted(self, accepted: socket.socket, listener_name: str, host: str) -> None:
-        """Make a connection of an accepted socket, unless its address has too many."""
+        """Make a connection of an accepted socket, unless its address is at its limit."""
         if not self._quotas.acquire(host):
             accepted.close()
             self.closed_by_reason[CloseReason.TOO_MANY_CONNECTIONS] += 1
@@ -194,12 +194,15 @@ class SocketServer:
                 self._all_closed.set_result(None)
 
     def _close_excess(self) -> None:
-        """Close those beyond `max.connections`, the one that was silent for longest first, as Apache Kafka does."""
+        """Close connections beyond `max.connections`, the longest idle first, as Apache Kafka does."""
         excess = self._quotas.excess
         if excess:
             clients = (found for found in self.connections if not self._quotas.is_protected(found.listener_name))
             for connection in heapq.nsmallest(excess, clients, key=lambda found: found.last_active_ms):
-                connection.abort(CloseReason.TOO_MANY_CONNECTIONS, "the least recently used one made room")
+                connection.abort(
+                    CloseReason.TOO_MANY_CONNECTIONS,
+                    "max.connections is exceeded, and this connection was idle for longest",
+                )
 
     async def _connect(self, accepted: socket.socket, listener_name: str, host: str) -> None:
         connection = Connection(self, listener_name, self._config.socket_request_max_bytes)
@@ -208,13 +211,13 @@ class SocketServer:
         try:
             _prepare(accepted, self._config.socket_send_buffer_bytes)
             await asyncio.get_running_loop().connect_accepted_socket(lambda: connection, accepted)
-        except OSError as error:  # the client was gone already
+        except OSError as error:  # the client has closed the connection already
             accepted.close()
             self.connection_closed(connection, CloseReason.CONNECTION_FAILED, str(error))
 
 
 class _Acceptor:
-    """Takes connections out of one listening socket's queue."""
+    """Accepts connections from one listening socket."""
 
     __slots__ = ("_is_accepting", "_is_limited", "_listener_name", "_listening", "_server")
 

@@ -93,7 +93,7 @@ async def test_an_answer_may_be_as_large_as_the_limit() -> None:
 
 
 @async_test
-async def test_bytes_that_nobody_asked_for_end_the_connection() -> None:
+async def test_bytes_that_no_request_waits_for_end_the_connection() -> None:
     receiver, transport = connected()
     receive(receiver, b"\0")
     assert transport.is_aborted
@@ -103,7 +103,7 @@ async def test_bytes_that_nobody_asked_for_end_the_connection() -> None:
 
 
 @async_test
-async def test_the_end_of_the_connection_is_told_to_who_waits() -> None:
+async def test_a_waiting_request_raises_at_the_end_of_the_connection() -> None:
     receiver, _ = connected()
     task = await asked(receiver)
     receiver.eof_received()
@@ -113,7 +113,7 @@ async def test_the_end_of_the_connection_is_told_to_who_waits() -> None:
 
 
 @async_test
-async def test_an_error_of_the_connection_is_told_to_who_waits() -> None:
+async def test_a_waiting_request_raises_at_an_error_of_the_connection() -> None:
     receiver, _ = connected()
     task = await asked(receiver)
     receiver.connection_lost(BrokenPipeError("broken"))

@@ -32,7 +32,7 @@ def handlers(link: Link) -> Handlers:
 
 
 def answers_nothing(handlers: Handlers) -> None:
-    """Every request is one without an answer, such as Produce with acks=0, and takes the half of a turn."""
+    """Every request has no response, such as Produce with acks=0, and takes half a turn."""
 
     def handle(connection: Connection, frame: memoryview, now: int) -> None:
         handlers._handle(connection, frame, now)
@@ -127,7 +127,7 @@ def test_bad_frame_before_the_end_is_told_as_such(link: Link, handlers: Handlers
 
 
 def test_reading_is_left_alone_after_the_end(link: Link, handlers: Handlers) -> None:
-    """What pausing and resuming would do then, loops do not agree on; the fake transport takes neither."""
+    """Event loops differ in what a pause or resume does after the end; the fake transport accepts neither."""
     link.receive(request(FETCH, 1) + request(PRODUCE, 2, READ_AHEAD_BYTES - 100))
     assert link.transport.is_reading
     link.end()

@@ -12,7 +12,7 @@ from odradek.broker.network.direct_socket import DuplicatedSocket
 
 
 class _Poller:
-    """The part of an event loop that watches descriptors; refuses what epoll would get wrong."""
+    """The part of an event loop that watches descriptors; refuses the uses that epoll gets wrong."""
 
     def __init__(self) -> None:
         self.writers: dict[int, Callable[[], None]] = {}

@@ -163,7 +163,7 @@ def test_idle_assembler_keeps_no_chunk() -> None:
     assembler.feed(framed(b"x" * 50))
     frames_of(assembler)
     assert assembler._chunk == b""
-    assert not assembler._chunks
+    assert not assembler._next_chunks
 
 
 def test_large_frame_is_not_overwritten_while_it_is_referred_to() -> None:

@@ -15,7 +15,7 @@ OPENED: list[socket.socket] = []
 
 
 class _Socket(socket.socket):
-    """A real socket that remembers in which order it was set up. `refused` are families this machine has not."""
+    """A real socket that records the order of its set-up. `refused`: address families that this machine lacks."""
 
     refused: tuple[int, ...] = ()
 
@@ -57,7 +57,7 @@ def opened(host: str | None, port: int = 0, receive_buffer_bytes: int = USE_OS_D
 
 
 def refusal(host: str | None, port: int = 0) -> str:
-    """What the refusal says; nothing may be left open but what was open before."""
+    """The text of the refusal. No descriptor may be left open."""
     before = {id(opened) for opened in OPENED}
     with pytest.raises(StartupError) as refused:
         opened(host, port)

@@ -368,7 +368,7 @@ def test_slice_that_comes_when_the_connection_is_gone_is_dropped() -> None:
 
 
 class ColdPages:
-    """Stands in for a page cache in which nothing is yet."""
+    """A fake of an empty page cache."""
 
     def __init__(self) -> None:
         self.is_cold = True

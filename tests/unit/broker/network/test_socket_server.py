@@ -24,7 +24,7 @@ FIRST_FD = 20
 
 
 class _AcceptedSocket:
-    """A client that got through."""
+    """A client whose connection is accepted."""
 
     def __init__(self, number: int = FIRST_FD, *, fails: bool = False) -> None:
         self.number = number
@@ -49,7 +49,7 @@ class _AcceptedSocket:
 
 
 class _ListeningSocket:
-    """Clients wait in `queue`; an OSError in their place is what `accept` fails with."""
+    """Clients wait in `queue`; an OSError in it is raised by `accept`."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -74,7 +74,7 @@ class _ListeningSocket:
 
 
 class _Transport(FakeTransport):
-    """Tells its protocol of the end in the next turn of the loop, as real ones do."""
+    """Calls connection_lost in the next turn of the loop, as real transports do."""
 
     def abort(self) -> None:
         super().abort()
@@ -133,7 +133,7 @@ class _Network:
         return accepted
 
     async def turn(self) -> None:
-        """The poller wakes the acceptors that have clients waiting; what they begin goes on to its end."""
+        """Wake the acceptors that have clients waiting, as the poller does, and run what they start to its end."""
         for listening in self.listening:
             if listening.queue and listening.number in self.readers:
                 self.readers[listening.number]()
