@@ -1,1 +1,1 @@
-"""Group (and transaction) coordinators: pure decisions over a replicated log."""
+"""Group coordinator and transaction coordinator: pure decisions over a replicated log."""

@@ -1,12 +1,11 @@
-"""Requests that are collected while another is under way: one at a time to each destination, the rest with the next.
+"""Sends at most one request at a time to each destination; what is queued meanwhile goes with the next request.
 
-What waits for a destination is kept by whoever owns this, since each owner has an order and a bound of its own. Here is
-what all of them need: that never two are under way to one destination, that what has come meanwhile goes out as soon as
-one has ended, and that whatever goes wrong with a batch (a request that cannot be made, an answer that cannot be
-understood) ends it, too. A mark that stayed behind would silence a destination for good.
+The owner keeps the queue of each destination, since each owner has an order and a bound of its own. This class
+guarantees that one destination never has two requests in flight, that the next request is sent as soon as one has
+ended, and that an error in a batch (a request that cannot be made, a response that cannot be read) ends the batch too.
+An in-flight mark that stayed behind would block its destination for good.
 
-Kafka: InterBrokerSendThread of TransactionMarkerChannelManager and AddPartitionsToTxnManager, and the `inflightRequest`
-of DefaultAlterPartitionManager.
+Kafka: InterBrokerSendThread, DefaultAlterPartitionManager.inflightRequest.
 """
 
 from __future__ import annotations
@@ -22,33 +21,33 @@ ResponseT = TypeVar("ResponseT")
 
 
 class BatchOwner(Protocol[TargetT, BatchT, ResponseT]):
-    """Who asks."""
+    """Keeps the queues, makes the requests and handles the responses."""
 
     def take_batch(self, destination: TargetT, /) -> BatchT | None:
-        """What is to go to the destination now; None if nothing."""
+        """Take everything that is queued for the destination out of the queue; None if nothing is."""
         ...
 
     def send_batch(self, destination: TargetT, batch: BatchT, respond: Callable[[ResponseT | None], None], /) -> None:
-        """Send it; `respond` gets the response, or None if none will come."""
+        """Send the batch; `respond` gets the response, or None if none will come."""
         ...
 
     def batch_answered(self, batch: BatchT, response: ResponseT | None, /) -> bool:
-        """Take the answer in; whether the next batch may go at once. If not, the owner calls `send` later."""
+        """Handle the response. Returns True if the next batch may go at once; else the owner calls `send` later."""
         ...
 
 
 class BatchedRequests(Generic[DestinationT, BatchT, ResponseT]):
-    """At most one batch under way to each destination."""
+    """At most one batch in flight to each destination."""
 
     __slots__ = ("_owner", "_under_way")
 
     def __init__(self, owner: BatchOwner[DestinationT, BatchT, ResponseT]) -> None:
         self._owner = owner
-        # Each batch has a token of its own, so that an answer that is given twice does not end a later one.
+        # Each batch has its own token, so that a second response to one batch does not end a later batch.
         self._under_way: dict[DestinationT, object] = {}
 
     def send(self, destination: DestinationT) -> None:
-        """Send what waits for the destination, unless a batch is under way to it: then it follows."""
+        """Send what is queued for the destination, now or when the batch in flight to it has ended."""
         if destination in self._under_way:
             return
         batch = self._owner.take_batch(destination)
@@ -77,7 +76,7 @@ class BatchedRequests(Generic[DestinationT, BatchT, ResponseT]):
 
 
 def call_all(callbacks: Iterable[Callable[[], object]]) -> None:
-    """Call all of them in order, also those after one that raises; what was raised is raised in the end."""
+    """Call all of them in order, also those after one that raises; the exception is raised at the end."""
     with ExitStack() as stack:
         for callback in reversed(list(callbacks)):
             stack.callback(callback)

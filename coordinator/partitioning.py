@@ -1,8 +1,10 @@
-"""Which partition of an internal topic belongs to a group or transactional id.
+"""Maps a group id or transactional id to its partition of the internal topic.
 
-The hash is Java's `String.hashCode` over UTF-16 code units, the sign is removed as Kafka's `Utils.abs` removes it:
-the one value without a positive counterpart, -2^31, becomes 0. (The producer's partitioner masks the sign bit
-instead; masking here would send `my-group` to 36 of 50 partitions and not to 12.)
+The hash is Java's `String.hashCode` over UTF-16 code units. `Utils.abs` removes the sign: -2^31, which has no positive
+counterpart, becomes 0. (The producer's partitioner masks the sign bit instead; masking here would map `my-group` to
+partition 36 of 50 instead of 12.)
+
+Kafka: GroupMetadataManager.partitionFor, TransactionStateManager.partitionFor, Utils.abs.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from functools import lru_cache
 from typing import Final
 
 REMEMBERED_HASHES: Final = 1024
-"""A transaction asks for the hash of its id a dozen times. Ids have at most 32 KiB: 32 MiB are kept at worst."""
+"""One transaction needs the hash of its id a dozen times. An id has at most 32 KiB, so the cache at most 32 MiB."""
 
 
 @lru_cache(REMEMBERED_HASHES)
@@ -29,6 +31,6 @@ def java_string_hash(text: str) -> int:
 
 
 def partition_for(key: str, partition_count: int) -> int:
-    """The partition that owns the key."""
+    """The partition of the internal topic that holds the key's records."""
     value = java_string_hash(key)
     return (0 if value == -0x8000_0000 else abs(value)) % partition_count

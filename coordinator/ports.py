@@ -1,12 +1,13 @@
-"""What a coordinator needs from the broker around it.
+"""Ports of the coordinators: the interfaces that the broker implements for them.
 
-A coordinator keeps its state in an internal topic and serves from memory. It never sees a socket, a replica or a
-file: it hands records to a `CoordinatorLog` and learns later, on the same thread, whether they were committed. The
-broker implements these ports (Kafka: the calls of GroupMetadataManager and TransactionStateManager into
-ReplicaManager, and the few of KafkaApis into KafkaZkClient); tests implement them over a list of batches.
+A coordinator keeps its state in an internal topic and serves from memory. It uses no socket, replica or file: it gives
+records to a `CoordinatorLog`, which calls back on the same thread when they are committed or have failed. The broker
+implements the ports over its ReplicaManager and metadata tree; tests implement them over a list of batches.
 
-Rules of every port: callbacks run on the thread that owns the coordinator, exactly once, and may run before the call
+Rules of every port: a callback runs on the thread that owns the coordinator, exactly once, and may run before the call
 returns.
+
+Kafka: ReplicaManager.appendRecords, ReplicaManager.getMagic, KafkaZkClient.setOrCreateConsumerOffset.
 """
 
 from __future__ import annotations
@@ -26,18 +27,16 @@ Respond: TypeAlias = Callable[[ResponseT], None]
 """Answers a request, exactly once, now or later."""
 
 OnCommitted: TypeAlias = Callable[[ErrorCode, int], None]
-"""Outcome of an append: the error as the replica manager has it (not yet mapped for clients) and the batch's base
-offset.
-"""
+"""Outcome of an append: the replica manager's error (not yet mapped for clients) and the batch's base offset."""
 
 
 BATCH_OVERHEAD_BYTES: Final = 61
 TOMBSTONE_OVERHEAD_BYTES: Final = 21
-"""At most: the lengths, deltas and attributes of a record without a value, in a batch of that overhead."""
+"""Upper bound: the lengths, deltas and attributes of a record without a value, in a batch of BATCH_OVERHEAD_BYTES."""
 
 
 class TransactionalProducer(NamedTuple):
-    """Makes an append part of a producer's open transaction. `verification_guard`: what `TransactionVerifier` gave."""
+    """Makes an append part of a producer's open transaction. `verification_guard` comes from `TransactionVerifier`."""
 
     producer_id: int
     producer_epoch: int
@@ -45,7 +44,7 @@ class TransactionalProducer(NamedTuple):
 
 
 OnVerified: TypeAlias = Callable[[ErrorCode, object | None], None]
-"""The error, or the guard an append has to present (None if it needs none: its transaction is open in the log)."""
+"""The error and the guard the append must carry (None if its transaction is already open in the log)."""
 
 
 class TransactionVerifier(Protocol):
@@ -61,30 +60,30 @@ class TransactionVerifier(Protocol):
         *,
         knows_abortable_error: bool,
     ) -> None:
-        """Verify a partition of the coordinator's topic. `knows_abortable_error`: the client may be told
+        """Verify a partition of the coordinator's topic. `knows_abortable_error`: the client's version knows
         TRANSACTION_ABORTABLE.
         """
         ...
 
 
 ProducerIds: TypeAlias = Callable[[Callable[[int | ErrorCode], None]], None]
-"""Gives a fresh producer id to the callback, or the error for the client."""
+"""Calls back with a new producer id, or with the error for the client."""
 
 
 class CoordinatorLog(Protocol):
-    """One internal topic, seen as numbered logs of which this broker leads some."""
+    """One internal topic: a log for each partition. This broker leads some of them."""
 
     @property
     def partition_count(self) -> int:
         """Partitions of the internal topic if it exists, else the number it would be created with.
 
-        Does not change any more once the topic is known to exist, whatever is done to the topic: groups and
-        transactions would be looked for where they are not.
+        Does not change once the topic is known to exist, even if partitions are added: the hash would map existing
+        groups and transactional ids to other partitions.
         """
         ...
 
     def has_log(self, partition: int) -> bool:
-        """Whether this broker holds a replica of the partition, online (Kafka: `ReplicaManager.getMagic`)."""
+        """Whether this broker holds an online replica of the partition. Kafka: ReplicaManager.getMagic."""
         ...
 
     def append(
@@ -99,9 +98,9 @@ class CoordinatorLog(Protocol):
     ) -> None:
         """Append the records as one batch, as the partition's leader.
 
-        Calls back when the acks the topic's coordinator asks for are there, or the time is up (REQUEST_TIMED_OUT;
-        `timeout_ms`, None: the coordinator's own), or at once with the error that refused the append. Without
-        `wait_for_replicas` the leader's own append is enough.
+        Calls back when the acks configured for the coordinator's topic have arrived, after `timeout_ms` with
+        REQUEST_TIMED_OUT (None: the coordinator's configured timeout), or at once with the error that refused the
+        append. Without `wait_for_replicas` the leader's own append is enough.
         """
         ...
 
@@ -112,22 +111,22 @@ class CoordinatorLog(Protocol):
     def read_all(self, partition: int) -> Iterator[AnyBatch | Wait]:
         """Every batch from the log start to the log end, read lazily and in pieces; empty if there is no log.
 
-        Where a piece has to come from the disk, the `Wait` for it comes before its batches. A batch is used before the
-        next is asked for, so its buffer may be reused. Raises KafkaError, CorruptRecordError or OSError.
+        Where a piece must be read from the disk, a `Wait` for it is yielded before its batches. The caller uses a batch
+        before it takes the next one, so the buffer may be reused. Raises KafkaError, CorruptRecordError or OSError.
         """
         ...
 
 
 class ConsumerOffsetTree(Protocol):
-    """Where OffsetCommit and OffsetFetch version 0 keep offsets: /consumers/<group>/offsets/<topic>/<partition>.
+    """The znodes of OffsetCommit and OffsetFetch version 0: /consumers/<group>/offsets/<topic>/<partition>.
 
-    The value is the offset in decimal (Kafka: KafkaZkClient.setOrCreateConsumerOffset and getConsumerOffset).
+    The value is the offset in decimal. Kafka: KafkaZkClient.setOrCreateConsumerOffset, getConsumerOffset.
     """
 
     def set_or_create(
         self, group_id: str, topic_partition: TopicPartition, offset: int, done: Callable[[ErrorCode], None]
     ) -> None:
-        """Store the offset, creating parents as needed."""
+        """Write the offset and create missing parents."""
         ...
 
     def get(

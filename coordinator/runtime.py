@@ -1,17 +1,18 @@
-"""Which partitions of an internal topic this broker coordinates, and the loading of their state.
+"""Tracks the partitions of an internal topic that this broker coordinates, and loads their state.
 
-A broker coordinates whatever hashes to the partitions it leads. When it becomes leader of one (`elect`), the state
-has to be read from the log first; until that is done the partition is *loading*, and clients are told to wait. When
-it stops being the leader (`resign`) the state is dropped. Elections and resignations carry the partition's leader
-epoch, because they may be seen out of order: one that is older than the newest known is ignored.
+A broker coordinates the groups and transactional ids that hash to the partitions it leads. When it becomes leader of a
+partition (`elect`), it reads the state from the log; until that is done the partition is *loading*, and clients get
+COORDINATOR_LOAD_IN_PROGRESS. When it stops being the leader (`resign`), the state is dropped. `elect` and `resign`
+carry the partition's leader epoch, because they may arrive out of order: an epoch older than the newest known is
+ignored.
 
-Loading must not stall the loop: a partition can hold millions of records. `SlicedWork` runs it a few milliseconds at
-a time between other callbacks, and one partition after the other, so that only one of them has a piece of its log in
-memory. An almost empty partition, which is what a new broker has, is loaded on the spot, so that the first client need
-not be sent away.
+Loading must not block the loop: a partition can hold millions of records. `SlicedWork` runs it a few milliseconds at
+a time between other callbacks, one partition after the other, so that only one partition has a piece of its log in
+memory. An almost empty partition is loaded within the `elect` call, so that the first client of a new broker gets no
+COORDINATOR_LOAD_IN_PROGRESS.
 
-Kafka: the bookkeeping of GroupMetadataManager and TransactionStateManager (ownedPartitions, loadingPartitions,
-epochForPartitionId), and the KafkaScheduler thread they load on.
+Kafka: GroupMetadataManager.ownedPartitions, GroupMetadataManager.loadingPartitions,
+GroupMetadataManager.epochForPartitionId, TransactionStateManager.loadingPartitions.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ NO_COORDINATOR_EPOCH = -1
 
 
 class PartitionOwnership:
-    """The partitions of one internal topic that are coordinated here.
+    """The partitions of one internal topic that this broker coordinates.
 
-    A partition is unknown, loading, or owned. `load` is a generator that reads its state in; it is abandoned half-way
-    when the partition is resigned, and `on_unload` then drops what it has built. `on_loaded` hears of partitions that
-    have become owned.
+    A partition is unknown, loading, or owned. `load` is a generator that reads the state of a partition. When the
+    partition is resigned meanwhile, the generator is abandoned and `on_unload` drops what it has built. `on_loaded` is
+    called with each partition that has become owned.
     """
 
     __slots__ = ("_epochs", "_load", "_loading", "_name", "_on_loaded", "_on_unload", "_owned", "_work")
@@ -54,7 +55,7 @@ class PartitionOwnership:
         self._on_unload = on_unload
         self._on_loaded = on_loaded
         self._owned: set[int] = set()
-        # Each load has a token of its own, so that one that was abandoned does not mistake a later one for itself.
+        # Each load has its own token, so that an abandoned load does not continue when the partition is loaded again.
         self._loading: dict[int, object] = {}
         self._epochs: dict[int, int] = {}
 
@@ -65,7 +66,7 @@ class PartitionOwnership:
         return partition in self._loading
 
     def epoch(self, partition: int) -> int:
-        """The leader epoch under which the partition was last elected or resigned here; -1 if it never was."""
+        """The leader epoch of the last `elect` or `resign` of the partition; -1 if there was none."""
         return self._epochs.get(partition, NO_COORDINATOR_EPOCH)
 
     @property
@@ -75,7 +76,7 @@ class PartitionOwnership:
     def elect(self, partition: int, epoch: int) -> None:
         """This broker leads the partition as of the epoch: load it, unless it is owned or being loaded already."""
         if not self._accept_epoch(partition, epoch):
-            _log.info("Not loading %s-%d in epoch %d: it is stale", self._name, partition, epoch)
+            _log.info("Not loading %s-%d in epoch %d: a later epoch is known", self._name, partition, epoch)
             return
         if partition in self._owned or partition in self._loading:
             return
@@ -84,11 +85,11 @@ class PartitionOwnership:
         self._work.submit(self._loading_steps(partition, token))
 
     def resign(self, partition: int, epoch: int | None) -> None:
-        """This broker does not lead the partition any more; without an epoch (the replica is deleted)
-        unconditionally.
+        """This broker no longer leads the partition: drop its state. Without an epoch (the replica is deleted) no
+        epoch is checked.
         """
         if epoch is not None and not self._accept_epoch(partition, epoch):
-            _log.info("Not unloading %s-%d in epoch %d: it is stale", self._name, partition, epoch)
+            _log.info("Not unloading %s-%d in epoch %d: a later epoch is known", self._name, partition, epoch)
             return
         _log.info("Unloading %s-%d", self._name, partition)
         self._owned.discard(partition)
@@ -109,7 +110,7 @@ class PartitionOwnership:
     def _loading_steps(self, partition: int, token: object) -> Steps:
         try:
             if self._loading.get(partition) is not token:
-                return  # given up before its turn has come
+                return  # resigned before the load began
             for wait in self._load(partition):
                 yield wait
                 if self._loading.get(partition) is not token:
@@ -117,7 +118,7 @@ class PartitionOwnership:
         except (KafkaError, CorruptRecordError, OSError) as error:
             _log.error("Error loading %s-%d: %s", self._name, partition, error)
         finally:
-            # Whatever went wrong: better a coordinator without this partition's past than none at all (as in Kafka).
+            # As in Kafka, the partition is served even if loading failed: with what was loaded until then.
             if self._loading.get(partition) is token:
                 del self._loading[partition]
                 self._owned.add(partition)

@@ -1,6 +1,6 @@
-"""Keys and values of the internal topics: a message behind the 16-bit version it is written in.
+"""Keys and values of the internal topics: a 16-bit version, then a message in that version.
 
-Kafka: MessageUtil.toVersionPrefixedBytes and its readers.
+Kafka: MessageUtil.toVersionPrefixedBytes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ MessageT = TypeVar("MessageT", bound=Message)
 
 
 class CoordinatorRecordError(ValueError):
-    """A record of an internal topic that cannot be understood."""
+    """A record of an internal topic that cannot be decoded."""
 
 
 def read_version(data: bytes) -> int:
@@ -25,7 +25,7 @@ def read_version(data: bytes) -> int:
 
 
 def decode_versioned(kind: type[MessageT], data: bytes) -> MessageT:
-    """The message; CoordinatorRecordError unless it is one of a known version."""
+    """The message. Raises CoordinatorRecordError for an unknown version or bad bytes."""
     version = read_version(data)
     if not kind.VERSIONS.covers(version):
         raise CoordinatorRecordError(f"unknown version {version} of {kind.__name__}")

@@ -1,4 +1,7 @@
-"""The broker settings a group coordinator lives by (Kafka: GroupConfig and OffsetConfig)."""
+"""Settings of the group coordinator.
+
+Kafka: GroupConfig, OffsetConfig.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +22,11 @@ class GroupConfig:
     offsets_retention_ms: int = 7 * 24 * 60 * 60 * 1000
     offsets_retention_check_interval_ms: int = 600_000
     metadata_version: MetadataVersion = LATEST_PRODUCTION
-    """Which versions of records are written."""
+    """Decides the versions of the records that are written."""
 
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
-"""How long a member that never got an answer may wait in a join: it cannot heartbeat, and its client may be gone."""
+"""The session timeout of a member whose first join is parked: it sends no heartbeat, and its client may be gone.
+
+Kafka: GroupCoordinator.NewMemberJoinTimeoutMs.
+"""

@@ -1,4 +1,4 @@
-"""Who asks, as far as a group coordinator wants to know."""
+"""The client and version of a request to the group coordinator."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupRequestContext:
-    """`client_id` may be missing; `client_host` is a plain address."""
+    """`client_id` may be None; `client_host` is an IP address without a slash."""
 
     client_id: str | None
     client_host: str

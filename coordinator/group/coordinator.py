@@ -1,10 +1,10 @@
-"""The group coordinator, as the broker's request handlers see it: one method per API.
+"""The group coordinator's API for the request handlers: one method per request.
 
-Each method takes who asks, the request as it came off the wire, and a `respond` that gets the response in the shape
-of the request's version: at once, or when a barrier is passed or an append committed. Handlers authorise, and name
-only topics that exist and may be seen; everything else about these APIs is decided here and below.
+Each method takes the client's context, the decoded request, and `respond`, which gets the response in the shape of the
+request's version: at once, when a barrier completes, or when an append is committed. The handlers authorize, and pass
+only topics that exist and that the client may see; all other decisions of these APIs are made here and below.
 
-Kafka: GroupCoordinator and GroupCoordinatorAdapter.
+Kafka: GroupCoordinator, GroupCoordinatorAdapter.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _log = logging.getLogger(__name__)
 
 
 class GroupCoordinator:
-    """Consumer groups of the classic protocol, for the partitions of `__consumer_offsets` this broker leads."""
+    """Consumer groups of the classic protocol, for the partitions of `__consumer_offsets` that this broker leads."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class GroupCoordinator:
             timer, "offset-expiration", config.offsets_retention_check_interval_ms, self._groups.expire_offsets
         )
 
-    # -- life ------------------------------------------------------------------------------------------------
+    # -- start, stop, elections ------------------------------------------------------------------------------
 
     def startup(self) -> None:
         """Begin to serve."""
@@ -108,21 +108,30 @@ class GroupCoordinator:
         self._sweep.start()
 
     def shutdown(self) -> None:
-        """Stop serving: what is parked is told to look for another coordinator."""
+        """Stop serving; parked requests get NOT_COORDINATOR."""
         self._groups.is_active = False
         self._sweep.cancel()
         self._groups.ownership.resign_all()
 
     def on_elected(self, partition: int, epoch: int) -> None:
-        """This broker has become leader of a partition of `__consumer_offsets`: load its groups."""
+        """This broker has become leader of a partition of `__consumer_offsets`: load its groups.
+
+        Kafka: GroupCoordinator.onElection.
+        """
         self._groups.ownership.elect(partition, epoch)
 
     def on_resigned(self, partition: int, epoch: int | None) -> None:
-        """This broker is no longer the leader (epoch None: the replica is deleted): forget its groups."""
+        """This broker is no longer the leader (epoch None: the replica is deleted): unload its groups.
+
+        Kafka: GroupCoordinator.onResignation.
+        """
         self._groups.ownership.resign(partition, epoch)
 
     def on_partitions_deleted(self, topic_partitions: Iterable[TopicPartition]) -> None:
-        """Topics were deleted: so are the offsets committed for them, in every group."""
+        """Topics were deleted: remove the offsets committed for them, in every group.
+
+        Kafka: GroupCoordinator.handleDeletedPartitions.
+        """
         self._groups.forget_partitions(topic_partitions)
 
     def partition_for(self, group_id: str) -> int:
@@ -136,12 +145,13 @@ class GroupCoordinator:
 
     @property
     def waiting_count(self) -> int:
-        """Sessions and barriers that are waiting for something, for metrics and tests."""
+        """Open sessions and barriers, for metrics and tests."""
         return self._rebalancer.sessions.open_count + self._rebalancer.open_barrier_count
 
     def _on_group_loaded(self, group: GroupMetadata) -> None:
+        """Kafka: GroupCoordinator.onGroupLoaded."""
         if len(group) > self._config.group_max_size:
-            self._rebalancer.prepare(
+            self._rebalancer.prepare_rebalance(
                 group,
                 f"freshly loaded group is over capacity ({self._config.group_max_size}); "
                 "rebalancing to let consumers commit offsets",
@@ -150,7 +160,10 @@ class GroupCoordinator:
             self._rebalancer.sessions.renew(group, member)
 
     def _on_group_gone(self, group: GroupMetadata) -> None:
-        """The group is dead: whoever waits in it is sent to the next coordinator."""
+        """The group is dead: answer its parked requests with NOT_COORDINATOR.
+
+        Kafka: GroupCoordinator.onGroupUnloaded.
+        """
         for member in list(group.members):
             group.answer_join(member, join_error(member.member_id, ErrorCode.NOT_COORDINATOR))
             if (respond := member.take_sync()) is not None:
@@ -187,8 +200,8 @@ class GroupCoordinator:
             return
         refusal = refusal_for(self._groups, request.group_id)
         if refusal == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-            # The rebalance this sync belongs to is lost, so the member has to start over with a join; and old clients
-            # do not expect to hear of loading here.
+            # The rebalance of this sync is lost, so the member must join again; and old clients do not expect
+            # COORDINATOR_LOAD_IN_PROGRESS in a SyncGroup response.
             refusal = ErrorCode.REBALANCE_IN_PROGRESS
         group = self._groups.get(request.group_id)
         if refusal != ErrorCode.NONE:
@@ -206,7 +219,7 @@ class GroupCoordinator:
     def _heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
         refusal = refusal_for(self._groups, request.group_id)
         if refusal == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-            return ErrorCode.NONE  # it will be a member again when the group is loaded, most likely
+            return ErrorCode.NONE  # the sender is most likely a member of the group that is being loaded
         if refusal != ErrorCode.NONE:
             return refusal
         group = self._groups.get(request.group_id)
@@ -246,7 +259,10 @@ class GroupCoordinator:
         return self._offsets.commit_transactional(context, request, respond)
 
     def on_transaction_completed(self, producer_id: int, partitions: Iterable[int], *, committed: bool) -> None:
-        """A marker of the producer was written to these partitions of `__consumer_offsets`."""
+        """A marker of the producer was written to these partitions of `__consumer_offsets`.
+
+        Kafka: GroupCoordinator.scheduleHandleTxnCompletion.
+        """
         self._groups.complete_transaction(producer_id, partitions, committed=committed)
 
     def fetch_offsets(
@@ -262,14 +278,14 @@ class GroupCoordinator:
     # -- administration --------------------------------------------------------------------------------------
 
     def describe_group(self, group_id: str) -> DescribedGroup:
-        """One group of a DescribeGroups."""
+        """One group of a DescribeGroups request. Kafka: GroupCoordinator.handleDescribeGroup."""
         error = refusal_for(self._groups, group_id, empty_id_allowed=True)
         if error == ErrorCode.NONE:
             return describe_group(group_id, self._groups.get(group_id))
         return not_described(group_id, error)
 
     def list_groups(self, request: ListGroupsRequest, respond: Respond[ListGroupsResponse]) -> Steps:
-        """All groups in memory, even while others are still being loaded (which the error says)."""
+        """All groups in memory. While others are being loaded, the error is COORDINATOR_LOAD_IN_PROGRESS."""
         response = ListGroupsResponse(error_code=ErrorCode.NONE, groups=[])
         if not self._groups.is_active:
             response.error_code = ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -283,7 +299,10 @@ class GroupCoordinator:
         respond(response)
 
     def delete_group(self, group_id: str) -> ErrorCode:
-        """Remove a group nobody is in, with its offsets: one of a DeleteGroups (KIP-229)."""
+        """Remove a group without members, and its offsets: one group of a DeleteGroups request (KIP-229).
+
+        Kafka: GroupCoordinator.handleDeleteGroups.
+        """
         error = refusal_for(self._groups, group_id, empty_id_allowed=True)
         if error != ErrorCode.NONE:
             return error

@@ -1,10 +1,10 @@
-"""What DescribeGroups and ListGroups show of a group.
+"""The groups in DescribeGroups and ListGroups responses.
 
-DescribeGroups 0-5: a group that does not exist is a Dead one, and no error; metadata and assignments are shown while
-the group is Stable, since only then do they belong together. ListGroups 0-5: filters by state (4) and type (5),
-neither case-sensitive; all groups here are of type `classic`.
+DescribeGroups 0-5: a group that does not exist is described as Dead, without an error. Metadata and assignments are
+included only while the group is Stable, because only then do they match. ListGroups 0-5: filters by state (4) and
+type (5), neither case-sensitive; all groups here are of type `classic`.
 
-Kafka: GroupMetadata.summary and overview, and GroupCoordinator.handleListGroups.
+Kafka: GroupMetadata.summary, GroupMetadata.overview, GroupCoordinator.handleListGroups.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def list_group(group: GroupMetadata) -> ListedGroup:
 
 
 def matches_filters(group: GroupMetadata, request: ListGroupsRequest) -> bool:
-    """An empty filter lets everything through; an unknown state or type lets nothing through."""
+    """An empty filter matches all groups; an unknown state or type matches none."""
     states = {state.lower() for state in request.states_filter or ()}
     types = {kind.lower() for kind in request.types_filter or ()}
     return (not states or group.state.value.lower() in states) and (not types or GROUP_TYPE in types)

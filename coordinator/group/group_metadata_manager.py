@@ -1,11 +1,11 @@
-"""The groups this broker coordinates: the cache in memory, and the log that makes it survive.
+"""The groups that this broker coordinates: the cache in memory and its log.
 
-The rule is log first: what a client may rely on (an assignment, a committed offset) is appended to the group's
-partition of `__consumer_offsets`, and counts only when the append is committed. Removal is the other way round: it
-happens in memory, and tombstones follow without waiting, since the next sweep repeats what gets lost.
+An assignment or a committed offset is appended to the group's partition of `__consumer_offsets` first, and is valid
+only when the append is committed. A removal is made in memory first; tombstones follow and no request waits for them,
+since the next sweep repeats lost ones.
 
-Loading builds groups from the log when this broker becomes leader of a partition; unloading kills them (state Dead,
-so that operations in flight notice) when it stops being it.
+When this broker becomes leader of a partition, its groups are loaded from the log. When it stops being the leader, they
+become Dead, so that operations in flight stop, and are dropped.
 
 Kafka: GroupMetadataManager.
 """
@@ -44,12 +44,12 @@ TOPIC = "__consumer_offsets"
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
 
 TOMBSTONES_A_STEP = 100
-"""A half millisecond of work."""
+"""One step: half a millisecond of work."""
 
 _E = ErrorCode
 
 OFFSET_APPEND_ERRORS: Mapping[ErrorCode, ErrorCode] = {
-    # Verification of a transaction can fail so; clients retry this one without looking for the coordinator again.
+    # From a failed verification of a transaction; clients retry this error without looking for the coordinator again.
     _E.NETWORK_EXCEPTION: _E.COORDINATOR_LOAD_IN_PROGRESS,
     _E.UNKNOWN_TOPIC_OR_PARTITION: _E.COORDINATOR_NOT_AVAILABLE,
     _E.NOT_ENOUGH_REPLICAS: _E.COORDINATOR_NOT_AVAILABLE,
@@ -60,7 +60,10 @@ OFFSET_APPEND_ERRORS: Mapping[ErrorCode, ErrorCode] = {
     _E.RECORD_LIST_TOO_LARGE: _E.INVALID_COMMIT_OFFSET_SIZE,
     _E.INVALID_FETCH_SIZE: _E.INVALID_COMMIT_OFFSET_SIZE,
 }
-"""What a client is told when its offsets could not be appended; other errors are passed on."""
+"""The error for the client when an append of offsets failed; other errors are passed on.
+
+Kafka: GroupMetadataManager.maybeConvertOffsetCommitError.
+"""
 
 GROUP_APPEND_ERRORS: Mapping[ErrorCode, ErrorCode] = {
     _E.UNKNOWN_TOPIC_OR_PARTITION: _E.COORDINATOR_NOT_AVAILABLE,
@@ -73,12 +76,12 @@ GROUP_APPEND_ERRORS: Mapping[ErrorCode, ErrorCode] = {
     _E.RECORD_LIST_TOO_LARGE: _E.UNKNOWN_SERVER_ERROR,
     _E.INVALID_FETCH_SIZE: _E.UNKNOWN_SERVER_ERROR,
 }
-"""The same for the group's metadata."""
+"""The same for an append of the group's metadata."""
 
 
 class GroupMetadataManager:
-    """Keeps groups and log in step. `on_loaded` hears of groups that come with a partition, `on_gone` of those that
-    have died.
+    """Changes groups in the log and in memory. `on_loaded` is called with each loaded group, `on_gone` with each group
+    that was removed or unloaded.
     """
 
     def __init__(
@@ -101,9 +104,10 @@ class GroupMetadataManager:
         self.is_active = False
         self._groups: dict[str, GroupMetadata] = {}
         self._groups_of_partition: dict[int, dict[str, GroupMetadata]] = {}
-        # Which groups an open transaction has touched: its marker names the producer only.
+        # Groups with offsets in the open transaction of a producer id. The marker names only the producer.
+        # Kafka: GroupMetadataManager.openGroupsForProducer.
         self._groups_of_producer: dict[int, set[str]] = {}
-        # Producers with their markers' outcomes, by partition.
+        # (producer id, whether committed) of markers that were written while the partition was loading.
         self._completed_while_loading: dict[int, list[tuple[int, bool]]] = {}
         self.ownership = PartitionOwnership(
             TOPIC, self._loads, load=self._load, on_unload=self._unload, on_loaded=self._loaded
@@ -153,7 +157,7 @@ class GroupMetadataManager:
     def store_group(
         self, group: GroupMetadata, assignment: dict[str, bytes], done: Callable[[ErrorCode], None]
     ) -> None:
-        """Append the group as it is now, with the assignment; `done` gets an error for clients."""
+        """Append the group as it is now, with the assignment; `done` gets the error for clients."""
         partition = self.partition_for(group.group_id)
         if not self._records.has_log(partition):
             done(ErrorCode.NOT_COORDINATOR)
@@ -176,7 +180,7 @@ class GroupMetadataManager:
                 return
             answer = GROUP_APPEND_ERRORS.get(error, error)
             _log.warning(
-                "Appending metadata of group %s failed: %s, told as %s", group.group_id, error.name, answer.name
+                "Appending metadata of group %s failed: %s. The clients get %s", group.group_id, error.name, answer.name
             )
             done(answer)
 
@@ -191,8 +195,8 @@ class GroupMetadataManager:
         *,
         records: Sequence[SimpleRecord],
     ) -> None:
-        """Append offsets, of which `records` are the bytes, and make them the group's. Metadata that is too long only
-        refuses its own partition.
+        """Append offsets and make them the group's when the append is committed. `records`: the encoded offsets from
+        `offset_records`. Too long metadata is an error of its own partition only.
         """
         outcome = {
             topic_partition: _E.NONE if self.fits(offset.metadata) else _E.OFFSET_METADATA_TOO_LARGE
@@ -208,7 +212,7 @@ class GroupMetadataManager:
             finish(_E.NONE)
             return
         if not self._records.has_log(partition):
-            # Kafka reports this for every partition of the request, too long metadata or not.
+            # As in Kafka, every partition of the request gets this error, also those with too long metadata.
             done(dict.fromkeys(offsets, _E.NOT_COORDINATOR))
             return
         self._prepare(group, accepted, producer)
@@ -226,7 +230,10 @@ class GroupMetadataManager:
         self._records.append(partition, records, appended, producer=producer)
 
     def offset_records(self, group_id: str, offsets: Offsets) -> Generator[None, None, list[SimpleRecord]]:
-        """The records of offsets whose metadata is not too long, in steps."""
+        """The records of the offsets whose metadata is not too long, in steps.
+
+        Kafka: GroupMetadataManager.generateOffsetRecords.
+        """
         now_ms, written_as = self._clock.time_ms(), self._config.metadata_version
         records: list[SimpleRecord] = []
         for topic_partition, offset in offsets.items():
@@ -244,9 +251,11 @@ class GroupMetadataManager:
             group.offsets.prepare_transactional_commit(producer.producer_id, offsets)
         if group.offsets.mixes_plain_and_transactional:
             _log.warning(
-                "Group %s has received offset commits from consumers as well as transactional producers: "
-                "which of them wins is a matter of luck",
+                "group: %s with leader: %s has received offset commits from consumers as well as transactional "
+                "producers. Mixing both types of offset commits will generally result in surprises and should be "
+                "avoided.",
                 group.group_id,
+                group.leader_id,
             )
 
     def _offsets_appended(
@@ -269,16 +278,20 @@ class GroupMetadataManager:
             self._forget_producer_of(producer.producer_id, group.group_id)
 
     def fits(self, metadata: str) -> bool:
-        """Whether the metadata is within `offset.metadata.max.bytes`, counted as Java counts: in UTF-16 units."""
+        """Whether the metadata is within `offset.metadata.max.bytes`, counted in UTF-16 units as Kafka does.
+
+        Kafka: GroupMetadataManager.validateOffsetMetadataLength.
+        """
         length = len(metadata) if metadata.isascii() else len(metadata.encode("utf-16-le", "surrogatepass")) // 2
         return length <= self._config.offset_metadata_max_bytes
 
     # -- transactions ----------------------------------------------------------------------------------------
 
     def complete_transaction(self, producer_id: int, partitions: Iterable[int], *, committed: bool) -> None:
-        """A marker of the producer was written to these partitions of the topic.
+        """A marker of the producer was written to these partitions. Kafka: GroupMetadataManager.handleTxnCompletion.
 
-        Where groups are being loaded it is heard of afterwards: the log may have been read before it was there.
+        For a partition that is being loaded the marker is applied afterwards: the load may have read the log before
+        the marker was written.
         """
         completed = set()
         for partition in partitions:
@@ -304,21 +317,21 @@ class GroupMetadataManager:
     # -- removing --------------------------------------------------------------------------------------------
 
     def remove_offsets(self, group: GroupMetadata, removed: Sequence[TopicPartition]) -> int:
-        """Write tombstones for offsets taken out of the group, and for the group itself if nothing is left of it.
+        """Write tombstones for offsets removed from the group, and for a group that is Dead or Empty without offsets.
 
-        Returns how many offsets were removed. The group must be Dead already, or Empty and without offsets, to be
-        removed.
+        Returns the number of removed offsets.
         """
         if not self._records.has_log(self.partition_for(group.group_id)):
-            self._die_if_empty(group)
+            self._set_dead_if_empty(group)
             return 0
         self._removals.submit(self._tombstone_steps(group, removed, self._epoch_of(group)))
         return len(removed)
 
     def forget_partitions(self, deleted: Iterable[TopicPartition]) -> None:
-        """Topics were deleted: so are the offsets committed for them, in every group.
+        """Topics were deleted: remove the offsets committed for them, in every group.
 
-        They are gone when this returns, for the topics may be made anew at once. Tombstones follow in slices.
+        The offsets are removed from memory when this returns, because the topics may be created again at once.
+        Tombstones follow in slices.
         """
         partitions: dict[str, set[int]] = {}
         for topic, index in deleted:
@@ -343,20 +356,20 @@ class GroupMetadataManager:
         return self.ownership.epoch(self.partition_for(group.group_id))
 
     def _tombstone_steps(self, group: GroupMetadata, removed: Sequence[TopicPartition], epoch: int) -> Steps:
-        """Bury the group if it is empty, and write tombstones in batches that the log takes.
+        """Drop the group if it is Dead or empty, and write tombstones.
 
-        None is written for what the group has been given again since, nor after the partition was lost, which `epoch`
-        tells.
+        No tombstone is written for an offset that has been committed again since, nor after the leader epoch of the
+        partition has changed from `epoch`.
         """
         partition = self.partition_for(group.group_id)
         if self._epoch_of(group) != epoch:
             return
-        self._die_if_empty(group)
+        self._set_dead_if_empty(group)
         is_gone = group.is_dead and self._groups.get(group.group_id) is group
         if is_gone:
             self._drop(group)
             self._on_gone(group)
-        # Generation 0 has never been written: the group only kept offsets.
+        # A group of generation 0 has no metadata record: it only stored offsets.
         was_written = is_gone and group.generation_id > 0
         for start in range(0, len(removed) or was_written, TOMBSTONES_A_STEP):
             if self._epoch_of(group) != epoch or not self._records.has_log(partition):
@@ -365,7 +378,7 @@ class GroupMetadataManager:
             keys = [
                 offset_commit_key(group.group_id, key)
                 for key in removed[start : start + TOMBSTONES_A_STEP]
-                if current is None or not current.offsets.knows(key)
+                if current is None or not current.offsets.has_offset_or_pending_commit(key)
             ]
             is_last = start + TOMBSTONES_A_STEP >= len(removed)
             if is_last and was_written and (current is None or not current.generation_id):
@@ -374,26 +387,26 @@ class GroupMetadataManager:
             yield None
 
     @staticmethod
-    def _die_if_empty(group: GroupMetadata) -> None:
+    def _set_dead_if_empty(group: GroupMetadata) -> None:
         if group.state is GroupState.EMPTY and not group.offsets:
             _log.info("Group %s is dead in generation %d", group.group_id, group.generation_id)
             group.lifecycle.fire(GroupEvent.REMOVED)
 
     def delete(self, group: GroupMetadata) -> None:
-        """Remove the group with all its offsets. Nobody must be in it."""
+        """Remove the group with all its offsets. It must have no members."""
         group.lifecycle.fire(GroupEvent.REMOVED)
         count = self.remove_offsets(group, group.offsets.remove_all())
-        _log.info("Group %s was deleted, and %d offsets with it", group.group_id, count)
+        _log.info("Deleted group %s with %d offsets", group.group_id, count)
 
     def expire_offsets(self) -> None:
-        """Start a sweep over all groups, in slices."""
+        """Start a sweep over all groups, in slices. Kafka: GroupMetadataManager.cleanupGroupMetadata."""
         self._removals.submit(self._expiration_steps())
 
     def _expiration_steps(self) -> Steps:
         now_ms = self._clock.time_ms()
         count = 0
         for group in list(self._groups.values()):
-            # While the sweep was put off, the group may have been unloaded.
+            # The group may have been unloaded between two slices of the sweep.
             if self._groups.get(group.group_id) is group and self.is_local(group.group_id):
                 count += self._expire(group, now_ms)
             yield None
@@ -416,6 +429,7 @@ class GroupMetadataManager:
     # -- loading and unloading -------------------------------------------------------------------------------
 
     def _load(self, partition: int) -> Steps:
+        """Kafka: GroupMetadataManager.loadGroupsAndOffsets."""
         replay = Replay()
         yield from replay.run(self._records.read_all(partition))
         for group in loaded_groups(replay, self._clock):
@@ -427,7 +441,9 @@ class GroupMetadataManager:
         current = self._groups.get(group.group_id)
         if current is not None:
             _log.error(
-                "Group %s was loaded, but is in memory with generation %d", group.group_id, current.generation_id
+                "Ignoring the loaded group %s: it is already in memory with generation %d",
+                group.group_id,
+                current.generation_id,
             )
             return
         self._add(group)
@@ -440,15 +456,16 @@ class GroupMetadataManager:
             self.complete_transaction(producer_id, [partition], committed=committed)
 
     def _unload(self, partition: int) -> None:
+        """Kafka: GroupMetadataManager.removeGroupsAndOffsets."""
         self._completed_while_loading.pop(partition, None)
         gone = list(self._groups_of_partition.pop(partition, {}).values())
         for group in gone:
             del self._groups[group.group_id]
             for producer_id in group.offsets.producers:
                 self._forget_producer_of(producer_id, group.group_id)
-        self._removals.submit(self._killing_steps(gone))
+        self._removals.submit(self._set_dead_steps(gone))
 
-    def _killing_steps(self, gone: Iterable[GroupMetadata]) -> Steps:
+    def _set_dead_steps(self, gone: Iterable[GroupMetadata]) -> Steps:
         for group in gone:
             group.lifecycle.fire(GroupEvent.REMOVED)
             self._on_gone(group)

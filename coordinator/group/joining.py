@@ -1,26 +1,26 @@
-"""JoinGroup: who may come in, and what coming in means.
+"""JoinGroup: checks of the joining client, and the effect on the group.
 
-Served: 0-9. Version 0 has no rebalance timeout (the session timeout counts); 4 makes a new dynamic member come back
-with the id it is given (KIP-394); 5 brings `group.instance.id` (KIP-345); 9 lets a static leader return without a new
-assignment (KIP-814).
+Versions 0-9: version 0 has no rebalance timeout (the session timeout is used); since 4 a new dynamic member must join
+again with the id it is given (KIP-394); 5 adds `group.instance.id` (KIP-345); since 9 a static leader can rejoin
+without a new assignment (KIP-814).
 
-    who joins                          in a group that is    what happens
+    joining client                     state of the group    effect
     ---------------------------------  --------------------  ----------------------------------------------------
-    no id, dynamic, v4+                any                   gets an id, is pending, is told to join again with it
+    no id, dynamic, v4+                any                   is pending, gets an id and MEMBER_ID_REQUIRED
     no id, dynamic, older; pending     any                   becomes a member, the group rebalances
     no id, static, instance new        any                   becomes a member, the group rebalances
-    no id, static, instance known      Stable                replaces the old id. If the group's protocol stays, that
-                                                             is stored and the generation goes on, else it rebalances
+    no id, static, instance known      Stable                replaces the old id. If the group's protocol stays, the
+                                                             group is stored in the same generation, else it rebalances
                                        CompletingRebalance   replaces the old id, the group rebalances
                                        PreparingRebalance    replaces the old id, its join is parked
     known id                           PreparingRebalance    its join is parked
-                                       CompletingRebalance   same metadata: the answer is repeated (it may have been
+                                       CompletingRebalance   same metadata: the response is repeated (it may have been
                                                              lost); other metadata: the group rebalances
-                                       Stable                follower with same metadata: the answer is repeated;
+                                       Stable                follower with same metadata: the response is repeated;
                                                              leader, or other metadata: the group rebalances
     unknown id, fenced id              any                   UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID
 
-Kafka: the join half of GroupCoordinator.
+Kafka: GroupCoordinator.handleJoinGroup.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ SKIP_ASSIGNMENT_VERSION = 9
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """One JoinGroup on its way through the rules."""
+    """One JoinGroup request and its client."""
 
     member_id: str
     group_instance_id: str | None
@@ -70,7 +70,7 @@ class Join:
             member_id=request.member_id,
             group_instance_id=request.group_instance_id,
             client_id=context.client_id or "",
-            client_host=f"/{context.client_host}",  # as Java prints an address, which is what members and tools see
+            client_host=f"/{context.client_host}",  # as InetAddress.toString in Java; DescribeGroups returns it
             rebalance_timeout_ms=request.session_timeout_ms if version == 0 else request.rebalance_timeout_ms,
             session_timeout_ms=request.session_timeout_ms,
             protocol_type=request.protocol_type,
@@ -101,7 +101,7 @@ class Join:
 
 
 class GroupJoiner:
-    """Applies the table above. `new_uuid` makes up the random part of member ids."""
+    """Implements the table above. `new_uuid` generates the random part of member ids."""
 
     __slots__ = ("_config", "_new_uuid", "_rebalancer", "_store_group")
 
@@ -117,7 +117,7 @@ class GroupJoiner:
         if not self._has_room_for(group, join.member_id):
             self._turn_away(group, join)
         elif group.is_dead:
-            # It has just been removed, or moved to another coordinator: look for it again.
+            # The group was just removed or moved to another coordinator; the client looks for the coordinator again.
             join.fail(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         elif not group.supports_protocols(join.protocol_type, join.protocol_names):
             join.fail(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
@@ -128,10 +128,10 @@ class GroupJoiner:
         self._rebalancer.check_join_barrier(group)
 
     def _has_room_for(self, group: GroupMetadata, member_id: str) -> bool:
-        """Whether `group.max.size` lets the member in.
+        """Whether `group.max.size` allows the join. Kafka: GroupCoordinator.acceptJoiningMember.
 
-        While a group prepares to rebalance those count who have joined, not those who are members: after the limit was
-        lowered it is the last to rejoin that have to go.
+        In PreparingRebalance only members that have joined count: after the limit was lowered, the last ones to rejoin
+        are refused.
         """
         limit = self._config.group_max_size
         match group.state:
@@ -151,6 +151,7 @@ class GroupJoiner:
     # -- without an id ---------------------------------------------------------------------------------------
 
     def _join_as_new_member(self, group: GroupMetadata, join: Join) -> None:
+        """Kafka: GroupCoordinator.doNewMemberJoinGroup, doStaticNewMemberJoinGroup, doDynamicNewMemberJoinGroup."""
         instance_id = join.group_instance_id
         if instance_id is None:
             member_id = f"{join.client_id}-{self._new_uuid()}"
@@ -165,7 +166,7 @@ class GroupJoiner:
             self._add(group, join, member_id)
         else:
             _log.info(
-                "Static member %s of group %s in state %s comes back, replacing member id %s",
+                "Static member %s of group %s in state %s rejoins and replaces member id %s",
                 instance_id,
                 group.group_id,
                 group.state.value,
@@ -174,7 +175,7 @@ class GroupJoiner:
             self._replace_static_member(group, join, instance_id, old_member_id, member_id)
 
     def _require_member_id(self, group: GroupMetadata, join: Join, member_id: str) -> None:
-        group.add_pending(member_id)
+        group.add_pending_member(member_id)
         self._rebalancer.sessions.start_pending(group, member_id, join.session_timeout_ms)
         join.fail(ErrorCode.MEMBER_ID_REQUIRED, member_id)
 
@@ -185,11 +186,12 @@ class GroupJoiner:
         )
         self._rebalancer.add_member(group, join.new_member(member_id), join.respond, reason)
 
-    # -- a static member comes back --------------------------------------------------------------------------
+    # -- a static member rejoins without an id ---------------------------------------------------------------
 
     def _replace_static_member(
         self, group: GroupMetadata, join: Join, instance_id: str, old_member_id: str, new_member_id: str
     ) -> None:
+        """Kafka: GroupCoordinator.updateStaticMemberAndRebalance."""
         old_leader_id = group.leader_id
         member = group.replace_static_member(instance_id, old_member_id, new_member_id)
         before = _Rejoin(member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms)
@@ -200,12 +202,12 @@ class GroupJoiner:
             case GroupState.STABLE if group.select_protocol() == group.protocol_name:
                 self._store_replacement(group, member, join, old_member_id, old_leader_id, before)
             case GroupState.STABLE:
-                self._rebalancer.prepare(
+                self._rebalancer.prepare_rebalance(
                     group, f"the protocol changes with static member {instance_id}; client reason: {join.reason}"
                 )
             case GroupState.COMPLETING_REBALANCE:
-                # The leader may be computing an assignment for the old id, and the new one would get nothing.
-                self._rebalancer.prepare(
+                # The leader may be computing an assignment for the old id; it would have nothing for the new one.
+                self._rebalancer.prepare_rebalance(
                     group, f"updating metadata for static member {instance_id}; client reason: {join.reason}"
                 )
             case GroupState.PREPARING_REBALANCE:
@@ -222,14 +224,14 @@ class GroupJoiner:
         old_leader_id: str | None,
         before: _Rejoin,
     ) -> None:
-        """The generation goes on with another member id: answer when that is in the log, undo it if it cannot be."""
+        """Store the group with the new member id in the same generation: answer when committed, undo on an error."""
         new_member_id = member.member_id
         assignment = {other.member_id: other.assignment for other in group.members}
 
         def stored(error: ErrorCode) -> None:
             if member.awaiting_join is not join.respond or group.state is GroupState.PREPARING_REBALANCE:
-                # Answered meanwhile (removed, replaced, unloaded), or caught up in a rebalance that is going to
-                # answer it.
+                # The join was answered meanwhile (member removed or replaced, group unloaded), or a rebalance has
+                # begun, which will answer it.
                 return
             if error != ErrorCode.NONE:
                 self._undo_replacement(group, member, old_member_id, before)
@@ -239,11 +241,11 @@ class GroupJoiner:
                 return
             is_leader = group.is_leader(new_member_id)
             if join.version >= SKIP_ASSIGNMENT_VERSION:
-                # The leader hears that it leads, so that it watches for metadata changes, but must not assign: the
-                # group is stable and would ignore it.
+                # The leader is named, so that it watches for metadata changes. It must not compute an assignment: a
+                # Stable group would ignore it.
                 response = group.join_success(new_member_id, with_members=is_leader, skip_assignment=is_leader)
             else:
-                # Before version 9 the only way to keep the leader from assigning is to name its old id as the leader.
+                # Up to version 8 the response names the old id as leader, so that the leader computes no assignment.
                 response = group.join_success(new_member_id, leader_id=old_leader_id)
             group.answer_join(member, response)
 
@@ -252,7 +254,7 @@ class GroupJoiner:
     def _undo_replacement(
         self, group: GroupMetadata, member: MemberMetadata, old_member_id: str, before: _Rejoin
     ) -> None:
-        """Back to what the log says (Kafka puts the id and the time-outs back, but keeps the new protocols)."""
+        """Restore the member as it is in the log. (Kafka restores id and timeouts, but keeps the new protocols.)"""
         group.update_member(
             member,
             protocols=before.protocols,
@@ -269,9 +271,10 @@ class GroupJoiner:
     # -- with an id ------------------------------------------------------------------------------------------
 
     def _join_as_known_member(self, group: GroupMetadata, join: Join) -> None:
+        """Kafka: GroupCoordinator.doCurrentMemberJoinGroup."""
         if group.is_pending(join.member_id):
             if join.group_instance_id is not None:
-                # Static members are not given ids in advance; nobody but a broken client comes here.
+                # A static member is never given an id before it joins: only a faulty client does this.
                 join.fail(ErrorCode.UNKNOWN_SERVER_ERROR)
             else:
                 self._add(group, join, join.member_id)
@@ -291,19 +294,21 @@ class GroupJoiner:
             case GroupState.STABLE if not changed and not is_leader:
                 join.respond(group.join_success(member.member_id))
             case GroupState.COMPLETING_REBALANCE | GroupState.STABLE:
-                # A leader that rejoins wants an assignment: what it assigns may have changed without anybody's
-                # metadata.
+                # A leader rejoins to make a new assignment: its topics may have changed though no member's metadata
+                # has.
                 self._update(group, member, join)
-                self._rebalancer.prepare(
+                self._rebalancer.prepare_rebalance(
                     group,
                     f"{'leader' if is_leader else 'member'} {member.member_id} rejoining; client reason: {join.reason}",
                 )
             case GroupState.EMPTY | GroupState.DEAD:
-                _log.warning("Member %s rejoins group %r", join.member_id, group)
+                _log.warning(
+                    "Refusing the rejoin of member %s: group %r has no members in this state", join.member_id, group
+                )
                 join.fail(ErrorCode.UNKNOWN_MEMBER_ID)
 
     def _update(self, group: GroupMetadata, member: MemberMetadata, join: Join) -> None:
-        """Take over what the join says, and park it. A join parked before is from a connection that was given up."""
+        """Apply the join's metadata and park it. A join parked before came over a connection the client has closed."""
         superseded = group.take_join(member)
         group.update_member(
             member,
@@ -318,7 +323,7 @@ class GroupJoiner:
 
 @dataclass(frozen=True, slots=True)
 class _Rejoin:
-    """What a rejoin changes, as it was before."""
+    """The fields that a rejoin changes, with their values from before."""
 
     protocols: Protocols
     rebalance_timeout_ms: int

@@ -1,17 +1,16 @@
-"""Reading a partition of `__consumer_offsets` back into groups.
+"""Loads the groups of a partition of `__consumer_offsets`.
 
-The log is read twice over, so to speak: `Replay` walks it once from the start and keeps, per key, the last value, as
-bytes; `loaded_groups` then decodes what has survived. In a log that has not been compacted yet most values are
-superseded, and those are never decoded.
+`Replay` reads the log once from the start and keeps the last value of each key as bytes; `loaded_groups` then decodes
+these. Values that a later record replaces are never decoded; in a log that is not compacted yet, most are.
 
-Offsets written in a transaction are kept apart per producer until its marker comes by: COMMIT lets them take part,
-ABORT drops them. What is still open at the end of the log is loaded as pending. A committed offset never replaces one
-that stands further on in the log (see group_offsets.py).
+Offsets of a transaction are kept per producer until its marker: COMMIT merges them, ABORT drops them. Those of a
+transaction that is open at the end of the log are loaded as pending. A committed offset never replaces one that is
+later in the log (see group_offsets.py).
 
-Values that cannot be understood are reported and left out; Kafka would give up on the whole partition. Group metadata
-that exists makes a group Stable if it has members and Empty if not; offsets without metadata make an Empty group.
+A value that cannot be decoded is logged and ignored; Kafka stops loading the whole partition. A group with metadata
+becomes Stable if it has members, else Empty; offsets without metadata make an Empty group.
 
-Kafka: GroupMetadataManager.doLoadGroupsAndOffsets.
+Kafka: GroupMetadataManager.doLoadGroupsAndOffsets, GroupMetadataManager.loadGroup.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ class StoredOffset:
 
 
 class Replay:
-    """The last value of every key of one log."""
+    """The last value of each key of one log."""
 
     def __init__(self) -> None:
         self.offsets: dict[bytes, StoredOffset] = {}
@@ -60,7 +59,7 @@ class Replay:
         self.groups: dict[bytes, bytes] = {}
 
     def run(self, batches: Iterable[AnyBatch | Wait]) -> Steps:
-        """Walk the log, a record a step."""
+        """Read the log, one record per step."""
         for batch in batches:
             if isinstance(batch, Wait):
                 yield batch
@@ -79,7 +78,7 @@ class Replay:
             if first_offset is None:
                 first_offset = record.offset
             if record.key is None:
-                _log.warning("Ignoring the record without a key at offset %d", record.offset)
+                _log.warning("Ignoring the record at offset %d: it has no key", record.offset)
                 continue
             key = normalized_key(record.key)
             if is_offset_key(key):
@@ -98,7 +97,7 @@ class Replay:
 
     def _complete_transaction(self, batch: AnyBatch) -> None:
         marker = control_record_type(batch)
-        if marker is None:  # emptied by compaction: its transaction is as old as the log, and complete
+        if marker is None:  # emptied by compaction, which happens only after its transaction is complete
             return
         pending = self.transactional.pop(batch.producer_id, {})
         if marker is not ControlRecordType.COMMIT:
@@ -118,7 +117,7 @@ class _GroupOffsetsFound:
 
 
 def loaded_groups(replay: Replay, clock: Clock) -> Iterator[GroupMetadata | None]:
-    """The groups of the log, one by one; None where a step was taken that produced none."""
+    """The groups of the log, one by one; None for a step without a finished group."""
     offsets: dict[str, _GroupOffsetsFound] = {}
     for key, stored in replay.offsets.items():
         if (entry := _decode_offset(key, stored)) is not None:
@@ -159,7 +158,7 @@ def _decode_group(key: bytes, data: bytes, clock: Clock) -> GroupMetadata | None
         version = read_version(data)
         value = read_group_value(data)
     except CoordinatorRecordError as error:
-        _log.error("Ignoring the metadata of a group: %s", error)
+        _log.error("Ignoring a record of group metadata: %s", error)
         return None
     group = GroupMetadata(group_id, clock, GroupState.STABLE if value.members else GroupState.EMPTY)
     group.generation_id = value.generation

@@ -1,10 +1,10 @@
-"""SyncGroup, Heartbeat and LeaveGroup: what members of a group do once they have joined.
+"""SyncGroup, Heartbeat and LeaveGroup: the requests of members that have joined.
 
-Served: SyncGroup 0-5 (3 brings `group.instance.id`, 5 the protocol type and name, which must be there and match),
-Heartbeat 0-4 (3 instance id), LeaveGroup 0-5 (from 3 on several members at once, also by instance id alone; up to 2
-one member, whose error is the response's).
+Versions: SyncGroup 0-5 (3 adds `group.instance.id`, 5 the protocol type and name, which must be set and match),
+Heartbeat 0-4 (3 adds the instance id), LeaveGroup 0-5 (since 3 several members at once, also by instance id alone;
+up to 2 one member, whose error is the response's error).
 
-Kafka: handleSyncGroup, handleHeartbeat and handleLeaveGroup of GroupCoordinator.
+Kafka: GroupCoordinator.handleSyncGroup, GroupCoordinator.handleHeartbeat, GroupCoordinator.handleLeaveGroup.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ class Membership:
         self._rebalancer = rebalancer
 
     def sync(self, group: GroupMetadata, request: SyncGroupRequest, respond: Respond[SyncGroupResponse]) -> None:
-        """Park the sync until the leader's assignment is stored, or repeat the assignment if it is."""
+        """Park the sync until the leader's assignment is stored, or answer with the stored assignment.
+
+        Kafka: GroupCoordinator.doSyncGroup.
+        """
         member_id = request.member_id
         error = self._validate_sync(group, request)
         if error == ErrorCode.NONE:
@@ -77,7 +80,7 @@ class Membership:
         return ErrorCode.NONE
 
     def heartbeat(self, group: GroupMetadata, request: HeartbeatRequest) -> ErrorCode:
-        """A sign of life, also while rebalancing; the answer tells the member whether it has to rejoin."""
+        """Renew the member's session, also during a rebalance. The error tells the member whether it must rejoin."""
         error = validate_generation(
             group, request.generation_id, request.member_id, request.group_instance_id, "heartbeat"
         )
@@ -88,7 +91,10 @@ class Membership:
         return group.lifecycle.answer(GroupRequest.HEARTBEAT)
 
     def leave(self, group: GroupMetadata, identity: MemberIdentity) -> ErrorCode:
-        """Remove one member: by its id, or a static one by its instance id alone, as administrators do (KIP-345)."""
+        """Remove one member: by its id, or a static one by its instance id alone, as admin tools do (KIP-345).
+
+        Kafka: GroupCoordinator.removeCurrentMemberFromGroup.
+        """
         member_id = identity.member_id
         if member_id == UNKNOWN_MEMBER_ID:
             instance_id = identity.group_instance_id

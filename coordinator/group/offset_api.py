@@ -1,13 +1,13 @@
-"""OffsetCommit, TxnOffsetCommit, OffsetFetch and OffsetDelete, between their wire messages and the group's offsets.
+"""Conversions between the messages of OffsetCommit, TxnOffsetCommit, OffsetFetch, OffsetDelete and a group's offsets.
 
-Versions of OffsetCommit (0-9): 0 keeps offsets in ZooKeeper (zookeeper_offsets.py); 1 has a commit time per
-partition; 2 to 4 a retention for all of them; 6 leader epochs; 7 `group.instance.id`. Versions of OffsetFetch (0-9):
-0 reads ZooKeeper; 2 adds "all partitions" (null) and a top-level error, before which a group's error is told on every
-partition; 5 leader epochs; 7 `require_stable`; 8 many groups.
+OffsetCommit (0-9): version 0 keeps offsets in ZooKeeper (zookeeper_offsets.py); 1 has a commit time per partition;
+2 to 4 one retention for all; 6 adds leader epochs; 7 `group.instance.id`. OffsetFetch (0-9): version 0 reads
+ZooKeeper; 2 adds "all partitions" (null) and a top-level error (up to 1 a group's error is set on every partition);
+5 adds leader epochs; 7 `require_stable`; 8 several groups.
 
-Which topics exist and who may touch them has been decided by the handler: every partition named here is served.
+The handler has already checked that the topics exist and are authorized: every partition in a request is served.
 
-Kafka: GroupCoordinatorAdapter and OffsetFetchResponse.
+Kafka: GroupCoordinatorAdapter, OffsetFetchResponse.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ Offsets = dict[TopicPartition, OffsetAndMetadata]
 
 
 def offsets_to_commit(request: OffsetCommitRequest, now_ms: int) -> Generator[None, None, Offsets]:
-    """The request's offsets, in steps. A partition named twice counts as it is named last."""
+    """The request's offsets, in steps. Of a partition that occurs twice, the last one counts."""
     expire_ms = None if request.retention_time_ms == NO_RETENTION else _as_long(now_ms + request.retention_time_ms)
     offsets: Offsets = {}
     for topic in request.topics:
@@ -78,12 +78,12 @@ def offsets_to_commit(request: OffsetCommitRequest, now_ms: int) -> Generator[No
 
 
 def _as_long(value: int) -> int:
-    """Java's sum of two longs: a retention without end has passed at once."""
+    """Wrap a sum as a Java long does: with a retention of Long.MAX_VALUE the offset expires at once."""
     return (value + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def transactional_offsets_to_commit(request: TxnOffsetCommitRequest, now_ms: int) -> Generator[None, None, Offsets]:
-    """The same for offsets within a transaction."""
+    """The same for offsets in a transaction."""
     offsets: Offsets = {}
     for topic in request.topics:
         for partition in topic.partitions:
@@ -125,7 +125,7 @@ def offset_delete_response(outcome: Outcome) -> OffsetDeleteResponse:
 
 
 def requested_groups(request: OffsetFetchRequest, version: int) -> list[OffsetFetchRequestGroup]:
-    """The request as version 8 and later put it: a list of groups."""
+    """The request in the form of version 8 and later: a list of groups."""
     if version >= 8:
         return request.groups
     topics = request.topics
@@ -151,7 +151,7 @@ def requested_partitions(topics: Iterable[OffsetFetchRequestTopics]) -> list[Top
 def fetched_offsets(
     group: GroupMetadata | None, partitions: list[TopicPartition] | None, *, require_stable: bool
 ) -> Generator[None, None, list[OffsetFetchResponseTopics]]:
-    """Offsets of the named partitions, or of all that have one, in steps. No offset is -1, and no error."""
+    """Offsets of the given partitions, or of all that have one, in steps. Without an offset: -1 and no error."""
     known = group is not None and not group.is_dead
     if partitions is None:
         partitions = list(group.offsets) if group is not None and known else []
@@ -174,7 +174,7 @@ def fetched_offsets(
 
 
 def offset_fetch_response(groups: list[OffsetFetchResponseGroup], version: int) -> OffsetFetchResponse:
-    """The answer in the shape of the version; before 8 there is exactly one group."""
+    """The response in the shape of the version; up to 7 there is exactly one group."""
     if version >= 8:
         return OffsetFetchResponse(groups=groups)
     (group,) = groups
@@ -195,7 +195,7 @@ def offset_fetch_response(groups: list[OffsetFetchResponseGroup], version: int) 
 
 
 def offset_fetch_error(group: OffsetFetchRequestGroup, error: ErrorCode, version: int) -> OffsetFetchResponseGroup:
-    """A group's error; before version 2 the wire has room for it on the partitions only."""
+    """A group's error; up to version 1 the response has error fields for partitions only."""
     failed = OffsetFetchResponseGroup(group_id=group.group_id, topics=[], error_code=error)
     if version >= 2:
         return failed

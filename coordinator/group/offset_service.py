@@ -1,9 +1,10 @@
-"""OffsetCommit, TxnOffsetCommit, OffsetFetch and OffsetDelete: who may change a group's offsets, and what is read.
+"""OffsetCommit, TxnOffsetCommit, OffsetFetch and OffsetDelete.
 
-Members commit in their generation; anybody may while nobody is in the group. A fetch is served in every state, also for
-groups that do not exist: it may come from somebody who only keeps offsets here.
+Members commit in their generation; any client may commit to an Empty group. A fetch is served in every state, also for
+a group that does not exist: the client may use the group only to store offsets.
 
-Kafka: the offset half of GroupCoordinator and GroupCoordinatorAdapter.
+Kafka: GroupCoordinator.handleCommitOffsets, GroupCoordinator.handleTxnCommitOffsets,
+GroupCoordinator.handleFetchOffsets, GroupCoordinator.handleDeleteOffsets.
 """
 
 from __future__ import annotations
@@ -46,11 +47,11 @@ from odradek.timer.clock import Clock
 from odradek.timer.sliced_work import Steps
 
 FIRST_ABORTABLE_VERSION = 4
-"""Of TxnOffsetCommit: its clients know TRANSACTION_ABORTABLE."""
+"""The first version of TxnOffsetCommit whose clients know TRANSACTION_ABORTABLE."""
 
 
 class OffsetService:
-    """The four requests. Without a tree, version 0 (offsets in ZooKeeper) is not supported."""
+    """Serves the four requests. Without a tree, version 0 (offsets in ZooKeeper) is not supported."""
 
     __slots__ = ("_clock", "_groups", "_sessions", "_tree", "_verify_transaction")
 
@@ -71,7 +72,10 @@ class OffsetService:
     def commit(
         self, context: GroupRequestContext, request: OffsetCommitRequest, respond: Respond[OffsetCommitResponse]
     ) -> Steps:
-        """Records are made first, in steps; from there on it is one step, for the group must not change meanwhile."""
+        """Encode the records in steps; then validate and append in one step, so that the group does not change between.
+
+        Kafka: GroupCoordinator.doCommitOffsets.
+        """
         offsets = yield from offsets_to_commit(request, self._clock.time_ms())
         if context.api_version == 0:
             self._commit_to_tree(request.group_id, offsets, respond)
@@ -83,7 +87,7 @@ class OffsetService:
         if error == ErrorCode.NONE:
             group = self._groups.get(request.group_id)
             if group is None and generation_id < 0:
-                # Somebody who only keeps offsets here.
+                # The client uses the group only to store offsets.
                 group = self._groups.get_or_create(request.group_id)
             error = self._validate_commit(group, request)
         if group is None or error != ErrorCode.NONE:
@@ -124,9 +128,10 @@ class OffsetService:
     def commit_transactional(
         self, context: GroupRequestContext, request: TxnOffsetCommitRequest, respond: Respond[TxnOffsetCommitResponse]
     ) -> Steps:
-        """Offsets that become the group's when the producer's transaction commits.
+        """Append offsets that become the group's when the producer's transaction commits.
 
-        First the transaction coordinator is asked whether the group's partition belongs to the transaction.
+        First the transaction coordinator verifies that the group's partition belongs to the transaction.
+        Kafka: GroupCoordinator.doTxnCommitOffsets.
         """
         offsets = yield from transactional_offsets_to_commit(request, self._clock.time_ms())
         records = yield from self._groups.offset_records(request.group_id, offsets)
@@ -200,7 +205,7 @@ class OffsetService:
             fetch_from_tree(self._tree, group, respond)
 
     def delete(self, request: OffsetDeleteRequest, respond: Respond[OffsetDeleteResponse]) -> None:
-        """Remove offsets of topics nobody in the group is subscribed to (KIP-496)."""
+        """Remove offsets of topics that no member subscribes to (KIP-496)."""
         error = refusal_for(self._groups, request.group_id)
         group = self._groups.get(request.group_id)
         if error == ErrorCode.NONE:

@@ -1,27 +1,26 @@
-"""Rebalancing: how a group gets from one generation to the next.
+"""Rebalancing: moves a group from one generation to the next.
 
-Everything that can happen to a member ends here, and every transition between Empty, PreparingRebalance,
-CompletingRebalance and Stable is fired in this file (Dead comes from outside, see group_metadata_manager.py). Two
-barriers hold requests back, each a delayed operation that completes when the last member has come and expires when
-the rebalance timeout is over:
+All transitions between Empty, PreparingRebalance, CompletingRebalance and Stable are made in this file (the transition
+to Dead is in group_metadata_manager.py). Two barriers park requests. Each is a delayed operation that completes when
+the last member has sent its request, and expires after the rebalance timeout:
 
-    DelayedJoin   watched under GroupJoinKey while PreparingRebalance. Completing means: members that did not rejoin
-                  are dropped (static ones stay, they are expected back), a leader that did not is replaced, the
-                  generation begins and every parked join is answered. If nobody rejoined the barrier is put up again,
-                  until sessions expire.
-    InitialDelayedJoin   the same for a group that was empty. It does not complete early: others are probably about to
-                  join, and each rebalance saved is worth the wait. An arrival within the
-                  `group.initial.rebalance.delay.ms` prolongs it by as much, up to the rebalance timeout.
+    DelayedJoin   watched under GroupJoinKey while PreparingRebalance. When it completes or expires, members that did
+                  not rejoin are removed (static ones stay until their sessions expire), a leader that did not rejoin
+                  is replaced, the generation begins and every parked join is answered. If no member rejoined, a new
+                  DelayedJoin starts, until the sessions expire.
+    InitialDelayedJoin   the same for a group that was Empty. It does not complete early, so that clients that start at
+                  the same time join one generation. Each `group.initial.rebalance.delay.ms` in which a member joined
+                  extends it by the same time, up to the rebalance timeout.
     DelayedSync   watched under GroupSyncKey from the start of a generation. Members that have not synced when it
-                  expires are dropped, and the rest has to rebalance.
+                  expires are removed, and the others rebalance.
 
-Answering a request may bring the next one of the same connection in before the answer has returned. So a parked
-request is taken out first, then the books are brought in order, and the answers are given last.
+Sending a response may handle the next request of the same connection before `respond` returns. So a parked request is
+taken out first, then the group is updated, and the responses are sent last.
 
-Nothing that is parked is ever forgotten: also a request that a repeated one takes the place of, and the sync of a
-member that is removed, are answered. (Kafka drops these callbacks and leaves it to the client's request timeout.)
+Every parked request is answered, also one that a repeated request replaces, and the sync of a member that is removed.
+(Kafka drops these callbacks, and the client waits for its request timeout.)
 
-Kafka: the rebalance half of GroupCoordinator, DelayedJoin, InitialDelayedJoin and DelayedSync.
+Kafka: GroupCoordinator, DelayedJoin, InitialDelayedJoin, DelayedSync.
 """
 
 from __future__ import annotations
@@ -47,13 +46,13 @@ from odradek.timer.system_timer import SystemTimer
 _log = logging.getLogger(__name__)
 
 MIN_IDLE_REBALANCE_MS = 100
-"""How long the join barrier stands at least when it is put up again because nobody came. Clients choose the rebalance
-timeout, and one of zero would have the broker do nothing else."""
+"""The least delay of a DelayedJoin that starts again because no member rejoined. Clients choose the rebalance timeout;
+with a timeout of 0 the broker would restart it in an endless loop."""
 
 StoreGroup = Callable[[GroupMetadata, dict[str, bytes], Callable[[ErrorCode], None]], None]
-"""Writes the group with an assignment to the log; the error is one to give to clients."""
+"""Writes the group with an assignment to the log; the callback gets the error for the clients."""
 
-SyncAnswers = list[tuple[Respond[SyncGroupResponse], SyncGroupResponse]]
+SyncResponses = list[tuple[Respond[SyncGroupResponse], SyncGroupResponse]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +70,7 @@ class GroupSyncKey:
 
 
 class DelayedJoin(DelayedOperation):
-    """Waits for all members to join; the rest are dropped when it expires."""
+    """Waits for all members to join; when it expires, the missing ones are removed."""
 
     __slots__ = ("_group", "_rebalancer")
 
@@ -84,11 +83,11 @@ class DelayedJoin(DelayedOperation):
         return (self._group.is_dead or self._group.has_all_members_joined) and self.force_complete()
 
     def on_complete(self) -> None:
-        self._rebalancer.complete_join(self._group)
+        self._rebalancer.on_complete_join(self._group)
 
 
 class InitialDelayedJoin(DelayedJoin):
-    """Waits out the initial delay even if everybody known has joined, and again as long as others keep coming."""
+    """Waits for the whole initial delay even if all members have joined, and again while more members join."""
 
     __slots__ = ("_remaining_ms",)
 
@@ -131,7 +130,7 @@ class DelayedSync(DelayedOperation):
         )
 
     def on_complete(self) -> None:
-        """Nothing: the syncs are answered when the assignment is stored."""
+        """Does nothing: the syncs are answered when the assignment is stored."""
 
     def on_expiration(self) -> None:
         if self._is_waited_for:
@@ -139,7 +138,7 @@ class DelayedSync(DelayedOperation):
 
 
 class Rebalancer:
-    """Moves groups through their generations."""
+    """Moves groups from generation to generation."""
 
     __slots__ = ("_config", "_purgatory", "_store_group", "sessions")
 
@@ -157,31 +156,31 @@ class Rebalancer:
 
     @property
     def open_barrier_count(self) -> int:
-        """Join and sync barriers that are up."""
+        """Join and sync barriers that have neither completed nor expired."""
         return self._purgatory.num_delayed
 
-    # -- members come and change -----------------------------------------------------------------------------
+    # -- adding members --------------------------------------------------------------------------------------
 
     def add_member(
         self, group: GroupMetadata, member: MemberMetadata, respond: Respond[JoinGroupResponse], reason: str
     ) -> None:
-        """A new member joins. Until it is answered its session lasts as long as a join may take."""
+        """Add a new member, start its session and rebalance. Kafka: GroupCoordinator.addMemberAndRebalance."""
         member.is_new = True
         if group.state is GroupState.PREPARING_REBALANCE and group.generation_id == 0:
             group.new_member_added = True
         group.add(member, respond)
         self.sessions.start_joining(group, member)
-        self.maybe_prepare(group, reason)
+        self.maybe_prepare_rebalance(group, reason)
 
-    def maybe_prepare(self, group: GroupMetadata, reason: str) -> None:
+    def maybe_prepare_rebalance(self, group: GroupMetadata, reason: str) -> None:
         if group.lifecycle.can_rebalance:
-            self.prepare(group, reason)
+            self.prepare_rebalance(group, reason)
 
-    def prepare(self, group: GroupMetadata, reason: str) -> None:
-        """Begin a rebalance: parked syncs are sent back to join, and the join barrier goes up."""
-        answers: SyncAnswers = []
+    def prepare_rebalance(self, group: GroupMetadata, reason: str) -> None:
+        """Begin a rebalance: parked syncs get REBALANCE_IN_PROGRESS, and the join barrier starts."""
+        responses: SyncResponses = []
         if group.state is GroupState.COMPLETING_REBALANCE:
-            answers = self._abandon_assignment(group, ErrorCode.REBALANCE_IN_PROGRESS)
+            responses = self._abandon_assignment(group, ErrorCode.REBALANCE_IN_PROGRESS)
         self._drop_sync_barrier(group)
         delay_ms = self._config.group_initial_rebalance_delay_ms
         barrier: DelayedJoin
@@ -197,23 +196,26 @@ class Rebalancer:
             reason,
         )
         self._watch_join(barrier, group)
-        _give(answers)
+        _send_responses(responses)
 
     def check_join_barrier(self, group: GroupMetadata) -> None:
-        """Somebody joined or left: perhaps nobody is missing now."""
+        """Complete the join barrier if all members have joined, after a member joined or left."""
         if group.state is GroupState.PREPARING_REBALANCE:
             self._purgatory.check_and_complete(GroupJoinKey(group.group_id))
 
-    # -- members go ------------------------------------------------------------------------------------------
+    # -- removing members ------------------------------------------------------------------------------------
 
     def remove_member(self, group: GroupMetadata, member: MemberMetadata, reason: str) -> None:
-        """A member left or failed. What it has parked is answered so that, if it lives, it starts over."""
+        """A member left or failed. Its parked request gets UNKNOWN_MEMBER_ID, so that a live client joins again.
+
+        Kafka: GroupCoordinator.removeMemberAndUpdateGroup.
+        """
         parked_join, parked_sync = group.take_join(member), member.take_sync()
         group.remove(member.member_id)
         self.sessions.end(group, member.member_id)
         match group.state:
             case GroupState.STABLE | GroupState.COMPLETING_REBALANCE:
-                self.maybe_prepare(group, reason)
+                self.maybe_prepare_rebalance(group, reason)
             case GroupState.PREPARING_REBALANCE:
                 self.check_join_barrier(group)
             case GroupState.EMPTY | GroupState.DEAD:
@@ -224,7 +226,10 @@ class Rebalancer:
             parked_sync(sync_error(ErrorCode.UNKNOWN_MEMBER_ID))
 
     def remove_pending_member(self, group: GroupMetadata, member_id: str) -> None:
-        """A client that was given an id will not come back with it."""
+        """The pending member left, or did not join within its timeout.
+
+        Kafka: GroupCoordinator.removePendingMemberAndUpdateGroup.
+        """
         group.remove(member_id)
         self.sessions.end(group, member_id)
         self.check_join_barrier(group)
@@ -232,20 +237,20 @@ class Rebalancer:
     # -- the join barrier ------------------------------------------------------------------------------------
 
     def extend_initial_delay(self, group: GroupMetadata, waited_ms: int, remaining_ms: int) -> None:
-        """Others came while the group was forming: wait for more, within the rebalance timeout."""
+        """Members joined during the initial delay: wait again, within the rebalance timeout."""
         delay_ms = min(self._config.group_initial_rebalance_delay_ms, remaining_ms)
         self._watch_join(InitialDelayedJoin(self, group, delay_ms, max(remaining_ms - waited_ms, 0)), group)
 
-    def complete_join(self, group: GroupMetadata) -> None:
-        """All have joined, or time is up: begin the next generation with those who are there."""
+    def on_complete_join(self, group: GroupMetadata) -> None:
+        """All members have joined, or the timeout is over: begin the next generation with those that joined."""
         for member in list(group.not_yet_rejoined()):
             if not member.is_static:
-                _log.info("Group %s removed %r, which has not rejoined", group.group_id, member)
+                _log.info("Group %s removed %r because it did not rejoin", group.group_id, member)
                 group.remove(member.member_id)
                 self.sessions.end(group, member.member_id)
         if group.is_dead:
             return
-        if len(group) and not group.elect_joined_leader():
+        if len(group) and not group.maybe_elect_new_joined_leader():
             _log.error("Group %s could not complete rebalance because no members rejoined", group.group_id)
             delay_ms = max(group.rebalance_timeout_ms, MIN_IDLE_REBALANCE_MS)
             self._watch_join(DelayedJoin(self, group, delay_ms), group)
@@ -259,18 +264,18 @@ class Rebalancer:
 
     def _answer_joins(self, group: GroupMetadata) -> None:
         _log.info("Stabilized group %s generation %d with %d members", group.group_id, group.generation_id, len(group))
-        answers = []
+        responses = []
         for member in group.members:
             respond = group.take_join(member)
             if respond is not None:
                 is_leader = group.is_leader(member.member_id)
-                answers.append((respond, group.join_success(member.member_id, with_members=is_leader)))
+                responses.append((respond, group.join_success(member.member_id, with_members=is_leader)))
             self.sessions.renew(group, member)
             member.is_new = False
-            group.expect_sync_from(member.member_id)
+            group.add_pending_sync_member(member.member_id)
         barrier = DelayedSync(self, group, group.rebalance_timeout_ms)
         self._purgatory.try_complete_else_watch(barrier, [GroupSyncKey(group.group_id)])
-        for respond, response in answers:
+        for respond, response in responses:
             respond(response)
 
     def _watch_join(self, barrier: DelayedJoin, group: GroupMetadata) -> None:
@@ -279,19 +284,20 @@ class Rebalancer:
     # -- the sync barrier ------------------------------------------------------------------------------------
 
     def sync_received(self, group: GroupMetadata, member_id: str) -> None:
-        group.sync_received_from(member_id)
+        """Kafka: GroupCoordinator.removePendingSyncMember."""
+        group.remove_pending_sync_member(member_id)
         self._check_sync_barrier(group)
 
     def expire_pending_sync(self, group: GroupMetadata) -> None:
-        """Some members never asked for their share of the generation."""
+        """Remove the members that did not sync in time, and rebalance. Kafka: GroupCoordinator.onExpirePendingSync."""
         missing = group.pending_sync_members
         for member_id in missing:
             group.remove(member_id)
             self.sessions.end(group, member_id)
-        self.prepare(group, f"Removing {sorted(missing)} on pending sync request expiration")
+        self.prepare_rebalance(group, f"Removing {sorted(missing)} on pending sync request expiration")
 
     def _drop_sync_barrier(self, group: GroupMetadata) -> None:
-        group.expect_no_syncs()
+        group.clear_pending_sync_members()
         self._check_sync_barrier(group)
 
     def _check_sync_barrier(self, group: GroupMetadata) -> None:
@@ -300,7 +306,7 @@ class Rebalancer:
     # -- the assignment --------------------------------------------------------------------------------------
 
     def store_assignment(self, group: GroupMetadata, leader_id: str, assignment: dict[str, bytes]) -> None:
-        """The leader has spoken: once its assignment is in the log, give everybody their share."""
+        """Append the leader's assignment to the log, then answer every parked sync with the member's assignment."""
         missing = [member_id for member_id in group.member_ids if member_id not in assignment]
         if missing:
             _log.warning("Setting empty assignments for members %s of group %s", missing, group.group_id)
@@ -308,33 +314,40 @@ class Rebalancer:
         generation_id = group.generation_id
 
         def stored(error: ErrorCode) -> None:
-            # Others may have joined or left while the record was on its way; then this assignment is for nobody.
+            # If a member joined or left before the record was committed, a rebalance has begun: the assignment is void.
             if group.state is not GroupState.COMPLETING_REBALANCE or group.generation_id != generation_id:
                 return
             if error == ErrorCode.NONE:
                 self._assign(group, complete)
             else:
-                answers = self._abandon_assignment(group, error)
-                self.maybe_prepare(group, f"Error {error.name} when storing group assignment (member: {leader_id})")
-                _give(answers)
+                responses = self._abandon_assignment(group, error)
+                self.maybe_prepare_rebalance(
+                    group, f"Error {error.name} when storing group assignment (member: {leader_id})"
+                )
+                _send_responses(responses)
 
         self._store_group(group, complete, stored)
 
     def _assign(self, group: GroupMetadata, assignment: dict[str, bytes]) -> None:
+        """Kafka: GroupCoordinator.setAndPropagateAssignment."""
         for member in group.members:
             member.assignment = assignment[member.member_id]
         group.lifecycle.fire(GroupEvent.ASSIGNMENT_STORED)
-        _give(self._take_syncs(group, ErrorCode.NONE))
+        _send_responses(self._take_syncs(group, ErrorCode.NONE))
 
-    def _abandon_assignment(self, group: GroupMetadata, error: ErrorCode) -> SyncAnswers:
-        """There will be no assignment in this generation: parked syncs fail."""
+    def _abandon_assignment(self, group: GroupMetadata, error: ErrorCode) -> SyncResponses:
+        """This generation gets no assignment: clear it and return the error responses of the parked syncs.
+
+        Kafka: GroupCoordinator.resetAndPropagateAssignmentError.
+        """
         for member in group.members:
             member.assignment = b""
         return self._take_syncs(group, error)
 
-    def _take_syncs(self, group: GroupMetadata, error: ErrorCode) -> SyncAnswers:
+    def _take_syncs(self, group: GroupMetadata, error: ErrorCode) -> SyncResponses:
+        """Unpark all syncs and renew their members' sessions. Kafka: GroupCoordinator.propagateAssignment."""
         succeeded = error == ErrorCode.NONE
-        answers: SyncAnswers = []
+        responses: SyncResponses = []
         for member in group.members:
             respond = member.take_sync()
             if respond is None:
@@ -345,27 +358,27 @@ class Rebalancer:
                 protocol_name=group.protocol_name if succeeded else None,
                 assignment=member.assignment,
             )
-            answers.append((respond, response))
-            # A session that ran out while the sync was parked has been forgiven, so the member has none now.
+            responses.append((respond, response))
+            # A session that expired while the sync was parked did not remove the member, so it has no session now.
             self.sessions.renew(group, member)
-        return answers
+        return responses
 
     # -- the end ---------------------------------------------------------------------------------------------
 
     def release(self, group: GroupMetadata) -> None:
-        """The group is dead: nothing of it may stay behind in timers and watch lists."""
+        """The group is dead: remove its sessions and barriers from the timer and the watch lists."""
         for member_id in [*group.member_ids, *group.pending_members]:
             self.sessions.end(group, member_id)
         self._purgatory.check_and_complete(GroupJoinKey(group.group_id))
         self._drop_sync_barrier(group)
 
 
-def _give(answers: SyncAnswers) -> None:
-    for respond, response in answers:
+def _send_responses(responses: SyncResponses) -> None:
+    for respond, response in responses:
         respond(response)
 
 
 def _warn_if_not_stored(group: GroupMetadata, error: ErrorCode) -> None:
-    # If this broker fails now, the previous generation becomes active again and times out: safe, nobody is in it.
+    # If this broker fails now, the next coordinator loads the previous generation, and its members time out.
     if error != ErrorCode.NONE:
         _log.warning("Failed to write empty metadata for group %s: %s", group.group_id, error.name)

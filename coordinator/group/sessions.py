@@ -1,11 +1,11 @@
-"""Who is alive: the sessions of members and of those who have been given an id and are still to come back with it.
+"""Session timeouts of members and pending members.
 
-Each member has one `DelayedHeartbeat` in the purgatory. A sign of life (heartbeat, sync, commit) completes it and
-starts the next; if none comes within the session timeout it expires, and the member is removed. It does not expire a
-member whose own request is parked in the coordinator (`MemberMetadata.has_satisfied_heartbeat`): such a one is only
-given a new session when it is answered. A pending member's session completes when it joins.
+Each member has one `DelayedHeartbeat` in the purgatory. A heartbeat, sync or commit completes it and starts the next;
+if none comes within the session timeout, it expires and the member is removed. A member whose request is parked in the
+coordinator does not expire (`MemberMetadata.has_satisfied_heartbeat`); its next session starts when the request is
+answered. A pending member's session completes when it joins.
 
-Kafka: DelayedHeartbeat and the heartbeat half of GroupCoordinator.
+Kafka: DelayedHeartbeat, GroupCoordinator.completeAndScheduleNextHeartbeatExpiration.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class MemberKey:
 
 
 class DelayedHeartbeat(DelayedOperation):
-    """Expires unless a sign of life comes first."""
+    """Expires the member unless a heartbeat, sync or commit comes first."""
 
     __slots__ = ("_group", "_is_pending", "_member_id", "_sessions")
 
@@ -59,14 +59,14 @@ class DelayedHeartbeat(DelayedOperation):
         return member is None or member.has_satisfied_heartbeat
 
     def on_complete(self) -> None:
-        """Nothing: the next session is started by whoever completed this one."""
+        """Does nothing: the caller that completed this session starts the next one."""
 
     def on_expiration(self) -> None:
         self._sessions.expire(self._group, self._member_id, is_pending=self._is_pending)
 
 
 class MemberSessions:
-    """Starts, renews and ends sessions; `on_expired` removes the member from the group."""
+    """Starts, renews and ends sessions. `on_expired` and `on_pending_expired` remove the member from the group."""
 
     __slots__ = ("_on_expired", "_on_pending_expired", "_purgatory")
 
@@ -83,36 +83,50 @@ class MemberSessions:
 
     @property
     def open_count(self) -> int:
-        """Sessions that wait for a sign of life or their end."""
+        """Sessions that have neither completed nor expired."""
         return self._purgatory.num_delayed
 
     def renew(self, group: GroupMetadata, member: MemberMetadata) -> None:
-        """A sign of life: the current session completes, the next begins."""
+        """Complete the current session and start the next one.
+
+        Kafka: GroupCoordinator.completeAndScheduleNextHeartbeatExpiration.
+        """
         self._restart(group, member, member.session_timeout_ms)
 
     def start_joining(self, group: GroupMetadata, member: MemberMetadata) -> None:
-        """The session of a member that has not been answered yet: it lasts as long as its client may wait."""
+        """Start the session of a new member whose first join is parked."""
         self._restart(group, member, NEW_MEMBER_JOIN_TIMEOUT_MS)
 
     def start_pending(self, group: GroupMetadata, member_id: str, timeout_ms: int) -> None:
-        """The time a client has to come back with the id it was given."""
+        """Start the timeout within which a client must join with the id it was given.
+
+        Kafka: GroupCoordinator.addPendingMemberExpiration.
+        """
         self._watch(group, member_id, is_pending=True, timeout_ms=timeout_ms)
 
     def end(self, group: GroupMetadata, member_id: str) -> None:
-        """The member has been removed, or the group is dead."""
+        """Complete the session of a removed member or of a member of a dead group.
+
+        Kafka: GroupCoordinator.removeHeartbeatForLeavingMember.
+        """
         self._purgatory.check_and_complete(MemberKey(group.group_id, member_id))
 
     def expire(self, group: GroupMetadata, member_id: str, *, is_pending: bool) -> None:
+        """Kafka: GroupCoordinator.onExpireHeartbeat."""
         if group.is_dead:
             return
         if is_pending:
             if group.is_pending(member_id):
-                _log.info("Pending member %s of group %s has not come back in time", member_id, group.group_id)
+                _log.info(
+                    "Pending member %s in group %s has been removed after session timeout expiration",
+                    member_id,
+                    group.group_id,
+                )
                 self._on_pending_expired(group, member_id)
             return
         member = group.get(member_id)
         if member is not None and not member.has_satisfied_heartbeat:
-            _log.info("Member %s in group %s has failed, removing it", member_id, group.group_id)
+            _log.info("Member %s in group %s has failed, removing it from the group", member_id, group.group_id)
             self._on_expired(group, member)
 
     def _restart(self, group: GroupMetadata, member: MemberMetadata, timeout_ms: int) -> None:

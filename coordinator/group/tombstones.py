@@ -1,8 +1,9 @@
-"""Tombstones for what is taken out of a group, in batches that the log takes.
+"""Appends tombstones for removed offsets and groups, in batches of at most `max.message.bytes`.
 
-Nobody waits for them: what gets lost is found by the next sweep, or by the next coordinator.
+No request waits for them. If an append fails, the next expiration sweep or the next coordinator finds the same offsets
+again. Kafka writes all tombstones of a group in one batch of any size.
 
-Kafka: the second half of GroupMetadataManager.cleanupGroupMetadata, which writes one batch, however large.
+Kafka: GroupMetadataManager.cleanupGroupMetadata.
 """
 
 from __future__ import annotations
@@ -36,6 +37,10 @@ def append_tombstones(log: CoordinatorLog, group_id: str, partition: int, keys: 
 def _append(log: CoordinatorLog, group_id: str, partition: int, tombstones: Sequence[SimpleRecord]) -> None:
     def appended(error: ErrorCode, _: int) -> None:
         if error != ErrorCode.NONE:
-            _log.error("Failed to append tombstones of group %s: %s; the next sweep tries again", group_id, error.name)
+            _log.error(
+                "Failed to append tombstones of group %s: %s. The next expiration sweep tries again",
+                group_id,
+                error.name,
+            )
 
     log.append(partition, tombstones, appended, wait_for_replicas=False)

@@ -1,6 +1,7 @@
-"""The checks that come before what a request is about: may this broker answer, and is the sender who it says it is?
+"""Checks before a request is handled: does this broker coordinate the group, and is the sender a current member?
 
-Kafka: validateGroupStatus, validateCurrentMember and their callers in GroupCoordinator.
+Kafka: GroupCoordinator.validateGroupStatus, GroupCoordinator.validateCurrentMember,
+GroupCoordinator.validateOffsetCommit.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ _log = logging.getLogger(__name__)
 
 
 def refusal_for(groups: GroupMetadataManager, group_id: str, *, empty_id_allowed: bool = False) -> ErrorCode:
-    """Why this broker cannot answer for the group; NONE if it can.
+    """The error if this broker cannot serve the group, else NONE. Kafka: GroupCoordinator.validateGroupStatus.
 
-    The empty id is a group like any other where offsets are concerned, because old consumers used it, and for those
-    who want to look at it or delete it. Nobody can join it.
+    The empty group id is allowed in the requests about offsets, because old consumers used it, and in DescribeGroups
+    and DeleteGroups. No client can join it.
     """
     if not group_id and not empty_id_allowed:
         return ErrorCode.INVALID_GROUP_ID
@@ -33,7 +34,10 @@ def refusal_for(groups: GroupMetadataManager, group_id: str, *, empty_id_allowed
 
 
 def validate_member(group: GroupMetadata, member_id: str, group_instance_id: str | None, operation: str) -> ErrorCode:
-    """The member must be in the group; if it names an instance id, it must be the one that holds it now (KIP-345)."""
+    """The member must be in the group; with an instance id it must be that instance's current member (KIP-345).
+
+    Kafka: GroupCoordinator.validateCurrentMember.
+    """
     if group_instance_id is not None:
         current = group.static_member_id(group_instance_id)
         if current is None:
@@ -54,7 +58,7 @@ def validate_member(group: GroupMetadata, member_id: str, group_instance_id: str
 def validate_generation(
     group: GroupMetadata, generation_id: int, member_id: str, group_instance_id: str | None, operation: str
 ) -> ErrorCode:
-    """A valid member, and of the current generation."""
+    """The member must be valid and in the current generation."""
     if group.is_dead:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     error = validate_member(group, member_id, group_instance_id, operation)
@@ -66,10 +70,10 @@ def validate_generation(
 def validate_offset_commit(
     group: GroupMetadata, generation_id: int, member_id: str, group_instance_id: str | None, *, transactional: bool
 ) -> ErrorCode:
-    """Offsets may be committed by a member, or by anybody while nobody is in the group.
+    """A member may commit offsets; while the group is Empty any client may.
 
-    Generation -1 comes from admin tools and from consumers that assign their partitions themselves. Transactional
-    producers of old versions name neither member nor generation, and are let through.
+    Generation -1 comes from admin tools and from consumers that assign their partitions themselves. Old transactional
+    producers send neither member nor generation, and are allowed.
     """
     if group.is_dead:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE

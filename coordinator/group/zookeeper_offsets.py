@@ -1,8 +1,8 @@
 """OffsetCommit and OffsetFetch version 0: offsets in ZooKeeper, where consumers kept them before 0.9.
 
-No group is involved: anybody may write any group's offsets, and there is nothing to load, expire or tombstone.
+No group state is involved: every client may write any group's offsets, and nothing is loaded, expired or tombstoned.
 
-Kafka: the version-0 branches of KafkaApis (commitOffsetsToZookeeper, handleOffsetFetchRequestFromZookeeper).
+Kafka: KafkaApis.commitOffsetsToZookeeper, KafkaApis.handleOffsetFetchRequestFromZookeeper.
 """
 
 from __future__ import annotations
@@ -39,9 +39,7 @@ def commit_to_tree(
     refused: Outcome,
     respond: Respond[OffsetCommitResponse],
 ) -> None:
-    """Write each offset to its znode, and answer when all are written. The metadata is not kept: there is no place
-    for it.
-    """
+    """Write each offset to its znode, and respond when all are written. The znode has no place for the metadata."""
     outcome: dict[TopicPartition, ErrorCode] = {key: refused.get(key, ErrorCode.NONE) for key in offsets}
     waiting = {key for key in offsets if key not in refused}
 
@@ -71,7 +69,7 @@ def fetch_from_tree(
     group: OffsetFetchRequestGroup,
     respond: Respond[OffsetFetchResponse],
 ) -> None:
-    """Read each offset from its znode. A partition without one is UNKNOWN_TOPIC_OR_PARTITION here, as it always was."""
+    """Read each offset from its znode. In version 0 a partition without an offset is UNKNOWN_TOPIC_OR_PARTITION."""
     partitions = requested_partitions(group.topics or [])
     found: dict[TopicPartition, OffsetFetchResponsePartitions] = {}
 

@@ -1,20 +1,20 @@
-"""A consumer group: its members, the generation they agreed on, and its offsets.
+"""A consumer group: its members, their current generation, and its offsets.
 
-Membership comes in three kinds. *Dynamic* members are known by an id the coordinator made up for them. *Static*
-members carry a `group.instance.id`; the group maps it to the member id of the moment, and a newcomer with the same
-instance id takes the place over and fences the old one (KIP-345). *Pending* members have been given an id and asked
-to come back with it (KIP-394); they are no members yet, but the join barrier waits for them.
+There are three kinds of members. *Dynamic* members have an id that the coordinator generated. *Static* members carry
+a `group.instance.id`; the group maps it to the current member id, and a new client with the same instance id replaces
+the old member and fences it (KIP-345). *Pending* members have been given an id and must join again with it (KIP-394);
+they are not members yet, but the join barrier waits for them.
 
 Invariants, kept by the methods here and checked by the stateful test:
 - `_awaiting_join` counts the members with a parked join;
 - `_protocol_support[name]` counts the members that speak a protocol;
 - every value of `_static_members` is the id of a member with that instance id;
 - the leader, if there is one, is a member; there is one whenever there are members;
-- pending members are not members; members that still have to sync are.
+- no pending member is a member; each member that has not synced yet is one.
 
-This class keeps the books; when they change the group's state is decided in rebalance.py.
+This class only stores; rebalance.py decides when the group's state changes. The offsets are in group_offsets.py.
 
-Kafka: GroupMetadata (the offsets part is group_offsets.py here).
+Kafka: GroupMetadata.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ class GroupMetadata:
         self.protocol_name: str | None = None
         self.generation_id = 0
         self.leader_id: str | None = None
-        # Known for consumer groups only, as of the current generation: topics somebody in the group is subscribed to.
+        # Known for consumer groups only, as of the current generation: the topics that any member subscribes to.
         self.subscribed_topics: frozenset[str] | None = None
-        # Whether somebody joined since the initial join delay was last extended.
+        # Whether a member joined since the initial join delay was last extended.
         self.new_member_added = False
         self.offsets = GroupOffsets()
         self._members: dict[str, MemberMetadata] = {}
@@ -76,7 +76,7 @@ class GroupMetadata:
         self._protocol_support: Counter[str] = Counter()
         self._awaiting_join = 0
 
-    # -- looking ---------------------------------------------------------------------------------------------
+    # -- queries ---------------------------------------------------------------------------------------------
 
     @property
     def state(self) -> GroupState:
@@ -116,7 +116,7 @@ class GroupMetadata:
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The longest any member asked for."""
+        """The longest rebalance timeout of all members."""
         return max((member.rebalance_timeout_ms for member in self._members.values()), default=0)
 
     def __len__(self) -> int:
@@ -147,13 +147,13 @@ class GroupMetadata:
         return (member for member in self._members.values() if not member.is_awaiting_join)
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """True also when it is not known, to be safe."""
+        """Whether a member subscribes to the topic; True also if the subscriptions are not known."""
         return self.subscribed_topics is None or topic in self.subscribed_topics
 
     # -- members ---------------------------------------------------------------------------------------------
 
     def add(self, member: MemberMetadata, respond: Respond[JoinGroupResponse] | None = None) -> None:
-        """Take a member in, with its join parked if there is one. The first member sets the protocol type and leads."""
+        """Add a member and park its join if there is one. The first member sets the protocol type and leads."""
         instance_id = member.group_instance_id
         if instance_id is not None:
             if instance_id in self._static_members:
@@ -171,7 +171,7 @@ class GroupMetadata:
         self._pending_members.discard(member.member_id)
 
     def remove(self, member_id: str) -> None:
-        """Forget a member or pending member; its parked requests must have been answered. The leadership passes on."""
+        """Remove a member or pending member. Its parked requests must have been answered. If it led, another leads."""
         member = self._members.pop(member_id, None)
         if member is not None:
             self._protocol_support.subtract(member.protocol_names)
@@ -193,7 +193,7 @@ class GroupMetadata:
         session_timeout_ms: int,
         respond: Respond[JoinGroupResponse] | None,
     ) -> None:
-        """What a rejoin brings: new metadata, new time-outs, and a join to answer (instead of one parked before)."""
+        """Apply a rejoin: new metadata, new timeouts, and a join to park (in place of one that was parked before)."""
         self._protocol_support.subtract(member.protocol_names)
         member.protocols = protocols
         self._protocol_support.update(member.protocol_names)
@@ -203,7 +203,7 @@ class GroupMetadata:
         member.awaiting_join = respond
 
     def replace_static_member(self, group_instance_id: str, old_member_id: str, new_member_id: str) -> MemberMetadata:
-        """Give the static member a new id. Whoever waits under the old id is fenced at once (KIP-345)."""
+        """Give the static member a new id. Requests parked under the old id get FENCED_INSTANCE_ID (KIP-345)."""
         member = self._members.pop(old_member_id)
         parked_join, parked_sync = self.take_join(member), member.take_sync()
         member.member_id = new_member_id
@@ -220,13 +220,13 @@ class GroupMetadata:
             parked_sync(sync_error(ErrorCode.FENCED_INSTANCE_ID))
         return member
 
-    def add_pending(self, member_id: str) -> None:
+    def add_pending_member(self, member_id: str) -> None:
         if member_id in self._members:
             raise ValueError(f"{member_id} is a member of group {self.group_id} already")
         self._pending_members.add(member_id)
 
-    def elect_joined_leader(self) -> bool:
-        """See that the leader has joined, electing another member if not; False if nobody has joined."""
+    def maybe_elect_new_joined_leader(self) -> bool:
+        """Elect a member that has joined if the leader has not joined. False if no member has joined."""
         if self.leader_id is None:
             return False
         leader = self._members[self.leader_id]
@@ -242,7 +242,7 @@ class GroupMetadata:
     # -- parked requests -------------------------------------------------------------------------------------
 
     def take_join(self, member: MemberMetadata) -> Respond[JoinGroupResponse] | None:
-        """The member's parked join, which the caller now has to answer."""
+        """Unpark the member's join; the caller must answer it."""
         respond = member.awaiting_join
         if respond is not None:
             member.awaiting_join = None
@@ -250,14 +250,14 @@ class GroupMetadata:
         return respond
 
     def answer_join(self, member: MemberMetadata, response: JoinGroupResponse) -> bool:
-        """Answer the member's parked join, if it has one."""
+        """Answer the member's parked join; False if it has none. Kafka: GroupMetadata.maybeInvokeJoinCallback."""
         respond = self.take_join(member)
         if respond is None:
             return False
         respond(response)
         return True
 
-    # -- who has not synced yet ------------------------------------------------------------------------------
+    # -- members that have not synced yet ---------------------------------------------------------------------
 
     @property
     def pending_sync_members(self) -> frozenset[str]:
@@ -267,49 +267,49 @@ class GroupMetadata:
     def has_received_sync_from_all_members(self) -> bool:
         return not self._pending_sync
 
-    def expect_sync_from(self, member_id: str) -> None:
+    def add_pending_sync_member(self, member_id: str) -> None:
         self._pending_sync.add(member_id)
 
-    def sync_received_from(self, member_id: str) -> None:
+    def remove_pending_sync_member(self, member_id: str) -> None:
         self._pending_sync.discard(member_id)
 
-    def expect_no_syncs(self) -> None:
+    def clear_pending_sync_members(self) -> None:
         self._pending_sync.clear()
 
     # -- protocol and generation -----------------------------------------------------------------------------
 
     def supports_protocols(self, protocol_type: str, names: Iterable[str]) -> bool:
-        """Whether a joiner with these protocols fits: into an empty group anything named, else a common protocol must
-        remain.
+        """Whether a client with these protocols may join. An empty group takes any protocol; other groups require the
+        same type and one protocol that all members support.
         """
         names = list(names)
         if self.state is GroupState.EMPTY:
             return bool(protocol_type) and bool(names)
-        everybody = len(self._members)
-        return self.protocol_type == protocol_type and any(self._protocol_support[name] == everybody for name in names)
+        count = len(self._members)
+        return self.protocol_type == protocol_type and any(self._protocol_support[name] == count for name in names)
 
     def select_protocol(self) -> str:
-        """The protocol most members want of those all members speak; each votes for the first it lists.
+        """The protocol with the most votes of those that all members support; each member votes for its first one.
 
-        Between equals the present one stays, so that a static member that restarts does not tip the scales. (In Kafka
-        the order of a hash map decides.)
+        If two have equally many votes, the current protocol stays, so that the restart of a static member does not
+        change it. (In Kafka the order of a hash map decides.)
         """
-        everybody = len(self._members)
-        candidates = {name for name, count in self._protocol_support.items() if count == everybody}
+        member_count = len(self._members)
+        candidates = {name for name, count in self._protocol_support.items() if count == member_count}
         votes = Counter(member.vote(candidates) for member in self._members.values())
         return max(votes, key=lambda name: (votes[name], name == self.protocol_name))
 
     def init_next_generation(self) -> None:
-        """Pass the join barrier: fix the protocol for those who joined, or become empty."""
+        """Begin the next generation with the members that joined: select the protocol, or become Empty without them."""
         self.generation_id = next_generation(self.generation_id)
         self.protocol_name = self.select_protocol() if self._members else None
         self.subscribed_topics = self.compute_subscribed_topics()
         self.offsets.forget_commit_sources()
-        self.expect_no_syncs()
+        self.clear_pending_sync_members()
         self.lifecycle.fire(GroupEvent.ALL_JOINED if self._members else GroupEvent.NOBODY_JOINED)
 
     def compute_subscribed_topics(self) -> frozenset[str] | None:
-        """Union of the members' subscriptions; None if this is no consumer group or a subscription cannot be read."""
+        """Union of the members' subscriptions; None if this is not a consumer group or a subscription is unreadable."""
         if not self.is_consumer_group:
             return None
         if not self._members:
@@ -331,7 +331,10 @@ class GroupMetadata:
         return frozenset(topics)
 
     def join_members(self) -> list[JoinGroupResponseMember]:
-        """What the leader needs to compute an assignment: everybody's metadata for the chosen protocol."""
+        """Each member's metadata for the selected protocol, from which the leader computes the assignment.
+
+        Kafka: GroupMetadata.currentMemberMetadata.
+        """
         assert self.protocol_name is not None
         return [
             JoinGroupResponseMember(
@@ -350,7 +353,7 @@ class GroupMetadata:
         with_members: bool = False,
         skip_assignment: bool = False,
     ) -> JoinGroupResponse:
-        """The answer that makes somebody a member of the current generation."""
+        """The response to a successful join, for the current generation."""
         return JoinGroupResponse(
             error_code=ErrorCode.NONE,
             generation_id=self.generation_id,
@@ -370,5 +373,5 @@ class GroupMetadata:
 
 
 def next_generation(generation_id: int) -> int:
-    """One up in a signed 32-bit number, wrapping as the JVM's does (the wire has no room for more)."""
+    """The next generation: plus one in a signed 32-bit number, which wraps as in Java."""
     return -0x8000_0000 if generation_id == 0x7FFF_FFFF else generation_id + 1

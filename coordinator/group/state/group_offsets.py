@@ -1,21 +1,20 @@
-"""The offsets of one group: committed, on their way into the log, or waiting for a transaction.
+"""The offsets of one group: committed, being appended to the log, or waiting for the end of a transaction.
 
-An offset goes through three places. `prepare_commit` notes it as pending, then it is appended to
-`__consumer_offsets`; when the append is committed `commit_appended` makes it the group's offset, which is what
-OffsetFetch returns. Offsets sent within a transaction are kept per producer, and become the group's when the COMMIT
-marker is written to the same log (they vanish on ABORT). Meanwhile they count as unstable: a fetch that requires
-stability is told to retry (KIP-447).
+`prepare_commit` records an offset as pending; then it is appended to `__consumer_offsets`. When the append is
+committed, `commit_appended` makes it the group's offset, which OffsetFetch returns. Offsets sent in a transaction are
+kept per producer. They become the group's offsets when the COMMIT marker is written to the same log, and are dropped
+on ABORT. Until then they are unstable: an OffsetFetch with `require_stable` gets UNSTABLE_OFFSET_COMMIT (KIP-447).
 
-Two commits of a partition may be under way at once, one of them transactional; the one that is later *in the log* has
-to win, because that is the one the next coordinator will load after compaction. So each offset is kept with the base
-offset of the batch it was written in, and an older one never replaces a newer one.
+Two commits of a partition may be in flight at once, one of them transactional. The one that is later *in the log* must
+win, because the next coordinator loads that one after compaction. So each offset is kept with the base offset of its
+batch, and an older one never replaces a newer one.
 
-Kafka keeps the latest pending commit of a partition only, so that one which is acknowledged after a later one has
-failed does not show until the group is loaded again. Here each commit is pending for itself. So it is in transactions,
-where Kafka loses more: a commit that is refused takes with it what its producer has committed before in the same
-transaction, even if the one refused came from an earlier life of the producer.
+Where this differs: Kafka keeps only the latest pending commit of a partition. If a later commit fails, an earlier one
+that is acknowledged afterwards is not visible until the group is loaded again. In a transaction, a refused commit
+removes all that its producer has committed before in that transaction, even if the refused commit came from an earlier
+epoch of the producer. Here each commit is pending by itself.
 
-Kafka: the offsets half of GroupMetadata, OffsetAndMetadata and CommitRecordMetadataAndOffset.
+Kafka: GroupMetadata, OffsetAndMetadata, CommitRecordMetadataAndOffset.
 """
 
 from __future__ import annotations
@@ -30,9 +29,7 @@ from odradek.protocol.topic_partition import TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetAndMetadata:
-    """A committed position. `expire_timestamp_ms` is set only if the client asked for a retention of its own
-    (versions 2-4).
-    """
+    """A committed position. `expire_timestamp_ms` is set only if the request set a retention (versions 2-4)."""
 
     offset: int
     leader_epoch: int = NO_PARTITION_LEADER_EPOCH
@@ -43,7 +40,10 @@ class OffsetAndMetadata:
 
 @dataclass(frozen=True, slots=True)
 class CommittedOffset:
-    """An offset and where in the log it stands."""
+    """A committed offset and the base offset of its batch in `__consumer_offsets`.
+
+    Kafka: CommitRecordMetadataAndOffset.
+    """
 
     record_offset: int
     value: OffsetAndMetadata
@@ -54,20 +54,20 @@ class CommittedOffset:
 
 @dataclass(slots=True)
 class _InTransaction:
-    """The commits of one partition by one producer whose transaction is open."""
+    """The commits of one partition in the open transaction of one producer."""
 
     under_way: list[OffsetAndMetadata] = field(default_factory=list)
     appended: CommittedOffset | None = None
-    """The last of them in the log."""
+    """The one that is last in the log."""
 
 
 class GroupOffsets:
-    """Bookkeeping only; the records are written by GroupMetadataManager."""
+    """Only stores; GroupMetadataManager writes the records."""
 
     __slots__ = ("_committed", "_pending", "_pending_transactional", "_received_plain", "_received_transactional")
 
     def __init__(self) -> None:
-        # By topic, and not by partition: topics are deleted, and every group is asked for their offsets then.
+        # By topic and then by partition: deleting a topic looks it up in every group.
         self._committed: dict[str, dict[int, CommittedOffset]] = {}
         self._pending: dict[TopicPartition, list[OffsetAndMetadata]] = {}
         self._pending_transactional: dict[int, dict[TopicPartition, _InTransaction]] = {}
@@ -81,15 +81,15 @@ class GroupOffsets:
         return (TopicPartition(topic, index) for topic, offsets in self._committed.items() for index in offsets)
 
     def __bool__(self) -> bool:
-        """Whether there is anything at all that would be lost with the group."""
+        """Whether there is any offset, committed or pending, that would be lost with the group."""
         return bool(self._committed or self._pending or self._pending_transactional)
 
     def get(self, topic_partition: TopicPartition) -> OffsetAndMetadata | None:
         committed = self._committed.get(topic_partition.topic, {}).get(topic_partition.partition)
         return None if committed is None else committed.value
 
-    def knows(self, topic_partition: TopicPartition) -> bool:
-        """Whether the partition has an offset, or may get one."""
+    def has_offset_or_pending_commit(self, topic_partition: TopicPartition) -> bool:
+        """Whether the partition has a committed offset or a pending commit."""
         return self.get(topic_partition) is not None or self.is_unstable(topic_partition)
 
     def load(
@@ -97,7 +97,7 @@ class GroupOffsets:
         committed: Mapping[TopicPartition, CommittedOffset],
         transactional: Mapping[int, Mapping[TopicPartition, CommittedOffset]],
     ) -> None:
-        """What the log says, before the group is served."""
+        """Add the offsets read from the log. Kafka: GroupMetadata.initializeOffsets."""
         for topic_partition, offset in committed.items():
             self._set(topic_partition, offset)
         for producer_id, offsets in transactional.items():
@@ -105,7 +105,10 @@ class GroupOffsets:
             pending.update({key: _InTransaction(appended=offset) for key, offset in offsets.items()})
 
     def is_unstable(self, topic_partition: TopicPartition) -> bool:
-        """Whether a commit of the partition is under way, plain or transactional."""
+        """Whether a commit of the partition is pending, plain or transactional.
+
+        Kafka: GroupMetadata.hasPendingOffsetCommitsForTopicPartition.
+        """
         return topic_partition in self._pending or any(
             topic_partition in offsets for offsets in self._pending_transactional.values()
         )
@@ -113,25 +116,29 @@ class GroupOffsets:
     # -- plain commits ---------------------------------------------------------------------------------------
 
     def prepare_commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        """Record the offsets as pending. Kafka: GroupMetadata.prepareOffsetCommit."""
         self._received_plain = True
         for topic_partition, offset in offsets.items():
             self._pending.setdefault(topic_partition, []).append(offset)
 
     def commit_appended(self, topic_partition: TopicPartition, appended: CommittedOffset) -> None:
-        """The append is committed. A commit that is not pending any more was deleted meanwhile, and stays deleted."""
+        """The append is committed. A commit that is no longer pending was deleted meanwhile, and stays deleted.
+
+        Kafka: GroupMetadata.onOffsetCommitAppend.
+        """
         if not self.commit_failed(topic_partition, appended.value):
             return
         self._set(topic_partition, appended)
 
     def _set(self, topic_partition: TopicPartition, appended: CommittedOffset) -> None:
-        """Make it the group's offset, unless the one it has stands further on in the log."""
+        """Make it the group's offset, unless the current one is later in the log."""
         offsets = self._committed.setdefault(topic_partition.topic, {})
         current = offsets.get(topic_partition.partition)
         if current is None or current.is_older_than(appended):
             offsets[topic_partition.partition] = appended
 
     def commit_failed(self, topic_partition: TopicPartition, offset: OffsetAndMetadata) -> bool:
-        """Take the commit back; whether it was pending."""
+        """Drop the pending commit; whether it was pending. Kafka: GroupMetadata.failPendingOffsetWrite."""
         pending = self._pending.get(topic_partition, [])
         if offset not in pending:
             return False
@@ -145,6 +152,7 @@ class GroupOffsets:
     def prepare_transactional_commit(
         self, producer_id: int, offsets: Mapping[TopicPartition, OffsetAndMetadata]
     ) -> None:
+        """Record the offsets as pending in the transaction. Kafka: GroupMetadata.prepareTxnOffsetCommit."""
         self._received_transactional = True
         pending = self._pending_transactional.setdefault(producer_id, {})
         for topic_partition, offset in offsets.items():
@@ -153,7 +161,10 @@ class GroupOffsets:
     def transactional_commit_appended(
         self, producer_id: int, topic_partition: TopicPartition, appended: CommittedOffset
     ) -> None:
-        """The append is committed. If it is not pending any more, the marker came first, and it does not count."""
+        """The append is committed. If the commit is no longer pending, the marker came first and the commit is dropped.
+
+        Kafka: GroupMetadata.onTxnOffsetCommitAppend.
+        """
         pending = self._pending_transactional.get(producer_id, {}).get(topic_partition)
         if pending is None or appended.value not in pending.under_way:
             return
@@ -164,7 +175,10 @@ class GroupOffsets:
     def transactional_commit_failed(
         self, producer_id: int, topic_partition: TopicPartition, offset: OffsetAndMetadata
     ) -> None:
-        """Take this commit back; what was appended before stays in the transaction."""
+        """Drop this commit; offsets appended before stay in the transaction.
+
+        Kafka: GroupMetadata.failPendingTxnOffsetCommit.
+        """
         offsets = self._pending_transactional.get(producer_id, {})
         pending = offsets.get(topic_partition)
         if pending is None or offset not in pending.under_way:
@@ -176,18 +190,21 @@ class GroupOffsets:
                 del self._pending_transactional[producer_id]
 
     def complete_transaction(self, producer_id: int, *, committed: bool) -> None:
-        """The marker is in the log: the producer's offsets become the group's, or are dropped."""
+        """The marker is in the log: the producer's offsets become the group's, or are dropped.
+
+        Kafka: GroupMetadata.completePendingTxnOffsetCommit.
+        """
         pending = self._pending_transactional.pop(producer_id, {})
         if not committed:
             return
         for topic_partition, offsets in pending.items():
-            # A commit whose append is still open when the marker comes was never part of the transaction.
+            # A commit whose append is not committed when the marker is written was never part of the transaction.
             if offsets.appended is not None:
                 self._set(topic_partition, offsets.appended)
 
     @property
     def producers(self) -> list[int]:
-        """Producers with an open transaction that has offsets of this group."""
+        """Ids of producers with an open transaction that has offsets of this group."""
         return list(self._pending_transactional)
 
     def has_pending_from(self, producer_id: int) -> bool:
@@ -195,7 +212,10 @@ class GroupOffsets:
 
     @property
     def mixes_plain_and_transactional(self) -> bool:
-        """Both kinds of commit in one generation: legal, and nearly always a mistake of the application."""
+        """Whether both kinds of commit came in one generation: allowed, but most likely an error of the application.
+
+        Kafka: GroupMetadata.hasReceivedConsistentOffsetCommits.
+        """
         return self._received_plain and self._received_transactional
 
     def forget_commit_sources(self) -> None:
@@ -204,7 +224,9 @@ class GroupOffsets:
     # -- removal ---------------------------------------------------------------------------------------------
 
     def remove(self, topic_partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """Drop the partitions, pending ones too; returns those that had a committed offset (they need a tombstone)."""
+        """Drop the partitions' offsets, pending ones too. Returns the partitions that need a tombstone, those with a
+        committed offset.
+        """
         removed = []
         for topic_partition in topic_partitions:
             self._pending.pop(topic_partition, None)
@@ -215,7 +237,7 @@ class GroupOffsets:
         return removed
 
     def remove_topics(self, partitions: Mapping[str, Collection[int]]) -> list[TopicPartition]:
-        """The same for partitions of topics that are deleted, at no cost for topics without an offset here."""
+        """The same for the partitions of deleted topics; topics without an offset in this group cost nothing."""
         removed = [
             TopicPartition(topic, index)
             for topic in partitions.keys() & self._committed.keys()
@@ -232,7 +254,7 @@ class GroupOffsets:
         return self.remove(list(self))
 
     def remove_expired(self, policy: ExpiryPolicy, now_ms: int, retention_ms: int) -> list[TopicPartition]:
-        """Drop what has outlived its retention and is not being committed right now."""
+        """Drop the offsets whose retention is over, except those with a pending commit."""
         expired = [
             topic_partition
             for topic, offsets in self._committed.items()
@@ -266,7 +288,7 @@ def _has_expired(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpiryPolicy:
-    """From when the retention of an offset runs, and which topics it does not run for."""
+    """The time from which an offset's retention counts, and the topics whose offsets do not expire."""
 
     base_timestamp: Callable[[OffsetAndMetadata], int]
     subscribed_topics: Collection[str] = ()
@@ -282,10 +304,12 @@ def expiry_policy(
 ) -> ExpiryPolicy | None:
     """Which offsets of a group may expire (KIP-211, KIP-496); None: none of them.
 
-    - a group nobody is in: all, counted from when it became empty (from the commit if the log does not say when);
-    - a stable consumer group: those of topics nobody in it is subscribed to any more, from the commit;
-    - a group that never had members (no protocol type): all, from the commit;
-    - any other group is in use.
+    - an Empty group: all, counted from when it became Empty (from the commit if the log does not have that time);
+    - a Stable consumer group: those of topics that no member subscribes to, counted from the commit;
+    - a group that never had members (no protocol type): all, counted from the commit;
+    - any other group: none.
+
+    Kafka: GroupMetadata.removeExpiredOffsets.
     """
     if protocol_type is None:
         return ExpiryPolicy(base_timestamp=_commit_timestamp)

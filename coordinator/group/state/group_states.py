@@ -1,25 +1,25 @@
-"""The life of a consumer group.
+"""The state machine of a consumer group.
 
-A group has no leader election and no log of its own: it is a list of members which, again and again, agree on who
-does what. One round of agreement is a *generation*, and a generation is made in two steps with a barrier after each:
+The members of a group repeatedly agree on an assignment of partitions. Each agreement is a *generation*. It takes two
+steps, each with a barrier at its end:
 
-    join   every member says which protocols it speaks. When all have spoken (or the rebalance timeout has passed and
-           the rest have been dropped) the coordinator picks the protocol all of them know, raises the generation, and
-           answers every join at once; one member is told it leads.
-    sync   the leader computes the assignment and sends it in; everybody else waits. When the assignment is in the
-           log, every sync is answered at once, each with its share.
+    join   every member sends the protocols it supports. When all have joined (or the rebalance timeout has passed and
+           the missing ones were removed), the coordinator selects a protocol that all support, increments the
+           generation, and answers all joins at once. One member becomes the leader.
+    sync   the leader computes the assignment and sends it; the syncs of the others are parked. When the assignment is
+           in the log, all syncs are answered at once, each with the member's part of the assignment.
 
-The five states say between which barriers the group stands:
+The five states:
 
-    Empty                no members. Offsets may remain, and keep the group alive until they expire. Groups that only
-                         store offsets ("simple consumers") spend their life here.
-    PreparingRebalance   waiting for members to join. Joins are parked, heartbeats are told to rejoin, offsets of the
-                         generation that ends may still be committed.
+    Empty                no members. The group exists as long as it has offsets, until they expire. Groups that only
+                         store offsets ("simple consumers") are always in this state.
+    PreparingRebalance   waiting for members to join. Joins are parked, heartbeats get REBALANCE_IN_PROGRESS, offsets
+                         of the old generation may still be committed.
     CompletingRebalance  joins have been answered, waiting for the leader's assignment. Syncs are parked. A commit is
-                         refused: the member knows the new generation, but not yet what it owns in it.
-    Stable               the assignment is in the log; heartbeats and commits are served, syncs repeat the assignment.
+                         refused: the member knows the new generation, but not its part of the assignment.
+    Stable               the assignment is in the log; heartbeats and commits are served, a sync gets the assignment.
     Dead                 removed or moved to another broker. Only operations in flight still refer to the object; they
-                         find the state and turn away. Nothing leaves this state.
+                         check the state and stop. No transition leaves this state.
 
              +--------+   member joins    +--------------------+   all joined    +---------------------+
       o----->| Empty  |------------------>| PreparingRebalance |---------------->| CompletingRebalance |
@@ -31,12 +31,11 @@ The five states say between which barriers the group stands:
              |  Dead  |<--- any state,       +-----------------------------------------| Stable |
              +--------+     on unload                                                  +--------+
 
-Two rules. The state is changed by `GroupLifecycle.fire` and by nothing else; an event that has no row for the state
-is a bug and raises. And what a state means for a request that is otherwise valid (known member, right generation, not
-fenced) is looked up in `ANSWERS`, so that the two tables below are the whole state machine. JoinGroup is not in the
-table: what it does depends on who joins as much as on the state (see joining.py).
+Only `GroupLifecycle.fire` changes the state; it raises if `TRANSITIONS` has no entry for the state and event. The
+error for a request that is otherwise valid (known member, current generation, not fenced) comes from `ANSWERS`. The
+two tables are the whole state machine, except for JoinGroup, which depends on the joining client too (joining.py).
 
-Kafka: GroupState and GroupMetadata.transitionTo.
+Kafka: GroupState, GroupMetadata.transitionTo.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ from odradek.timer.clock import Clock
 
 
 class GroupState(Enum):
-    """Values are the names clients see in ListGroups and DescribeGroups."""
+    """The values are the names in ListGroups and DescribeGroups responses."""
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
@@ -59,7 +58,7 @@ class GroupState(Enum):
 
 
 class GroupEvent(Enum):
-    """What moves a group from state to state."""
+    """Events that change a group's state."""
 
     REBALANCE = "members have to join again"
     ALL_JOINED = "the join barrier is passed, with members"
@@ -69,7 +68,7 @@ class GroupEvent(Enum):
 
 
 class GroupRequest(Enum):
-    """Requests whose fate follows from the state alone once the member is known to be valid."""
+    """Requests whose error depends only on the state, once the member is validated."""
 
     SYNC = "SyncGroup"
     HEARTBEAT = "Heartbeat"
@@ -97,7 +96,7 @@ TRANSITIONS: Mapping[GroupState, Mapping[GroupEvent, GroupState]] = {
 
 _E = ErrorCode
 
-# NONE: served. A sync in CompletingRebalance is served by parking it until the assignment is stored.
+# NONE: served. A sync in CompletingRebalance is parked until the assignment is stored.
 ANSWERS: Mapping[GroupRequest, Mapping[GroupState, ErrorCode]] = {
     GroupRequest.SYNC: {
         _EMPTY: _E.UNKNOWN_MEMBER_ID,
@@ -131,13 +130,13 @@ ANSWERS: Mapping[GroupRequest, Mapping[GroupState, ErrorCode]] = {
 
 
 class IllegalTransitionError(RuntimeError):
-    """An event came that the table does not know in this state: a bug in the coordinator."""
+    """The event has no transition from the current state: a bug in the coordinator."""
 
 
 class GroupLifecycle:
-    """The state of one group and the wall-clock time it was entered.
+    """The state of one group and the wall-clock time at which it was entered.
 
-    `since_ms` is None for a group whose record in the log is too old to carry the time (value versions 0 and 1).
+    `since_ms` is None for a group whose record in the log does not have the time (value versions 0 and 1).
     """
 
     __slots__ = ("_clock", "_state", "since_ms")
@@ -156,7 +155,7 @@ class GroupLifecycle:
         return GroupEvent.REBALANCE in TRANSITIONS[self._state]
 
     def fire(self, event: GroupEvent) -> GroupState:
-        """Take the transition; the only place where a group's state changes."""
+        """Make the transition; the only place that changes a group's state. Raises IllegalTransitionError."""
         target = TRANSITIONS[self._state].get(event)
         if target is None:
             raise IllegalTransitionError(f"{event.name} in state {self._state.value}")
@@ -165,5 +164,5 @@ class GroupLifecycle:
         return target
 
     def answer(self, request: GroupRequest) -> ErrorCode:
-        """What this state answers to an otherwise valid request."""
+        """The error for an otherwise valid request in this state."""
         return ANSWERS[request][self._state]

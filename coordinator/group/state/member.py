@@ -1,9 +1,9 @@
-"""One member of a group: what it said when it joined, and which of its requests is parked.
+"""One member of a group: its metadata from JoinGroup, and its parked request.
 
-A member waits in at most one place at a time: in a join (`awaiting_join`) between its JoinGroup and the join barrier,
-or in a sync (`awaiting_sync`) between its SyncGroup and the leader's assignment. Who answers the request takes the
-callback out, so that it can be called once only. A member that waits is alive by definition: its connection is busy
-with the very request, it could not heartbeat if it wanted to.
+At most one request of a member is parked: its JoinGroup until the join barrier completes (`awaiting_join`), or its
+SyncGroup until the leader's assignment is stored (`awaiting_sync`). Taking the callback out clears the field, so that
+it is called only once. A member with a parked request is alive: while the request is pending, its client sends no
+heartbeat.
 
 Kafka: MemberMetadata.
 """
@@ -17,11 +17,11 @@ from odradek.protocol.messages.join_group import JoinGroupResponse
 from odradek.protocol.messages.sync_group import SyncGroupResponse
 
 Protocols = tuple[tuple[str, bytes], ...]
-"""Names and metadata of the protocols a member supports, the most wanted first."""
+"""Names and metadata of the protocols a member supports, the preferred one first."""
 
 
 class MemberMetadata:
-    """A member, keyed in the group by `member_id` (which changes when a static member comes back)."""
+    """A member. The group's key is `member_id`, which changes when a static member rejoins without an id."""
 
     __slots__ = (
         "assignment",
@@ -63,10 +63,10 @@ class MemberMetadata:
         self.assignment = assignment
         self.awaiting_join: Respond[JoinGroupResponse] | None = None
         self.awaiting_sync: Respond[SyncGroupResponse] | None = None
-        # A member that has never been answered does not know its id and cannot heartbeat: its session is the join's
-        # time-out.
+        # A member whose first join is not answered yet does not know its id and sends no heartbeat: its session lasts
+        # NEW_MEMBER_JOIN_TIMEOUT_MS.
         self.is_new = False
-        # Set when a sign of life arrives, cleared when the next one is due (see sessions.py).
+        # Set when a heartbeat, sync or commit arrives, cleared when the next session begins (see sessions.py).
         self.heartbeat_satisfied = False
 
     @property
@@ -85,25 +85,25 @@ class MemberMetadata:
 
     @property
     def protocol_names(self) -> list[str]:
-        """In the order of preference, each once: a member that lists one twice must not be counted as two."""
+        """In order of preference, without duplicates: a protocol listed twice must count as one vote."""
         return list(dict.fromkeys(name for name, _ in self.protocols))
 
     def metadata(self, protocol_name: str) -> bytes:
-        """What the member said about the protocol; KeyError if it does not speak it."""
+        """The member's metadata for the protocol. Raises KeyError if it does not support the protocol."""
         for name, metadata in self.protocols:
             if name == protocol_name:
                 return metadata
         raise KeyError(f"member {self.member_id} does not support protocol {protocol_name}")
 
     def vote(self, candidates: Container[str]) -> str:
-        """The first of the member's protocols that is a candidate."""
+        """The first of the member's protocols that is a candidate. Raises KeyError if none is."""
         for name, _ in self.protocols:
             if name in candidates:
                 return name
         raise KeyError(f"member {self.member_id} supports none of the candidate protocols")
 
     def take_sync(self) -> Respond[SyncGroupResponse] | None:
-        """The parked sync, which the caller now has to answer."""
+        """Unpark the member's sync; the caller must answer it."""
         respond, self.awaiting_sync = self.awaiting_sync, None
         return respond
 

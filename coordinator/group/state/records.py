@@ -1,13 +1,14 @@
-"""What the coordinator writes to `__consumer_offsets`, and reads back.
+"""The record formats of `__consumer_offsets`.
 
-Every record is a key and a value, each a 16-bit version and a message in that version. The key's version also says
-what kind of record it is: 0 and 1 an offset of (group, topic, partition), 2 the metadata of a group; later ones
-belong to group types this coordinator does not serve, and are passed over. A null value is a tombstone.
+Every record is a key and a value, each a 16-bit version and a message in that version. The key's version is also the
+type of the record: 0 and 1 an offset of (group, topic, partition), 2 the metadata of a group. Later versions belong to
+group types that this coordinator does not serve; their records are ignored. A null value is a tombstone.
 
-Values are written in the version that the inter-broker protocol lays down: since 2.3 in version 3, both kinds. An
-offset whose client set a retention is written in version 1, which alone has room for it. Versions up to 4 are read.
+`inter.broker.protocol.version` decides the version of the values: since 2.3 version 3, for both types. An offset
+with a retention set by the client is written in version 1, the only one with that field. Versions up to 4 are read.
 
-Kafka: the codec functions of the GroupMetadataManager object.
+Kafka: GroupMetadataManager.offsetCommitKey, GroupMetadataManager.offsetCommitValue,
+GroupMetadataManager.groupMetadataKey, GroupMetadataManager.groupMetadataValue, GroupMetadataManager.readMessageKey.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def group_metadata_value(
     assignment: dict[str, bytes],
     metadata_version: MetadataVersion = LATEST_PRODUCTION,
 ) -> bytes:
-    """The group as of a generation; every member must have a share in the assignment."""
+    """The group in a generation. `assignment` must have an entry for every member."""
     value = GroupMetadataValue(
         protocol_type=protocol_type or "",
         generation=generation_id,
@@ -104,7 +105,7 @@ def group_metadata_value(
 
 
 def normalized_key(key: bytes) -> bytes:
-    """The key as this coordinator would write it: offset keys of version 0 have the layout of version 1."""
+    """The key as this coordinator writes it: an offset key of version 0 has the same layout as version 1."""
     return _OFFSET_KEY_PREFIX + key[2:] if key.startswith(b"\x00\x00") else key
 
 
@@ -141,13 +142,13 @@ def read_group_value(data: bytes) -> GroupMetadataValue:
 
 
 def member_from_record(value: GroupMetadataValue, member: MemberMetadataRecord, version: int) -> MemberMetadata:
-    """A member as it was stored: it speaks the chosen protocol, whatever else it may have spoken is forgotten."""
+    """A member from its record, which has only the selected protocol of those it supported."""
     return MemberMetadata(
         member_id=member.member_id,
         group_instance_id=member.group_instance_id,
         client_id=member.client_id,
         client_host=member.client_host,
-        # Version 0 knew one time-out only.
+        # Version 0 has only one timeout.
         rebalance_timeout_ms=member.session_timeout if version == 0 else member.rebalance_timeout,
         session_timeout_ms=member.session_timeout,
         protocol_type=value.protocol_type,
@@ -157,10 +158,10 @@ def member_from_record(value: GroupMetadataValue, member: MemberMetadataRecord, 
 
 
 def subscribed_topics_of(subscription: bytes) -> list[str] | None:
-    """The topics in a consumer's join metadata; None if it is not what the consumer protocol prescribes.
+    """The topics in a consumer's join metadata; None if it is not a valid ConsumerProtocolSubscription.
 
-    Read as version 0 whatever version it claims: that is a prefix of all the others, so that a client newer than this
-    broker is understood too.
+    Decoded as version 0 whatever its version is: version 0 is a prefix of all others, so that the subscriptions of
+    newer clients can be read too.
     """
     if len(subscription) < 2:
         return None

@@ -1,7 +1,9 @@
-"""Answers of the group protocol, in the shape Kafka gives them when something went wrong.
+"""Error responses of the group protocol, and the shape of responses by version.
 
-Versions: JoinGroup names no protocol with "" up to version 6 and with null from 7 on; it can say `skip_assignment`
-from 9 on. LeaveGroup has one error up to version 2: the top-level one, else that of its single member.
+JoinGroup: "no protocol" is "" up to version 6 and null since version 7; `skip_assignment` exists since version 9.
+LeaveGroup: up to version 2 there is one error, the top-level one or else that of the only member.
+
+Kafka: JoinGroupResult, SyncGroupResult, LeaveGroupResponse.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ def sync_error(error: ErrorCode) -> SyncGroupResponse:
 
 
 def join_responder(respond: Respond[JoinGroupResponse], version: int) -> Respond[JoinGroupResponse]:
-    """Shape every answer to one JoinGroup for the version it was asked in."""
+    """Wraps `respond` so that it sends the response in the shape of the request's version."""
     if version < 7:
         return respond
 

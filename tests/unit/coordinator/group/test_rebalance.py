@@ -75,7 +75,7 @@ def formed(world: World, *member_ids: str) -> World:
 
 def test_nothing_is_left_waiting_when_the_group_is_released(world: World) -> None:
     formed(world, "a", "b")
-    world.group.add_pending("p")
+    world.group.add_pending_member("p")
     world.rebalancer.sessions.start_pending(world.group, "p", 1_000)
     assert world.rebalancer.open_barrier_count == 1
     world.group.lifecycle.fire(GroupEvent.REMOVED)
@@ -111,7 +111,7 @@ def test_an_assignment_covers_every_member_and_nobody_else(world: World) -> None
 def test_an_assignment_for_a_generation_that_has_passed_is_for_nobody(world: World) -> None:
     formed(world, "a")
     world.rebalancer.store_assignment(world.group, "a", {"a": b"old"})
-    world.rebalancer.prepare(world.group, "test")
+    world.rebalancer.prepare_rebalance(world.group, "test")
     world.group.update_member(
         world.group["a"],
         protocols=world.group["a"].protocols,
@@ -159,7 +159,7 @@ def test_static_members_outlive_a_rebalance_they_miss(world: World) -> None:
     world.join("d")
     world.wait(2)
     world.joins.clear()
-    world.rebalancer.prepare(world.group, "test")
+    world.rebalancer.prepare_rebalance(world.group, "test")
     world.group.update_member(
         world.group["d"],
         protocols=world.group["d"].protocols,
@@ -178,7 +178,7 @@ def test_a_rebalance_timeout_of_zero_does_not_make_the_timer_spin(world: World) 
     static = world.join("s-1", instance="s")
     world.wait(2)
     static.rebalance_timeout_ms = 0
-    world.rebalancer.prepare(world.group, "test")
+    world.rebalancer.prepare_rebalance(world.group, "test")
     fired = 0
     for _ in range(200):
         world.clock.advance(1)

@@ -102,7 +102,7 @@ def test_the_session_of_a_present_member_does_not_end(world: World) -> None:
 
 def test_sessions_of_a_dead_group_end(world: World) -> None:
     world.sessions.renew(world.group, world.member)
-    world.group.add_pending("p")
+    world.group.add_pending_member("p")
     world.sessions.start_pending(world.group, "p", SESSION_MS)
     world.group.lifecycle.fire(GroupEvent.REMOVED)
     world.wait(SESSION_MS)
@@ -111,11 +111,11 @@ def test_sessions_of_a_dead_group_end(world: World) -> None:
 
 
 def test_a_pending_member_expires_or_joins(world: World) -> None:
-    world.group.add_pending("p")
+    world.group.add_pending_member("p")
     world.sessions.start_pending(world.group, "p", SESSION_MS)
     world.wait(SESSION_MS)
     assert world.expired == ["pending p"]
-    world.group.add_pending("m2")
+    world.group.add_pending_member("m2")
     world.sessions.start_pending(world.group, "m2", SESSION_MS)
     world.member.member_id = "m2"
     world.group.remove("m2")

@@ -66,16 +66,16 @@ def test_removing_nobody_changes_nothing(group: GroupMetadata) -> None:
 
 
 def test_a_leader_that_has_not_joined_is_replaced_by_one_that_has(group: GroupMetadata) -> None:
-    assert not group.elect_joined_leader()
+    assert not group.maybe_elect_new_joined_leader()
     group.add(member("a"))
-    assert not group.elect_joined_leader()
+    assert not group.maybe_elect_new_joined_leader()
     group.add(member("b"), ignore)
-    assert group.elect_joined_leader()
+    assert group.maybe_elect_new_joined_leader()
     assert group.is_leader("b")
     group.update_member(
         group["a"], protocols=group["a"].protocols, rebalance_timeout_ms=1, session_timeout_ms=1, respond=ignore
     )
-    assert group.elect_joined_leader()
+    assert group.maybe_elect_new_joined_leader()
     assert group.is_leader("b")
 
 
@@ -122,7 +122,7 @@ def test_replacing_a_static_member_fences_what_waits_and_keeps_the_rest(group: G
     group.add(member("s-1", instance="s"), joins.append)
     group["s-1"].awaiting_sync = syncs.append
     group["s-1"].assignment = b"mine"
-    group.expect_sync_from("s-1")
+    group.add_pending_sync_member("s-1")
     replaced = group.replace_static_member("s", "s-1", "s-2")
     assert [(answer.error_code, answer.member_id) for answer in joins] == [(ErrorCode.FENCED_INSTANCE_ID, "s-1")]
     assert [answer.error_code for answer in syncs] == [ErrorCode.FENCED_INSTANCE_ID]
@@ -144,13 +144,13 @@ def test_an_instance_is_in_the_group_once(group: GroupMetadata) -> None:
 def test_pending_members_hold_up_the_join_and_become_members(group: GroupMetadata) -> None:
     group.add(member("a"), ignore)
     assert group.has_all_members_joined
-    group.add_pending("p")
+    group.add_pending_member("p")
     assert not group.has_all_members_joined
     group.add(member("p"), ignore)
     assert group.has_all_members_joined
     assert not group.is_pending("p")
     with pytest.raises(ValueError, match="already"):
-        group.add_pending("p")
+        group.add_pending_member("p")
 
 
 def test_a_join_is_answered_once(group: GroupMetadata) -> None:

@@ -219,7 +219,7 @@ def test_partitions_of_deleted_topics_go_with_what_is_under_way_in_them() -> Non
     offsets.prepare_transactional_commit(7, {T0: at(6)})
     assert offsets.remove_topics({"t": {0, 5}, "gone": {0}}) == [T0]
     assert (offsets.get(T0), offsets.get(T1), offsets.get(U0)) == (None, at(5), at(5))
-    assert (offsets.knows(T0), offsets.is_unstable(U0), len(offsets)) == (False, True, 2)
+    assert (offsets.has_offset_or_pending_commit(T0), offsets.is_unstable(U0), len(offsets)) == (False, True, 2)
 
 
 def test_simple_groups_expire_from_the_commit() -> None:
