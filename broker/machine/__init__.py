@@ -1,1 +1,1 @@
-"""What the process is given: threads, worker processes, time, logging; and how a start is refused."""
+"""Resources of the process: thread pool, worker processes, timer driver, logging; the refusal of a start."""

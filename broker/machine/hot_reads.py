@@ -1,6 +1,6 @@
-"""Reading what is in the page cache, and knowing when it is not: the event loop must not wait for a disk.
+"""Reads bytes that are in the page cache, and detects when they are not: the event loop must not wait for a disk.
 
-The kernel is asked with RWF_NOWAIT. A file system that cannot tell is believed to have everything in memory.
+With RWF_NOWAIT a read fails instead of waiting. On a file system without RWF_NOWAIT everything counts as in memory.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import os
 from typing import Final, Protocol
 
 PROBE_STEP: Final = 256 * 1024
-"""Between the bytes that stand for a longer run."""
+"""Distance between the bytes that are probed."""
 
 _NOT_PROBEABLE: Final = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
 
 
 class Region(Protocol):
-    """What is read of a run of bytes of a file."""
+    """A range of bytes of a file."""
 
     @property
     def size_in_bytes(self) -> int: ...
@@ -28,7 +28,7 @@ class Region(Protocol):
 
 
 def read_hot(region: Region) -> bytes | None:
-    """The bytes of the region if they are in memory, all of them."""
+    """The bytes of the region; None if not all of them are in memory."""
     buffer = bytearray(region.size_in_bytes)
     fd = region.fileno()
     try:
@@ -43,12 +43,12 @@ def read_hot(region: Region) -> bytes | None:
 
 
 def is_in_memory(fd: int, position: int, count: int) -> bool:
-    """Whether sendfile of these bytes would not wait for a disk, as far as samples can tell."""
+    """Whether sendfile of these bytes would not wait for a disk; probes one byte every `PROBE_STEP`."""
     byte = [bytearray(1)]
     try:
         for offset in (*range(position, position + count, PROBE_STEP), position + count - 1):
             if not os.preadv(fd, byte, offset, os.RWF_NOWAIT):
-                return True  # beyond the end: sendfile will find out
+                return True  # beyond the end of the file: sendfile reports it
     except BlockingIOError:
         return False
     except OSError as error:

@@ -1,10 +1,9 @@
 """A small thread pool for calls that wait for a disk and release the GIL: fsync, unlink, reads of cold pages.
 
-Work that computes does not belong here: a computing thread takes the GIL from the event loop for milliseconds at a
-time. Results come back through `call_soon_threadsafe`, so `done` runs on the loop like everything else that touches
-state.
+CPU-bound work does not belong here: its thread would take the GIL from the event loop for milliseconds at a time.
+Results return through `call_soon_threadsafe`, so `done` runs on the loop like everything else that changes state.
 
-Implements `storage.ports.IoPool`.
+Implements `storage.disk.ports.IoPool`.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ class ThreadIoPool:
     def submit(self, work: Callable[[], T], done: Callable[[T | OSError], None]) -> None:
         """Run `work` in a thread, then `done` with its result, or the OSError it raised, on the loop.
 
-        After the end nothing is run: the last results may ask for more, and nobody would end its thread.
+        After `close` nothing is run: a late `done` may submit more work, and its thread would never end.
         """
         if self._is_closed:
             return
@@ -53,7 +52,7 @@ class ThreadIoPool:
                 result = work()
             except OSError as error:
                 result = error
-            except BaseException as error:  # noqa: BLE001 - a bug, which belongs to the loop's handler and not to a thread
+            except BaseException as error:  # noqa: BLE001 - a bug: the loop's exception handler gets it
                 self._loop.call_soon_threadsafe(self._report, error)
                 return
             self._loop.call_soon_threadsafe(finish, result)
@@ -83,7 +82,7 @@ class ThreadIoPool:
             try:
                 job()
             except RuntimeError:
-                # The loop was closed meanwhile: nobody is left who waits for the result.
+                # The loop is closed: nothing waits for the result.
                 logger.debug("The result of an I/O job came after the event loop was closed")
 
     def _report(self, error: BaseException) -> None:

@@ -1,8 +1,8 @@
-"""What the daemon prints: one line an event to stderr, in the form of Apache Kafka's own log.
+"""The daemon's log: one line an event on stderr, in the format of Apache Kafka's log.
 
     [2026-01-31 12:00:00,123] INFO [KafkaServer id=0] started (odradek.broker.server)
 
-A traceback is the one thing that takes more lines, and it means a bug.
+Only a traceback takes more lines, and it means a bug.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _LEVEL_NAMES: Final = {logging.WARNING: "WARN", logging.CRITICAL: "FATAL"}
 
 
 class _OneLine(logging.Formatter):
-    """Keeps what a client sent from forging further lines."""
+    """Escapes line breaks: data from a client cannot forge log lines."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         return super().formatMessage(record).replace("\n", "\\n").replace("\r", "\\r")

@@ -1,15 +1,14 @@
-"""Watches how long the event loop keeps everything waiting, and says what it was doing meanwhile.
+"""Measures how late the event loop runs its callbacks, and logs what held it up.
 
-A tick comes back every `TICK_MS`; how much later than that it comes is how long anything else that happened meanwhile
-has waited: one callback that took long, or many short ones in a row. The loop counts the ticks by their lateness. A
-tick that is later than the limit is logged with what became of the time since the last one: computing and system calls
-(processor time of the loop's thread), waiting for a core (which the kernel counts), and the rest, which is waiting for
-a disk or the GIL.
+A tick is due every `TICK_MS`. A late tick shows how long any other callback has waited: behind one long callback, or
+behind many short ones. The monitor counts the ticks by their lateness. A tick that is later than the limit is logged
+with the use of the time since the previous tick: computing and system calls (processor time of the loop's thread),
+waiting for a core (as the kernel counts it), and the rest, which is waiting for a disk or the GIL.
 
-The loop cannot look at itself while it is stuck. A thread does, every `WATCH_MS`: when a tick is overdue it notes the
-stack of the loop's thread, and the log names the callback and where in it the loop was found.
+A blocked loop cannot log its stack. A thread checks it every `WATCH_MS`: when a tick is overdue, the thread records the
+stack of the loop's thread, and the log line names the callback and its innermost function.
 
-Off unless `odradek.event.loop.pause.ms` is set: 200 ticks a second are a half per cent of a core.
+Off unless `odradek.event.loop.pause.ms` is set: 200 ticks a second cost half a per cent of a core.
 """
 
 from __future__ import annotations
@@ -31,22 +30,22 @@ TICK_MS: Final = 5
 WATCH_MS: Final = 10
 
 SHARES: Final = ((0.5, "p50"), (0.99, "p99"), (0.999, "p99.9"))
-"""Which percentiles are told."""
+"""The percentiles in the summary."""
 
 UNSEEN: Final = "not seen"
-"""What stands for the callback when the loop was back before the thread had looked."""
+"""Logged instead of the callback if the pause ended before the thread checked the loop."""
 
 logger = logging.getLogger(__name__)
 
 
 class Loop(Protocol):
-    """What the monitor needs of an asyncio loop."""
+    """The used part of an asyncio loop."""
 
     def call_later(self, delay: float, callback: Callable[[], object], /) -> object: ...
 
 
 class _Times(NamedTuple):
-    """What a thread has used so far, in milliseconds: its own code, system calls, and being ready without a core."""
+    """A thread's times so far, in ms: in its own code, in system calls, and ready but without a core."""
 
     user_ms: float
     system_ms: float
@@ -54,12 +53,12 @@ class _Times(NamedTuple):
 
 
 class LoopMonitor:
-    """Counts the lateness of ticks, from `start` to `stop`. To be started on the loop's own thread."""
+    """Counts the lateness of ticks, from `start` to `stop`. Start it on the loop's own thread."""
 
     def __init__(self, loop: Loop, clock: Clock, pause_ms: int) -> None:
         self.pause_ms = pause_ms
         self.lateness_ms: dict[int, int] = {}
-        """How many ticks were how late."""
+        """Lateness -> number of ticks."""
         self._loop = loop
         self._clock = clock
         self._thread_id = threading.get_ident()
@@ -67,7 +66,7 @@ class LoopMonitor:
         self._used = _Times(0, 0, 0)
         self._schedule_statistics = -1
         self._seen: tuple[int, str] = (0, UNSEEN)
-        """When the tick before a pause had come, and where the loop was found in that pause."""
+        """The time of the tick before a pause, and the callback that ran in that pause."""
         self._stopped = threading.Event()
         self._watcher = threading.Thread(target=self._watch, name="loop-monitor", daemon=True)
 
@@ -79,7 +78,7 @@ class LoopMonitor:
         self._watcher.start()
 
     def stop(self) -> None:
-        """Log what was found."""
+        """Stop counting and log the summary."""
         self._stopped.set()
         self._watcher.join()
         if self._schedule_statistics >= 0:
@@ -146,7 +145,7 @@ class LoopMonitor:
 
 
 def describe(frame: FrameType) -> str:
-    """The callback of the loop in which a thread was found, and its innermost function."""
+    """The callback that the loop's thread runs, and the innermost function of its stack."""
     stack = []
     inner: FrameType | None = frame
     while inner is not None and not inner.f_globals.get("__name__", "").startswith("asyncio."):
@@ -159,7 +158,7 @@ def describe(frame: FrameType) -> str:
 
 
 def _open_schedule_statistics() -> int:
-    """This thread's times as the kernel's scheduler counts them; -1 where it does not."""
+    """A descriptor of this thread's scheduler statistics; -1 if the kernel does not count them."""
     try:
         return os.open("/proc/thread-self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:

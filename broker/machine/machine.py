@@ -1,7 +1,8 @@
-"""What a broker asks of the machine it runs on besides time and a network: a disk, chance, and places to work.
+"""Injected process resources: file system, random numbers, thread pool, worker processes.
 
-A real broker has threads, worker processes and the system's randomness. A simulation brings its own, so that the same
-seed always gives the same run.
+A broker uses those of its process. A simulation injects its own, so that the same seed always gives the same run.
+
+Kafka: Uuid.randomUuid.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class ClosableWorkerPool(WorkerPool, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """See the module."""
+    """The process resources of one broker."""
 
     io_pool: ClosableIoPool
     workers: ClosableWorkerPool
@@ -42,7 +43,7 @@ class Machine:
 
     @classmethod
     def of_process(cls, loop: asyncio.AbstractEventLoop) -> Machine:
-        """Threads and processes of this process, whose results come to `loop`."""
+        """Threads and worker processes of this process, with their results on `loop`."""
         return cls(io_pool=ThreadIoPool(loop), workers=WorkerProcesses(loop))
 
     def new_uuid_hex(self) -> str:
@@ -50,7 +51,7 @@ class Machine:
         return self._new_uuid().hex
 
     def new_id(self) -> bytes:
-        """A topic or cluster id: 16 random bytes whose text does not begin with a dash, nor reserved."""
+        """A topic or cluster id: 16 random bytes, not reserved, whose text does not begin with a dash."""
         while True:
             candidate = self._new_uuid().bytes
             if not uuid_to_text(candidate).startswith("-"):

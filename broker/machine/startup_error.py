@@ -1,4 +1,4 @@
-"""The refusal to start, in one line an operator understands. `odradek serve` prints it and exits with status 1."""
+"""The error of a refused start: one line for the operator. `odradek serve` prints it and exits with status 1."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ EXIT_REFUSED: Final = 1
 
 
 class StartupError(Exception):
-    """The message is all there is to say: no traceback will be shown."""
+    """Only the message is printed, no traceback."""
 
 
 def refuse(error: BaseException) -> int:
-    """Print in one line why the command was refused; answers the exit status."""
+    """Print the reason of a refusal in one line. Returns the exit status."""
     line = " ".join(str(error).split()) or type(error).__name__
     sys.stderr.write(f"odradek: {line}\n")
     return EXIT_REFUSED

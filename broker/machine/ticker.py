@@ -1,14 +1,13 @@
 """Drives the timer from the event loop: the only place of the broker that sleeps.
 
-One `call_later` is armed for the timer's next deadline, and armed anew when an earlier one appears. Waking up too
-early does no harm (the timer runs what is due by its clock and names the next deadline), so a deadline that went away
-because its task was cancelled is left armed: re-arming costs more than waking up once for nothing, and most tasks are
-cancelled.
+One `call_later` is armed for the timer's next deadline, and armed again when an earlier one appears. If the task of
+that deadline is cancelled, the handle stays armed: most tasks are cancelled, and arming again costs more than one early
+wake-up, which does no harm (the timer runs what is due by its clock and returns the next deadline).
 
-A wake-up works for `ADVANCE_BUDGET_MS` and then gives the loop a turn before it goes on, so that a hundred thousand
+A wake-up works for `ADVANCE_BUDGET_MS` and then lets the loop run before it goes on, so that a hundred thousand
 time-outs in the same millisecond do not keep the sockets waiting.
 
-Kafka: the `ExpiredOperationReaper` thread of Kafka's purgatories and to its `SystemTimerReaper`.
+Kafka: DelayedOperationPurgatory.ExpiredOperationReaper, SystemTimerReaper.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ from odradek.timer.clock import Clock
 from odradek.timer.system_timer import SystemTimer
 
 ADVANCE_BUDGET_MS = 10
-"""How long a wake-up goes on beginning tasks. Callbacks of the loop are to stay under 50 ms, the last task included."""
+"""A wake-up begins no task after this time. Every callback of the loop, its last task included, takes under 50 ms."""
 
 LONGEST_SLEEP_MS = 3_600_000
-"""An hour. Event loops do not take any delay (asyncio caps its own at a day); waking up once an hour costs nothing."""
+"""An hour. Event loops limit the delay (asyncio to a day); one wake-up an hour costs nothing."""
 
 
 class Handle(Protocol):
@@ -31,7 +30,7 @@ class Handle(Protocol):
 
 
 class Loop(Protocol):
-    """What the ticker needs of an asyncio loop."""
+    """The used part of an asyncio loop."""
 
     def call_later(self, delay: float, callback: Callable[[], object], /) -> Handle: ...
 
@@ -53,7 +52,7 @@ class Ticker:
         self._arm()
 
     def stop(self) -> None:
-        """Sleep no more. Tasks keep waiting in the timer, for `start` or for nobody."""
+        """Stop waking up. Tasks stay in the timer; `start` runs them later."""
         self._timer.on_earlier_deadline = None
         self._disarm()
 
@@ -79,6 +78,6 @@ class Ticker:
         try:
             self._timer.advance(budget_ms=ADVANCE_BUDGET_MS)
         finally:
-            # Unless a task has stopped the ticker, and also if one has raised what nobody handles.
+            # Not if a task has stopped the ticker; also if a task has raised an unhandled error.
             if self._timer.on_earlier_deadline is not None:
                 self._arm()

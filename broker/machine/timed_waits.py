@@ -1,4 +1,4 @@
-"""What coroutines wait for by the broker's own timer: `asyncio.timeout` and `asyncio.sleep` go by the loop's clock."""
+"""Time limits and pauses by the broker's timer: `asyncio.timeout` and `asyncio.sleep` use the loop's clock."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def deadline(timer: SystemTimer, timeout_ms: int, what: str) -> Iterator[None]:
-    """Raises: TimeoutError at the await that `what` was waiting in when the time was over."""
+    """Raises: TimeoutError at the await of the block that runs when the time is over; its message names `what`."""
     task = asyncio.current_task()
     assert task is not None, "a deadline outside a task"
     is_over = False
@@ -27,7 +27,7 @@ def deadline(timer: SystemTimer, timeout_ms: int, what: str) -> Iterator[None]:
     try:
         yield
     except asyncio.CancelledError:
-        if is_over and task.uncancel() <= 0:  # else somebody else has cancelled the task as well
+        if is_over and task.uncancel() <= 0:  # else the task was also cancelled from outside
             raise TimeoutError(f"{what} took more than {timeout_ms} ms") from None
         raise
     finally:
@@ -35,7 +35,7 @@ def deadline(timer: SystemTimer, timeout_ms: int, what: str) -> Iterator[None]:
 
 
 async def pause(timer: SystemTimer, delay_ms: int, *, until: asyncio.Future[None] | None = None) -> None:
-    """Wait, and nothing else; no longer than until a future is done, if one is given."""
+    """Wait for `delay_ms`, but no longer than until the future `until` is done."""
     is_over = asyncio.Event()
 
     def end(_: object) -> None:

@@ -1,13 +1,12 @@
-"""Processes for work that computes: compaction and recovery would starve the event loop through the GIL.
+"""Processes for CPU-bound work: compaction and recovery in a thread would starve the event loop through the GIL.
 
-A job has a process to itself while it runs, and a thread that waits for it (which takes no GIL). A process is started
-when there is none idle, is up after about 0.1 s, and is ended when nothing has come for `IDLE_S`: how many jobs run at
-a time is for those to limit who submit them.
+A running job has a process to itself, and a thread that waits for it without the GIL. A process is started when none is
+idle, is up after about 0.1 s, and is ended after `IDLE_S` without a job. The callers limit how many jobs run at a time.
 
 Invariants: no process is forked (a fork would inherit locks and descriptors); none outlives the broker, see
-`storage.worker`; cancelling kills the process, and the files it was writing are its owner's to remove.
+`storage.disk.worker`; cancelling kills the process, and the job's owner removes the files it was writing.
 
-Implements `storage.ports.WorkerPool`.
+Implements `storage.disk.ports.WorkerPool`.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ T = TypeVar("T")
 ArgumentT = TypeVar("ArgumentT")
 
 IDLE_S: Final = 10
-"""How long a process waits for its next job. Recovery has many in a row; compaction one now and then."""
+"""How long a process waits for its next job. Recovery submits many in a row, compaction a few."""
 
 COMMAND: Final = (sys.executable, "-c", "from odradek.storage.disk.worker import main; main()")
-"""Not `-m`: what is pickled there would belong to a module `__main__`, which is another one here."""
+"""Not `-m`: classes pickled there would belong to the module `__main__`, which is another one here."""
 
 logger = logging.getLogger(__name__)
 
@@ -86,7 +85,7 @@ class WorkerProcesses:
 
     @property
     def process_ids(self) -> list[int]:
-        """Of the processes there are."""
+        """The ids of the running processes."""
         return [worker.process_id for worker in self._workers if worker.process_id]
 
     def _release(self, worker: _Worker) -> None:
@@ -106,7 +105,7 @@ class WorkerProcesses:
 
 
 class Job:
-    """One job: cancelling it kills the process that has it, or is about to have it."""
+    """One job. `cancel` kills the process that runs it, or that gets it later."""
 
     __slots__ = ("_is_cancelled", "_lock", "_process", "finish", "message", "on_report")
 
@@ -127,7 +126,7 @@ class Job:
                 self._process.kill()
 
     def given_to(self, process: subprocess.Popen[bytes] | None) -> None:
-        """Note which process has the job; None when it is through, for the process may have another one then."""
+        """Set the process that runs the job; None at its end, because the process may run another job then."""
         with self._lock:
             self._process = process
             if process is not None and self._is_cancelled:
@@ -135,7 +134,7 @@ class Job:
 
 
 class _Worker:
-    """A thread with a process: it passes jobs on and waits for the results."""
+    """A thread with a process: the thread sends jobs to the process and waits for the results."""
 
     __slots__ = ("_loop", "_process", "current", "jobs", "jobs_done", "thread")
 
@@ -183,7 +182,7 @@ class _Worker:
             finally:
                 job.given_to(None)
         except (EOFError, BrokenPipeError):
-            self._end_process()  # which its pipes may leave before it is one that has ended
+            self._end_process()  # its pipes may close before it has ended
             return WorkerError("The worker process was killed or has died")
         except OSError as error:
             return WorkerError(f"The worker process could not be started: {error}")
@@ -211,13 +210,13 @@ class _Worker:
         if process is not None:
             process.kill()
             for stream in (process.stdin, process.stdout):
-                with contextlib.suppress(BrokenPipeError):  # a job that it did not take any more
+                with contextlib.suppress(BrokenPipeError):  # a job that the process did not read
                     cast("BinaryIO", stream).close()
             process.wait()
 
 
 def _start() -> subprocess.Popen[bytes]:
-    """A process that finds its modules where this one does."""
+    """A process with the module search path of this one."""
     return subprocess.Popen(
         COMMAND,
         stdin=subprocess.PIPE,

@@ -94,7 +94,7 @@ def test_close_finishes_what_was_submitted() -> None:
 
 
 def test_what_is_submitted_after_the_end_starts_no_thread() -> None:
-    """As the next read of a load does, whose last one came back during the stop."""
+    """As a load does that gets its last read during the stop and submits the next one."""
     ran: list[int] = []
 
     async def scenario(pool: ThreadIoPool) -> None:

@@ -26,7 +26,7 @@ class FakeLoop:
 
 
 class Watched:
-    """A monitor whose loop comes back when the test says so."""
+    """A monitor whose loop runs its tick when the test says so."""
 
     def __init__(self, pause_ms: int = 50) -> None:
         self.clock = ManualClock(1000)

@@ -1,4 +1,4 @@
-"""Functions for worker processes. A module of their own, because a process imports what its job is made of."""
+"""Functions for worker processes. A module of their own, because a worker process imports the module of its job."""
 
 from __future__ import annotations
 
