@@ -1,8 +1,8 @@
-"""Transactions. From the outside in:
+"""Transactions. From the API inwards:
 
-- `coordinator`: the API, one method for each thing asked; time-outs; `listing`: what administrators are shown
-- `states`: the state machine, as a table with its theory
-- `transaction_metadata`: one transactional id, and the changes it may go through
-- `transaction_state_manager`: all of them, kept in step with the log; `records`: their format
-- `markers`: how the partitions of a decided transaction hear of it
+- `coordinator`: one method per request, and transaction timeouts; `listing`: DescribeTransactions, ListTransactions
+- `states`: the state machine as tables
+- `transaction_metadata`: one transactional id and its state changes
+- `transaction_state_manager`: all transactional ids and their log; `records`: the record format
+- `markers`: sends the markers of committed and aborted transactions to the partition leaders
 """

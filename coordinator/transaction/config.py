@@ -1,4 +1,7 @@
-"""The broker settings a transaction coordinator lives by (Kafka: TransactionConfig)."""
+"""Settings of the transaction coordinator.
+
+Kafka: TransactionConfig.
+"""
 
 from __future__ import annotations
 
@@ -17,5 +20,5 @@ class TransactionConfig:
 
 
 MARKER_RETRY_BACKOFF_MS = 20
-"""How long to wait before a marker that could not be written is sent again, or a finished transaction appended again.
-Kafka's sender goes round as fast as its requests are answered; here an answer may come at once."""
+"""The delay before a marker that could not be written is sent again, or the end of a transaction is appended again.
+Kafka has no delay: its sender thread loops at the rate of its requests. Here a response may come at once."""

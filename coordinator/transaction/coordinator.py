@@ -1,15 +1,14 @@
-"""The transaction coordinator, as the broker's request handlers see it: one method per thing asked.
+"""The transaction coordinator's API for the request handlers: one method per request.
 
-Handlers authorise, name only partitions that exist, and shape answers for the version; what is decided is decided here
-and below. Answers come by callback: at once, or when the change is committed to `__transaction_state`.
+The handlers authorize, pass only partitions that exist, and shape responses for the version; all decisions are made
+here and below. Responses come by callback: at once, or when the change is committed to `__transaction_state`.
 
-Who may change a transaction is told by producer id and epoch. A request with another id is answered
-INVALID_PRODUCER_ID_MAPPING, one with another epoch PRODUCER_FENCED, and one that comes while a change is pending
-CONCURRENT_TRANSACTIONS.
+A producer is identified by its id and epoch. A request with another id gets INVALID_PRODUCER_ID_MAPPING, one with
+another epoch PRODUCER_FENCED, and one that arrives while a change is pending CONCURRENT_TRANSACTIONS.
 
-A new producer that comes while the transaction of its id is Ongoing, and the time-out of a transaction, fence: the
-epoch is raised, and the transaction aborted with the raised epoch, so that nothing of the old producer can be written
-behind the markers. The new producer is told to come again, and is then given the epoch after that.
+InitProducerId during an Ongoing transaction, and the timeout of a transaction, fence the producer: the epoch is bumped
+and the transaction is aborted with the new epoch, so that the old producer cannot write records after the markers.
+InitProducerId gets CONCURRENT_TRANSACTIONS; when the client retries, it gets the epoch after that.
 
 Kafka: TransactionCoordinator.
 """
@@ -55,7 +54,7 @@ OnError = Callable[[ErrorCode], None]
 
 
 class ProducerIdAndEpoch(NamedTuple):
-    """What identifies a producer. None of either is -1."""
+    """Identifies a producer. Without a producer id and epoch, both are -1."""
 
     producer_id: int
     producer_epoch: int
@@ -67,7 +66,7 @@ OnProducer = Callable[[ErrorCode, ProducerIdAndEpoch], None]
 
 
 class TransactionCoordinator:
-    """Transactions, for the partitions of `__transaction_state` this broker leads."""
+    """Transactions, for the partitions of `__transaction_state` that this broker leads."""
 
     def __init__(
         self,
@@ -107,7 +106,7 @@ class TransactionCoordinator:
             ),
         )
 
-    # -- life ------------------------------------------------------------------------------------------------
+    # -- start, stop, elections ------------------------------------------------------------------------------
 
     def startup(self) -> None:
         """Begin to serve."""
@@ -123,11 +122,17 @@ class TransactionCoordinator:
         self.states.resign_all()
 
     def on_elected(self, partition: int, epoch: int) -> None:
-        """This broker has become leader of a partition of `__transaction_state`: load its transactions."""
+        """This broker has become leader of a partition of `__transaction_state`: load its transactions.
+
+        Kafka: TransactionCoordinator.onElection.
+        """
         self.states.elect(partition, epoch)
 
     def on_resigned(self, partition: int, epoch: int | None) -> None:
-        """This broker is no longer the leader (epoch None: the replica is deleted): forget its transactions."""
+        """This broker is no longer the leader (epoch None: the replica is deleted): unload its transactions.
+
+        Kafka: TransactionCoordinator.onResignation.
+        """
         self.states.resign(partition, epoch)
 
     def partition_for(self, transactional_id: str) -> int:
@@ -139,7 +144,10 @@ class TransactionCoordinator:
     def init_producer_id(
         self, transactional_id: str | None, timeout_ms: int, expected: ProducerIdAndEpoch | None, respond: OnProducer
     ) -> None:
-        """Give a producer its id and epoch. `expected`: what it believes to have (KIP-360), None if it is new."""
+        """Give a producer its id and epoch. `expected`: its current id and epoch (KIP-360), None for a new producer.
+
+        Kafka: TransactionCoordinator.handleInitProducerId.
+        """
         if transactional_id is None:
             self._with_producer_id(respond, lambda fresh: respond(_E.NONE, ProducerIdAndEpoch(fresh, 0)))
         elif not transactional_id:
@@ -157,7 +165,7 @@ class TransactionCoordinator:
         respond: OnProducer,
         fresh_id: int | None,
     ) -> None:
-        """One attempt; if it needs a fresh producer id it gets one and starts over, for time may have passed."""
+        """One attempt. If it needs a new producer id, it starts again when it has one: the state may have changed."""
         owned = self.states.find(transactional_id)
         if isinstance(owned, ErrorCode):
             respond(owned, NO_PRODUCER)
@@ -216,7 +224,10 @@ class TransactionCoordinator:
         topic_partitions: Collection[TopicPartition],
         respond: OnError,
     ) -> None:
-        """Make the partitions part of the producer's transaction, which begins with the first of them."""
+        """Add the partitions to the producer's transaction; the first ones begin it.
+
+        Kafka: TransactionCoordinator.handleAddPartitionsToTransaction.
+        """
         owned = self._owned_by(transactional_id, producer)
         if isinstance(owned, ErrorCode):
             respond(owned)
@@ -235,7 +246,8 @@ class TransactionCoordinator:
     ) -> dict[TopicPartition, ErrorCode]:
         """Whether each partition is part of the producer's transaction (KIP-890).
 
-        A pending change does not matter: the append that asks is checked once more by its log.
+        A pending change is not an error: the log checks the append again.
+        Kafka: TransactionCoordinator.handleVerifyPartitionsInTransaction.
         """
         owned = self._owned_by(transactional_id, producer)
         if isinstance(owned, ErrorCode):
@@ -246,7 +258,7 @@ class TransactionCoordinator:
         return {tp: _E.NONE if tp in added else _E.TRANSACTION_ABORTABLE for tp in topic_partitions}
 
     def _owned_by(self, transactional_id: str, producer: ProducerIdAndEpoch) -> Owned | ErrorCode:
-        """The transaction, if it is exactly this producer's."""
+        """The transaction if it belongs to this producer id and epoch, else the error."""
         if not transactional_id:
             return _E.INVALID_REQUEST
         owned = self.states.find(transactional_id)
@@ -261,7 +273,9 @@ class TransactionCoordinator:
     def end_transaction(
         self, transactional_id: str, producer: ProducerIdAndEpoch, committed: bool, respond: OnError
     ) -> None:
-        """Decide the transaction. Answered when the decision is in the log; the markers follow."""
+        """Commit or abort the transaction. Responds when PrepareCommit or PrepareAbort is committed to the log; the
+        markers follow. Kafka: TransactionCoordinator.handleEndTransaction.
+        """
         owned = self._owned_by(transactional_id, producer)
         if isinstance(owned, ErrorCode):
             respond(owned)
@@ -277,9 +291,9 @@ class TransactionCoordinator:
             respond(END_ANSWERS[metadata.state][committed])
 
     def _abort_fenced(self, transactional_id: str, fence: TransitMetadata, respond: OnError) -> None:
-        """Abort the transaction of a producer that has just been fenced, with the raised epoch."""
+        """Abort the transaction of a producer that has just been fenced, with the bumped epoch."""
         owned = self.states.find(transactional_id)
-        assert isinstance(owned, Owned), "the fence has just been prepared"
+        assert isinstance(owned, Owned), "the caller has just prepared the fence"
         owned.metadata.begin_fenced_abort(fence.producer_epoch)
         transit = owned.metadata.prepare_abort_or_commit(_S.PREPARE_ABORT, self._clock.time_ms())
 
@@ -288,7 +302,12 @@ class TransactionCoordinator:
                 current = self.states.find(transactional_id)
                 if isinstance(current, Owned) and current.coordinator_epoch == owned.coordinator_epoch:
                     current.metadata.has_failed_epoch_fence = True
-                    _log.warning("The epoch of %s was raised, but the log refused it: %s", transactional_id, error.name)
+                    _log.warning(
+                        "The bumped producer epoch of transactional id %s could not be appended: %s. The next attempt "
+                        "uses the same epoch",
+                        transactional_id,
+                        error.name,
+                    )
             respond(error)
 
         self._append_end(transactional_id, owned.coordinator_epoch, transit, appended)
@@ -301,7 +320,7 @@ class TransactionCoordinator:
                 respond(error)
                 return
             owned = self.states.find(transactional_id)
-            assert isinstance(owned, Owned), "it has just been taken over"
+            assert isinstance(owned, Owned), "the append has just updated it"
             metadata = owned.metadata
             completion = metadata.prepare_complete(self._clock.time_ms())
             respond(error)
@@ -309,10 +328,13 @@ class TransactionCoordinator:
 
         self.states.append(transactional_id, coordinator_epoch, transit, appended)
 
-    # -- time-outs -------------------------------------------------------------------------------------------
+    # -- timeouts --------------------------------------------------------------------------------------------
 
     def abort_timed_out(self) -> None:
-        """Abort the transactions that have been open for longer than their producers asked for, in slices."""
+        """Abort the transactions that are open longer than their `transaction.timeout.ms`, in slices.
+
+        Kafka: TransactionCoordinator.abortTimedOutTransactions.
+        """
         self.states.work.submit(self._timeout_steps())
 
     def _timeout_steps(self) -> Steps:
@@ -327,9 +349,11 @@ class TransactionCoordinator:
 
         def aborted(error: ErrorCode) -> None:
             if error == _E.NONE:
-                _log.info("The transaction of %s has timed out and is aborted", transactional_id)
+                _log.info("Aborted the transaction of transactional id %s: it has timed out", transactional_id)
             else:
-                _log.warning("Aborting the timed out transaction of %s failed: %s", transactional_id, error.name)
+                _log.warning(
+                    "Failed to abort the timed out transaction of transactional id %s: %s", transactional_id, error.name
+                )
 
         self._abort_fenced(transactional_id, metadata.prepare_fence_producer_epoch(), aborted)
 
@@ -343,7 +367,7 @@ class TransactionCoordinator:
     # -- administration --------------------------------------------------------------------------------------
 
     def describe(self, transactional_id: str) -> DescribedTransaction:
-        """One transaction as DescribeTransactions tells it."""
+        """One transaction of a DescribeTransactions response."""
         if not self._is_active:
             return DescribedTransaction(error_code=_E.COORDINATOR_NOT_AVAILABLE, transactional_id=transactional_id)
         if not transactional_id:
@@ -353,7 +377,7 @@ class TransactionCoordinator:
             return DescribedTransaction(error_code=owned, transactional_id=transactional_id)
         if owned is None:
             return DescribedTransaction(error_code=_E.TRANSACTIONAL_ID_NOT_FOUND, transactional_id=transactional_id)
-        from odradek.coordinator.transaction.listing import described  # for administrators, hardly ever
+        from odradek.coordinator.transaction.listing import described  # rarely needed: not imported at start-up
 
         return described(owned.metadata)
 
@@ -369,7 +393,7 @@ class TransactionCoordinator:
 
 
 def _needs_new_id(metadata: TransactionMetadata, expected: ProducerIdAndEpoch | None) -> bool:
-    """Whether the epochs of the producer id are used up, and the one that asks is not out of date itself."""
+    """Whether the producer id has no epoch left, and the requesting producer is not fenced itself."""
     return (
         metadata.pending_state is None
         and metadata.state in EXPIRABLE
@@ -388,7 +412,10 @@ def _prepare_init(
     fresh_id: int | None,
     now_ms: int,
 ) -> TransitMetadata | ErrorCode:
-    """What becomes of the metadata when a producer is initialised, or what the producer is told instead."""
+    """The change to the metadata that InitProducerId makes, or the error for the producer.
+
+    Kafka: TransactionCoordinator.prepareInitProducerIdTransit.
+    """
     if metadata.pending_state is not None:
         return _E.CONCURRENT_TRANSACTIONS
     if expected is not None and not _is_valid_producer(metadata, expected):
@@ -407,14 +434,14 @@ def _prepare_init(
             expected_epoch = None if expected is None else expected.producer_epoch
             return metadata.prepare_increment_producer_epoch(timeout_ms, expected_epoch, now_ms)
         case state:
-            raise IllegalTransitionError(f"{metadata.transactional_id} has come to be in {state}")
+            raise IllegalTransitionError(f"transactional id {metadata.transactional_id} is in state {state}")
 
 
 def _is_valid_producer(metadata: TransactionMetadata, expected: ProducerIdAndEpoch) -> bool:
-    """Whether the producer that presents this id is not fenced; its epoch is looked at when it is raised.
+    """Whether the producer's id is valid; its epoch is checked when the epoch is bumped.
 
-    It may present the id before the current one if its epochs were used up: it has not heard the answer that gave it
-    the new one. And anything, if the metadata is new.
+    The previous id is valid if it had no epoch left: the response with the new id may have been lost. Any id is valid
+    if the metadata is new. Kafka: TransactionCoordinator.isValidProducerId.
     """
     return (
         metadata.producer_epoch == NO_PRODUCER_EPOCH

@@ -1,6 +1,6 @@
-"""Transactions as administrators see them: DescribeTransactions and ListTransactions (KIP-664, KIP-994).
+"""The transactions in DescribeTransactions and ListTransactions responses (KIP-664, KIP-994).
 
-Kafka: TransactionCoordinator.handleDescribeTransactions and TransactionStateManager.listTransactionStates.
+Kafka: TransactionCoordinator.handleDescribeTransactions, TransactionStateManager.listTransactionStates.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from odradek.protocol.messages import describe_transactions, list_transactions
 
 
 def described(metadata: TransactionMetadata) -> describe_transactions.TransactionState:
-    """One transaction. An id that is being removed is not found any more, though it is pending still."""
+    """One transaction. A transactional id in state Dead is not found, although it is still in memory."""
     if metadata.state is TransactionState.DEAD:
         return describe_transactions.TransactionState(
             error_code=ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, transactional_id=metadata.transactional_id
@@ -36,7 +36,7 @@ def described(metadata: TransactionMetadata) -> describe_transactions.Transactio
 def listed(
     transactions: Iterable[TransactionMetadata], request: list_transactions.ListTransactionsRequest, now_ms: int
 ) -> list_transactions.ListTransactionsResponse:
-    """Those that pass all filters; an empty filter lets all pass, a duration is the least the transaction is old."""
+    """The transactions that pass all filters. An empty filter passes all; `duration_filter` is a minimum age in ms."""
     wanted_states = {STATES_BY_NAME[name] for name in request.state_filters if name in STATES_BY_NAME}
     producer_ids = set(request.producer_id_filters)
 

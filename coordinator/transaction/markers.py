@@ -1,25 +1,25 @@
-"""Telling the partitions of decided transactions how they ended.
+"""Sends the markers of transactions in PrepareCommit or PrepareAbort, and completes the transactions.
 
-Each partition gets a marker from its leader, by WriteTxnMarkers. Markers wait in a queue per broker; what has come
-together while a request to it is under way goes with the next one. When the last partition of a transaction has its
-marker, the transaction is complete, and that is appended to `__transaction_state`.
+The leader of each partition writes a marker on a WriteTxnMarkers request. Markers are queued per broker; those queued
+while a request to the broker is in flight go with the next one. When the last partition of a transaction has its
+marker, CompleteCommit or CompleteAbort is appended to `__transaction_state`.
 
-    answer for a partition                                  what is done
+    error of a partition                                    effect
     ------------------------------------------------------  ---------------------------------------------
-    NONE                                                    it has its marker
-    UNSUPPORTED_FOR_MESSAGE_FORMAT, UNSUPPORTED_VERSION     nothing of a transaction can be in it: as before
-    UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER,     sent again, to whoever leads it then
+    NONE                                                    the partition has its marker
+    UNSUPPORTED_FOR_MESSAGE_FORMAT, UNSUPPORTED_VERSION     the partition cannot hold transactional records: as NONE
+    UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER,     sent again, to the current leader
     NOT_ENOUGH_REPLICAS (also after append),
-    REQUEST_TIMED_OUT, KAFKA_STORAGE_ERROR, no answer
-    INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED  given up: a later epoch takes care of it
-    anything else                                           a bug; left as it is until the partition is loaded again
+    REQUEST_TIMED_OUT, KAFKA_STORAGE_ERROR, no response
+    INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED  dropped: a later epoch completes the transaction
+    any other error                                         a bug; pending until the coordinator's partition is reloaded
 
-A partition of which nobody has heard is deleted and needs no marker; one without a leader waits.
+A partition that is not in the metadata cache is deleted and needs no marker; one without a leader is retried later.
 
-Invariant: of each transactional id at most one completion is pending; entries of an earlier one are dropped where they
-are met.
+Invariant: each transactional id has at most one pending completion; entries of an earlier one are dropped when they are
+processed.
 
-Kafka: TransactionMarkerChannelManager and TransactionMarkerRequestCompletionHandler.
+Kafka: TransactionMarkerChannelManager, TransactionMarkerRequestCompletionHandler.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _log = logging.getLogger(__name__)
 _E = ErrorCode
 
 NO_NODE = -1
-"""Where markers go while nobody who lives leads the partition (Kafka: Node.noNode)."""
+"""The leader of a partition while no live broker leads it. Kafka: Node.noNode."""
 
 MARKED = frozenset({_E.NONE, _E.UNSUPPORTED_FOR_MESSAGE_FORMAT, _E.UNSUPPORTED_VERSION})
 RETRIABLE = frozenset(
@@ -67,10 +67,10 @@ FENCED = frozenset({_E.INVALID_PRODUCER_EPOCH, _E.TRANSACTION_COORDINATOR_FENCED
 
 
 class MarkerChannel(Protocol):
-    """The way to the leaders of partitions."""
+    """Finds the leaders of partitions and sends requests to them."""
 
     def leader_of(self, topic_partition: TopicPartition) -> int | None:
-        """The leader's broker id; -1 while it has none that lives; None if there is no such partition."""
+        """The leader's broker id; -1 while no live broker leads the partition; None if the partition does not exist."""
         ...
 
     def send_markers(
@@ -79,13 +79,13 @@ class MarkerChannel(Protocol):
         request: WriteTxnMarkersRequest,
         respond: Callable[[WriteTxnMarkersResponse | None], None],
     ) -> None:
-        """Send the request; the response, or None if none will come."""
+        """Send the request; `respond` gets the response, or None if none will come."""
         ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PendingCompletion:
-    """A decided transaction whose markers are being written, and the change that completes it."""
+    """A transaction whose markers are being written, and the change that completes it."""
 
     transactional_id: str
     coordinator_epoch: int
@@ -115,7 +115,7 @@ class _Entry:
 
 
 class MarkerSender:
-    """Brings decided transactions to their end."""
+    """Sends the markers and appends the completions."""
 
     def __init__(self, states: TransactionStateManager, channel: MarkerChannel, timer: SystemTimer) -> None:
         self._states = states
@@ -127,18 +127,24 @@ class MarkerSender:
 
     @property
     def pending_count(self) -> int:
-        """Transactions that are decided and not complete, for metrics and tests."""
+        """Transactions in PrepareCommit or PrepareAbort, for metrics and tests."""
         return len(self._pending)
 
     def add(self, coordinator_epoch: int, metadata: TransactionMetadata, transit: TransitMetadata) -> None:
-        """Write the markers of a transaction, then append `transit`, which completes it."""
+        """Write the markers of a transaction, then append `transit`, which completes it.
+
+        Kafka: TransactionMarkerChannelManager.addTxnMarkersToSend.
+        """
         completion = PendingCompletion(metadata.transactional_id, coordinator_epoch, metadata, transit)
         self._pending[metadata.transactional_id] = completion
         self._route(_Entry(completion, frozenset(metadata.topic_partitions)))
         self._complete_if_marked(completion)
 
     def forget_partition(self, partition: int) -> None:
-        """The partition of `__transaction_state` moves: its transactions are another coordinator's now."""
+        """Drop the markers of a partition of `__transaction_state`: another broker coordinates it now.
+
+        Kafka: TransactionMarkerChannelManager.removeMarkersForTxnTopicPartition.
+        """
         self._pending = {
             transactional_id: completion
             for transactional_id, completion in self._pending.items()
@@ -148,6 +154,10 @@ class MarkerSender:
     # -- sending ---------------------------------------------------------------------------------------------
 
     def _route(self, entry: _Entry) -> None:
+        """Queue the entry for the leaders of its partitions.
+
+        Kafka: TransactionMarkerChannelManager.addTxnMarkersToBrokerQueue.
+        """
         by_leader: dict[int | None, list[TopicPartition]] = {}
         for topic_partition in sorted(entry.topic_partitions):
             by_leader.setdefault(self._channel.leader_of(topic_partition), []).append(topic_partition)
@@ -162,11 +172,11 @@ class MarkerSender:
                 self._requests.send(leader)
 
     def _route_later(self, entry: _Entry) -> None:
-        def again() -> None:
+        def route_again() -> None:
             if self._is_current(entry.completion):
                 self._route(entry)
 
-        self._timer.schedule(MARKER_RETRY_BACKOFF_MS, again)
+        self._timer.schedule(MARKER_RETRY_BACKOFF_MS, route_again)
 
     # Implements `BatchOwner`.
 
@@ -196,25 +206,29 @@ class MarkerSender:
 
     def _apply(self, entry: _Entry, errors: Mapping[TopicPartition, ErrorCode]) -> None:
         completion = entry.completion
-        again = []
+        to_retry = []
         for topic_partition in entry.topic_partitions:
             error = errors.get(topic_partition, _E.UNKNOWN_SERVER_ERROR)
             if error in MARKED:
                 completion.metadata.remove_partition(topic_partition)
             elif error in RETRIABLE:
-                again.append(topic_partition)
+                to_retry.append(topic_partition)
             elif error in FENCED:
-                _log.info("Markers of %s are given up: %s", completion.transactional_id, error.name)
+                _log.info(
+                    "Dropping the markers of transactional id %s: its producer or coordinator is fenced (%s)",
+                    completion.transactional_id,
+                    error.name,
+                )
                 self._pending.pop(completion.transactional_id, None)
             else:
                 _log.error(
-                    "Unexpected error %s for the marker of %s in %s",
+                    "Unexpected error %s for the marker of transactional id %s in %s; its transaction stays pending",
                     error.name,
                     completion.transactional_id,
                     topic_partition,
                 )
-        if again:
-            self._route_later(_Entry(completion, frozenset(again)))
+        if to_retry:
+            self._route_later(_Entry(completion, frozenset(to_retry)))
         else:
             self._complete_if_marked(completion)
 
@@ -233,7 +247,7 @@ class MarkerSender:
         return self._pending.get(completion.transactional_id) is completion
 
     def _is_coordinated(self, completion: PendingCompletion) -> bool:
-        """Whether this broker still coordinates the id, in the epoch in which it was decided."""
+        """Whether this broker still coordinates the id, in the coordinator epoch of the completion."""
         owned = self._states.find(completion.transactional_id)
         return isinstance(owned, Owned) and owned.coordinator_epoch == completion.coordinator_epoch
 
@@ -246,11 +260,18 @@ class MarkerSender:
                 self._append_completion(completion)
 
     def _append_completion(self, completion: PendingCompletion) -> None:
+        """Kafka: TransactionMarkerChannelManager.tryAppendToLog."""
+
         def appended(error: ErrorCode) -> None:
             if error == _E.COORDINATOR_NOT_AVAILABLE:
                 self._timer.schedule(MARKER_RETRY_BACKOFF_MS, lambda: self._append_completion(completion))
             elif error not in (_E.NONE, _E.NOT_COORDINATOR, _E.COORDINATOR_LOAD_IN_PROGRESS):
-                _log.error("The end of a transaction of %s is lost: %s", completion.transactional_id, error.name)
+                _log.error(
+                    "Failed to append %s of transactional id %s: %s. Its transaction stays pending",
+                    completion.transit.state,
+                    completion.transactional_id,
+                    error.name,
+                )
 
         self._states.append(
             completion.transactional_id,

@@ -1,10 +1,10 @@
-"""What a transaction coordinator keeps in `__transaction_state`: one record per transactional id, the last one counts.
+"""The record format of `__transaction_state`: one record per transactional id; the last one is valid.
 
-The key is a version, 0, and the transactional id; a key of another version is none of a transaction. Values have
-version 0, or 1, which is flexible and written only where `transaction.version` is 1 (never in ZooKeeper mode, but
-read). A null value is a tombstone.
+The key is the version 0 and the transactional id; keys of other versions are ignored. Values have version 0 or 1.
+Version 1 is flexible and written only with `transaction.version` 1: never in ZooKeeper mode, but it is read. A null
+value is a tombstone.
 
-Kafka: TransactionLog, TransactionMetadata and TransactionState, as far as the records go.
+Kafka: TransactionLog.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class TransactionRecord:
     timeout_ms: int
     state: TransactionState
     partitions: tuple[tuple[TopicPartition, ...], ...]
-    """Per topic, in the order they were written; none in the state `Empty`."""
+    """Grouped by topic, in the order of the record; empty in the state `Empty`."""
     last_update_timestamp_ms: int
     start_timestamp_ms: int
 
@@ -44,7 +44,7 @@ def transaction_key(transactional_id: str) -> bytes:
 
 
 def transaction_value(transit: TransitMetadata) -> bytes:
-    """The transaction as a change leaves it; partitions in order, so that equal states are equal bytes."""
+    """The transaction after a change. Partitions are sorted, so that equal states have equal bytes."""
     topics: dict[str, PartitionsSchema] = {}
     for topic, partition in sorted(transit.topic_partitions):
         topics.setdefault(topic, PartitionsSchema(topic=topic)).partition_ids.append(partition)
@@ -68,7 +68,7 @@ def read_transaction_key(data: bytes) -> str | None:
 
 
 def read_transaction_value(data: bytes) -> TransactionRecord:
-    """The transaction; CoordinatorRecordError for what is none."""
+    """The transaction. Raises CoordinatorRecordError for invalid bytes."""
     value = decode_versioned(TransactionLogValue, data)
     try:
         state = TransactionState(value.transaction_status)
@@ -78,7 +78,7 @@ def read_transaction_value(data: bytes) -> TransactionRecord:
         ) from error
     topics = value.transaction_partitions
     if topics is None and state is not TransactionState.EMPTY:
-        raise CoordinatorRecordError(f"a transaction in state {state} has null for its partitions")
+        raise CoordinatorRecordError(f"a transaction in state {state} has null partitions")
     return TransactionRecord(
         producer_id=value.producer_id,
         producer_epoch=value.producer_epoch,

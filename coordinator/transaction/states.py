@@ -1,19 +1,18 @@
-"""The life of a transaction, as its coordinator keeps it.
+"""The state machine of a transaction.
 
-A transactional id names a producer across its restarts. Each id has one transaction at a time, and that goes through
-two logs: the coordinator's (`__transaction_state`), which decides, and those of the partitions written to, which learn
-the decision by a marker. The states say how far that is:
+A transactional id identifies a producer across its restarts. Each id has one transaction at a time. The coordinator's
+log (`__transaction_state`) holds its outcome; the logs of its partitions then get the outcome as a marker. The states:
 
     Empty              the id has a producer id and epoch, and no transaction.
     Ongoing            partitions have been added; records may be written to them.
-    PrepareCommit      decided, and in the coordinator's log: the point of no return. Markers are being written; a
-    PrepareAbort       coordinator that takes over writes them again.
+    PrepareCommit      the outcome is in the coordinator's log and cannot change. Markers are being written; a new
+    PrepareAbort       coordinator writes them again.
     CompleteCommit     every partition has its marker. The next transaction may begin.
     CompleteAbort
     Dead               the id has expired and is being removed. Never written to the log.
-    PrepareEpochFence  the producer epoch is being raised so that whoever uses the old one is shut out, because a new
-                       producer with this id came, or the transaction has timed out. Never written either: the abort
-                       that follows at once writes the new epoch.
+    PrepareEpochFence  the producer epoch is being bumped to fence the old producer, because a new producer with this
+                       id has called InitProducerId, or the transaction has timed out. Never written to the log: the
+                       abort that follows at once writes the new epoch.
 
                   partitions added            end                markers written
         +-------+ ---------------> +---------+ ---> +----------------+ ---> +----------------+
@@ -26,12 +25,11 @@ the decision by a marker. The states say how far that is:
                     +---------------------------------------------------------------+
                                           a producer is initialised
 
-While a change is on its way into the log the state it leads to is *pending*, and no other change may begin. That is
-what most requests come across when they are told CONCURRENT_TRANSACTIONS: come again.
+While a change is being appended to the log, its new state is *pending* and no other change may begin: requests get
+CONCURRENT_TRANSACTIONS and retry.
 
-Three rules. A state is entered only from the states `VALID_PREVIOUS` names, anything else is a bug and raises. What
-EndTxn is told in a state that is not Ongoing is in `END_ANSWERS`. Only an id in one of the `EXPIRABLE` states can be
-forgotten.
+A state is entered only from the states in `VALID_PREVIOUS`; any other transition is a bug and raises. `END_ANSWERS`
+has the errors of EndTxn in the states other than Ongoing. Only an id in one of the `EXPIRABLE` states can expire.
 
 Kafka: TransactionState.
 """
@@ -45,7 +43,7 @@ from odradek.protocol.errors import ErrorCode
 
 
 class TransactionState(IntEnum):
-    """Where a transaction stands; the number is what is stored."""
+    """The state of a transaction; the numbers are those in the log."""
 
     EMPTY = 0
     ONGOING = 1
@@ -90,8 +88,8 @@ END_ANSWERS: Mapping[TransactionState, Mapping[bool, ErrorCode]] = {
     _S.COMPLETE_COMMIT: {True: _E.NONE, False: _E.INVALID_TXN_STATE},
     _S.COMPLETE_ABORT: {True: _E.INVALID_TXN_STATE, False: _E.NONE},
 }
-"""By state and whether a commit is asked for. The same end twice is a retry and no error; the other one is refused."""
+"""The error of EndTxn, by state and by whether it commits. A repeated EndTxn is no error, the opposite one is."""
 
 
 class IllegalTransitionError(RuntimeError):
-    """A transaction was to enter a state that does not follow from its own: a bug in the coordinator."""
+    """The transition is not in VALID_PREVIOUS: a bug in the coordinator."""

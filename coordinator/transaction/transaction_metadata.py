@@ -1,14 +1,14 @@
-"""What a coordinator knows of one transactional id, and the changes it may go through.
+"""The metadata of one transactional id, and its changes.
 
-A change has two halves. `prepare_*` works out what the metadata is going to be (a `TransitMetadata`, which is what the
-log gets) and notes the state it leads to as pending; `complete_transition_to` takes it over once the record is
-committed. If it cannot be committed the pending state is cleared and nothing has happened.
+A change has two steps. `prepare_*` computes the new metadata (a `TransitMetadata`, which is written to the log) and
+sets the pending state. `complete_transition_to` applies it when the record is committed. If it cannot be committed, the
+pending state is cleared and the metadata stays as it was.
 
-Invariants: at most one change is pending; the epoch grows by one or starts at 0 with a new producer id; partitions are
-only added while the transaction is Ongoing, only taken away while its markers are written; a producer epoch that a
-client may use is below `LAST_EPOCH`, so that there is always one left to fence it with.
+Invariants: at most one change is pending; the epoch grows by one, or starts at 0 with a new producer id; partitions are
+added only while the transaction is Ongoing, and removed only while its markers are written; the epoch of a client is
+below `LAST_EPOCH`, so that one epoch is left to fence it.
 
-Kafka: TransactionMetadata and TxnTransitMetadata.
+Kafka: TransactionMetadata, TxnTransitMetadata.
 """
 
 from __future__ import annotations
@@ -28,12 +28,15 @@ _S = TransactionState
 
 
 def is_epoch_exhausted(producer_epoch: int) -> bool:
-    """Whether no client may be given a later epoch."""
+    """Whether no later epoch may be given to a client."""
     return producer_epoch >= LAST_EPOCH - 1
 
 
 class TransitMetadata(NamedTuple):
-    """The metadata as a change will leave it. `last_*` are what a producer that retries may still present."""
+    """The metadata after a change. `last_*`: the previous id and epoch, which a producer that retries may still send.
+
+    Kafka: TxnTransitMetadata.
+    """
 
     producer_id: int
     last_producer_id: int
@@ -47,7 +50,7 @@ class TransitMetadata(NamedTuple):
 
 
 class TransactionMetadata:
-    """One transactional id. Times are wall-clock milliseconds; the start is -1 while there has been no transaction."""
+    """One transactional id. Times are wall-clock milliseconds; the start is -1 before the first transaction."""
 
     __slots__ = (
         "has_failed_epoch_fence",
@@ -88,7 +91,7 @@ class TransactionMetadata:
         self.last_update_timestamp_ms = last_update_timestamp_ms
         self.pending_state: TransactionState | None = None
         self.has_failed_epoch_fence = False
-        """The epoch was raised, but perhaps not in the log: it has been told nobody, and is used for the next try."""
+        """The epoch was bumped in memory, but its append failed: no client has it, and the next fence uses it again."""
 
     @property
     def is_epoch_exhausted(self) -> bool:
@@ -97,28 +100,29 @@ class TransactionMetadata:
     # -- preparing -------------------------------------------------------------------------------------------
 
     def prepare_fence_producer_epoch(self) -> TransitMetadata:
-        """Shut out whoever uses the current epoch; an abort follows."""
+        """Fence the producer with the current epoch; an abort follows."""
         if self.producer_epoch == LAST_EPOCH:
-            raise IllegalTransitionError(f"no epoch is left to fence {self.transactional_id} with")
+            raise IllegalTransitionError(f"no producer epoch is left to fence transactional id {self.transactional_id}")
         bumped = self.producer_epoch if self.has_failed_epoch_fence else self.producer_epoch + 1
         return self._prepare(_S.PREPARE_EPOCH_FENCE, self.last_update_timestamp_ms, producer_epoch=bumped)
 
     def prepare_increment_producer_epoch(
         self, timeout_ms: int, expected_epoch: int | None, now_ms: int
     ) -> TransitMetadata | ErrorCode:
-        """A producer with this id begins. `expected_epoch`: the one it believes it has, None if it is a new one.
+        """Bump the epoch for InitProducerId. `expected_epoch`: the producer's current epoch, None for a new producer.
 
-        Answers PRODUCER_FENCED to a producer that is not the latest. When no epoch is left, only the latest gets a new
-        producer id; others are answered UNKNOWN_SERVER_ERROR, which is what Kafka's exception becomes.
+        Returns PRODUCER_FENCED for a producer that is not the latest. Returns UNKNOWN_SERVER_ERROR when no epoch is
+        left, as Kafka's IllegalStateException does; only the latest producer gets a new producer id.
         """
         if self.is_epoch_exhausted:
             return ErrorCode.UNKNOWN_SERVER_ERROR
         epoch, last_epoch = self.producer_epoch + 1, NO_PRODUCER_EPOCH
         if expected_epoch is not None:
             if expected_epoch == self.producer_epoch or self.producer_epoch == NO_PRODUCER_EPOCH:
-                last_epoch = self.producer_epoch  # it goes on after an error
+                last_epoch = self.producer_epoch  # the producer bumps its epoch after an error
             elif expected_epoch == self.last_producer_epoch:
-                # It repeats a request that succeeded. Nobody else has come since, or the last epoch were -1.
+                # A retry of a request that succeeded. There was no new producer since: it would have set
+                # `last_producer_epoch` to -1.
                 epoch, last_epoch = self.producer_epoch, self.last_producer_epoch
             else:
                 return ErrorCode.PRODUCER_FENCED
@@ -127,7 +131,7 @@ class TransactionMetadata:
     def prepare_producer_id_rotation(
         self, producer_id: int, timeout_ms: int, now_ms: int, *, record_last_epoch: bool
     ) -> TransitMetadata:
-        """As before, with a new producer id because the epochs of the current one are used up."""
+        """The same with a new producer id, because the current one has no epoch left."""
         if self.state is _S.ONGOING or self.state in PREPARED:
             raise IllegalTransitionError("a producer id cannot change while a transaction is open")
         last_epoch = self.producer_epoch if record_last_epoch else NO_PRODUCER_EPOCH
@@ -148,7 +152,7 @@ class TransactionMetadata:
         )
 
     def prepare_add_partitions(self, added: Iterable[TopicPartition], now_ms: int) -> TransitMetadata:
-        """Partitions join the transaction; the first of them begin it."""
+        """Add partitions to the transaction; the first ones begin it."""
         return self._prepare(
             _S.ONGOING,
             now_ms,
@@ -158,13 +162,13 @@ class TransactionMetadata:
         )
 
     def prepare_abort_or_commit(self, state: TransactionState, now_ms: int) -> TransitMetadata:
-        """The transaction is decided."""
+        """Enter PrepareCommit or PrepareAbort."""
         return self._prepare(state, now_ms, last_producer_epoch=self.last_producer_epoch)
 
     def prepare_complete(self, now_ms: int) -> TransitMetadata:
-        """The markers are going to be written."""
+        """Enter CompleteCommit or CompleteAbort, which is pending while the markers are written."""
         state = _S.COMPLETE_COMMIT if self.state is _S.PREPARE_COMMIT else _S.COMPLETE_ABORT
-        self.has_failed_epoch_fence = False  # the epoch has reached the log by now
+        self.has_failed_epoch_fence = False  # the epoch is in the log now
         return self._prepare(state, now_ms, last_producer_epoch=self.last_producer_epoch, topic_partitions=frozenset())
 
     def prepare_dead(self) -> TransitMetadata:
@@ -188,11 +192,15 @@ class TransactionMetadata:
         topic_partitions: frozenset[TopicPartition] | None = None,
         start_timestamp_ms: int | None = None,
     ) -> TransitMetadata:
-        """What is None stays as it is."""
+        """Set the pending state. Arguments that are None keep the current value. Kafka: prepareTransitionTo."""
         if self.pending_state is not None:
-            raise IllegalTransitionError(f"{state} while {self.pending_state} is pending, of {self.transactional_id}")
+            raise IllegalTransitionError(
+                f"transactional id {self.transactional_id} cannot go to {state} while {self.pending_state} is pending"
+            )
         if self.state not in VALID_PREVIOUS[state]:
-            raise IllegalTransitionError(f"{state} does not follow from {self.state}, of {self.transactional_id}")
+            raise IllegalTransitionError(
+                f"transactional id {self.transactional_id} cannot go from {self.state} to {state}"
+            )
         transit = TransitMetadata(
             producer_id=self.producer_id if producer_id is None else producer_id,
             last_producer_id=self.producer_id,
@@ -205,23 +213,26 @@ class TransactionMetadata:
             last_update_timestamp_ms=now_ms,
         )
         if transit.producer_id < 0 or (transit.producer_epoch < 0 and state is not _S.DEAD):
-            raise IllegalTransitionError(f"{self.transactional_id} without a producer id and epoch: {transit}")
+            raise IllegalTransitionError(
+                f"transactional id {self.transactional_id} has no producer id and epoch: {transit}"
+            )
         self.pending_state = state
         return transit
 
     # -- completing ------------------------------------------------------------------------------------------
 
     def begin_fenced_abort(self, producer_epoch: int) -> None:
-        """The pending fence gives way to the abort that writes its epoch."""
+        """Replace the pending fence by the abort that writes its epoch."""
         self.pending_state = None
         self.producer_epoch = producer_epoch
         self.last_producer_epoch = NO_PRODUCER_EPOCH
 
     def complete_transition_to(self, transit: TransitMetadata) -> None:
-        """The record of a prepared change is committed."""
-        if self.pending_state is not transit.state or not self._fits(transit):
+        """Apply a prepared change whose record is committed."""
+        if self.pending_state is not transit.state or not self._is_valid_transition(transit):
             raise IllegalTransitionError(
-                f"{self.transactional_id} in {self.state} (pending: {self.pending_state}) cannot become {transit}"
+                f"transactional id {self.transactional_id} in {self.state} (pending: {self.pending_state}) "
+                f"cannot become {transit}"
             )
         match transit.state:
             case _S.EMPTY:
@@ -240,14 +251,14 @@ class TransactionMetadata:
         self.pending_state = None
         self.state = transit.state
 
-    def _fits(self, transit: TransitMetadata) -> bool:
-        """Whether the metadata is still what the change was prepared from."""
+    def _is_valid_transition(self, transit: TransitMetadata) -> bool:
+        """Whether the metadata is still the same as when the change was prepared."""
         same_producer = (transit.producer_id, transit.producer_epoch) == (self.producer_id, self.producer_epoch)
         same_timeout = transit.timeout_ms == self.timeout_ms
         match transit.state:
             case _S.EMPTY:
                 return (
-                    (transit.producer_epoch == self.producer_epoch or self._is_bump(transit))
+                    (transit.producer_epoch == self.producer_epoch or self._is_valid_epoch_bump(transit))
                     and not transit.topic_partitions
                     and transit.start_timestamp_ms == NO_START_TIMESTAMP
                 )
@@ -265,12 +276,15 @@ class TransactionMetadata:
             case _:  # Dead and PrepareEpochFence are never completed
                 return False
 
-    def _is_bump(self, transit: TransitMetadata) -> bool:
+    def _is_valid_epoch_bump(self, transit: TransitMetadata) -> bool:
+        """Kafka: TransactionMetadata.validProducerEpochBump."""
         is_new_producer = transit.producer_epoch == 0 and transit.producer_id != self.producer_id
         return is_new_producer or transit.producer_epoch == self.producer_epoch + 1
 
     def remove_partition(self, topic_partition: TopicPartition) -> None:
-        """The partition has its marker, or needs none any more."""
+        """The partition has its marker, or is deleted and needs none."""
         if self.state not in PREPARED:
-            raise IllegalTransitionError(f"marker of {self.transactional_id} in {self.state}")
+            raise IllegalTransitionError(
+                f"transactional id {self.transactional_id} cannot complete a marker in state {self.state}"
+            )
         self.topic_partitions.discard(topic_partition)

@@ -1,11 +1,11 @@
 """The transactional ids of the partitions of `__transaction_state` that this broker leads, in memory and in the log.
 
-The log decides: a change of an id's metadata is appended first and taken over in memory when it is committed. Whoever
-asks in between finds the change pending. If the append fails the change is dropped; if the partition has moved away
-meanwhile, or has come back since (the *coordinator epoch*, which is the leader epoch, tells), memory is left alone.
+A change of an id's metadata is appended to the log first, and applied in memory when it is committed; until then it is
+pending. If the append fails, the change is dropped. If the *coordinator epoch* (the leader epoch of the partition) has
+changed meanwhile, memory is not changed.
 
-A partition that is loaded may hold transactions that have been decided and not finished. They are handed on when the
-partition serves, so that their markers are written.
+A loaded partition may hold transactions in PrepareCommit or PrepareAbort. When the partition is loaded, `on_unfinished`
+gets them, so that their markers are written.
 
 Kafka: TransactionStateManager.
 """
@@ -54,7 +54,7 @@ APPEND_ERRORS: Mapping[ErrorCode, ErrorCode] = {
     _E.MESSAGE_TOO_LARGE: _E.UNKNOWN_SERVER_ERROR,
     _E.RECORD_LIST_TOO_LARGE: _E.UNKNOWN_SERVER_ERROR,
 }
-"""What a client is told when a change could not be appended; other errors are passed on."""
+"""The error for the client when the append of a change failed; other errors are passed on."""
 
 
 class Owned(NamedTuple):
@@ -66,15 +66,19 @@ class Owned(NamedTuple):
 
 @dataclass(slots=True)
 class _Partition:
-    """A partition of the topic that is led here, and what is in it, by transactional id."""
+    """A partition of the topic that this broker leads, and its transactions by transactional id.
+
+    Kafka: TxnMetadataCacheEntry.
+    """
 
     coordinator_epoch: int
     transactions: dict[str, TransactionMetadata] = field(default_factory=dict)
 
 
 class TransactionStateManager:
-    """Keeps transactions and log in step. `on_unfinished` hears of each decided transaction that was loaded, with the
-    coordinator epoch and the change that completes it; `on_unload` of partitions that are given up.
+    """Changes transactions in the log and in memory. `on_unfinished` is called with each loaded transaction in
+    PrepareCommit or PrepareAbort, its coordinator epoch and the change that completes it; `on_unload` with each
+    partition that is unloaded.
     """
 
     def __init__(
@@ -94,7 +98,7 @@ class TransactionStateManager:
         self._on_unload = on_unload
         self._partitions: dict[int, _Partition] = {}
         self.work = SlicedWork(timer, clock)
-        """Walks over all there is, which need not wait for a partition that is being loaded."""
+        """Sweeps over all transactions; separate from loading, so that a sweep does not wait for a load."""
         self._ownership = PartitionOwnership(
             TOPIC, SlicedWork(timer, clock), load=self._load, on_unload=self._unload, on_loaded=self._loaded
         )
@@ -109,11 +113,15 @@ class TransactionStateManager:
         return self._ownership.is_anything_loading
 
     def elect(self, partition: int, epoch: int) -> None:
-        """This broker leads the partition. What it knew under an earlier epoch is read anew."""
+        """This broker leads the partition: load it, also if it was loaded in an earlier epoch.
+
+        Kafka: TransactionStateManager.loadTransactionsForTxnTopicPartition.
+        """
         self._ownership.resign(partition, epoch)
         self._ownership.elect(partition, epoch)
 
     def resign(self, partition: int, epoch: int | None) -> None:
+        """Kafka: TransactionStateManager.removeTransactionsForTxnTopicPartition."""
         self._ownership.resign(partition, epoch)
 
     def resign_all(self) -> None:
@@ -122,7 +130,10 @@ class TransactionStateManager:
     # -- the cache -------------------------------------------------------------------------------------------
 
     def find(self, transactional_id: str) -> Owned | ErrorCode | None:
-        """The id's metadata; None if it has none; or why this broker cannot tell."""
+        """The id's metadata; None if it has none; the error if this broker does not coordinate it or is loading it.
+
+        Kafka: TransactionStateManager.getTransactionState.
+        """
         number = self.partition_for(transactional_id)
         if self._ownership.is_loading(number):
             return _E.COORDINATOR_LOAD_IN_PROGRESS
@@ -133,14 +144,17 @@ class TransactionStateManager:
         return None if metadata is None else Owned(partition.coordinator_epoch, metadata)
 
     def add(self, metadata: TransactionMetadata) -> Owned:
-        """Take in the metadata of an id that has none; the caller has just looked."""
+        """Add the metadata of an id for which `find` has just returned None.
+
+        Kafka: TransactionStateManager.putTransactionStateIfNotExists.
+        """
         partition = self._partitions[self.partition_for(metadata.transactional_id)]
         partition.transactions[metadata.transactional_id] = metadata
         return Owned(partition.coordinator_epoch, metadata)
 
     @property
     def transactions(self) -> Iterator[TransactionMetadata]:
-        """All that is in memory, of partitions that are loaded or loading."""
+        """All transactions in memory, of loaded and loading partitions."""
         for partition in self._partitions.values():
             yield from partition.transactions.values()
 
@@ -155,9 +169,10 @@ class TransactionStateManager:
         *,
         keep_pending_on: frozenset[ErrorCode] = frozenset(),
     ) -> None:
-        """Append a prepared change and take it over; `done` gets an error for clients.
+        """Append a prepared change and apply it when committed; `done` gets the error for the client.
 
-        After an error in `keep_pending_on` the change stays pending, because the caller will try again.
+        After an error in `keep_pending_on` the change stays pending, because the caller retries.
+        Kafka: TransactionStateManager.appendTransactionToLog.
         """
         owned = self.find(transactional_id)
         if not isinstance(owned, Owned):
@@ -189,7 +204,7 @@ class TransactionStateManager:
                 return _E.NONE
             return owned if isinstance(owned, ErrorCode) else _E.NOT_COORDINATOR
         answer = APPEND_ERRORS.get(error, error)
-        _log.info("Appending %s of %s failed: %s", transit.state, transactional_id, error.name)
+        _log.info("Failed to append %s of transactional id %s: %s", transit.state, transactional_id, error.name)
         if isinstance(owned, Owned) and is_current and answer not in keep_pending_on:
             owned.metadata.pending_state = None
         return answer
@@ -197,21 +212,24 @@ class TransactionStateManager:
     # -- expiry of ids ---------------------------------------------------------------------------------------
 
     def expire(self) -> None:
-        """Start to remove the ids that have not been used for `transactional.id.expiration.ms`, in slices."""
+        """Start to remove the ids that have not been used for `transactional.id.expiration.ms`, in slices.
+
+        Kafka: TransactionStateManager.removeExpiredTransactionalIds.
+        """
         self.work.submit(self._expiry_steps())
 
     def _expiry_steps(self) -> Steps:
         for number, partition in list(self._partitions.items()):
             limit = self._records.max_batch_bytes(number)
             if limit is None:
-                _log.warning("Not expiring ids of %s-%d: it has no log here", TOPIC, number)
+                _log.warning("Not expiring transactional ids of %s-%d: this broker has no log for it", TOPIC, number)
                 continue
             expired: dict[str, int] = {}
             size = BATCH_OVERHEAD_BYTES
             for metadata in list(partition.transactions.values()):
                 yield None
                 if self._partitions.get(number) is not partition:
-                    break  # whoever coordinates it now decides, be it this broker in a later epoch
+                    break  # unloaded; its next coordinator expires the ids, also if that is this broker again
                 if not self._is_expired(metadata):
                     continue
                 tombstone_size = TOMBSTONE_OVERHEAD_BYTES + len(transaction_key(metadata.transactional_id))
@@ -232,7 +250,7 @@ class TransactionStateManager:
         )
 
     def _write_tombstones(self, number: int, partition: _Partition, expired: Mapping[str, int]) -> None:
-        """`expired`: producer epochs by id."""
+        """`expired`: producer epochs by transactional id. Kafka: writeTombstonesForExpiredTransactionalIds."""
         now_ms = self._clock.time_ms()
         records = [SimpleRecord(now_ms, transaction_key(transactional_id), None) for transactional_id in expired]
 
@@ -248,7 +266,7 @@ class TransactionStateManager:
                 ):
                     del partition.transactions[transactional_id]
                 else:
-                    _log.warning("Failed to remove expired %s: %s", transactional_id, error.name)
+                    _log.warning("Failed to remove expired transactional id %s: %s", transactional_id, error.name)
                     metadata.pending_state = None
 
         self._records.append(number, records, appended, timeout_ms=self._config.request_timeout_ms)
@@ -256,13 +274,16 @@ class TransactionStateManager:
     # -- loading and unloading -------------------------------------------------------------------------------
 
     def _load(self, number: int) -> Steps:
-        """Keep the last value of each key as bytes, then decode what has survived."""
+        """Keep the last value of each key as bytes, then decode these.
+
+        Kafka: TransactionStateManager.loadTransactionMetadata.
+        """
         partition = self._partitions[number] = _Partition(self._ownership.epoch(number))
         values: dict[str, bytes] = {}
         try:
             yield from self._replay(number, values)
         except (KafkaError, CorruptRecordError, OSError) as error:
-            _log.error("Error loading %s-%d, what was read of it is kept: %s", TOPIC, number, error)
+            _log.error("Error loading %s-%d: %s. The records read before the error are kept", TOPIC, number, error)
         for transactional_id, value in values.items():
             try:
                 partition.transactions[transactional_id] = _loaded(transactional_id, read_transaction_value(value))
@@ -278,7 +299,7 @@ class TransactionStateManager:
             for record in batch.records():
                 transactional_id = self._transactional_id(record.key)
                 if transactional_id is None:
-                    _log.warning("Ignoring the record at offset %d of %s-%d", record.offset, TOPIC, number)
+                    _log.warning("Ignoring the record at offset %d of %s-%d: unknown key", record.offset, TOPIC, number)
                 elif record.value is None:
                     values.pop(transactional_id, None)
                 else:

@@ -81,7 +81,7 @@ def test_a_time_out_the_log_refuses_is_tried_again_with_the_same_epoch(caplog: p
         world.run(command)
     with caplog.at_level(logging.WARNING):
         world.run("wait 20s")
-    assert "Aborting the timed out transaction of p failed" in caplog.text
+    assert "Failed to abort the timed out transaction of transactional id p" in caplog.text
     world.run("fail log NONE")
     assert world.run("wait 10s")[-1] == "p: CompleteAbort 1/1"
 

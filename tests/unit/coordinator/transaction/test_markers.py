@@ -60,7 +60,7 @@ def test_a_later_epoch_takes_care_of_it(error: ErrorCode) -> None:
 def test_an_error_nobody_expects_is_reported_and_left(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.ERROR):
         world = decided(ErrorCode.UNKNOWN_SERVER_ERROR)
-    assert "Unexpected error UNKNOWN_SERVER_ERROR for the marker of p in t-0" in caplog.text
+    assert "Unexpected error UNKNOWN_SERVER_ERROR for the marker of transactional id p in t-0" in caplog.text
     world.pass_time(1000)
     assert (state(world), len(world.channel.sent)) == (TransactionState.PREPARE_COMMIT, 1)
 
@@ -103,4 +103,4 @@ def test_an_end_that_is_refused_for_good_is_reported(caplog: pytest.LogCaptureFi
         world.run(command)
     with caplog.at_level(logging.ERROR):
         world.run("release markers")
-    assert "The end of a transaction of p is lost: UNKNOWN_SERVER_ERROR" in caplog.text
+    assert "Failed to append CompleteCommit of transactional id p: UNKNOWN_SERVER_ERROR" in caplog.text

@@ -146,7 +146,7 @@ def test_one_change_at_a_time() -> None:
 
 @pytest.mark.parametrize("state", [state for state in S if state not in VALID_PREVIOUS[S.ONGOING]])
 def test_a_state_that_does_not_follow(state: TransactionState) -> None:
-    with pytest.raises(IllegalTransitionError, match="does not follow"):
+    with pytest.raises(IllegalTransitionError, match="cannot go from"):
         metadata(state).prepare_add_partitions([P0], 20)
 
 
@@ -188,7 +188,7 @@ def test_the_dead_and_the_fenced_are_never_completed() -> None:
 
 def test_an_id_that_never_had_an_epoch_may_die() -> None:
     assert metadata(producer_epoch=-1).prepare_dead().producer_epoch == -1
-    with pytest.raises(IllegalTransitionError, match="without a producer id and epoch"):
+    with pytest.raises(IllegalTransitionError, match="has no producer id and epoch"):
         metadata(producer_epoch=-1).prepare_add_partitions([P0], 20)
 
 

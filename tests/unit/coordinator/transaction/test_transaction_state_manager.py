@@ -258,4 +258,4 @@ def test_nothing_expires_without_a_log(caplog: pytest.LogCaptureFixture) -> None
     world.log.missing.add(0)
     with caplog.at_level(logging.WARNING):
         world.states.expire()
-    assert "has no log here" in caplog.text
+    assert "this broker has no log for it" in caplog.text
