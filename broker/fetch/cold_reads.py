@@ -1,13 +1,13 @@
-"""Bringing into memory what a read looks at, before it is done on the event loop, which must not wait for a disk.
+"""Reads index pages and batch headers into the page cache before the event loop uses them: it must not wait for a disk.
 
-A read finds its place through the offset index, which is mapped: a page of it that is not in memory stops the whole
-process for as long as the disk takes, and nobody can ask whether it is there. So the index of a segment that has not
-been looked into for a while is read in the I/O pool first. Then the batch headers at that place are probed, as they are
-read from a descriptor, and read ahead in the pool if they are not in memory, with the records that will be sent.
+A read finds its position through the offset index, which is memory-mapped. A page that is not in memory stops the whole
+process for as long as the disk takes, and the process cannot find out beforehand. So the index of a segment that was
+not used for a while is read in the I/O pool first. Batch headers are read from a descriptor, where the process can find
+out: when they are not in memory, the I/O pool reads them with the records that will be sent.
 
-What was written a moment ago is in memory, and a fetch of it is not looked at here.
+Records at the end of a log were written a moment ago and are in memory; fetches of them are not checked.
 
-Answers to nothing in Apache Kafka, whose request threads wait for the disk themselves.
+Apache Kafka has no such step: its request threads wait for the disk.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ if TYPE_CHECKING:
     from odradek.timer.clock import Clock
 
 RECENT_RECORDS: Final = 1_000
-"""So many at the end of a log are taken for being in memory."""
+"""So many records at the end of a log are assumed to be in memory."""
 
 WARM_MS: Final = 60_000
-"""For so long the pages of an index are taken for being in memory, once they have been read."""
+"""The pages of an index are assumed to stay in memory for so long after they were read."""
 
 HEADERS_BYTES: Final = 4 * 1024
-"""Looked at to find a batch, from an index entry on."""
+"""Bytes from an index entry on in which a read searches for its batch."""
 
 READ_AHEAD_BYTES: Final = 1024 * 1024
-"""At most, of one partition."""
+"""Limit for one partition."""
 
 _CHUNK_BYTES: Final = 256 * 1024
 
 ROUNDS: Final = 2
-"""The index comes first, and says where the headers are."""
+"""First the index is read, then the headers at the position that it gives."""
 
 
 class ColdReads:
-    """What the fetches of one broker have read ahead."""
+    """Reads ahead for the fetches and offset lookups of one broker."""
 
     def __init__(self, partitions: HostedPartitions, io_pool: IoPool, clock: Clock) -> None:
         self._partitions = partitions
@@ -59,7 +59,7 @@ class ColdReads:
         self._clock = clock
 
     def warm(self, fetches: Sequence[PartitionFetch], then: Callable[[], None]) -> None:
-        """Call `then` when these can be read without waiting for a disk, as far as can be told: now, or later."""
+        """Call `then`, now or later, when `fetches` can probably be read without waiting for a disk."""
         self._round(fetches, then, ROUNDS)
 
     def _round(self, fetches: Sequence[PartitionFetch], then: Callable[[], None], rounds: int) -> None:
@@ -84,9 +84,9 @@ class ColdReads:
         self._read(reads, ends, (lambda: self._round(cold, then, rounds - 1)) if again else then)
 
     def warm_lookups(self, lookups: Sequence[tuple[TopicPartition, int]], then: Callable[[], None]) -> None:
-        """The same for lookups of offsets by time, or of the latest record: call `then`, now or later.
+        """The same for lookups of (partition, timestamp): call `then`, now or later.
 
-        First the ends of the time indexes, which say what segment it is; then its indexes; then its headers.
+        First the ends of the time indexes are read, to find the segment; then its indexes; then its headers.
         """
         logs = [(log, timestamp) for tp, timestamp in lookups if (log := self._log(tp)) is not None]
         unknown = [
@@ -97,7 +97,7 @@ class ColdReads:
             reads: list[Callable[[], None]] = []
             ends: list[Callable[[], None]] = []
             for log, timestamp in logs:
-                with suppress(OSError, KafkaError):  # the lookup itself will say so
+                with suppress(OSError, KafkaError):  # the lookup itself raises it again
                     if (segment := segment_of_time(log.segments, timestamp)) is not None:
                         self._note_lookup(segment, timestamp, reads, ends)
             self._read(reads, ends, then if rounds == 1 or not reads else lambda: find(rounds - 1))
@@ -118,7 +118,7 @@ class ColdReads:
     def _read(
         self, reads: Sequence[Callable[[], None]], ends: Sequence[Callable[[], None]], then: Callable[[], None]
     ) -> None:
-        """Do the reads in the pool, if there are any, then let go of what they needed and go on."""
+        """Do the reads in the I/O pool, if there are any; then call `ends` and `then`."""
         if not reads:
             then()
             return
@@ -127,7 +127,7 @@ class ColdReads:
             for read in reads:
                 read()
 
-        def done(_: object) -> None:  # an error is met again by the read itself
+        def done(_: object) -> None:  # the real read meets an error again
             for end in ends:
                 end()
             then()
@@ -143,7 +143,7 @@ class ColdReads:
         segment.warm_until_ms = self._clock.monotonic_ms() + WARM_MS
 
     def _segment_of(self, fetch: PartitionFetch) -> LogSegment | None:
-        """The segment a fetch begins in; None if it looks at nothing that could be cold."""
+        """The segment of the fetch offset; None if everything that the fetch needs is assumed to be in memory."""
         log = None if fetch.topic is None else self._log(TopicPartition(fetch.topic, fetch.partition))
         if log is None or log.log_end_offset - fetch.fetch_offset <= RECENT_RECORDS:
             return None
@@ -157,7 +157,7 @@ def _read_ahead_headers(
     reads: list[Callable[[], None]],
     ends: list[Callable[[], None]],
 ) -> None:
-    """Note what has to be read, if the headers are not in memory, and what has to be let go of afterwards."""
+    """If the headers are not in memory, add the read to `reads` and the release of its file to `ends`."""
     try:
         position = segment.offset_index.lookup(offset).position
         region = segment.records.region(position, max(HEADERS_BYTES, min(max_bytes, READ_AHEAD_BYTES)))
@@ -166,7 +166,7 @@ def _read_ahead_headers(
             return
         region.retain()
     except (OSError, KafkaError):
-        return  # the read itself will say so
+        return  # the real read raises it again
     fd = region.fileno()
     reads.append(lambda: _read(fd, position, size))
     ends.append(region.release)
@@ -187,7 +187,7 @@ def _read_file(path: str, last_bytes: int | None = None) -> None:
 
 
 def _read(fd: int, position: int, size: int) -> None:
-    """Have the kernel bring these bytes into memory."""
+    """Read the bytes and drop them, so that they are in the page cache."""
     scratch = memoryview(bytearray(min(size, _CHUNK_BYTES)))
     while size > 0:
         count = os.preadv(fd, [scratch[:size]], position)

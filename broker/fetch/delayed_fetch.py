@@ -1,12 +1,14 @@
-"""A Fetch that waits for `min_bytes` or `max_wait_ms` (Kafka's ``DelayedFetch``).
+"""A Fetch that waits for `min_bytes` or `max_wait_ms`.
 
-What is readable is counted from offsets and file positions alone; the log is read when the operation completes. It
-completes early when a partition is no longer ours to read, when the epoch is fenced, when the fetch offset is on an
-older segment than the end (then there is a segment's worth of data), or when the reader's log diverges.
+Readable bytes are counted from offsets and file positions; the log is read when the operation completes. It completes
+early when this broker may no longer serve a partition, when the epoch is fenced, when the fetch offset is on an older
+segment than the end (then there is at least a segment of data), or when the reader's log diverges.
 
-A session waits for all its partitions, and mostly one of them changes: so it watches those that are awake, and those
-that wake up while it waits. A change is looked at alone, by the key it comes under. In the end a session reads what is
-awake; a fetch without one reads what has changed, and of the others the first read still holds.
+A session waits for all its partitions, and usually only one of them changes. So it watches the partitions that are
+awake and those that wake up while it waits, and checks only the partition that changed. At the end a session reads the
+partitions that are awake. A fetch without a session reads those that changed, and reuses the first read of the others.
+
+Kafka: DelayedFetch.
 """
 
 from __future__ import annotations
@@ -31,19 +33,19 @@ if TYPE_CHECKING:
 
 
 class Reads(Protocol):
-    """What a fetch that waits asks of `LogReads`."""
+    """The methods of `LogReads` that a waiting fetch uses."""
 
     def is_held_back(self, partition: Partition, params: FetchParams, /) -> bool:
-        """Whether the reader is given no records of the partition now."""
+        """Whether the throttle denies the reader records of the partition now."""
 
     def read_again(
         self, params: FetchParams, fetches: Sequence[PartitionFetch], known: Iterable[ReadResult | None] = ..., /
     ) -> list[ReadResult]:
-        """Read at the end of the wait; `known` are results of the first read that still hold."""
+        """Read at the end of the wait; `known` are results of the first read that are still valid."""
 
 
 class DelayedFetch(DelayedOperation):
-    """`results` are those of the first read, none of which is an error. It is to be watched under `keys`."""
+    """`results` are those of the first read, none of them an error. The purgatory must watch it under `keys`."""
 
     def __init__(
         self,
@@ -71,8 +73,8 @@ class DelayedFetch(DelayedOperation):
             self._notice_late(session)
 
     def _notice_late(self, session: FetchSession) -> None:
-        """What has woken up since it was said what is read first: one partition's news may be another's, as when a
-        follower's fetch ends an append and what waited for that appends at once. It is at the end of `awake`.
+        """Add the partitions that woke up during the first read; they are at the end of `awake`. The read of one
+        partition may change another: a follower's fetch completes an append, and its callback appends elsewhere.
         """
         for fetch in reversed(session.awake):
             topic_partition = _name(fetch)
@@ -87,7 +89,7 @@ class DelayedFetch(DelayedOperation):
 
     @property
     def keys(self) -> Sequence[Hashable]:
-        """Of a session it is one key more: all of its partitions may be resting."""
+        """The partitions, and for a session one key more, since all of its partitions may be resting."""
         return (*self._first, *self._woken, *(() if self._session is None else (self._session,)))
 
     def woke_up(self, fetch: PartitionFetch) -> None:
@@ -100,7 +102,7 @@ class DelayedFetch(DelayedOperation):
         self.watched_by.watch_also(self, topic_partition)
 
     def try_complete(self) -> bool:
-        """Look at every partition that has more to read, once; whatever changes afterwards comes under its key."""
+        """Check every partition that has more to read, once. Later changes are checked by `try_complete_for`."""
         if self._has_looked:
             return False
         self._has_looked = True
@@ -118,11 +120,11 @@ class DelayedFetch(DelayedOperation):
         return self._look(key) and self.force_complete()
 
     def _look(self, topic_partition: TopicPartition) -> bool:
-        """Whether, with what one partition is like now, the fetch has to be answered."""
+        """Whether the present state of this partition completes the fetch."""
         try:
             available = self._readable_of(topic_partition)
         except KafkaError:
-            return True  # the answer will say what is wrong
+            return True  # the final read returns the error
         if available is None:
             return True
         self._readable += available - self._available.pop(topic_partition, 0)
@@ -131,7 +133,7 @@ class DelayedFetch(DelayedOperation):
         return self._readable >= self._params.min_bytes
 
     def _start(self, topic_partition: TopicPartition) -> tuple[PartitionFetch, LogOffsetMetadata]:
-        """What is fetched of a partition, and where that lay when the wait began."""
+        """The fetch of a partition, and the position of its fetch offset when the wait began."""
         result = self._first.get(topic_partition)
         if result is None:
             return self._woken[topic_partition]
@@ -149,7 +151,7 @@ class DelayedFetch(DelayedOperation):
             return None
         if start.message_offset < end.message_offset and not self._reads.is_held_back(partition, params):
             if start.on_older_segment(end) or end.on_older_segment(start):
-                return None  # a younger segment, or the files of another directory since the log was moved
+                return None  # a newer segment, or the log has moved to files of another directory
             if start.on_same_segment(end):
                 available = min(end.position_diff(start), fetch.max_bytes)
         if fetch.last_fetched_epoch >= 0:
@@ -174,7 +176,7 @@ class DelayedFetch(DelayedOperation):
         if topic_partition in self._changed:
             return False
         log = self._log_at_end(topic_partition, result)
-        # The high watermark may have moved by this very fetch, the log start by retention: nobody is woken by that.
+        # This fetch itself may have moved the high watermark, and retention the log start; neither wakes a fetch.
         return (
             log is not None
             and log.high_watermark == result.high_watermark
@@ -182,7 +184,7 @@ class DelayedFetch(DelayedOperation):
         )
 
     def _log_at_end(self, topic_partition: TopicPartition, result: ReadResult) -> UnifiedLog | None:
-        """The log, if the first read began where it ends for the reader."""
+        """The log, if the first read began at the end that the reader may see."""
         assert result.fetched is not None, "errors are answered at once"
         partition = self._partitions.hosted(topic_partition)
         log = None if partition is None else partition.log

@@ -1,11 +1,11 @@
-"""What an old consumer fetches is converted to magic 0 or 1: a little of it on the loop, all else in a worker process.
+"""Converts records for old consumers to magic 0 or 1: small pieces on the event loop, others in a worker process.
 
-What is small is told from the headers: a few thousand records take some milliseconds, and compressed data may become a
-thousand times as much. What is converted when is decided in `lazy_down_conversion`.
+The batch headers tell whether a piece is small: a thousand records take some milliseconds, and compressed data may grow
+a thousandfold. `lazy_down_conversion` decides which piece is converted when.
 
-Invariants: `done` gets one result; at most `WORKERS` conversions compute at a time, the others wait their turn.
+Invariants: `done` is called once; at most `WORKERS` conversions run at a time, the others wait.
 
-Kafka: RecordsUtil.downConvert, as the network threads of Apache Kafka call it.
+Kafka: RecordsUtil.downConvert, which Apache Kafka's network threads call.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Piece(NamedTuple):
     records: bytes
     magic: int
     first_offset: int
-    """Records before it are left out, where they stand for themselves."""
+    """Uncompressed records before it are left out."""
 
 
 Converted: TypeAlias = "bytes | ErrorCode"
@@ -58,11 +58,11 @@ def _convert(piece: Piece) -> Converted:
 
 
 def is_small(piece: Piece) -> bool:
-    """Whether the loop may convert this itself."""
+    """Whether the event loop may convert the piece itself."""
     records = compressed = 0
     try:
         for batch in batches(memoryview(piece.records)):
-            records += batch.record_count or 1  # a message of an old format does not tell
+            records += batch.record_count or 1  # a message of an old format has no count
             compressed += batch.size_in_bytes if batch.compression_type else 0
     except KafkaError:
         return True  # refused at its header
@@ -80,7 +80,7 @@ class DownConverter:
         self._waiting: deque[tuple[Piece, Done]] = deque()
 
     def convert(self, piece: Piece, done: Done) -> None:
-        """Convert, now or later, then `done(result)`: the records, or what speaks against it."""
+        """Convert, now or later, then call `done` with the records or with an error code."""
         if is_small(piece):
             done(_convert(piece))
             return

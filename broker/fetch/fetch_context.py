@@ -1,4 +1,4 @@
-"""What a Fetch request means (KIP-227): the partitions to read for it, and how its answer is made from theirs.
+"""Fetch requests with and without sessions (KIP-227): the partitions to read, and the response from their results.
 
 A request carries (session id, epoch):
 
@@ -10,7 +10,8 @@ id, epoch n > 0     incremental: topics are additions and changes, forgotten top
                     session's expected epoch, which then moves on (2147483647 → 1)
 ==================  =====================================================================================
 
-Kafka: FetchManager.newContext and the FetchContexts it makes.
+Kafka: FetchManager.newContext, FetchContext, FullFetchContext, IncrementalFetchContext, SessionlessFetchContext,
+SessionErrorContext.
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ TOPIC_ID_VERSION: Final = 13
 
 
 class AskedBy(NamedTuple):
-    """Who fetches, and whatever else of a request decides what is read: while it stays the same, partitions may rest.
+    """The reader, and all other fields of a request that affect the result of a read. Partitions of a session may rest
+    while it stays the same.
 
-    `replica_epoch` is that of a follower's broker, -1 if it names none; `replica_id` is negative for consumers.
+    `replica_epoch` is the broker epoch of a follower, -1 if it names none. `replica_id` is negative for consumers.
     """
 
     replica_id: int
@@ -47,7 +49,7 @@ class AskedBy(NamedTuple):
 
     @classmethod
     def of(cls, request: FetchRequest, version: int) -> AskedBy:
-        """Before v15 a follower did not name its broker's epoch."""
+        """The fields of `request`. Before v15 a follower does not name its broker epoch."""
         state = request.replica_state
         return cls(
             replica_id=state.replica_id if version >= 15 else request.replica_id,
@@ -64,10 +66,10 @@ class AskedBy(NamedTuple):
 
 
 class FetchContext:
-    """One Fetch request: the partitions to read for it, and how its answer is made from theirs.
+    """One Fetch request.
 
-    `partitions` are those named, or those of its session that do not rest. `error` is set when the session named could
-    not be used; then there are none.
+    `partitions` are to be read: those of the request, or those of its session that do not rest. When the session cannot
+    be used, `error` is set and `partitions` is empty.
     """
 
     __slots__ = ("_asked_by", "_cache", "_expected_epoch", "_full", "_version", "error", "partitions", "session")
@@ -94,20 +96,22 @@ class FetchContext:
 
     @property
     def has_resting(self) -> bool:
-        """Whether it means partitions that are not read."""
+        """Whether the session has partitions that are not read for this request."""
         return self.session is not None and self.session.has_resting
 
     def has_told(self, result: ReadResult) -> bool:
-        """Whether the session would leave the partition out."""
+        """Whether the response of the session will omit the partition."""
         return self.session is not None and result.is_told
 
     def respond(self, answers: Answers, now_ms: int) -> Generator[None, None, FetchResponse]:
-        """The response for `answers`, in their order, a partition a step, and so is a new session."""
+        """Build the response for `answers`, in their order, and the new session if one is asked for. Each partition is
+        a step.
+        """
         if self.error != ErrorCode.NONE:
             return FetchResponse(error_code=self.error, session_id=INVALID_SESSION_ID)
         session = self.session
         if session is not None:
-            if session.epoch != self._expected_epoch:  # the same session went on over another connection meanwhile
+            if session.epoch != self._expected_epoch:  # another connection has used the session meanwhile
                 return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session.session_id)
             topics = yield from _by_topic((yield from session.select(answers)))
             return FetchResponse(session_id=session.session_id, responses=topics)
@@ -127,7 +131,7 @@ class FetchContext:
 
 
 def _by_topic(answers: Answers) -> Generator[None, None, list[FetchableTopicResponse]]:
-    """Consecutive partitions of one topic share an entry; the order of partitions stays."""
+    """Group consecutive partitions of one topic; the order of partitions stays."""
     topics: list[FetchableTopicResponse] = []
     last: tuple[str | None, bytes] | None = None
     for fetch, data in answers:
@@ -148,9 +152,9 @@ def new_context(
     asked_by: AskedBy,
     now_ms: int,
 ) -> Generator[None, None, FetchContext]:
-    """What `request` means, in steps of one partition; a session is moved on in the step that looks at its epoch.
+    """The context of `request`. Each partition is a step; the epoch of a session is checked and moved on in one step.
 
-    `topic_name` resolves the topic ids that versions 13 on use; unknown ones keep topic None.
+    `topic_name` resolves topic ids (v13 on) to names; topics with an unknown id have the name None.
     """
     requested = yield from _requested(request, version, topic_name)
     epoch, session_id = request.session_epoch, request.session_id
@@ -167,9 +171,9 @@ def new_context(
         return FetchContext(cache, (), version=version, error=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
     session.epoch = moved_on = 1 if epoch == MAX_EPOCH else epoch + 1
     yield from session.update(requested, _forgotten(request, version), asked_by)
-    if session.epoch != moved_on:  # it went on over another connection meanwhile
+    if session.epoch != moved_on:  # another connection has used the session meanwhile
         return FetchContext(cache, (), version=version, error=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
-    if cache.get(session_id) is not session:  # it made room for another one
+    if cache.get(session_id) is not session:  # evicted meanwhile
         return FetchContext(cache, (), version=version, error=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
     added = len(session.partitions) - session.cached_size
     if added > 0 and not cache.has_room_for(added):
@@ -188,7 +192,7 @@ def new_context(
 def _requested(
     request: FetchRequest, version: int, topic_name: Callable[[bytes], str | None]
 ) -> Generator[None, None, Iterable[PartitionFetch]]:
-    found: dict[Key, PartitionFetch] = {}  # a partition named twice counts once, as last named
+    found: dict[Key, PartitionFetch] = {}  # of a partition that is named twice, the last one counts
     for topic in request.topics:
         name = topic.topic if version < TOPIC_ID_VERSION else topic_name(topic.topic_id)
         for part in topic.partitions:

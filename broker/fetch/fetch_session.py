@@ -1,20 +1,23 @@
-"""Incremental fetch sessions (KIP-227), decided purely: what a client fetches, and which of it its next answer names.
+"""Incremental fetch sessions (KIP-227), without I/O: a client's partitions, and the selection for its next answer.
 
-An incremental answer leaves out partitions about which there is nothing new, and partitions that returned records move
-to the end, so that every one gets its turn when responses are size-limited (Kafka's ``FetchSession``).
+An incremental answer omits partitions that have not changed. Partitions that returned records move to the end, so that
+each gets its turn when the size of responses is limited.
 
-A session of thousands of partitions costs what has changed. Each of its partitions is in one of two states:
+The cost of a fetch depends on the partitions that have changed, not on the size of the session. Each partition is in
+one of two states:
 
 ==========  ============================================  ==========================================================
-state       with a fetch                                  until
+state       at each fetch                                 until
 ==========  ============================================  ==========================================================
-awake       is read, and named if that is news            it was read to the end, and all of that was told
-resting     is not looked at: an answer would not name    it changes (`partition_news`), a request names it, or the
-            it, and a follower has all there is of it     session is asked by somebody else or in another way
+awake       it is read, and in the answer if it changed   it was read to its end and the answer contained all of that
+resting     it is not read: the answer would omit it, and  it changes (`partition_news`), a request names it, or the
+            a follower has the whole log                  reader or its request parameters change
 ==========  ============================================  ==========================================================
 
-What a follower's fetch says of resting partitions, that it is caught up there, is the time of the session's last fetch
-(`LastFetch`), which the leader's replicas ask for when they are asked themselves.
+A follower is caught up in its resting partitions at the time of the session's last fetch (`LastFetch`); the leader's
+replicas read that time when they need it.
+
+Kafka: FetchSession, CachedPartition.
 """
 
 from __future__ import annotations
@@ -38,24 +41,24 @@ NO_PREFERRED_REPLICA: Final = -1
 """Kafka: FetchResponse.INVALID_PREFERRED_REPLICA_ID."""
 
 FETCHES_AT_ONCE: Final = 1_000
-"""Partitions of a session that is over which one callback lets go of, in about a millisecond."""
+"""Partitions of a closed session that one callback releases, in about a millisecond."""
 
 NOT_CACHED: Final = -1
-"""The size of a session that is not counted and ranked in the cache yet."""
+"""The size of a session that the cache does not count yet."""
 
 
 class WaitingFetch(Protocol):
     """A fetch of a session that is not answered yet."""
 
     def woke_up(self, fetch: PartitionFetch) -> None:
-        """A partition that rested when the fetch began to wait does not any more."""
+        """A resting partition of the session woke up while the fetch waits."""
 
 
 class PartitionFetch:
-    """One partition of a fetch: what the client asked last, and (in a session) what it was told last.
+    """One partition of a fetch: the client's last request for it, and (in a session) the last answer.
 
-    `session` is None outside of one. `order` is its place there. `position` is where the fetch offset lies, of a
-    partition that rests or has rested.
+    `session` is None outside of a session; `order` is the partition's place in it. `position` is the log position of
+    the fetch offset, set once the partition has rested.
     """
 
     __slots__ = (
@@ -114,10 +117,10 @@ class PartitionFetch:
         self.last_fetched_epoch = other.last_fetched_epoch
 
     def note_answer(self, data: PartitionData) -> bool:
-        """Remember what is about to be told; True when it is news to the client.
+        """Remember an answer that is about to be sent; True when it differs from the last one.
 
-        After an error the remembered high watermark becomes invalid, so that the partition is named again once the
-        error is gone.
+        After an error the remembered high watermark becomes invalid, so that the partition is in the answer again when
+        the error is gone.
         """
         is_news = (
             records_size(data) > 0
@@ -136,7 +139,7 @@ class PartitionFetch:
         return self._news is not None
 
     def rest(self, news: PartitionNews, position: LogOffsetMetadata, replica: Replica | None) -> None:
-        """Leave the partition alone until there is `news`. `replica`: that of the follower whose session this is."""
+        """Skip the partition until `news` is announced. `replica` is the follower's, in a follower's session."""
         session = self.session
         assert session is not None
         assert self._news is None
@@ -164,14 +167,14 @@ class PartitionFetch:
             waiting.woke_up(self)
 
     def disengage(self) -> None:
-        """Rest no longer; what the resting follower has said is noted."""
+        """Stop resting; copy the fetch times to the follower's replica."""
         self._news = None
         if self._replica is not None:
             self._replica.settle()
             self._replica = None
 
     def leave(self) -> None:
-        """The partition, or its session, is over."""
+        """The partition leaves its session, or the session is closed."""
         if self._news is not None:
             self._news.unsubscribe(self)
             self.disengage()
@@ -180,7 +183,7 @@ class PartitionFetch:
 
 Answers = Sequence[tuple[PartitionFetch, "PartitionData"]]
 LetGo = Callable[[Collection[PartitionFetch]], None]
-"""Has each of the partitions of a session that is over `leave`, now or little by little."""
+"""Calls `leave` of each partition of a closed session, at once or in slices."""
 
 
 def let_go_at_once(fetches: Collection[PartitionFetch]) -> None:
@@ -197,9 +200,9 @@ def records_size(data: PartitionData) -> int:
 
 
 class FetchSession:
-    """The partitions one client fetches. `awake` are those that do not rest; `waiting` are its fetches that do.
+    """The partitions one client fetches. `awake` are those that do not rest; `waiting` are its unanswered fetches.
 
-    `asked_by` says who asks, and how: a partition may rest only as long as the same is asked.
+    `asked_by` identifies the reader and its request parameters; partitions may rest only while it stays the same.
     """
 
     __slots__ = (
@@ -252,7 +255,7 @@ class FetchSession:
 
     @property
     def may_rest(self) -> bool:
-        """Whether it is in the cache: another one would not be told to let go of what rests."""
+        """Whether the session is in the cache. A closed one would never release its resting partitions."""
         return not self._is_closed
 
     def to_read(self) -> list[PartitionFetch]:
@@ -260,7 +263,7 @@ class FetchSession:
         return sorted(self.awake, key=in_session)
 
     def add(self, fetch: PartitionFetch) -> None:
-        """One partition more, that it does not have yet."""
+        """Add a partition that the session does not have yet."""
         self.partitions[fetch.key] = fetch
         fetch.session = self
         self.awake[fetch] = None
@@ -269,7 +272,7 @@ class FetchSession:
     def update(
         self, requested: Iterable[PartitionFetch], forgotten: Iterable[Key], asked_by: Hashable
     ) -> Generator[None, None, None]:
-        """Take over what a request asks for, a partition a step."""
+        """Apply the partitions of a request, one a step."""
         if asked_by != self.asked_by:
             self.asked_by = asked_by
             for fetch in list(self.partitions.values()):
@@ -291,8 +294,8 @@ class FetchSession:
             yield
 
     def select(self, answers: Answers) -> Generator[None, None, Answers]:
-        """The answers that are news, looked at a partition a step; partitions that returned records go to the end of
-        the order.
+        """The answers that differ from the last ones, one partition a step; partitions that returned records go to the
+        end of the order.
         """
         selected = []
         for fetch, data in answers:
@@ -306,17 +309,17 @@ class FetchSession:
         return selected
 
     def close(self) -> None:
-        """It is in the cache no longer. A fetch that waits is still answered."""
+        """The session has left the cache. Its waiting fetches are still answered."""
         self._is_closed = True
         if not self.waiting:
             self._leave()
 
     def begin_wait(self, fetch: WaitingFetch) -> None:
-        """Tell `fetch` who wakes up."""
+        """Call `fetch.woke_up` for each partition that wakes up, until `end_wait`."""
         self.waiting[fetch] = None
 
     def end_wait(self, fetch: WaitingFetch) -> None:
-        """It is being answered."""
+        """`fetch` is being answered."""
         del self.waiting[fetch]
         if self._is_closed and not self.waiting:
             self._leave()
@@ -331,5 +334,5 @@ class FetchSession:
 
 
 def in_session(fetch: PartitionFetch) -> int:
-    """Sorts the partitions of a session into the order in which they are served."""
+    """Sort key: the order in which the partitions of a session are served."""
     return fetch.order

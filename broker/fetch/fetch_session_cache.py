@@ -1,16 +1,16 @@
-"""The fetch sessions of a broker, and which of them makes room for a new one.
+"""The fetch sessions of a broker, and their eviction.
 
-At most `max_sessions`. A new one takes the place of
+There are at most `max_sessions`. A new session evicts
 
-1. the one that was not used for longest, if that is longer than `MIN_EVICTION_MS`;
-2. else the one that is worth least, unless it is worth more than the new one. A follower's is worth more than a
-   consumer's, then one of more partitions more than one of fewer. Those younger than `MIN_EVICTION_MS` stay, but that
-   followers take the place of consumers of any age.
+1. the least recently used session, if it was not used for longer than `MIN_EVICTION_MS`;
+2. else the session of least worth, unless the new one is worth less. A follower's session is worth more than a
+   consumer's; then more partitions are worth more than fewer. Sessions younger than `MIN_EVICTION_MS` stay, except that
+   followers evict consumers of any age.
 
-Each question costs the same however many sessions there are: who was used last is the order of a dict, and who is
-worth what is kept sorted (a thousand keys are searched in ten steps, and moved in less than a microsecond).
+The cost does not depend on the number of sessions: a dict keeps the order of use, and a sorted list the order of worth
+(a thousand keys are searched in ten steps, and moved in less than a microsecond).
 
-Kafka: FetchSessionCacheShard, whose `touch` decides as well whether a session is old enough.
+Kafka: FetchSessionCacheShard, FetchSessionCacheShard.touch, EvictableKey, LastUsedKey.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ MAX_SESSION_ID: Final = 2**31 - 1
 MIN_EVICTION_MS: Final = 120_000
 
 MAX_CACHED_PARTITIONS: Final = 500_000
-"""Partitions that all sessions together may remember (about 500 bytes each). Kafka bounds the sessions only, and a
-session grows with every partition a client names, existing or not."""
+"""Partitions that all sessions together may hold (about 500 bytes each). Kafka limits only the number of sessions; a
+session grows with every partition that a client names, existing or not."""
 
 Worth = tuple[bool, int, int]
 
 
 class _Evictable:
-    """Sessions in the order of what they are worth."""
+    """Sessions in the order of their worth."""
 
     __slots__ = ("_worths",)
 
@@ -53,7 +53,7 @@ class _Evictable:
 
 
 class FetchSessionCache:
-    """`random_id` draws a number between two others, both included. `let_go` is for sessions that are removed."""
+    """`random_id` draws a number between two others, both included. `let_go` releases partitions of closed sessions."""
 
     def __init__(
         self,
@@ -89,13 +89,13 @@ class FetchSessionCache:
             session.close()
 
     def touch(self, session: FetchSession, now_ms: int) -> None:
-        """It is used now, and has the partitions it has."""
+        """The session is used now; update its size and rank."""
         was_old_enough = session.last_used_ms - session.created_ms > MIN_EVICTION_MS
         is_old_enough = now_ms - session.created_ms > MIN_EVICTION_MS
         session.last_used_ms = now_ms
         self._sessions[session.session_id] = self._sessions.pop(session.session_id)
         if session.cached_size == len(session.partitions) and was_old_enough == is_old_enough:
-            return  # it is worth what it was
+            return  # its worth has not changed
         self._rank_no_longer(session)
         session.cached_size = len(session.partitions)
         self.total_partitions += session.cached_size
@@ -113,9 +113,9 @@ class FetchSessionCache:
         now_ms: int,
         asked_by: Hashable = None,
     ) -> Generator[None, None, FetchSession | None]:
-        """A new session that remembers `answers` as told, a partition a step, or None when there is no room.
+        """A new session with `answers` as its last answers, one partition a step; None when there is no room.
 
-        It is in the cache with the last step, and not before.
+        The last step adds it to the cache.
         """
         size = len(answers)
         if not self._has_place_for(privileged, size, now_ms):
@@ -133,7 +133,7 @@ class FetchSessionCache:
             fetch.sent_log_start_offset = data.log_start_offset
             session.add(fetch)
             yield
-        if not self._has_place_for(privileged, size, now_ms):  # another one has it now
+        if not self._has_place_for(privileged, size, now_ms):  # another session has taken the place
             session.close()
             return None
         if len(self._sessions) >= self._max_sessions:
@@ -148,17 +148,17 @@ class FetchSessionCache:
         return session
 
     def _has_place_for(self, privileged: bool, size: int, now_ms: int) -> bool:
-        """Whether there is room for a session of so many partitions, or can be made."""
-        given_up = 0
+        """Whether a session of `size` partitions fits, possibly after an eviction."""
+        freed = 0
         if len(self._sessions) >= self._max_sessions:
             victim = self._victim(privileged, size, now_ms)
             if victim is None:
                 return False
-            given_up = self._sessions[victim].cached_size
-        return self.has_room_for(size - given_up)
+            freed = self._sessions[victim].cached_size
+        return self.has_room_for(size - freed)
 
     def _victim(self, privileged: bool, size: int, now_ms: int) -> int | None:
-        """The session whose place one of so many partitions may take."""
+        """The session that a new one of `size` partitions may evict."""
         oldest = next(iter(self._sessions.values()), None)
         if oldest is None:
             return None

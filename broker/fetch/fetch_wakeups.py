@@ -1,11 +1,11 @@
-"""Waking the fetches that wait for a partition: a few at once, the others in slices.
+"""Wakes the fetches that wait for a partition: a few at once, the others in slices.
 
-A thousand consumers may wait for one partition, and waking one takes about 60 µs. The producer whose append wakes them,
-and everybody else, does not wait for all of that: `AT_ONCE` are woken where the change is made, followers first (an
-acknowledgement may wait for them), the others `IN_A_SLICE` at a time, with a turn of the event loop after each slice.
-Whoever has been woken in vain is woken again by the next change, after those who have not had their turn yet.
+A thousand consumers may wait for one partition, and waking one takes about 60 µs. So that the producer and other
+requests do not wait for all of them, the change itself wakes only `AT_ONCE` fetches, followers first (acks=-1 may wait
+for them). The others are woken `IN_A_SLICE` at a time, with a turn of the event loop after each slice. A fetch that was
+woken in vain is woken again by the next change, after the fetches that were not woken yet.
 
-Kafka: the purgatory actions of ReplicaManager (`ActionQueue`), which Apache Kafka runs after the answer.
+Kafka: ActionQueue, DelayedActionQueue (run by Apache Kafka after the answer).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class FetchWakeups:
         self._pending: dict[TopicPartition, dict[DelayedFetch, None]] = {}
 
     def wake(self, topic_partition: TopicPartition) -> None:
-        """The partition has changed: let every fetch that waits for it look."""
+        """The partition has changed: check every fetch that waits for it."""
         waiting = self._purgatory.waiting_under(topic_partition)
         if len(waiting) > AT_ONCE:
             waiting = [each for each in waiting if each.is_from_follower] + [

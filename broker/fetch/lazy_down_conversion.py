@@ -1,18 +1,18 @@
-"""Records for an old consumer that are converted while they are sent, piece by piece.
+"""Converts records for an old consumer piece by piece, while they are sent.
 
-How large the records are once they are converted nobody knows before, and an answer begins with its size. So, as in
-Apache Kafka: the size is that of the region that was found, or of its first batch converted if that is more. The first
-batch is converted before the answer begins; it may be refused, and the consumer must get it whole. The others follow in
-pieces of at most `PIECE_BYTES`, each when the one before has left. What becomes larger than the size is cut; what
-remains is filled with the beginning of a message that never comes (`overflow_batch`), and so it is where a piece cannot
-be converted: the consumer asks again from there, and is told why.
+An answer begins with its size, which is unknown before the conversion. So, as in Apache Kafka, the size is that of the
+stored region, or of its first batch after conversion if that is larger. The first batch is converted before the answer
+begins: its conversion may fail, and the consumer must get it whole. The others follow in pieces of at most
+`PIECE_BYTES`, each when the one before was sent. Converted records beyond the size are cut off. Missing bytes are
+filled with the beginning of a message that never ends (`overflow_batch`); so are those of a piece that cannot be
+converted. The consumer fetches again from there, and gets the error then.
 
-Apache sends the batch behind leading transaction markers twice; here it is sent once.
+Apache Kafka sends the batch behind leading transaction markers twice; here it is sent once.
 
-Invariants: no more than one piece of a partition is in memory, beside its first batch converted; nothing is read that
-is not in the page cache but in the I/O pool; the descriptor is kept until `release`.
+Invariants: at most one piece of a partition is in memory, beside its converted first batch; bytes that are not in the
+page cache are read in the I/O pool; the descriptor is kept until `release`.
 
-Kafka: LazyDownConversionRecords and LazyDownConversionRecordsSend.
+Kafka: LazyDownConversionRecords, LazyDownConversionRecordsSend.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ if TYPE_CHECKING:
     from odradek.storage.disk.ports import IoPool
 
 PIECE_BYTES: Final = 128 * 1024
-"""As they are stored; a larger batch is a piece of its own."""
+"""Stored bytes; a larger batch is a piece of its own."""
 
 FIRST_READ_BYTES: Final = 4 * 1024
-"""Of the first batch, whose size is not known yet."""
+"""Read of the first batch, whose size is not known yet."""
 
 STEPS_A_TURN: Final = 100
-"""Batches that are left out, or first batches of partitions, before the event loop has a turn."""
+"""After so many omitted batches, or first batches of partitions, the event loop gets a turn."""
 
 Wait: TypeAlias = "Callable[[Callable[[], None]], None]"
-"""Is given what is to be called when the wait is over."""
+"""A function that calls its argument when the wait is over."""
 Steps: TypeAlias = "Generator[Wait, None, None]"
 
 
@@ -68,7 +68,7 @@ class LazyDownConversionRecords(SlicedRecords):
     def __init__(
         self, region: FileRegion, magic: int, first_offset: int, converter: DownConverter, io_pool: IoPool
     ) -> None:
-        """Raises OSError (EMFILE). Is retained once."""
+        """Retains `region` once. Raises OSError (EMFILE)."""
         region.retain()
         self._region = region
         self._magic = magic
@@ -88,10 +88,10 @@ class LazyDownConversionRecords(SlicedRecords):
     def release(self) -> None:
         self._region.release()
 
-    # -- before the answer begins --------------------------------------------------------------------
+    # Before the answer begins
 
     def convert_first(self) -> Generator[Wait, None, ErrorCode]:
-        """Convert the first batch that leaves something; what speaks against it, or NONE."""
+        """Convert the first batch whose conversion is not empty; an error code, or NONE."""
         has_batches = False
         try:
             while not self._first and (source := (yield from self._next_source(1))):
@@ -114,7 +114,7 @@ class LazyDownConversionRecords(SlicedRecords):
         self.remaining = self.size_in_bytes
         return ErrorCode.NONE
 
-    # -- while it is sent ----------------------------------------------------------------------------
+    # While it is sent
 
     def next_slice(self, done: Callable[[bytes | OSError], None]) -> None:
         run(self._slice(done))
@@ -147,10 +147,10 @@ class LazyDownConversionRecords(SlicedRecords):
             self._is_cut_short = True
         return overflow_batch(self.remaining, PIECE_BYTES)
 
-    # -- parts of both -------------------------------------------------------------------------------
+    # Shared
 
     def _next_source(self, max_bytes: int) -> Generator[Wait, None, bytes]:
-        """Whole batches, together at most `max_bytes`, or one; none at the end.
+        """One batch, or several of together at most `max_bytes`; empty at the end.
 
         Raises: KafkaError, OSError.
         """
@@ -162,7 +162,7 @@ class LazyDownConversionRecords(SlicedRecords):
         if size > len(data):
             data = yield from self._read(size)
             if size > len(data):
-                return b""  # the log was cut meanwhile
+                return b""  # the log was truncated meanwhile
         end = _end_of_whole_batches(data, size, max_bytes)
         self._position += end
         return data[:end]
@@ -204,14 +204,14 @@ class LazyDownConversionRecords(SlicedRecords):
         return results[0]
 
     def _skip(self) -> Steps:
-        """Something was left out: after some of it the event loop has its turn."""
+        """Count an omitted batch; the event loop gets a turn after `STEPS_A_TURN`."""
         self._skipped += 1
         if self._skipped % STEPS_A_TURN == 0:
             yield a_turn(self._io_pool)
 
 
 def _end_of_whole_batches(data: bytes, end: int, max_bytes: int) -> int:
-    """Where the last batch behind `end` ends that is whole and within `max_bytes`. What is none is found next time."""
+    """The end of the last whole batch within `max_bytes`, from `end` on. The next read reports an invalid batch."""
     view, limit = memoryview(data), min(max_bytes, len(data))
     while end < limit:
         try:
@@ -227,7 +227,7 @@ def _end_of_whole_batches(data: bytes, end: int, max_bytes: int) -> int:
 def convert_firsts(
     records: Sequence[LazyDownConversionRecords], io_pool: IoPool, done: Callable[[Sequence[ErrorCode]], None]
 ) -> None:
-    """Convert the first batch of each, one after the other; `done` is told what speaks against which."""
+    """Convert the first batch of each, one after the other; call `done` with their error codes."""
 
     def steps() -> Steps:
         errors = []
@@ -241,16 +241,16 @@ def convert_firsts(
 
 
 def a_turn(io_pool: IoPool) -> Wait:
-    """A wait for nothing: others have their turn on the event loop."""
+    """A wait that gives the event loop a turn."""
     return lambda end: io_pool.submit(_nothing, lambda _: end())
 
 
 def _nothing() -> None:
-    """There is nothing to do."""
+    """The work of a wait that only gives the event loop a turn."""
 
 
 def run(steps: Steps) -> None:
-    """Take the steps. Where a wait is over at once the next follows at once, however many these are."""
+    """Take the steps. After a wait that is over at once the next step follows without recursion."""
     for wait in steps:
         if not _is_over_at_once(wait, steps):
             return

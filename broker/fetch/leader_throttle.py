@@ -1,10 +1,10 @@
-"""How a leader keeps replicas that are being added or moved from taking the bandwidth of everybody else.
+"""The leader's replication throttle: limits the bandwidth of replicas that are being added or moved.
 
 A partition is throttled when its topic's ``leader.replication.throttled.replicas`` names it on this broker (or ``*``).
-While more has been sent of such partitions than ``leader.replication.throttled.rate`` allows, their followers get no
-records, unless they are in sync: those would fall out of the ISR.
+While the bytes sent of such partitions exceed ``leader.replication.throttled.rate``, their followers get no records.
+In-sync followers are exempt: they would fall out of the ISR.
 
-Kafka: ReplicaManager.shouldLeaderThrottle and the leader's ReplicationQuotaManager.
+Kafka: ReplicaManager.shouldLeaderThrottle, ReplicationQuotaManager.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ if TYPE_CHECKING:
 
 
 class LeaderThrottle:
+    """The throttle of one broker as a leader."""
+
     def __init__(self, quota: ReplicationQuota, broker_id: int) -> None:
         self._quota = quota
         self._broker_id = broker_id
 
     def covers(self, partition: Partition) -> bool:
-        """Whether what is sent of the partition counts."""
+        """Whether the partition is throttled: its bytes count."""
         log = partition.log
         throttled = () if log is None else log.config.leader_replication_throttled_replicas
         return bool(throttled) and is_throttled(throttled, partition.topic_partition.partition, self._broker_id)
@@ -34,5 +36,5 @@ class LeaderThrottle:
         return follower_id not in partition.in_sync.isr and self.covers(partition) and self._quota.is_exceeded
 
     def record(self, size_in_bytes: int) -> None:
-        """Bytes of throttled partitions are on their way to a follower."""
+        """Count bytes of throttled partitions that are sent to a follower."""
         self._quota.record(size_in_bytes)

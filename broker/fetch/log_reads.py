@@ -1,9 +1,9 @@
-"""Reads for Fetch requests: several partitions within the limits of one answer, now or once there is enough.
+"""Reads for Fetch requests: several partitions within the limits of one answer, at once or when there is enough data.
 
-Reading a partition is synchronous, and a step of the work. What has fewer than `min_bytes` to tell is left in the
-purgatory of fetches, and what moves a partition's offsets completes it.
+Reading a partition is synchronous and one step of the work. A fetch with fewer than `min_bytes` goes into the purgatory
+of fetches; changes of its partitions' offsets complete it.
 
-Kafka: ReplicaManager.fetchMessages and readFromLog.
+Kafka: ReplicaManager.fetchMessages, ReplicaManager.readFromLog.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 
 class LogReads:
-    """The reads of one broker's replicas; `purgatory` has the fetches that wait. Without a `selector` consumers are
-    never sent to another replica.
+    """The reads of one broker; `purgatory` holds waiting fetches. Without a `selector` consumers are never sent to
+    another replica.
     """
 
     def __init__(
@@ -68,10 +68,10 @@ class LogReads:
         respond: Callable[[Sequence[ReadResult]], None],
         session: FetchSession | None = None,
     ) -> Steps:
-        """Read, a partition a step; `respond` is called then, or once there are `min_bytes` to read or `max_wait_ms`
-        are over.
+        """Read, one partition a step. `respond` is called then, or when there are `min_bytes` to read or `max_wait_ms`
+        is over.
 
-        With a `session` it is a fetch of those of its partitions, too, that rest. `cold_reads` comes first.
+        With a `session` the fetch also waits for its resting partitions. Call `cold_reads` first.
         """
         if session is not None and params.is_from_follower:
             session.last_fetch.ms = self._clock.monotonic_ms()
@@ -92,16 +92,14 @@ class LogReads:
     def read_again(
         self, params: FetchParams, fetches: Sequence[PartitionFetch], known: Iterable[ReadResult | None] = repeat(None)
     ) -> list[ReadResult]:
-        """Read at the end of a wait. `known`: results of the first read that still hold, of partitions without data."""
+        """Read at the end of a wait. `known`: results of the first read that are still valid and have no data."""
         return run_through(self._read(params, fetches, known, update_follower_state=False))
 
     def let_rest(self, params: FetchParams, results: Sequence[ReadResult]) -> Steps:
-        """Look at a partition again when it changes and not before, if its session has been told all there is of it.
+        """Let partitions rest whose whole state their session has sent. Each partition is a step.
 
-        Each partition is a step.
-
-        Not while a consumer may be sent to another replica: that depends on more than the partition. Not a follower
-        that is not in sync: each of its fetches may bring it into the ISR.
+        Partitions of a consumer do not rest when it may be sent to another replica, which depends on more than the
+        partition. Those of a follower that is not in sync do not rest: each of its fetches may bring it into the ISR.
         """
         if self._selector is not None and not params.is_from_follower:
             return
@@ -114,7 +112,7 @@ class LogReads:
             assert result.fetched is not None
             assert fetch.topic is not None
             if not self._metadata_cache.contains_partition(fetch.topic, fetch.partition):
-                continue  # deleted since it was read first
+                continue  # deleted since the first read
             partition = self._partitions.hosted(TopicPartition(fetch.topic, fetch.partition))
             log = None if partition is None else partition.log
             if partition is None or log is None or not _is_at_end(log, fetch, params):
@@ -138,7 +136,7 @@ class LogReads:
     ) -> Generator[None, None, list[ReadResult]]:
         """Read each partition in order, within `max_bytes` together.
 
-        The first partition that has data returns at least one whole batch whatever the limits say.
+        The first partition with data returns at least one whole batch, even beyond the limits.
         """
         left = params.max_bytes
         min_one_message = not params.hard_max_bytes
@@ -194,7 +192,7 @@ class LogReads:
         except KafkaError as error:
             return ReadResult(fetch=fetch, error=error.code)
         fetched = info.fetched
-        # Half a batch is of no use to a client that can be sent a whole one next time.
+        # Half a batch is dropped (v3 on): the next fetch returns the whole one.
         is_useless = fetched is not None and fetched.first_entry_incomplete and not params.hard_max_bytes
         if fetched is not None and (is_useless or self.is_held_back(partition, params)):
             fetched = FetchDataInfo(fetched.fetch_offset_metadata, EMPTY_RECORDS)
@@ -208,7 +206,7 @@ class LogReads:
         )
 
     def is_held_back(self, partition: Partition, params: FetchParams) -> bool:
-        """Whether the reader is a follower that the throttle gives no records of the partition now."""
+        """Whether the reader is a follower that the throttle denies records of the partition now."""
         return params.is_from_follower and self.throttle.holds_back(partition, params.replica_id)
 
     def _preferred_read_replica(self, partition: Partition, params: FetchParams, fetch_offset: int) -> int | None:
@@ -230,7 +228,7 @@ class LogReads:
 
 
 def _is_at_end(log: UnifiedLog, fetch: PartitionFetch, params: FetchParams) -> bool:
-    """Whether what was told last is still so, and there is no more to read."""
+    """Whether nothing has changed since the last answer, and there is no more to read."""
     return (
         log.high_watermark == fetch.sent_high_watermark
         and log.log_start_offset == fetch.sent_log_start_offset

@@ -1,6 +1,6 @@
-"""Offsets looked up in a partition we host: by timestamp, or the earliest and latest that the asker may see.
+"""ListOffsets for a hosted partition: offsets by timestamp, and the earliest and latest that the client may see.
 
-Kafka: Partition.fetchOffsetForTimestamp and legacyFetchOffsetsForTimestamp.
+Kafka: Partition.fetchOffsetForTimestamp, Partition.legacyFetchOffsetsForTimestamp.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ def fetch_offset_for_timestamp(
 ) -> TimestampAndOffset | None:
     """ListOffsets for one partition. `isolation_level` 0 or 1 for clients, None for replicas.
 
-    Until a new leader's high watermark has passed the start of its epoch, clients are told OFFSET_NOT_AVAILABLE:
-    the latest offset could otherwise go backwards.
+    Until a new leader's high watermark has passed the start of its epoch, clients get OFFSET_NOT_AVAILABLE: otherwise
+    the latest offset could go backwards.
     """
     log = partition.local_log_with_epoch(current_leader_epoch, leader_only)
     if isolation_level is None:

@@ -1,10 +1,10 @@
-"""Which replica a consumer should rather read from than the leader (KIP-392), decided purely.
+"""Chooses the replica that a consumer should read from (KIP-392), without I/O.
 
-The leader is asked. It knows the racks of the replicas from the metadata and what each of them has from its fetches,
-and names one in its answer, in which there are then no records. Replicas qualify that are in sync and have the offset
-that is asked for: one that lags would send the consumer back, and the leader would send it there again.
+The leader chooses: it has the racks of the replicas from the metadata, and their end offsets from their fetches. Its
+answer names the replica and has no records. Only in-sync replicas that have the fetch offset qualify: a lagging one
+would send the consumer back to the leader, which would choose the same replica again.
 
-Kafka: ReplicaSelector, RackAwareReplicaSelector, ReplicaView and ReplicaManager.findPreferredReadReplica.
+Kafka: ReplicaSelector, RackAwareReplicaSelector, ReplicaView, ReplicaManager.findPreferredReadReplica.
 """
 
 from __future__ import annotations
@@ -20,14 +20,16 @@ if TYPE_CHECKING:
 
 
 class ClientMetadata(NamedTuple):
-    """What a consumer says of itself (Fetch v11 on)."""
+    """The consumer's rack (Fetch v11 on), and the listener of its connection."""
 
     rack_id: str
     listener_name: str
 
 
 class ReplicaView(NamedTuple):
-    """What can be chosen. The order of the fields is that of preference: who has most, who was caught up last."""
+    """A candidate. The order of the fields is that of preference: the highest end offset, then the latest time at which
+    it was caught up.
+    """
 
     log_end_offset: int
     minus_ms_since_caught_up: int
@@ -40,14 +42,14 @@ ReplicaSelector = Callable[[ClientMetadata, Iterable[ReplicaView], ReplicaView],
 
 
 def rack_aware(client: ClientMetadata, followers: Iterable[ReplicaView], leader: ReplicaView) -> ReplicaView:
-    """The leader if it is in the client's rack or nobody is, else the follower there that is furthest."""
+    """The leader if it or no follower is in the client's rack, else the follower there with the highest end offset."""
     if not client.rack_id or leader.rack == client.rack_id:
         return leader
     return max((follower for follower in followers if follower.rack == client.rack_id), default=leader)
 
 
 REPLICA_SELECTORS: Final[Mapping[str, ReplicaSelector]] = {RACK_AWARE_REPLICA_SELECTOR: rack_aware}
-"""By the values that `replica.selector.class` may have."""
+"""Selectors by the values of `replica.selector.class`."""
 
 
 def preferred_read_replica(
@@ -61,9 +63,9 @@ def preferred_read_replica(
     node_of: Callable[[int], Node | None],
     now_ms: int,
 ) -> int | None:
-    """The broker that a client should fetch `fetch_offset` from; None: from the leader, who is asked.
+    """The broker that a client should fetch `fetch_offset` from; None: the leader, which is this broker.
 
-    `node_of` answers a broker's address on the client's listener.
+    `node_of` returns a broker's address on the client's listener.
     """
 
     def rack_of(broker_id: int) -> str | None:

@@ -1,11 +1,10 @@
-"""How many bytes a second replication may take: a rate over the last few windows, held against a bound that may change.
+"""The quota of replication in bytes per second: a rate over a few windows, compared with a bound that may change.
 
-A copier asks before it reads and records what it has copied: the bound is overstepped by one chunk at most. The rate is
-Kafka's `SimpleRate`: what was recorded in the windows that are not too old, over the time since the first of them, but
-over one window at least.
+A copier checks the quota before it reads, and records the bytes afterwards: it exceeds the bound by one chunk at most.
+The rate is the bytes of all recent windows divided by the time since the first of them, or by one window if that is
+longer.
 
-Kafka: ReplicationQuotaManager and to SimpleRate over SampledStat; `is_throttled` to what TopicConfigHandler makes
-of `leader.replication.throttled.replicas` and its counterpart.
+Kafka: ReplicationQuotaManager, SimpleRate, SampledStat, TopicConfigHandler.parseThrottledPartitions.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Window:
-    """What was counted in one stretch of time, from its first to its last count."""
+    """The bytes of one window, with the times of its first and last record."""
 
     start_ms: int
     last_ms: int
@@ -30,7 +29,7 @@ class _Window:
 
 
 class ReplicationQuota:
-    """One quota. `bound` answers the bytes per second allowed now."""
+    """One quota. `bound` returns the allowed bytes per second."""
 
     __slots__ = ("_bound", "_clock", "_window_count", "_window_ms", "_windows")
 
@@ -68,5 +67,5 @@ class ReplicationQuota:
 
 
 def is_throttled(replicas: Sequence[str], partition: int, broker_id: int) -> bool:
-    """Whether a topic's list of throttled replicas names the one of `partition` on `broker_id`."""
+    """Whether a topic's list of throttled replicas names the replica of `partition` on `broker_id`."""
     return "*" in replicas or f"{partition}:{broker_id}" in replicas

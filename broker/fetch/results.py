@@ -1,4 +1,7 @@
-"""What the replica manager is asked and answers: values that handlers, waiting operations and tests share."""
+"""Parameters and results of the replica manager: values that handlers, waiting operations and tests share.
+
+Kafka: LogAppendResult, LogDeleteRecordsResult, LogReadResult, FetchParams.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ EXPECTED_APPEND_ERRORS = frozenset(
         ErrorCode.KAFKA_STORAGE_ERROR,
     )
 )
-"""Answers a client may well cause; anything else an append raises is worth a line in the log."""
+"""Errors that clients cause; other errors of an append are logged."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -49,7 +52,7 @@ class AppendResult:
 
     @classmethod
     def of(cls, info: LogAppendInfo) -> AppendResult:
-        """What was appended."""
+        """The result of a successful append."""
         return cls(
             base_offset=info.first_offset,
             last_offset=info.last_offset,
@@ -71,8 +74,8 @@ class DeleteRecordsResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchParams:
-    """What one Fetch asks as a whole. `replica_id` -1: a consumer. `replica_epoch`: the epoch under which a follower's
-    broker is registered, -1 if it names none. `client`: who asks, if it can be sent to another replica (v11 on).
+    """Parameters of a whole Fetch. `replica_id` is -1 for a consumer. `replica_epoch` is a follower's broker epoch, -1
+    if it names none. `client` is set for consumers that can be sent to another replica (v11 on).
     """
 
     replica_id: int
@@ -109,8 +112,8 @@ class ReadResult:
 
     @property
     def is_told(self) -> bool:
-        """Whether the session has told all of it already: its next answer leaves the partition out, as
-        `PartitionFetch.note_answer` finds it.
+        """Whether the session has sent all of this already, so that its next answer omits the partition; the same rule
+        as in `PartitionFetch.note_answer`.
         """
         return (
             self.error == ErrorCode.NONE

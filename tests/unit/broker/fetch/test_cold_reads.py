@@ -1,4 +1,4 @@
-"""What a fetch looks at is brought into memory first, in the pool, where it may not be there."""
+"""The I/O pool reads index pages and batch headers that may not be in memory, before a fetch uses them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tests.support.in_process.replicas import TP, Replicas, offsets_of
 
 IN_BATCH = 100
 OLD = 200
-"""An offset behind which there is more than is taken for being in memory."""
+"""An offset with more records behind it than are assumed to be in memory."""
 
 
 class Cold:
-    """A log whose beginning may not be in memory. Whether its headers are is said by `has_headers`."""
+    """A log whose beginning may not be in memory. `has_headers` decides whether its batch headers are."""
 
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.pool = DeferredIoPool()

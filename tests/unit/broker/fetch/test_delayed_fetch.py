@@ -35,7 +35,7 @@ def replicas(tmp_path: Path) -> Replicas:
 def test_any_refusal_ends_the_wait_and_hurts_nobody_else(
     replicas: Replicas, monkeypatch: pytest.MonkeyPatch, error: ErrorCode
 ) -> None:
-    """The wait is ended from within somebody else's Produce, which must not fail for it."""
+    """Another client's Produce completes the wait, and must not fail because of it."""
     answers = replicas.fetch(0, max_wait_ms=500)
 
     def refuse(self: HostedPartitions, *named: object) -> None:
@@ -162,7 +162,7 @@ class Reader:
         )
 
     def session(self) -> FetchSession:
-        """One in which all partitions rest."""
+        """A session in which all partitions rest."""
         fetches = [PartitionFetch("t", ZERO_UUID, tp.partition, fetch_offset=0, max_bytes=1 << 20) for tp in self.tps]
         session = FetchSession(1, privileged=True, uses_topic_ids=False, now_ms=0)
         for fetch in fetches:
@@ -181,7 +181,7 @@ class Reader:
         return session
 
     def fetch_in(self, session: FetchSession, meanwhile: Callable[[], None] = lambda: None) -> list[list[int]]:
-        """The partitions of each answer. `meanwhile` is between what is to be read and the first read."""
+        """The partitions of each answer. `meanwhile` runs after the choice of partitions and before the first read."""
         to_read = session.to_read()
         meanwhile()
         answers: list[list[int]] = []
@@ -256,7 +256,7 @@ def test_limit_of_the_answer_holds_over_what_is_read_again(tmp_path: Path, monke
 
 
 def test_batch_that_does_not_fit_any_more_counts_as_readable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second partition's batch is not sent by halves, but it is there: nobody has to wait for more."""
+    """The second partition's batch does not fit and is not sent, but its bytes count for `min_bytes`."""
     size = len(batch(b"a"))
     reader = Reader(tmp_path, monkeypatch, max_bytes=size + 1, min_bytes=size + 1)
     for index in (0, 1):
@@ -292,7 +292,7 @@ def test_session_is_woken_by_the_partition_that_changes_and_reads_it_alone(
 def test_session_is_answered_what_has_changed_since_it_was_said_what_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As when one partition's read ends an append, and what waited for that appends to another, which rests."""
+    """The read of one partition completes an append, whose callback appends to another partition, which rests."""
     reader = Reader(tmp_path, monkeypatch)
     answers = reader.fetch_in(reader.session(), meanwhile=lambda: reader.append(1))
     assert (answers, reader.reads) == ([[1]], [1])
@@ -319,7 +319,7 @@ def test_bytes_of_partitions_that_wake_up_count_together(tmp_path: Path, monkeyp
 
 
 def test_follower_out_of_sync_is_looked_at_with_every_fetch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that has caught up is proposed for the ISR again if the controller did not take it."""
+    """A follower that has caught up is proposed for the ISR again after the controller refused it."""
     reader = Reader(tmp_path, monkeypatch)
     replicas, tp = reader.replicas, reader.tps[0]
     session = reader.session()

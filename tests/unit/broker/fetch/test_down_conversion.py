@@ -1,4 +1,4 @@
-"""Who converts what old consumers fetch, and how much of it."""
+"""Where records for old consumers are converted: on the event loop or in a worker process."""
 
 from __future__ import annotations
 

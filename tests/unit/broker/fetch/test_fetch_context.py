@@ -1,4 +1,4 @@
-"""What a Fetch request means: the epochs of sessions, and the errors."""
+"""Fetch requests: the epochs of sessions, and the errors."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_nothing_has_been_told_without_a_session() -> None:
 
 
 def test_whoever_else_asks_or_asks_otherwise_reads_all_partitions() -> None:
-    """What rests was read for another, or under another epoch of the follower's broker."""
+    """The resting partitions were read for another reader, or under another epoch of the follower's broker."""
     broker = Broker()
     session_id = broker.fetch(request(0, 1)).session_id
     session = broker.cache.get(session_id)

@@ -1,4 +1,4 @@
-"""Fetch sessions: what an incremental answer leaves out, and which partitions are read for it."""
+"""Fetch sessions: the partitions that an incremental answer omits, and those that are read for it."""
 
 from __future__ import annotations
 

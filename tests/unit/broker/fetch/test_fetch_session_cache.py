@@ -1,4 +1,4 @@
-"""Who is evicted when there are too many fetch sessions."""
+"""Eviction when there are too many fetch sessions."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_sessions_remember_a_bounded_number_of_partitions() -> None:
 
 
 class Apache:
-    """FetchSessionCacheShard with nothing but lists: all sessions are looked at for every question."""
+    """FetchSessionCacheShard with lists only: each decision checks all sessions."""
 
     def __init__(self, max_sessions: int) -> None:
         self.max_sessions = max_sessions
@@ -139,7 +139,7 @@ def _touch(model: Apache, session: FetchSession, now_ms: int) -> None:
 
 
 class CountedSession(FetchSession):
-    """Notes who is looked at."""
+    """Records which sessions are checked."""
 
     __slots__ = ()
     looked_at: ClassVar[set[int]] = set()

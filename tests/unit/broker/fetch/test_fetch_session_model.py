@@ -1,4 +1,4 @@
-"""Sessions that leave partitions alone, held against sessions that read all of them with every fetch.
+"""Sessions with resting partitions, compared with sessions that read all partitions at every fetch.
 
 Two leaders live through the same. In one of them no partition ever rests: each fetch reads whatever its session has, as
 Apache Kafka does. The answers have to be the same, and what the leaders know of their followers.
@@ -91,7 +91,7 @@ class World:
         return cast("FetchResponse | None", self.connection.answers.get(number))
 
     def known(self) -> list[object]:
-        """What there is to be seen of each partition beside the answers."""
+        """The state of each partition that is visible beside the answers."""
         seen: list[object] = [len(self.services.fetch_sessions), self.services.fetch_sessions.total_partitions]
         for tp in TPS:
             partition = self.replicas.manager.hosted(tp)
@@ -107,7 +107,7 @@ class World:
 
 
 class ReaderModel:
-    """A client with a session: where it is in each partition, and what it has told the leader of that."""
+    """A client with a session: its position in each partition, and the last one that it sent to the leader."""
 
     def __init__(self, broker_id: int, isolation: int) -> None:
         self.broker_id = broker_id

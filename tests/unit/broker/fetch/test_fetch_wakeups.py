@@ -1,4 +1,4 @@
-"""Many fetches wait for one partition: who is woken when."""
+"""Many fetches wait for one partition: the order in which they are woken."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_followers_come_first(tmp_path: Path) -> None:
 
 
 def test_who_is_woken_in_vain_again_and_again_keeps_nobody_from_its_turn(replicas: Replicas) -> None:
-    """Half of them wait for more than there is, and are looked at with every append."""
+    """Half of them wait for more data than there is, and are checked at every append."""
     greedy = [replicas.fetch(0, max_wait_ms=10_000, min_bytes=1 << 20) for _ in range(CONSUMERS)]
     modest = [replicas.fetch(0, max_wait_ms=10_000) for _ in range(CONSUMERS)]
     for _ in range(2 * CONSUMERS // IN_A_SLICE + 1):

@@ -1,4 +1,4 @@
-"""Records for old consumers, converted while they are sent: what comes, in which pieces, and what is held meanwhile."""
+"""Records for old consumers, converted while they are sent: the bytes, the pieces, and the memory."""
 
 from __future__ import annotations
 

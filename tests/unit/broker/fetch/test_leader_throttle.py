@@ -1,4 +1,4 @@
-"""Followers out of sync that get no records while the leader has sent too much."""
+"""Out-of-sync followers get no records while the leader exceeds its quota."""
 
 from __future__ import annotations
 

@@ -183,7 +183,7 @@ def test_nobody_is_sent_anywhere_without_a_selector(replicas: Replicas) -> None:
 
 
 def follower(path: Path, selector: ReplicaSelector | None = None) -> Replicas:
-    """Of three records it knows that the first is committed."""
+    """It has three records, and the first one is below the high watermark."""
     replicas = Replicas(path, replica_selector=selector)
     replicas.lead(replicas=[0, 1])
     for _ in range(3):

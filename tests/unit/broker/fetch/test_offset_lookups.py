@@ -1,4 +1,4 @@
-"""Offsets that are looked up in a partition: what the asker may see."""
+"""Offset lookups in a partition: the offsets that a client may see."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_consumer_sees_no_segment_beyond_the_high_watermark_in_version_0(replica
 
 
 def new_leader(replicas: Replicas) -> Partition:
-    """It has three records of an earlier leader, of which one is known to be committed."""
+    """It has three records of an earlier leader; one is below the high watermark."""
     replicas.lead(replicas=[0, 1])
     replicas.append(batch(b"a", b"b", b"c"))
     replicas.fetch(1, replica_id=1)

@@ -1,4 +1,4 @@
-"""Which replica a consumer should read from."""
+"""The replica that a consumer should read from."""
 
 from __future__ import annotations
 
