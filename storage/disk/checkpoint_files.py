@@ -6,10 +6,10 @@
     orders 0 4711                       0 0
     orders 1 4700                       3 128
 
-Encoding and decoding only; who writes them, and when, is elsewhere. A file that does not parse raises CheckpointError;
-an empty one holds no entries.
+Encoding and decoding only: `SyncQueue` writes them. A file that does not parse raises CheckpointError; an empty one has
+no entries.
 
-Kafka: CheckpointFile, OffsetCheckpointFile, LeaderEpochCheckpointFile and PartitionMetadataFile.
+Kafka: CheckpointFile, OffsetCheckpointFile, LeaderEpochCheckpointFile, PartitionMetadataFile.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _VERSION: Final = "0"
 
 
 class CheckpointError(Exception):
-    """A checkpoint file whose content cannot be read."""
+    """A checkpoint file has invalid content."""
 
 
 def encode_lines(lines: Iterable[str]) -> bytes:
@@ -78,7 +78,7 @@ def decode_offsets(content: bytes, name: str) -> dict[TopicPartition, int]:
 
 
 def read_offsets(path: str) -> dict[TopicPartition, int]:
-    """The offsets of a checkpoint file; none if there is no file."""
+    """The offsets of a checkpoint file; empty without a file. Raises CheckpointError, OSError."""
     try:
         with open(path, "rb") as file:
             return decode_offsets(file.read(), path)
@@ -102,7 +102,7 @@ def decode_epochs(content: bytes, name: str) -> list[EpochEntry]:
 
 
 def read_epochs(path: str) -> list[EpochEntry]:
-    """The leader epochs of a log; none if there is no file."""
+    """The leader epochs of a log; empty without a file. Raises CheckpointError, OSError."""
     try:
         with open(path, "rb") as file:
             return decode_epochs(file.read(), path)
@@ -136,7 +136,7 @@ def decode_partition_metadata(content: bytes, name: str) -> bytes:
 
 
 def read_partition_metadata(path: str) -> bytes | None:
-    """The topic id of a log; None if there is no file."""
+    """The topic id of a log; None without a file. Raises CheckpointError, OSError."""
     try:
         with open(path, "rb") as file:
             return decode_partition_metadata(file.read(), path)

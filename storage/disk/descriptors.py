@@ -1,12 +1,12 @@
-"""Descriptors that are kept for the broker itself, so that those of clients run out first.
+"""A reserve of file descriptors for the broker itself, so that client work runs out of descriptors first.
 
-A broker without a descriptor cannot write a checkpoint, sync a file or roll a segment; to it the disk has failed. What
-clients can cause, connections and the files their reads open, therefore leaves the last ones of the process alone.
+Without a descriptor, a broker cannot write a checkpoint, sync a file or roll a segment. Connections, and the files that
+client reads open, therefore leave the last descriptors of the process free.
 
-A new descriptor always gets the lowest free number (POSIX). A number thus tells how much is left: whoever gets one
-from `connections` on knows that no lower number is free, and gives it back.
+A new descriptor always gets the lowest free number (POSIX). A number at or above a limit therefore means that no lower
+number is free: the caller closes the descriptor again.
 
-Answers to nothing in Kafka, which leaves all of this to ulimit, and goes offline at EMFILE.
+Kafka has no such reserve: it relies on ulimit, and a log directory goes offline at EMFILE.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ import sys
 from typing import Final, NamedTuple, Self
 
 RESERVE_MAX: Final = 256
-"""Enough for what is held for moments (small files, directories, fsyncs), the metadata tree, links and pipes."""
+"""Enough for short-lived descriptors (small files, directories, fsyncs), the metadata tree, links and pipes."""
 
 RESERVE_SHARE: Final = 4
-"""Of a small limit, no more than this part is kept."""
+"""The reserve is at most this fraction (1/4) of the limit."""
 
 
 def is_out_of_descriptors(error: OSError) -> bool:
-    """Whether nothing is wrong with a file or its disk: the process, or the machine, has too many open."""
+    """Whether the process or the machine has too many open files. The file and its disk are not at fault."""
     return error.errno in (errno.EMFILE, errno.ENFILE)
 
 
 class DescriptorLimits(NamedTuple):
-    """The first descriptor that may not be used for something."""
+    """The first descriptor numbers that client work must not use, and the number of files that logs hold open."""
 
     connections: int = sys.maxsize
-    """A client's connection gets none from here on."""
+    """Client connections use only lower numbers."""
     log_files: int = sys.maxsize
-    """Nor does a file that clients read. What logs themselves open makes room by closing others."""
+    """Files that clients read use only lower numbers. Files that logs open for themselves close others instead."""
     open_files: int = sys.maxsize
-    """How many files logs may hold open: half of all, so that connections find some too."""
+    """The number of files that logs may hold open: half of all, which leaves the rest to connections."""
 
     @classmethod
     def of(cls, limit: int) -> Self:
-        """With `limit` descriptors in all; negative means any number."""
+        """The limits for a process with `limit` descriptors; negative means unlimited."""
         if limit < 0:
             return cls()
         reserve = min(RESERVE_MAX, limit // RESERVE_SHARE)
@@ -48,5 +48,5 @@ class DescriptorLimits(NamedTuple):
 
     @classmethod
     def of_process(cls) -> Self:
-        """By the limit (RLIMIT_NOFILE) of this process."""
+        """The limits for RLIMIT_NOFILE of this process."""
         return cls.of(resource.getrlimit(resource.RLIMIT_NOFILE)[0])

@@ -1,14 +1,12 @@
-"""Room on the disk of a log directory: appends stop before it is used up, and go on by themselves when there is some.
+"""Free space on the disk of a log directory: appends stop before the disk is full, and resume when there is space.
 
-The last bytes of a disk are worth more to the metadata tree, the checkpoints and the indexes than to another batch. A
-reserve is therefore left alone by appends: the smaller of `RESERVE_BYTES_MAX` and a `RESERVE_SHARE`th of the file
-system. How much is free is not asked at every append but after so many appended bytes that they cannot have used up
-what was found, and every `LOOK_EVERY_MS`, because others write to the disk as well.
+Appends leave a reserve for the metadata tree, the checkpoints and the indexes: the smaller of `RESERVE_BYTES_MAX` and
+1/`RESERVE_SHARE` of the file system. `statvfs` is not called for every append: only after a part of the space found was
+appended, and every `CHECK_EVERY_MS`, because other processes write to the disk too.
 
-If a write fails for lack of space all the same (somebody else filled the disk; a quota, which `statvfs` does not show),
-whoever wrote undoes what it had begun, raises `DiskFullError` and reports it to `ran_out`. A full directory is online:
-it is read, and its small files and deletions go on. A file that cannot be opened because there are too many is the same
-to whoever writes, and is over as soon.
+A write can still fail for lack of space (another process filled the disk; a quota, which `statvfs` does not show). The
+writer then undoes the write, raises `DiskFullError` and calls `ran_out`. A full directory stays online: reads, small
+files and deletions continue. A lack of descriptors counts as a lack of space.
 
 Kafka has no such state: there, the first write that finds no space takes the directory offline.
 """
@@ -29,42 +27,39 @@ if TYPE_CHECKING:
 RESERVE_BYTES_MAX: Final = 64 * 1024 * 1024
 RESERVE_SHARE: Final = 16
 
-LOOK_EVERY_BYTES_MAX: Final = 16 * 1024 * 1024
-LOOK_EVERY_MS: Final = 1_000
+CHECK_EVERY_BYTES_MAX: Final = 16 * 1024 * 1024
+CHECK_EVERY_MS: Final = 1_000
 
 REPORT_EVERY_MS: Final = 60_000
-"""A full disk is worth one line a minute, however many appends are refused."""
+"""A full directory logs at most one line per minute."""
 
 _NO_SPACE: Final = frozenset((errno.ENOSPC, errno.EDQUOT))
 _PART: Final = 4
-"""Of the room found, this part may be appended before looking again: several directories may share a disk."""
+"""A quarter of the free space may be appended before the next check: several directories may share a disk."""
 _RESUME_SHARE: Final = 8
-"""Appends go on when this share of the reserve is free above it, so that the state does not flap."""
+"""Appends resume when 1/8 of the reserve is free above it, so that the state does not flap."""
 
 logger = logging.getLogger(__name__)
 
 
 class DiskFullError(OSError):
-    """There was no space for a write. Everything is as it was before: it may be tried again."""
+    """A write found no space and was undone: it may be retried."""
 
 
 class LogDirFullError(KafkaError):
-    """The answer to a request that needs room where there is none. Unlike an offline directory, it may have some soon.
-
-    To clients it is KAFKA_STORAGE_ERROR, which they retry.
-    """
+    """A request needs space in a full directory. Clients get KAFKA_STORAGE_ERROR, which they retry."""
 
     def __init__(self, path: str) -> None:
         super().__init__(ErrorCode.KAFKA_STORAGE_ERROR, f"The log directory {path} is full")
 
 
 def is_no_space(error: OSError) -> bool:
-    """Whether there was no block for what was to be written, or no descriptor for its file: nothing is broken."""
+    """Whether a write failed for lack of space or of descriptors, not because of a broken disk."""
     return error.errno in _NO_SPACE or is_out_of_descriptors(error)
 
 
 class DiskSpace:
-    """What is known of the room in one directory."""
+    """The free space of one log directory."""
 
     __slots__ = ("_budget", "_clock", "_fs", "_is_reported", "_path", "_refused", "_reported_ms", "is_full")
 
@@ -74,40 +69,40 @@ class DiskSpace:
         self._fs = fs
         self._clock = clock
         self._budget = 0
-        """Bytes that may be appended before the next look."""
+        """The bytes that may be appended before the next check."""
         self._refused = 0
         self._reported_ms: int | None = None
         self._is_reported = False
 
     def take(self, size: int) -> bool:
-        """Whether an append of `size` bytes leaves the reserve alone. On the path of every append."""
+        """Whether an append of `size` bytes leaves the reserve free. Every append calls it."""
         if size <= self._budget:
             self._budget -= size
             return True
-        return self._take_after_a_look(size)
+        return self._take_after_check(size)
 
-    def look(self) -> int:
-        """Find out how much is free; returns the bytes above the reserve, which may be fewer than none."""
+    def check(self) -> int:
+        """Measure the free space; returns the bytes above the reserve, negative if a part of the reserve is used."""
         try:
             available, total = self._fs.space(self._path)
         except OSError:
             available = total = 0
-        if not total:  # some network file systems do not say
+        if not total:  # some network file systems do not report it
             available = 2**62
         reserve = min(RESERVE_BYTES_MAX, total // RESERVE_SHARE)
         room = available - reserve
         if room < max(1, reserve // _RESUME_SHARE):
             self._become_full(f"{available} bytes are free, of which {reserve} are kept in reserve")
         else:
-            self._become_writable(min(max(room // _PART, 0), LOOK_EVERY_BYTES_MAX))
+            self._become_writable(min(max(room // _PART, 0), CHECK_EVERY_BYTES_MAX))
         return room
 
     def ran_out(self, error: OSError) -> None:
-        """Note that a write has found no space, whatever the file system says about it."""
+        """Mark the directory as full after a write found no space, whatever `statvfs` reports."""
         self._become_full(str(error), "has no descriptor for a file" if is_out_of_descriptors(error) else "is full")
 
-    def _take_after_a_look(self, size: int) -> bool:
-        if self.is_full or self.look() < size:
+    def _take_after_check(self, size: int) -> bool:
+        if self.is_full or self.check() < size:
             self._refused += 1
             return False
         self._budget = max(0, self._budget - size)

@@ -1,6 +1,6 @@
-"""What every log of a broker shares: disk, clock, timer, pools, descriptors, chance.
+"""The process resources that all logs of a broker share: file system, clock, timer, pools, descriptors, random numbers.
 
-Handed in by the constructor, so that tests bring their own.
+They are injected, so that tests can replace them.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 def no_jitter(limit: int) -> int:
-    """The choice of tests: always 0."""
+    """The `random_below` of tests: always 0."""
     return 0
 
 
 @dataclass(slots=True, kw_only=True)
 class Environment:
-    """The surroundings of the logs of one broker."""
+    """The resources of the logs of one broker."""
 
     clock: Clock
     timer: SystemTimer
@@ -43,13 +43,13 @@ class Environment:
     new_uuid_hex: Callable[[], str]
     """32 hex digits for the names of directories to be deleted."""
     validate_all_records: bool = False
-    """`odradek.validate.records=always`: walk the records of every batch a client sends."""
+    """`odradek.validate.records=always`: decode the records of every batch that a client sends."""
     producers: ProducerStateManagerConfig = field(default_factory=ProducerStateManagerConfig)
     max_decompressed_bytes: int = 32 * 1024 * 1024
 
     @classmethod
     def of_worker(cls, *, producer_id_expiration_ms: int = 86_400_000) -> Environment:
-        """The surroundings in a worker process: it has the disk and the time, and nobody to hand work to."""
+        """The resources in a worker process: disk and clock; its pools run all work in place."""
         from odradek.timer.clock import SystemClock
         from odradek.timer.system_timer import SystemTimer
 

@@ -1,10 +1,10 @@
-"""The seam between the logs and the disk: every change of a file or directory goes through a `FileSystem`.
+"""The port between the logs and the disk: every change of a file or directory goes through a `FileSystem`.
 
-Crash and fault tests put their own implementation here (one that remembers what has been synced, or fails on demand);
-everything above it is the code that runs in production. Reading needs no seam, except where a file is mapped.
+Crash and fault tests replace it by an implementation that tracks which data is synced, or that fails on demand. Reads
+do not go through it, except for mapped files.
 
-Invariants: an appending write either stores all of its bytes or raises; `replace_file` leaves the old or the new
-content under the name, never a mixture; a rename is durable only after `sync_dir` of its directory.
+Invariants: an append writes all of its bytes or raises; `replace_file` leaves the old or the new content under the
+name, never a mixture; a rename is durable only after `sync_dir` of its directory.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 
 class FileSystem(Protocol):
-    """What the storage layer does to files. Paths are absolute texts, files are descriptors."""
+    """The file operations of the storage layer. Paths are absolute; files are descriptors. All raise OSError."""
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> int: ...
 
     def append(self, fd: int, parts: Sequence[Bytes], position: int) -> int:
-        """Write all parts at `position` and return the number of bytes written: all of them."""
+        """Write all parts at `position`; returns their total size in bytes."""
 
     def truncate(self, fd: int, size: int) -> None: ...
 
     def allocate(self, fd: int, position: int, size: int) -> None:
-        """Make sure the range has blocks, so that a later write through a mapping cannot run out of space."""
+        """Allocate disk blocks for the range, so that a later write through a mapping cannot run out of space."""
 
     def map(self, fd: int, size: int) -> mmap.mmap:
         """Map the file's first `size` bytes, shared and writable."""
@@ -40,21 +40,21 @@ class FileSystem(Protocol):
     def sync(self, fd: int) -> None: ...
 
     def sync_path(self, path: str) -> None:
-        """fsync a file by name; a file that is gone needs no sync."""
+        """fsync a file by name; a missing file is no error."""
 
     def sync_dir(self, path: str) -> None: ...
 
     def rename(self, source: str, target: str) -> None: ...
 
     def unlink(self, path: str) -> None:
-        """Remove a file; it is no error if it is gone already."""
+        """Remove a file; a missing file is no error."""
 
     def make_dir(self, path: str) -> None: ...
 
     def remove_tree(self, path: str) -> None: ...
 
     def replace_file(self, path: str, content: bytes, *, sync: bool = True) -> None:
-        """Give `path` new content through `<path>.tmp`: write, fsync, rename, fsync the directory."""
+        """Replace the content of `path` through `<path>.tmp`: write, fsync, rename, fsync the directory."""
 
     def write_file(self, path: str, content: bytes, *, sync: bool = False) -> None:
         """Write a file in place, from its beginning."""
@@ -62,7 +62,7 @@ class FileSystem(Protocol):
     def set_modified(self, path: str, modified_ns: int) -> None: ...
 
     def space(self, path: str) -> tuple[int, int]:
-        """The bytes that may still be written on the disk of `path`, and the bytes it has in all (0: not known)."""
+        """The free and the total bytes of the disk of `path` (total 0: unknown)."""
 
 
 class OsFileSystem:
@@ -82,7 +82,7 @@ class OsFileSystem:
         return total
 
     def _append_rest(self, fd: int, parts: Sequence[Bytes], position: int, written: int) -> None:
-        """A short write: a signal, or a disk that is nearly full. The next write says which."""
+        """Continue after a short write: a signal, or a disk that is nearly full, where the next write raises."""
         rest = memoryview(b"".join(parts))
         while written < len(rest):
             count = os.pwrite(fd, rest[written:], position + written)
@@ -126,7 +126,7 @@ class OsFileSystem:
         os.makedirs(path, exist_ok=True)
 
     def remove_tree(self, path: str) -> None:
-        """Remove a partition directory. These are flat; what lies deeper was not put there by a broker."""
+        """Remove a partition directory. A broker creates no subdirectories there, but others may."""
         try:
             names = os.listdir(path)
         except FileNotFoundError:

@@ -1,14 +1,13 @@
-"""One directory of `log.dirs`: its lock, its identity, its state of health, its sync queue.
+"""One directory of `log.dirs`: its lock, its meta.properties, its online or offline state, its sync queue.
 
-The lock is the record lock a JVM takes on `.lock`, so that the two exclude each other. Record locks belong to the
-process and fall when *any* descriptor of the file is closed: the file is therefore opened once, and a registry in this
-process refuses a second broker on the same directory.
+The lock is the record lock that a JVM takes on `.lock`, so that Apache's broker and this one exclude each other. Record
+locks belong to the process and are released when *any* descriptor of the file is closed: the file is therefore opened
+once, and a registry in this process refuses a second broker on the same directory.
 
-A failed directory stays failed until the next start: every log in it answers KAFKA_STORAGE_ERROR, and nothing more is
-written to it. A full one (`space`) is online, and writable again when there is room.
+A failed directory stays offline until the next start: every log in it raises KAFKA_STORAGE_ERROR, and nothing more is
+written to it. A full one (`space`) stays online, and is writable again when there is space.
 
-Kafka: the lock and offline handling of LogManager, LogDirFailureChannel, BrokerMetadataCheckpoint and
-CleanShutdownFileHandler.
+Kafka: LogManager.lockLogDirs, LogDirFailureChannel, BrokerMetadataCheckpoint, CleanShutdownFileHandler.
 """
 
 from __future__ import annotations
@@ -36,15 +35,15 @@ _CLEAN_SHUTDOWN_CONTENT: Final = b'{"version":0,"brokerEpoch":-1}'
 logger = logging.getLogger(__name__)
 
 _locked_in_this_process: set[tuple[int, int]] = set()
-"""Device and inode of every lock file held. Process-wide because record locks are."""
+"""Device and inode of every lock file held. Process-wide, because record locks are."""
 
 
 class LogDirError(Exception):
-    """A directory that cannot be used, with a reason for the operator."""
+    """A log directory cannot be used; the message is for the operator."""
 
 
 class LogDir:
-    """A log directory. Synchronous and cheap until `open`."""
+    """A log directory."""
 
     __slots__ = ("_environment", "_identity", "_lock_fd", "failure", "on_failure", "path", "space", "sync_queue")
 
@@ -74,7 +73,7 @@ class LogDir:
         return os.path.join(self.path, name)
 
     def fail(self, message: str, error: OSError) -> None:
-        """Take the directory offline, once."""
+        """Take the directory offline and call `on_failure`, once."""
         if self.failure is not None:
             return
         self.failure = error
@@ -83,15 +82,15 @@ class LogDir:
         if self.on_failure is not None:
             self.on_failure(self)
 
-    def look_for_room(self) -> None:
-        """To be called now and then: a disk fills up, and is emptied, by others as well."""
-        self.space.look()
+    def check_space(self) -> None:
+        """Measure the free space and retry queued files. Call regularly: other processes use the disk too."""
+        self.space.check()
         self.sync_queue.retry()
 
     # -- the lock ----------------------------------------------------------------------------------
 
     def create(self) -> None:
-        """Make the directory if it is missing, and see that it can be written to. Raises OSError."""
+        """Create the directory if it is missing, and check that it is writable. Raises OSError."""
         parents = []
         missing = self.path
         while not os.path.exists(missing):
@@ -107,12 +106,12 @@ class LogDir:
             raise PermissionError(errno.EACCES, "cannot be read and written", self.path)
 
     def lock(self) -> None:
-        """Take the directory for this broker, or raise LogDirError."""
+        """Lock the directory for this broker. Raises: LogDirError when another broker has it; OSError."""
         refusal = (
             f"Failed to acquire lock on file .lock in {self.path}. A Kafka instance in another process or thread is "
             "using this directory."
         )
-        # Looked up before it is opened: closing a second descriptor would release the other broker's lock (POSIX).
+        # Checked before opening: closing a second descriptor would release the other broker's lock (POSIX).
         if self._lock_identity() in _locked_in_this_process:
             raise LogDirError(refusal)
         fd = os.open(self.file(LOCK_FILE), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -127,7 +126,7 @@ class LogDir:
         _locked_in_this_process.add(self._identity)
 
     def _lock_identity(self) -> tuple[int, int]:
-        """Device and inode of the lock file; (0, 0) while there is none."""
+        """Device and inode of the lock file; (0, 0) without one."""
         try:
             status = os.stat(self.file(LOCK_FILE))
         except FileNotFoundError:
@@ -143,23 +142,23 @@ class LogDir:
     # -- clean shutdown ----------------------------------------------------------------------------
 
     def take_clean_shutdown(self) -> bool:
-        """Whether the last stop was clean. The marker is removed at once: it speaks for one start only."""
+        """Whether the last stop was clean. Removes the marker, which is valid for one start only. Raises OSError."""
         path = self.file(CLEAN_SHUTDOWN_FILE)
         if not os.path.exists(path):
             return False
         self._environment.fs.unlink(path)
-        # A loss of power must not bring it back once logs are written to.
+        # Otherwise a loss of power could restore the marker after logs were written to.
         self._environment.fs.sync_dir(self.path)
         return True
 
     def mark_clean_shutdown(self) -> None:
-        """The last word of a clean stop, after everything else is on the disk."""
+        """Write the marker of a clean stop, after everything else is on the disk. Raises OSError."""
         self._environment.fs.replace_file(self.file(CLEAN_SHUTDOWN_FILE), _CLEAN_SHUTDOWN_CONTENT)
 
     # -- meta.properties ---------------------------------------------------------------------------
 
     def read_meta_properties(self) -> dict[str, str] | None:
-        """What the directory says it belongs to; None for an unformatted one. Raises OSError for a damaged file."""
+        """The content of meta.properties; None without the file. Raises OSError, also for a damaged file."""
         path = self.file(META_PROPERTIES_FILE)
         try:
             with open(path, encoding="utf-8") as file:
@@ -170,7 +169,7 @@ class LogDir:
             raise OSError(errno.EINVAL, f"not a properties file ({error})", path) from error
 
     def write_meta_properties(self, properties: dict[str, str]) -> None:
-        """Store the identity, if it differs from what is there."""
+        """Write meta.properties, if the content changes. Raises OSError."""
         if properties == self.read_meta_properties():
             return
         content = "".join(f"{key}={value}\n" for key, value in properties.items()).encode()
@@ -180,7 +179,7 @@ class LogDir:
 def check_meta_properties(
     found: dict[str, str] | None, *, path: str, broker_id: int | None, cluster_id: str | None
 ) -> None:
-    """Refuse a directory of another broker, another cluster or a KRaft node, naming what it is."""
+    """Raise LogDirError for a directory of another broker, another cluster or a KRaft node."""
     if found is None:
         return
     version = found.get("version", "0")

@@ -1,15 +1,15 @@
-"""The descriptors the logs hold: a bounded set with the least recently used leaving first.
+"""The descriptors that logs hold: a bounded set; the least recently used are closed first.
 
-Ten thousand partitions have tens of thousands of files, most of them untouched for hours. A closed segment therefore
-holds no descriptor until it is read, and an index none until it is searched or written (a mapping holds one as well).
-Whoever opens something registers here as an `Evictable`; above the limit, or when the kernel answers EMFILE, the oldest
-ones that nobody uses are closed. A file being drained into a socket is in use and declines.
+Ten thousand partitions have tens of thousands of files, most of them unused for hours. A closed segment therefore has
+no descriptor until it is read, and an index none until it is searched or written (a mapping holds one too). Each holder
+of a descriptor registers here as an `Evictable`. Above the limit, or when the kernel returns EMFILE, the least recently
+used ones are closed. A file that is being sent to a socket is in use and is skipped.
 
-EMFILE also lowers the limit: whoever shares the process's descriptors needs some too, and a worker thread cannot evict.
-Before it comes to that, whoever gets a number of the reserve (`descriptors.py`) has others closed; what cannot be had
-without the reserve all the same is refused to clients (`opening_for_client`), and given to the broker.
+EMFILE also lowers the limit: the rest of the process needs descriptors too, and a worker thread cannot evict. A
+descriptor from the reserve (`descriptors.py`) closes others before EMFILE occurs. If only the reserve is left, clients
+get an error (`opening_for_client`), and the broker uses it.
 
-Kafka keeps all of them open and leaves the limit to ulimit.
+Kafka keeps all files open and relies on ulimit.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ OPEN_FILES_MAX: Final = 8192
 """The default limit; lower when RLIMIT_NOFILE is small."""
 
 HEADROOM: Final = 32
-"""Left for descriptors that are held for moments only: fsyncs, small files, directories."""
+"""Left free for short-lived descriptors: fsyncs, small files, directories."""
 
 NO_LIMITS: Final = DescriptorLimits()
 
@@ -40,14 +40,14 @@ T = TypeVar("T")
 
 
 class Evictable(Protocol):
-    """Something that holds a descriptor it can get back later."""
+    """The holder of a descriptor that can be opened again later."""
 
     def evict(self) -> bool:
-        """Close the descriptor and answer True, or answer False because it is in use."""
+        """Close the descriptor; False if it is in use."""
 
 
 class OpenFiles:
-    """Least-recently-used bookkeeping over everything that holds a descriptor."""
+    """The holders of open descriptors, in the order of their last use."""
 
     __slots__ = ("_entries", "_first_reserved", "limit")
 
@@ -60,16 +60,16 @@ class OpenFiles:
         return len(self._entries)
 
     def touch(self, entry: Evictable) -> None:
-        """Note a use of an open entry; one that has been closed by its owner is none of ours."""
+        """Mark an entry as just used; ignored if its owner closed it."""
         if entry in self._entries:
             self._entries.move_to_end(entry)
 
     def retry(self, open_it: Callable[[], T]) -> T:
-        """Open something that its holder closes itself, making room and trying once more if the kernel refuses."""
+        """Open a descriptor that is not registered here. After EMFILE, evicts others and tries once more."""
         try:
             opened = open_it()
         except OSError as error:
-            if not is_out_of_descriptors(error) or not self._learn_limit():
+            if not is_out_of_descriptors(error) or not self._lower_limit():
                 raise
             return open_it()
         if isinstance(opened, int) and opened >= self._first_reserved:
@@ -77,7 +77,7 @@ class OpenFiles:
         return opened
 
     def opening(self, entry: Evictable, open_it: Callable[[], T]) -> T:
-        """Open something and register its holder, making room first and once more if the kernel refuses."""
+        """Open a descriptor and register its holder; evicts others above the limit. Raises OSError."""
         if len(self._entries) >= self.limit:
             self._evict(_EVICT_AT_ONCE)
         opened = self.retry(open_it)
@@ -85,11 +85,11 @@ class OpenFiles:
         return opened
 
     def opening_for_client(self, entry: Evictable, open_it: Callable[[], int]) -> int:
-        """As `opening`, for what a client may keep in use. Raises: OSError EMFILE where only the reserve is left."""
+        """Like `opening`, for a file that clients keep open. Raises: OSError EMFILE if only reserved ones are left."""
         fd = self.opening(entry, open_it)
         if fd < self._first_reserved:
             return fd
-        try:  # others may have been closed in its favour
+        try:  # `opening` may have evicted others, which freed lower numbers
             lower = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 0)
         finally:
             os.close(fd)
@@ -101,16 +101,16 @@ class OpenFiles:
         return lower
 
     def closed(self, entry: Evictable) -> None:
-        """Note that the entry holds nothing any more."""
+        """Unregister an entry whose descriptor is closed."""
         self._entries.pop(entry, None)
 
-    def _learn_limit(self) -> int:
-        """The kernel has refused: from now on hold fewer, so that the work of others does not meet the wall."""
+    def _lower_limit(self) -> int:
+        """Lower the limit after EMFILE, so that the rest of the process gets descriptors; returns the evicted count."""
         self.limit = max(_LIMIT_MIN, min(self.limit, len(self._entries) - HEADROOM))
         return self._evict(max(_EVICT_AT_ONCE, len(self._entries) - self.limit))
 
     def _evict(self, count: int) -> int:
-        """Close up to `count` of the longest unused entries; those in use move to the young end."""
+        """Close up to `count` of the least recently used entries; those in use become the most recently used."""
         evicted = 0
         for entry in list(islice(self._entries, 2 * count)):
             if evicted == count:

@@ -1,13 +1,13 @@
-"""What the storage layer asks of the outside: places to run what must not run on the event loop.
+"""The ports through which the storage layer runs work off the event loop.
 
-The log code runs on the event loop and must not wait for a disk, nor compute for long. Whatever may wait (fsync,
-unlink, reading cold pages) is handed to an `IoPool`; whatever computes (compaction, recovery) to a `WorkerPool`, whose
-processes leave the GIL alone. Results come back on the loop. The broker implements the ports with threads and spawned
-processes; tests and the tools that own their process run the work in place.
+The log code runs on the event loop: it must not wait for a disk or compute for long. Work that may wait (fsync, unlink,
+reads of cold pages) goes to an `IoPool`; work that computes (compaction, recovery) to a `WorkerPool`, whose processes
+do not hold the broker's GIL. Results come back on the event loop. The broker implements the ports with threads and
+spawned processes; tests and command-line tools run the work in place.
 
-Invariant: `done` is called exactly once for each `submit`, on the thread that owns the logs, with the value of the
-work or the error that took its place. An `IoPool` answers OSError only: every other exception is a bug and is not
-swallowed. A `WorkerPool` answers WorkerError for bugs and for a process that has died.
+Invariant: `done` is called exactly once for each `submit`, on the thread that owns the logs, with the result of the
+work or its error. An `IoPool` passes OSError only: every other exception is a bug and propagates. A `WorkerPool` passes
+WorkerError for bugs and for a process that died.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ ArgumentT = TypeVar("ArgumentT")
 
 
 class IoPool(Protocol):
-    """Runs calls that release the GIL away from the event loop."""
+    """Runs calls that release the GIL, off the event loop."""
 
     def submit(self, work: Callable[[], T], done: Callable[[T | OSError], None]) -> None:
-        """Run `work` elsewhere, then `done(result)` on the loop."""
+        """Run `work` in another thread, then `done(result)` on the event loop."""
 
 
 class InlineIoPool:
@@ -43,18 +43,18 @@ class InlineIoPool:
 
 
 class WorkerError(Exception):
-    """Work that ended without a result: by a bug, whose traceback this says, or because its process died."""
+    """Work ended without a result: by a bug, whose traceback is the message, or because its process died."""
 
 
 class WorkerJob(Protocol):
-    """Work under way."""
+    """Running work."""
 
     def cancel(self) -> None:
-        """Kill the process. `done` gets a WorkerError, unless the result was on its way already."""
+        """Kill the process. `done` gets a WorkerError, unless the result was sent already."""
 
 
 class WorkerPool(Protocol):
-    """Runs functions that compute in processes of their own, as many at a time as are submitted."""
+    """Runs functions that compute, each in its own process. The caller limits their number."""
 
     def submit(
         self,
@@ -63,10 +63,10 @@ class WorkerPool(Protocol):
         done: Callable[[T | OSError | WorkerError], None],
         on_report: Callable[[object], None] | None = None,
     ) -> WorkerJob:
-        """Run `work(argument, report)` elsewhere, then `done(result)` on the loop.
+        """Run `work(argument, report)` in another process, then `done(result)` on the event loop.
 
-        `work` is a function of a module, and everything that goes there and back can be pickled. What it hands to
-        `report` while it runs comes to `on_report` on the loop, in order and before `done`.
+        `work` is a function of a module; arguments, reports and results can be pickled. Each value that it passes to
+        `report` comes to `on_report` on the event loop, in order and before `done`.
         """
 
 
@@ -95,8 +95,8 @@ class _DoneJob:
     __slots__ = ()
 
     def cancel(self) -> None:
-        """There is nothing left to cancel."""
+        """Do nothing: the work is done."""
 
 
 def _ignore(_: object) -> None:
-    """Nobody listens."""
+    """The default `on_report`."""

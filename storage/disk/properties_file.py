@@ -1,9 +1,8 @@
 """The format of server.properties and meta.properties: `key=value`, as java.util.Properties reads it.
 
-A logical line may go on behind a trailing backslash; leading white space is dropped, also from the continuation. `#`
-and `!` begin a comment. The key ends at the first unescaped `=`, `:` or white space. Escapes: \\t \\n \\r \\f,
-\\uXXXX, and a backslash before any other character stands for that character. Of a key given twice the last value
-counts.
+A trailing backslash continues a logical line; leading white space is dropped, also from the continuation. `#` and `!`
+begin a comment. The key ends at the first unescaped `=`, `:` or white space. Escapes: \\t \\n \\r \\f, \\uXXXX; a
+backslash before any other character stands for that character. The last value of a repeated key counts.
 """
 
 from __future__ import annotations

@@ -1,15 +1,14 @@
-"""Small files and directory changes on their way to the disk, in batches, off the event loop.
+"""Writes small files and syncs directories in batches, off the event loop.
 
-A change of leader epochs, partition.metadata or a checkpoint is made in memory and queued here; one worker at a time
-writes and fsyncs what has gathered. Whoever must not answer before it is durable (CreateTopics, LeaderAndIsr,
-truncation) asks `when_durable`; appends do not ask. A file queued twice is written once, with its last content.
+A change of leader epochs, partition.metadata or a checkpoint is made in memory and queued here; one thread at a time
+writes and fsyncs the queued batch. A reply that requires a durable change (CreateTopics, LeaderAndIsr, truncation)
+waits in `when_durable`; appends do not wait. A file queued twice is written once, with its last content.
 
-Invariants: at most one batch is under way; callbacks run in the order of their registration, each exactly once, after
-everything queued before it has been stored or with the error that kept it from being; a failed batch is not retried,
-because after a failed fsync the kernel calls the lost pages clean ("Can applications recover from fsync failures?",
-ATC '20): the directory goes offline. Only what nothing has happened to yet is kept: a file for whose temporary there
-was no space, and what could not be opened because too many files are. Whoever waits for it is told, and it is written
-with the next change or `retry`.
+Invariants: at most one batch is being stored; callbacks run in the order of their registration, each exactly once,
+after everything queued before it is stored or with the error that prevented it; a failed batch is not retried, because
+after a failed fsync the kernel marks the lost pages as clean ("Can applications recover from fsync failures?",
+ATC '20): the directory goes offline. Only a file or directory whose write has not begun, for lack of space or of
+descriptors, stays queued: its callbacks get the error, and it is written with the next change or `retry`.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Batch:
-    """What is stored together."""
+    """The files, directories and descriptors that are stored together."""
 
     files: dict[str, Content] = field(default_factory=dict)
     dirs: dict[str, None] = field(default_factory=dict)
@@ -45,17 +44,17 @@ class Batch:
     kept_dirs: dict[str, None] = field(default_factory=dict)
     """Directories for which there was no descriptor."""
     forgotten: set[str] = field(default_factory=set)
-    """Directories that have lost their names to others, perhaps, since the batch was made."""
+    """Directories that were renamed or removed since the batch was made; their names may be in use again."""
     no_space: OSError | None = None
 
     @property
     def is_empty(self) -> bool:
         return not self.files and not self.dirs and not self.fds
 
-    def settle(self) -> Batch:
-        """Ask for the contents that are still functions; on the loop, before a worker has the batch.
+    def resolve_contents(self) -> Batch:
+        """Call the contents that are functions; on the event loop, before a worker thread gets the batch.
 
-        One that raises is dropped: asked again, it would keep all other files from being stored, for good.
+        A function that raises is dropped first: in the queue, it would block all other files for ever.
         """
         for path, content in list(self.files.items()):
             if not isinstance(content, bytes):
@@ -93,7 +92,7 @@ class SyncQueue:
         self._gathering = Batch()
         self._in_flight: Batch | None = None
         self._lock = Lock()
-        """Held while a batch is being stored. Contended only when `drain` meets a worker, at shutdown."""
+        """Held while a batch is being stored. Contended only when `drain` runs beside a worker thread, at shutdown."""
         self._waiting: list[Durable] = []
         self._failure: OSError | None = None
 
@@ -102,29 +101,29 @@ class SyncQueue:
         return self._in_flight is None and self._gathering.is_empty
 
     def write(self, path: str, content: Content) -> None:
-        """Replace a file's content, atomically.
+        """Replace a file's content atomically.
 
-        A function is asked for the content when the file is about to be stored, on the loop: what is changed many times
-        in a row is put together once.
+        A content function is called on the event loop just before the file is stored, so that many changes in a row
+        are encoded once.
         """
         self._gathering.files[path] = content
         self._pump()
 
     def write_later(self, path: str, content: bytes) -> None:
-        """Replace a file's content with the next batch: for what nobody would miss if the process died before."""
+        """Replace a file's content with the next batch, without starting one: for content that a crash may lose."""
         self._gathering.files[path] = content
 
     def withdraw(self, path: str) -> bool:
-        """Let a file's content be what it is. False if that may be another one since, or will be in a moment."""
+        """Cancel the queued write of a file. False if it was not queued any more: its content may have changed."""
         return self._gathering.files.pop(path, None) is not None
 
     def sync_dir(self, path: str) -> None:
-        """Make created, renamed and removed names in a directory durable."""
+        """Sync a directory, so that created, renamed and removed names in it are durable."""
         self._gathering.dirs[path] = None
         self._pump()
 
     def sync_fd(self, fd: int) -> None:
-        """Make a file's content and length durable; the queue owns the descriptor from now on and closes it."""
+        """Sync a file's content and length. The queue takes over the descriptor and closes it."""
         if self._failure is not None:
             os.close(fd)
             return
@@ -132,7 +131,7 @@ class SyncQueue:
         self._pump()
 
     def when_durable(self, callback: Durable) -> None:
-        """Call back once everything queued so far is on the disk: at once if it is."""
+        """Call back when everything queued so far is stored, at once if it is, or with the error that prevents it."""
         if self._failure is not None or self.is_idle:
             callback(self._failure)
         else:
@@ -140,9 +139,9 @@ class SyncQueue:
             self._pump()
 
     def forget_dir(self, path: str) -> list[str]:
-        """Drop what is queued below a directory that is to be renamed or removed; returns the names of the files.
+        """Drop the queued files of a directory before it is renamed or removed; returns their names.
 
-        What is under way is not for a directory that gets the same name next.
+        The batch being stored then renames no file into a new directory of the same name.
         """
         if self._in_flight is not None:
             self._in_flight.forgotten.add(path)
@@ -154,12 +153,12 @@ class SyncQueue:
         return [os.path.basename(file) for file in dropped]
 
     def retry(self) -> None:
-        """Write what was kept, as there may be space now."""
+        """Write the files that stayed queued for lack of space."""
         if not self._gathering.is_empty:
             self._pump()
 
     def fail(self, error: OSError) -> None:
-        """The directory has failed: what is queued is dropped, for its state is no longer known to be true."""
+        """Drop the queue after the directory failed: the queued state may be wrong. Callbacks get the error."""
         if self._failure is None:
             self._failure = error
         dropped, self._gathering = self._gathering, Batch()
@@ -168,12 +167,12 @@ class SyncQueue:
         self._call_back(self._failure)
 
     def drain(self) -> None:
-        """Store what is queued, here and now: for shutdown, when there is no loop to stall.
+        """Store the queue synchronously: for shutdown, when no event loop runs.
 
-        A batch that waits for its worker is stored here, before the younger one; the worker finds nothing to do.
-        Raises: OSError, also for what is kept because there is no space.
+        A batch that waits for its thread is stored here, before the newer one; the thread then finds nothing to do.
+        Raises: OSError, also for files that stay queued for lack of space.
         """
-        gathered, self._gathering = self._gathering.settle(), Batch()
+        gathered, self._gathering = self._gathering.resolve_contents(), Batch()
         for batch in (self._in_flight, gathered):
             if batch is not None:
                 self._store(batch)
@@ -187,7 +186,7 @@ class SyncQueue:
         if self._gathering.is_empty:
             self._call_back(None)
             return
-        batch = self._in_flight = self._gathering.settle()
+        batch = self._in_flight = self._gathering.resolve_contents()
         self._gathering = Batch()
         waiting, self._waiting = self._waiting, []
 
@@ -198,7 +197,7 @@ class SyncQueue:
                 self._on_failure(result)
                 self.fail(result)
             elif batch.no_space is not None:
-                # What was queued meanwhile is younger.
+                # Content queued meanwhile is newer.
                 self._gathering.files = batch.kept | self._gathering.files
                 self._gathering.dirs = batch.kept_dirs | self._gathering.dirs
                 self._on_full(batch.no_space)
@@ -210,7 +209,7 @@ class SyncQueue:
         self._io_pool.submit(lambda: self._store(batch), done)
 
     def _store(self, batch: Batch) -> None:
-        """The worker's part, at most once for each batch."""
+        """Store a batch, at most once. Runs in a worker thread or in `drain`."""
         with self._lock:
             if not batch.is_stored:
                 batch.is_stored = True
@@ -223,11 +222,11 @@ class SyncQueue:
 
 
 def _store(fs: FileSystem, batch: Batch) -> None:
-    """Write and fsync the files, then fsync what was written elsewhere, then the directories that name them."""
+    """Write and fsync the files, then fsync the descriptors, then the directories."""
     try:
         changed_dirs = dict(batch.dirs)
         for path, content in batch.files.items():
-            assert isinstance(content, bytes), "a batch is settled before it is stored"
+            assert isinstance(content, bytes), "contents are resolved before a batch is stored"
             directory = os.path.dirname(path)
             try:
                 no_space = _write(fs, path + ".tmp", content)
@@ -240,7 +239,7 @@ def _store(fs: FileSystem, batch: Batch) -> None:
             except FileNotFoundError:
                 if directory not in batch.forgotten and os.path.isdir(directory):
                     raise
-                continue  # the directory was renamed or removed meanwhile, and its owner queued the file anew
+                continue  # the directory was renamed or removed meanwhile, and its log queued the file again
             changed_dirs[directory] = None
         for fd in batch.fds:
             fs.sync(fd)
@@ -257,7 +256,7 @@ def _store(fs: FileSystem, batch: Batch) -> None:
 
 
 def _write(fs: FileSystem, path: str, content: bytes) -> OSError | None:
-    """Write and fsync a temporary file, leaving none if there is no space or descriptor: then that is the answer."""
+    """Write and fsync a temporary file. Without space or descriptors, removes it and returns the error."""
     try:
         fs.write_file(path, content)
     except OSError as error:

@@ -1,4 +1,7 @@
-"""Holds work down to a rate by sleeping. Kafka: Throttler."""
+"""Limits the rate of work by sleeping.
+
+Kafka: Throttler.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,14 @@ if TYPE_CHECKING:
     from odradek.timer.clock import Clock
 
 CHECK_INTERVAL_MS: Final = 300
-"""The rate is looked at when so much time has passed."""
+"""The interval between two checks of the rate."""
 
 LONGEST_SLEEP_MS: Final = 86_400_000
-"""With a rate of next to nothing; Kafka's sleeps for ever then."""
+"""The limit of one sleep, for rates near 0, where Kafka's Throttler sleeps for ever."""
 
 
 class Throttle:
-    """Bounds what is done per second. The unit is the caller's."""
+    """Limits the amount per second. The unit is the caller's."""
 
     __slots__ = ("_clock", "_observed", "_period_start_ms", "_rate_per_second", "_sleep_ms")
 
@@ -30,12 +33,12 @@ class Throttle:
         self._period_start_ms = clock.monotonic_ms()
 
     def maybe_throttle(self, amount: int) -> None:
-        """Note what was done, and sleep for as long as it should have taken."""
+        """Add an amount of work; sleep if the work so far was faster than the rate."""
         self._observed += amount
         elapsed_ms = self._clock.monotonic_ms() - self._period_start_ms
         if elapsed_ms <= CHECK_INTERVAL_MS or not self._observed:
             return
-        # The config takes every number there is; of those below 0, and of what is no number, nothing is held down.
+        # The config accepts any double: a negative rate, or NaN, means no limit.
         if self._rate_per_second >= 0:
             due_ms = self._observed * 1000 / self._rate_per_second if self._rate_per_second else math.inf
             if (sleep_ms := round(min(due_ms - elapsed_ms, LONGEST_SLEEP_MS))) > 0:

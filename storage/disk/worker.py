@@ -1,13 +1,13 @@
-"""The process that computes for a broker: `main` is started by the broker's `WorkerProcesses`, and by nobody else.
+"""The main program of a worker process, which the broker's `WorkerProcesses` starts.
 
     stdin     broker -> worker     (function, argument), one job at a time
-    stdout    worker -> broker     (kind, value): log lines and reports while it works, then one result or error
+    stdout    worker -> broker     (kind, value): log lines and reports during the work, then one result or error
 
-Each message is a pickle behind its length (4 bytes, big-endian); both ends are the same program of the same user, so
-nothing foreign is ever unpickled. Log lines go to the broker, which writes them among its own.
+Each message is a pickle after its length (4 bytes, big-endian). Both ends are the same program of the same user, so
+that no foreign data is ever unpickled. The broker writes the log lines to its own log.
 
-Invariant: a worker does not outlive its broker. A thread reads stdin, and ends the process when it is closed, also in
-the middle of a job: files half written would otherwise change under the next broker.
+Invariant: a worker does not outlive its broker. A thread reads stdin and exits the process when it is closed, even
+during a job: otherwise the worker would write files that the next broker uses.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from typing import BinaryIO, Final
 LENGTH: Final = struct.Struct(">I")
 
 NICENESS: Final = 5
-"""Where processor time is short, the event loop comes first."""
+"""Gives the event loop priority over workers when the processors are busy."""
 
 
 class MessageKind(IntEnum):
-    """What a worker sends. The value of each, in this order: (logger's name, level, text); anything; the result; an
+    """The kinds of a worker's messages. Their values, in this order: (logger name, level, text); any; the result; an
     OSError; the traceback of a bug.
     """
 
@@ -42,7 +42,7 @@ class MessageKind(IntEnum):
 
 def write_message(stream: BinaryIO, message: object) -> None:
     """Send one message. Raises BrokenPipeError when the other end is gone."""
-    import pickle  # here and below: a broker that has no work for workers starts without it
+    import pickle  # here and below: a broker without work for workers starts without this import
 
     data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
     stream.write(LENGTH.pack(len(data)) + data)
@@ -68,7 +68,7 @@ def _read_bytes(stream: BinaryIO) -> bytes:
 
 
 class _SendingHandler(logging.Handler):
-    """Hands log lines to the broker."""
+    """Sends log lines to the broker."""
 
     def __init__(self, stream: BinaryIO) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ class _SendingHandler(logging.Handler):
 
 
 def run_job(message: bytes, output: BinaryIO) -> None:
-    """Do one job, a message without its length, and send what came of it."""
+    """Run one job (a message without its length) and send its result or error."""
     import pickle
 
     def report(value: object) -> None:
@@ -91,7 +91,7 @@ def run_job(message: bytes, output: BinaryIO) -> None:
         answer = (MessageKind.RESULT, work(argument, report))
     except OSError as error:
         answer = (MessageKind.OS_ERROR, error)
-    except Exception:  # noqa: BLE001 - a bug, which belongs to the broker's log and must not end the worker
+    except Exception:  # noqa: BLE001 - a bug: it is logged by the broker and must not end the worker
         answer = (MessageKind.BUG, traceback.format_exc())
     write_message(output, answer)
 
@@ -105,10 +105,10 @@ def _read_jobs(stream: BinaryIO, jobs: queue.SimpleQueue[bytes]) -> None:
 
 
 def main() -> None:
-    """Serve until the broker closes stdin."""
+    """Run jobs until the broker closes stdin."""
     os.nice(NICENESS)
     output = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever is printed is no message
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # so that a print does not become a message
     logging.basicConfig(level=logging.INFO, handlers=[_SendingHandler(output)])
     jobs: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_read_jobs, args=(sys.stdin.buffer, jobs), daemon=True).start()

@@ -444,12 +444,12 @@ class LogManager:
     # -- recurring work -------------------------------------------------------------------------------------------
 
     def start_background_tasks(self) -> None:
-        self.sweeps.start(self.checkpoint_recovery_points, self.checkpoint_log_start_offsets, self._look_for_room)
+        self.sweeps.start(self.checkpoint_recovery_points, self.checkpoint_log_start_offsets, self._check_space)
         self.cleaner.startup()
 
-    def _look_for_room(self) -> None:
+    def _check_space(self) -> None:
         for log_dir in self.live_log_dirs:
-            log_dir.look_for_room()
+            log_dir.check_space()
 
     def delete_old_segments(self) -> int:
         """Apply retention to every log at once; returns the number of deleted segments."""

@@ -6,7 +6,7 @@
     log.flush.scheduler.interval.ms                flushes logs whose flush.ms has passed
     log.retention.check.interval.ms                applies retention
     producer.id.expiration.check.interval.ms       forgets idle producers
-    LOOK_EVERY_MS                                  looks how much room the disks have
+    CHECK_EVERY_MS                                  looks how much room the disks have
 
 A sweep visits a few logs at a time (`log_visits`).
 
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 from odradek.protocol.errors import KafkaError
 from odradek.storage.config.cleaner_config import CleanerConfig
-from odradek.storage.disk.disk_space import LOOK_EVERY_MS
+from odradek.storage.disk.disk_space import CHECK_EVERY_MS
 from odradek.storage.log.log_visits import LogVisits
 from odradek.timer.periodic import PeriodicTask
 
@@ -71,7 +71,7 @@ class LogSweeps:
         self,
         checkpoint_recovery_points: Callable[[], object],
         checkpoint_log_start_offsets: Callable[[], object],
-        look_for_room: Callable[[], object],
+        check_space: Callable[[], object],
     ) -> None:
         settings = self._settings
         self._every("log-retention", settings.retention_check_ms, lambda: self._sweep(delete_old_segments_of))
@@ -86,7 +86,7 @@ class LogSweeps:
         )
         if settings.flush_check_ms < _NEVER_MS:
             self._every("log-flusher", settings.flush_check_ms, lambda: self._sweep(self._flush_if_due))
-        self._every("disk-space", LOOK_EVERY_MS, look_for_room, initial_delay_ms=LOOK_EVERY_MS)
+        self._every("disk-space", CHECK_EVERY_MS, check_space, initial_delay_ms=CHECK_EVERY_MS)
 
     def stop(self) -> None:
         for task in self._tasks:

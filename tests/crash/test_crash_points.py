@@ -174,7 +174,7 @@ def append_stubbornly(run: Run, log: UnifiedLog, value: bytes, **producer: int |
         assert log.log_dir.is_online, f"offline after {run.fs.failed!r}"
         assert values_of(read_all(log)) == run.acknowledged, "what is there can be read, and nothing else is there"
         run.fs.mend()
-        log.log_dir.look_for_room()
+        log.log_dir.check_space()
         run.append(log, value, **producer)
 
 
@@ -208,7 +208,7 @@ def stubborn_aborts(run: Run) -> None:
             assert log.log_dir.is_online
             assert log.state.checks.has_ongoing_transaction(number), "it did not happen"
             run.fs.mend()
-            log.log_dir.look_for_room()
+            log.log_dir.check_space()
             log.append_as_leader(data, 0, origin=AppendOrigin.COORDINATOR)
         run.acknowledged.append(read_all(log)[-1].value or b"")
         log.update_high_watermark(log.log_end_offset)

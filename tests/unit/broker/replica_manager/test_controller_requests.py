@@ -102,7 +102,7 @@ def test_partition_whose_log_has_no_room_is_tried_again(tmp_path: Path) -> None:
     assert not replicas.manager.partitions.is_offline(TP)
     assert replicas.manager.hosted(TP) is None
     fs.mend()
-    replicas.log_manager.log_dirs[0].look_for_room()
+    replicas.log_manager.log_dirs[0].check_space()
     assert replicas.lead() == NONE
     assert replicas.append(batch(b"a"))[0].error == NONE
 

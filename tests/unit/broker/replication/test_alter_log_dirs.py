@@ -386,7 +386,7 @@ def test_a_disk_that_cannot_be_written(tmp_path: Path, failure: Callable[[], Bas
     assert moving.log_manager.is_log_dir_online(moving.dirs[1]) is is_full
     assert (moving.partition().future_log is not None) is is_full
     moving.append(b"after")
-    moving.log_manager.log_dirs[1].look_for_room()
+    moving.log_manager.log_dirs[1].check_space()
     for _ in range(5):
         moving.replicas.advance(1_000)
     assert moving.where() == int(is_full)

@@ -431,7 +431,7 @@ async def test_records_that_find_no_room_are_asked_for_again(following: Followin
     following.append(b"a")
     await following.turns()
     assert (following.log().log_end_offset, following.is_followed()) == (0, True)
-    log_dir.look_for_room()
+    log_dir.check_space()
     await following.advance(BACKOFF_MS)
     assert following.log().log_end_offset == 1
 

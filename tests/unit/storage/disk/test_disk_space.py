@@ -9,7 +9,7 @@ import pytest
 
 from odradek.protocol.errors import ErrorCode
 from odradek.storage.disk.disk_space import (
-    LOOK_EVERY_BYTES_MAX,
+    CHECK_EVERY_BYTES_MAX,
     REPORT_EVERY_MS,
     RESERVE_BYTES_MAX,
     RESERVE_SHARE,
@@ -56,9 +56,9 @@ def test_appends_stop_at_the_reserve(total: int, reserve: int) -> None:
 def test_the_disk_is_not_asked_at_every_append() -> None:
     space, disk, _ = space_of(LARGE, 2 * LARGE)
     for _ in range(1_000):
-        assert space.take(LOOK_EVERY_BYTES_MAX // 1_000)
+        assert space.take(CHECK_EVERY_BYTES_MAX // 1_000)
     assert disk.looks <= 2
-    assert space.take(LOOK_EVERY_BYTES_MAX)
+    assert space.take(CHECK_EVERY_BYTES_MAX)
     assert disk.looks <= 3
 
 
@@ -94,10 +94,10 @@ def test_full_until_a_look_finds_more_than_a_sliver() -> None:
     assert not space.take(1), "nobody has looked"
     assert disk.looks == looks
     disk.available = SMALL_RESERVE + SMALL_RESERVE // 8 - 1
-    space.look()
+    space.check()
     assert space.is_full
     disk.available += 1
-    space.look()
+    space.check()
     assert not space.is_full
     assert space.take(1)
 
@@ -108,7 +108,7 @@ def test_a_write_that_found_no_space_is_believed_until_the_next_look() -> None:
     assert space.take(1)
     space.ran_out(OSError(errno.EDQUOT, "Disk quota exceeded"))
     assert not space.take(1)
-    space.look()
+    space.check()
     assert space.take(1)
 
 
@@ -124,18 +124,18 @@ def test_one_line_a_minute(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
         for _ in range(50):
             assert not space.take(1)
-            space.look()
+            space.check()
         assert len(caplog.messages) == 1
         assert caplog.messages[0].startswith("Log directory /data is full: 0 bytes are free, of which")
         clock.advance(REPORT_EVERY_MS - 1)
-        space.look()
+        space.check()
         assert len(caplog.messages) == 1
         clock.advance(1)
-        space.look()
+        space.check()
         assert "(50 appends so far)" in caplog.messages[1]
         for available in (SMALL, 0, SMALL):
             disk.available = available
-            space.look()
+            space.check()
         assert caplog.messages[2:] == ["Log directory /data has room again, after 50 refused appends"]
 
 

@@ -134,7 +134,7 @@ def test_a_look_writes_what_had_no_room(tmp_path: Path) -> None:
     assert log_dir.is_online
     assert log_dir.space.is_full
     fs.mend()
-    log_dir.look_for_room()
+    log_dir.check_space()
     assert (tmp_path / "a").read_bytes() == b"1"
     assert not log_dir.space.is_full
 

@@ -164,7 +164,7 @@ def test_full_disk_is_answered_and_passes(tmp_path: Path) -> None:
             call()
         assert error.value.code is ErrorCode.KAFKA_STORAGE_ERROR
         assert disk.log_dir.space.is_full
-        disk.log_dir.space.look()
+        disk.log_dir.space.check()
     assert disk.log_dir.is_online
     assert (values_of(read_all(log)), log.log_end_offset, log.latest_epoch) == ([b"a"], 1, 0)
     fs.mend()

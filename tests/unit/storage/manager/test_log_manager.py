@@ -9,7 +9,7 @@ import pytest
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.topic_partition import TopicPartition
-from odradek.storage.disk.disk_space import LOOK_EVERY_MS, LogDirFullError
+from odradek.storage.disk.disk_space import CHECK_EVERY_MS, LogDirFullError
 from odradek.storage.disk.log_dir import LogDirError
 from tests.support.disks.faulty_disk import FaultyFileSystem, disk_full, io_error
 from tests.support.disks.logs import DeferredIoPool, append, read_all, values_of
@@ -408,7 +408,7 @@ def test_new_logs_go_where_there_is_room(tmp_path: Path) -> None:
     create(manager, A0, A1)
     assert len(manager.logs_in(other)) == 2
     manager.start_background_tasks()
-    broker.disk.advance(LOOK_EVERY_MS)
+    broker.disk.advance(CHECK_EVERY_MS)
     assert not full.space.is_full, "the recurring look has found room"
     create(manager, B0)
     assert len(manager.logs_in(full)) == 1

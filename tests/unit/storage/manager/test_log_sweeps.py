@@ -112,7 +112,7 @@ def test_retention_leaves_compacted_logs_to_the_cleaner(tmp_path: Path) -> None:
         (UnifiedLog, "flush"),
         (LogManager, "checkpoint_recovery_points"),
         (LogManager, "checkpoint_log_start_offsets"),
-        (LogDir, "look_for_room"),
+        (LogDir, "check_space"),
     ],
 )
 def test_one_exception_ends_no_recurring_work(
