@@ -19,7 +19,7 @@ import pytest
 from odradek.protocol.api import API, ApiKey
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
 from odradek.protocol.messages.metadata import MetadataRequest
-from tests.support.processes.odradek_process import OdradekBroker
+from tests.support.processes.odradek_process import OdradekBroker, running
 from tests.support.waiting import eventually
 from tests.support.wire.raw_client import ConnectionClosedError, RawClient
 
@@ -91,12 +91,8 @@ NO_REQUESTS = {
 
 @pytest.fixture(scope="module")
 def hostile_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OdradekBroker]:
-    broker = OdradekBroker(tmp_path_factory.mktemp("hostile"), {})
-    broker.start()
-    yield broker
-    log = broker.log_text()
-    broker.stop()
-    assert "Traceback" not in log, log[log.index("Traceback") :][:4000]
+    with running(OdradekBroker(tmp_path_factory.mktemp("hostile"), {})) as broker:
+        yield broker
 
 
 def is_closed_after(broker: OdradekBroker, data: bytes) -> bool:

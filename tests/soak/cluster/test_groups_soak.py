@@ -24,7 +24,7 @@ from odradek.protocol.messages.consumer_protocol import ConsumerProtocolAssignme
 from tests.soak.cluster.group_host import DYNAMIC, REBALANCE_TIMEOUT_MS, SESSION_TIMEOUT_MS, Host
 from tests.support.admin import Admin
 from tests.support.loads.numbered_load import PARTITIONS, Load, read_all
-from tests.support.processes.odradek_process import OdradekBroker
+from tests.support.processes.odradek_process import OdradekBroker, running
 from tests.support.waiting import eventually
 from tests.support.wire.raw_client import ConnectionClosedError, RawClient
 from tests.support.wire.requests import build
@@ -44,11 +44,8 @@ STABLE = "Stable"
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[OdradekBroker]:
-    process = OdradekBroker(tmp_path, {"group.initial.rebalance.delay.ms": "500"})
-    process.start()
-    yield process
-    process.stop()
-    assert "Traceback" not in process.log_text()
+    with running(OdradekBroker(tmp_path, {"group.initial.rebalance.delay.ms": "500"})) as process:
+        yield process
 
 
 class Generations:

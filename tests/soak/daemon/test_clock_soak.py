@@ -20,7 +20,8 @@ from odradek.protocol.errors import ErrorCode
 from tests.soak.daemon.jumping_daemon import JumpingBroker
 from tests.support.admin import Admin
 from tests.support.loads.group_member import Member, await_shares, partitions_of
-from tests.support.loads.numbered_load import PARTITIONS, Load, check_acknowledged, read_all
+from tests.support.loads.numbered_load import PARTITIONS, Load, check_complete
+from tests.support.processes.odradek_process import running
 from tests.support.waiting import eventually
 from tests.support.wire.raw_client import RawClient
 from tests.support.wire.requests import build
@@ -38,11 +39,8 @@ LONGEST_TIMEOUTS = (2**31 - 1, 2**31 - 2)
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[JumpingBroker]:
-    process = JumpingBroker(tmp_path, {"log.segment.bytes": "200000", "log.roll.jitter.ms": "0"})
-    process.start()
-    yield process
-    process.stop()
-    assert "Traceback" not in process.log_text()
+    with running(JumpingBroker(tmp_path, {"log.segment.bytes": "200000", "log.roll.jitter.ms": "0"})) as process:
+        yield process
 
 
 def test_the_clock_is_set_while_a_group_reads(broker: JumpingBroker) -> None:
@@ -74,15 +72,10 @@ def test_the_clock_is_set_while_a_group_reads(broker: JumpingBroker) -> None:
     share = (used.user + used.system - cpu.user - cpu.system) / (time.monotonic() - started)
     print(f"{len(offsets)} settings of the clock, {load.total} records, {share:.0%} of a core")
     assert share < BUSY_CPU_SHARE
-    assert load.failed == []
-    for partition in range(PARTITIONS):
-        numbers = read_all(broker.bootstrap, topic, partition)
-        check_acknowledged(load, partition, numbers)
-        assert numbers == list(range(load.sent[partition]))
+    check_complete(load, broker.bootstrap)
     broker.stop()
     broker.start()  # time indexes and segments of any time are opened again
-    for partition in range(PARTITIONS):
-        check_acknowledged(load, partition, read_all(broker.bootstrap, topic, partition))
+    check_complete(load, broker.bootstrap)
 
 
 def test_the_longest_time_outs(broker: JumpingBroker) -> None:

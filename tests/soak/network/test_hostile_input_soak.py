@@ -21,7 +21,7 @@ import psutil
 import pytest
 
 from odradek.protocol.messages.metadata import MetadataRequest
-from tests.support.processes.odradek_process import OdradekBroker
+from tests.support.processes.odradek_process import OdradekBroker, running
 from tests.support.waiting import eventually
 from tests.support.wire.mutated_frames import mutated, originals
 from tests.support.wire.raw_client import RawClient
@@ -49,12 +49,8 @@ SETTINGS = {
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[OdradekBroker]:
-    process = OdradekBroker(tmp_path, SETTINGS)
-    process.start()
-    yield process
-    process.stop()
-    log = process.log_text()
-    assert "Traceback" not in log, log[log.index("Traceback") :][:4000]
+    with running(OdradekBroker(tmp_path, SETTINGS)) as process:
+        yield process
 
 
 class Watch:

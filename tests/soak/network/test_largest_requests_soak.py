@@ -13,7 +13,7 @@ import pytest
 
 from odradek.protocol.messages.metadata import MetadataRequest
 from tests.soak.network.widest_requests import widest_requests
-from tests.support.processes.odradek_process import OdradekBroker
+from tests.support.processes.odradek_process import OdradekBroker, running
 from tests.support.wire.raw_client import ConnectionClosedError, RawClient
 
 pytestmark = pytest.mark.soak
@@ -28,12 +28,8 @@ SETTINGS = {"auto.create.topics.enable": "false"}
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[OdradekBroker]:
-    process = OdradekBroker(tmp_path, SETTINGS)
-    process.start()
-    yield process
-    process.stop()
-    log = process.log_text()
-    assert "Traceback" not in log, log[log.index("Traceback") :][:4000]
+    with running(OdradekBroker(tmp_path, SETTINGS)) as process:
+        yield process
 
 
 def test_one_megabyte_costs_little(broker: OdradekBroker) -> None:

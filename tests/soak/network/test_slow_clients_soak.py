@@ -21,7 +21,7 @@ import pytest
 from odradek.protocol.api import ApiKey
 from odradek.protocol.headers import RequestHeader, encode_request
 from odradek.protocol.messages.metadata import MetadataRequest
-from tests.support.processes.odradek_process import OdradekBroker
+from tests.support.processes.odradek_process import OdradekBroker, running
 from tests.support.waiting import eventually
 from tests.support.wire.raw_client import RawClient
 from tests.support.wire.requests import batch, build
@@ -42,14 +42,11 @@ PRODUCE_BYTES = 1_000
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[OdradekBroker]:
-    process = OdradekBroker(tmp_path, {"connections.max.idle.ms": str(MAX_IDLE_S * 1000)})
-    process.start()
-    with RawClient(process.host, process.port) as client:
-        topic = {"name": "t", "num_partitions": 1, "replication_factor": 1}
-        client.call(build(ApiKey.CREATE_TOPICS, topics=[topic], timeout_ms=10_000), 5)
-    yield process
-    process.stop()
-    assert "Traceback" not in process.log_text()
+    with running(OdradekBroker(tmp_path, {"connections.max.idle.ms": str(MAX_IDLE_S * 1000)})) as process:
+        with RawClient(process.host, process.port) as client:
+            topic = {"name": "t", "num_partitions": 1, "replication_factor": 1}
+            client.call(build(ApiKey.CREATE_TOPICS, topics=[topic], timeout_ms=10_000), 5)
+        yield process
 
 
 def produce(value: bytes) -> object:

@@ -159,3 +159,12 @@ def check_acknowledged(load: Load, partition: int, numbers: list[int]) -> None:
             f"acknowledged record {number} at {offset} is lost: the log ends at {len(numbers)}"
         )
         assert numbers[offset] == number, f"offset {offset} was answered for {number} and holds {numbers[offset]}"
+
+
+def check_complete(load: Load, bootstrap: str) -> None:
+    """What an idempotent load has sent is there, once and in order, whatever was acknowledged of it."""
+    assert load.failed == []
+    for partition, sent in enumerate(load.sent):
+        numbers = read_all(bootstrap, load.topic, partition)
+        check_acknowledged(load, partition, numbers)
+        assert numbers == list(range(sent)), f"{load.topic}-{partition}: a record is lost, repeated or out of order"

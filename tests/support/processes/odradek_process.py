@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from tests.support.broker import FAST_SETTINGS
 from tests.support.processes.jvm import REPOSITORY
@@ -83,6 +85,16 @@ class OdradekBroker:
         if status != 0:
             raise process.error(f"ended with status {status} instead of 0 after SIGTERM")
 
+    def stop_cleanly(self) -> None:
+        """Stop it, with exit status 0, and look whether it has logged a bug."""
+        self.stop()
+        self.check_log()
+
+    def check_log(self) -> None:
+        """Raises AssertionError, with the first traceback, when the broker has logged one."""
+        log = self.log_text()
+        assert "Traceback" not in log, log[log.index("Traceback") :][:4000]
+
     def wait_for_line(self, pattern: str) -> None:
         """Wait until the process has said something that the pattern matches."""
         self._running().wait_for_line(pattern, START_TIMEOUT_S)
@@ -105,3 +117,17 @@ class OdradekBroker:
     def _running(self) -> ManagedProcess:
         assert self._process is not None, "never started"
         return self._process
+
+
+AnyOdradekBroker = TypeVar("AnyOdradekBroker", bound=OdradekBroker)
+
+
+@contextmanager
+def running(broker: AnyOdradekBroker) -> Iterator[AnyOdradekBroker]:
+    """A broker from its start to its clean stop; it is killed when what goes on in between raises."""
+    broker.start()
+    try:
+        yield broker
+        broker.stop_cleanly()
+    finally:
+        broker.close()
