@@ -47,7 +47,8 @@ from odradek.protocol.records.layout import (
     TRANSACTIONAL_MASK,
 )
 from odradek.protocol.records.legacy import LegacyBatch
-from odradek.protocol.records.record import KeyedSpan, Record, RecordsSummary, read_keys, read_records, summarize
+from odradek.protocol.records.record import Record
+from odradek.protocol.records.record_walks import KeyedSpan, RecordsSummary, read_keys, read_records, summarize
 
 _unpack_header = BATCH_HEADER.unpack_from
 _unpack_size = SIZE_AND_MAGIC.unpack_from

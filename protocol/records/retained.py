@@ -20,7 +20,7 @@ from odradek.protocol.records.layout import (
     LOG_APPEND_TIME,
     NO_TIMESTAMP,
 )
-from odradek.protocol.records.record import KeyedSpan
+from odradek.protocol.records.record_walks import KeyedSpan
 
 
 def rebuild_batch(

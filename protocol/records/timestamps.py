@@ -7,9 +7,9 @@ else the records hold is not looked at: bytes that are no records may pass, but 
 
 from __future__ import annotations
 
-from odradek.protocol.codec.varint import read_varlong
 from odradek.protocol.records.errors import InvalidRecordError
 from odradek.protocol.records.layout import MAX_INT64, NO_TIMESTAMP
+from odradek.protocol.records.record_fields import long_varlong
 
 
 def largest_timestamp(data: bytes, count: int, base_timestamp: int) -> int:
@@ -29,13 +29,13 @@ def largest_timestamp(data: bytes, count: int, base_timestamp: int) -> int:
                     size += (more << 7) - 0x80
                     position += 1
                 else:
-                    size, position = _long_zigzag(data, position - 1)
+                    size, position = long_varlong(data, position)
             delta = data[position + 1]
             if delta >= 0x80:
                 if (more := data[position + 2]) < 0x80:
                     delta += (more << 7) - 0x80
                 else:
-                    delta, _ = _long_zigzag(data, position + 1)
+                    delta, _ = long_varlong(data, position + 2)
             if delta & 1:
                 if delta < least_early:
                     least_early = delta
@@ -53,9 +53,3 @@ def largest_timestamp(data: bytes, count: int, base_timestamp: int) -> int:
 
 
 _TOO_EARLY = (1 << 65) + 1
-
-
-def _long_zigzag(data: bytes, position: int) -> tuple[int, int]:
-    """The bits of a varint of three bytes and more, as they are."""
-    value, position = read_varlong(data, position)
-    return value << 1 if value >= 0 else (-value << 1) - 1, position

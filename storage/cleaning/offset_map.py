@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from odradek.protocol.records.record import KeyedSpan
+    from odradek.protocol.records.record_walks import KeyedSpan
 
 BYTES_PER_ENTRY: Final = 24
 NO_OFFSET: Final = -1

@@ -17,7 +17,8 @@ from typing import NamedTuple
 from odradek.protocol.records.batch import AnyBatch, LegacyBatch, RecordBatch
 from odradek.protocol.records.layout import COMPRESSION_MASK, LOG_APPEND_TIME
 from odradek.protocol.records.legacy import build_messages
-from odradek.protocol.records.record import KeyedSpan, Record
+from odradek.protocol.records.record import Record
+from odradek.protocol.records.record_walks import KeyedSpan
 from odradek.protocol.records.retained import empty_batch, rebuild_batch
 from odradek.storage.cleaning.clean_job import CleanStats, LastRecord
 from odradek.storage.cleaning.offset_map import OffsetMap

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from odradek.protocol.records.batch import AnyBatch
-    from odradek.protocol.records.record import Record, RecordsSummary
+    from odradek.protocol.records.record import Record
+    from odradek.protocol.records.record_walks import RecordsSummary
     from odradek.storage.validation.validation_rules import ValidationRules
 
 _SHOWN_RECORD_ERRORS: Final = 3

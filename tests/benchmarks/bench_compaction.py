@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 
 from odradek.protocol.records.compression import CompressionType
-from odradek.protocol.records.record import KeyedSpan
+from odradek.protocol.records.record_walks import KeyedSpan
 from odradek.storage.cleaning.offset_map import BYTES_PER_ENTRY, OffsetMap
 from tests.support.compaction.compaction import BareLog
 

@@ -14,7 +14,8 @@ from odradek.protocol.records.batch import RecordBatch, batches
 from odradek.protocol.records.builder import build_batch
 from odradek.protocol.records.checksum import crc32c
 from odradek.protocol.records.compression import CompressionType, compress, decompress
-from odradek.protocol.records.record import SimpleRecord, read_keys, read_records, summarize
+from odradek.protocol.records.record import SimpleRecord
+from odradek.protocol.records.record_walks import read_keys, read_records, summarize
 
 T = 1_700_000_000_000
 ROUNDS = 5

@@ -7,35 +7,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.protocol.records.errors import InvalidRecordError
-from odradek.protocol.records.record import Record, append_record, summarize
+from odradek.protocol.records.layout import MAX_INT64
+from odradek.protocol.records.record import Record
+from odradek.protocol.records.record_walks import summarize
 from odradek.protocol.records.timestamps import largest_timestamp
+from tests.support.wire.record_bytes import encoded
 from tests.support.wire.record_strategies import T, spaced_records
-
-MAX_INT64 = 2**63 - 1
-
-
-def encoded(records: list[Record], base_timestamp: int) -> bytes:
-    out = bytearray()
-    for index, record in enumerate(records):
-        delta = record.timestamp - base_timestamp
-        append_record(out, index, delta, record.key, record.value, record.headers)
-    return bytes(out)
 
 
 @given(spaced_records(), st.integers(-5, 5) | st.sampled_from([T, -T]))
 def test_it_is_that_of_the_full_walk(sample: tuple[int, list[Record]], shift: int) -> None:
-    _, records = sample
+    base_offset, records = sample
     base_timestamp = records[0].timestamp + shift
     if any(abs(record.timestamp - base_timestamp) > MAX_INT64 for record in records):
         return
-    data = encoded(records, base_timestamp)
+    data = encoded(*records, base_offset=base_offset, base_timestamp=base_timestamp)
     full = summarize(data, len(records), base_timestamp).max_timestamp
     assert largest_timestamp(data, len(records), base_timestamp) == max(-1, full)
 
 
 def test_only_the_first_ones_are_looked_at() -> None:
     records = [Record(index, T + index, None, b"v") for index in range(5)]
-    assert largest_timestamp(encoded(records, T), 3, T) == T + 2
+    assert largest_timestamp(encoded(*records), 3, T) == T + 2
 
 
 @given(st.binary(max_size=60), st.integers(1, 4), st.sampled_from([0, T, MAX_INT64, -MAX_INT64]))
@@ -49,6 +42,6 @@ def test_random_bytes_raise_nothing_else(data: bytes, count: int, base_timestamp
 
 @pytest.mark.parametrize("cut", range(1, 9))
 def test_records_that_end_early_are_refused(cut: int) -> None:
-    data = encoded([Record(0, T, b"k", b"v")], T)
+    data = encoded(Record(0, T, b"k", b"v"))
     with pytest.raises(InvalidRecordError):
         largest_timestamp(data[:-cut], 1, T)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.protocol.records.record import KeyedSpan
+from odradek.protocol.records.record_walks import KeyedSpan
 from odradek.storage.cleaning.offset_map import BYTES_PER_ENTRY, NO_KEY, NO_OFFSET, OffsetMap
 
 
