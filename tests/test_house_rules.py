@@ -11,6 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from odradek.broker import cli
+from odradek.broker.apis import HANDLERS
+from odradek.protocol.api import API, ApiKey
+from tests.benchmarks.__main__ import BESIDE_APACHE
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 PACKAGES = ("broker", "controller", "coordinator", "protocol", "storage", "timer")
 MAX_LINES = 500
@@ -269,6 +274,41 @@ def test_what_stands_for_nothing_is_defined_once(ours: list[Source]) -> None:
                 modules.setdefault(target.id.lstrip("_"), []).append(each.name)
     assert len(modules) > 20, "the constants are found"
     none(f"{name} is defined in {', '.join(where)}" for name, where in modules.items() if len(where) > 1)
+
+
+MODULE_NAME = re.compile(
+    rf"(?<![\w./-])(?:odradek\.(?:{'|'.join(PACKAGES)})|spark_jobs|tests\.[a-z]\w*)(?:\.(?!__)\w+)*(?![\w{{]|\.{{)"
+)
+"""A module in dots, in any text: a command, a log line, a table of modules; not the beginning of an f-string."""
+
+
+def test_modules_that_a_text_names_are_there(ours: list[Source], tests: list[Source]) -> None:
+    """An import that is stale fails by itself; a name in a string, a Makefile or a page fails when somebody uses it."""
+    pages = [REPOSITORY / "Makefile", REPOSITORY / "pyproject.toml", REPOSITORY / "Dockerfile"]
+    pages += [*REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/*.md")]
+    texts = {each.name: each.text for each in ours + tests} | {path.name: path.read_text() for path in pages}
+    named = {module: name for name, text in texts.items() for module in MODULE_NAME.findall(text)}
+    assert len(named) > 500, "the names are found"
+    none(f"{name} names {module}" for module, name in named.items() if not is_there(module))
+
+
+def is_there(name: str) -> bool:
+    """Whether it is a package or a module, or a name in one."""
+    root, *parts = name.split(".")
+    path = REPOSITORY if root == "odradek" else REPOSITORY / root
+    while parts and (path / parts[0]).is_dir():
+        path /= parts.pop(0)
+    module = path / "__init__.py"
+    if parts and (path / f"{parts[0]}.py").is_file():
+        module = path / f"{parts.pop(0)}.py"
+    return not parts or (module.is_file() and all(re.search(rf"\b{part}\b", module.read_text()) for part in parts))
+
+
+def test_modules_that_are_put_together_from_names_are_there() -> None:
+    modules = [f"odradek.broker.tools.{module}" for module, _ in cli._TOOLS.values()]
+    modules += [f"odradek.protocol.messages.{key.name.lower()}" for key in ApiKey if key in API]
+    modules += [*HANDLERS.values(), *(f"tests.benchmarks.beside_apache.{name}" for name in BESIDE_APACHE)]
+    none(module for module in modules if not is_there(module))
 
 
 def named(tree: ast.AST, kind: type[ast.Attribute | ast.Name]) -> Iterator[str]:
