@@ -9,6 +9,8 @@ import asyncio
 from collections.abc import AsyncIterator, Hashable, Iterable
 from typing import Final, TypeVar
 
+from odradek.timer.sliced_work import SLICE_MS
+
 ItemT = TypeVar("ItemT")
 KeyT = TypeVar("KeyT", bound=Hashable)
 
@@ -17,11 +19,14 @@ ITEMS_A_TURN: Final = 64
 
 
 async def in_turns(items: Iterable[ItemT], count: int = ITEMS_A_TURN) -> AsyncIterator[ItemT]:
-    """The items, with a turn of the loop after each `count`. They must not change meanwhile."""
+    """The items, with a turn of the loop after each `count`, or after `SLICE_MS`. They must not change meanwhile."""
+    now_s = asyncio.get_running_loop().time
+    deadline_s = now_s() + SLICE_MS / 1000
     for number, item in enumerate(items, 1):
         yield item
-        if not number % count:
+        if not number % count or now_s() >= deadline_s:
             await asyncio.sleep(0)
+            deadline_s = now_s() + SLICE_MS / 1000
 
 
 async def collected(items: Iterable[KeyT]) -> frozenset[KeyT]:

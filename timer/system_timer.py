@@ -52,12 +52,12 @@ class SystemTimer:
     __slots__ = (
         "_advancing",
         "_due",
-        "_monotonic_ms",
         "_queue",
         "_running",
         "_tick_ms",
         "_unhandled",
         "_wheel",
+        "monotonic_ms",
         "on_earlier_deadline",
         "on_error",
     )
@@ -72,7 +72,8 @@ class SystemTimer:
     ) -> None:
         if tick_ms < 1 or wheel_size < 2:
             raise ValueError(f"a wheel needs a tick of 1 ms and 2 buckets at least: {tick_ms} ms, {wheel_size} buckets")
-        self._monotonic_ms = clock.monotonic_ms
+        self.monotonic_ms = clock.monotonic_ms
+        """The time of the clock that drives the timer."""
         self._tick_ms = tick_ms
         self._queue: BucketQueue = []
         self._wheel = TimingWheel(tick_ms, wheel_size, clock.monotonic_ms(), self._queue)
@@ -89,7 +90,7 @@ class SystemTimer:
         """Run `task` in `task.delay_ms` from now. A task that waits already, here or in another timer, is moved."""
         if task.bucket is not None:
             task.cancel()
-        now_ms = self._monotonic_ms()
+        now_ms = self.monotonic_ms()
         wheel = self._wheel
         queue = self._queue
         if now_ms > wheel.current_time_ms and not (queue and queue[0][0] <= now_ms):
@@ -124,7 +125,7 @@ class SystemTimer:
         """
         if self._advancing:
             raise RuntimeError("a task called SystemTimer.advance")
-        now_ms = self._monotonic_ms()
+        now_ms = self.monotonic_ms()
         stop_ms = None if budget_ms is None else now_ms + budget_ms
         self._advancing = True
         try:
@@ -141,7 +142,7 @@ class SystemTimer:
                         finest.remove_first()
                 else:
                     wheel.demote(_DEMOTION_SLICE)
-                    done = stop_ms is None or self._monotonic_ms() < stop_ms
+                    done = stop_ms is None or self.monotonic_ms() < stop_ms
             if done:
                 finest.advance_clock(now_ms)
         finally:
@@ -221,6 +222,6 @@ class SystemTimer:
                 task.run()
             except Exception as error:  # noqa: BLE001 - the one place for bugs of tasks: they go to on_error
                 self.report_error(task, error)
-            if stop_ms is not None and self._monotonic_ms() >= stop_ms:
+            if stop_ms is not None and self.monotonic_ms() >= stop_ms:
                 return fired, False
         return fired, True

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from odradek.timer.sliced_work import SLICE_MS
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -16,7 +18,7 @@ PAUSE_MS: Final = 1
 
 
 class Walks:
-    """`at_once`: how many things one callback visits."""
+    """`at_once`: how many things one callback visits at most; after `SLICE_MS` it begins no further visit."""
 
     __slots__ = ("_is_stopped", "_timer", "at_once")
 
@@ -40,9 +42,12 @@ class Walks:
         def visit_some() -> None:
             if self._is_stopped:
                 return
+            deadline_ms = self._timer.monotonic_ms() + SLICE_MS
             try:
                 for _ in range(min(self.at_once, len(remaining))):
                     visit(remaining.pop())
+                    if self._timer.monotonic_ms() >= deadline_ms:
+                        break
             finally:
                 if remaining:
                     self._timer.schedule(PAUSE_MS, visit_some)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from random import Random
 
 from odradek.controller.loop_turns import ITEMS_A_TURN, collected, in_turns
+from odradek.timer.sliced_work import SLICE_MS
 from tests.support.async_test import async_test
+from tests.support.simulation.virtual_loop import VirtualLoop
 
 
 @async_test
@@ -24,6 +27,25 @@ async def test_others_have_their_turn_in_the_middle() -> None:
 
     await asyncio.gather(work(), other())
     assert happened == [0, 1, "other", 2, 3, "other", 4, "other"]
+
+
+def test_others_have_their_turn_as_soon_as_an_item_has_taken_long() -> None:
+    loop = VirtualLoop(Random(1))
+    happened: list[str] = []
+
+    async def work() -> None:
+        async for item in in_turns("abcd"):
+            happened.append(item)
+            loop.now_us += (SLICE_MS - 1) * 1000
+
+    async def other() -> None:
+        happened.append("other")
+
+    async def both() -> None:
+        await asyncio.gather(work(), other())
+
+    loop.run(both())
+    assert happened == ["a", "b", "other", "c", "d"]
 
 
 @async_test

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from odradek.timer.clock import ManualClock
+from odradek.timer.sliced_work import SLICE_MS
 from odradek.timer.system_timer import SystemTimer
 from odradek.timer.walks import PAUSE_MS, Walks
 
@@ -41,6 +42,22 @@ def test_walk_over_nothing_is_done_at_once() -> None:
     world.walks.walk((), world.seen.append, lambda: world.seen.append("done"))
     assert world.seen == ["done"]
     assert world.timer.size == 0
+
+
+def test_visits_that_are_slow_are_not_made_in_one_callback() -> None:
+    world = World()
+    world.walks.at_once = 50
+
+    def visit(thing: int) -> None:
+        world.seen.append(thing)
+        world.clock.advance(SLICE_MS - 1)
+
+    world.walks.walk(range(5), visit, lambda: world.seen.append("done"))
+    counts = [len(world.seen)]
+    for _ in range(2):
+        world.next_callback()
+        counts.append(len(world.seen))
+    assert counts == [2, 4, 6]
 
 
 def test_nothing_is_visited_after_the_end() -> None:
