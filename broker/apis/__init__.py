@@ -1,6 +1,8 @@
-"""The APIs this broker serves: one module each, in the folder of its family, with `handle(broker, ctx, request)` and,
-where the generic one does not fit, `error_response(request, version, code, message)`. Imported on first use. What is
-not in the table is not advertised.
+"""The served APIs: one module each, in the folder of its family.
+
+A module has `handle(broker, ctx, request)` and, if the generic error response does not fit,
+`error_response(request, version, code, message)`. It is imported at the first request. An API that is not in the table
+is not advertised.
 """
 
 from __future__ import annotations

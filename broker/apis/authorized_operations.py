@@ -2,6 +2,8 @@
 
 Bit n stands for the AclOperation with code n: READ 3, WRITE 4, CREATE 5, DELETE 6, ALTER 7, DESCRIBE 8, CLUSTER_ACTION
 9, DESCRIBE_CONFIGS 10, ALTER_CONFIGS 11, IDEMPOTENT_WRITE 12.
+
+Kafka: AuthHelper.authorizedOperations.
 """
 
 from __future__ import annotations

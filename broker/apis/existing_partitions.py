@@ -1,4 +1,4 @@
-"""Requests that name partitions by topic: which of them exist. The coordinator is asked about those alone."""
+"""Splits the partitions of a request into existing and missing ones. The coordinator gets only the existing ones."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def split_by_existence(
 def add_refusals(
     answered: Iterable[AnsweredTopic[RefusalT]], refusals: Mapping[str, list[RefusalT]]
 ) -> list[tuple[str, list[RefusalT]]]:
-    """Put refusals behind the coordinator's answers for their topics; return those of topics it does not answer for."""
+    """Append the refusals to the coordinator's results by topic. Returns the refusals of topics without results."""
     by_name = {topic.name: topic for topic in answered}
     others = []
     for name, refused in refusals.items():

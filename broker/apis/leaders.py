@@ -1,4 +1,7 @@
-"""Where a partition's leader is and which address a client is told, as several answers carry it."""
+"""The leader of a partition and the addresses of brokers, as responses contain them.
+
+Kafka: KafkaApis.getCurrentLeader.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ def current_leader(broker: Services, ctx: RequestContext, topic_partition: Topic
 
 
 class LeaderIdAndEpoch(Protocol):
-    """The struct of that name in the answers of Produce and Fetch."""
+    """The struct of that name in the responses of Produce and Fetch."""
 
     leader_id: int
     leader_epoch: int
@@ -55,7 +58,7 @@ def name_leader(
     end_points: dict[int, EndPointT],
     end_point: type[EndPointT],
 ) -> None:
-    """Tell the client in `answer` who leads the partition, and in `end_points` where that broker is (KIP-951)."""
+    """Set the partition's leader in `answer` and the address of the leader in `end_points` (KIP-951)."""
     leader = current_leader(broker, ctx, topic_partition)
     answer.leader_id, answer.leader_epoch = leader.leader_id, leader.leader_epoch
     node = leader.node
@@ -64,7 +67,7 @@ def name_leader(
 
 
 def reachable_node(broker: Services, ctx: RequestContext, broker_id: int) -> Node | None:
-    """The address of `broker_id` on the listener the client came in by."""
+    """The address of `broker_id` on the client's listener."""
     node = broker.metadata_cache.snapshot.node(broker_id, ctx.connection.listener_name)
     return None if node is None else as_client_sees_it(broker, ctx, node)
 
@@ -76,8 +79,8 @@ def reachable_nodes(broker: Services, ctx: RequestContext) -> Iterator[Node]:
 
 
 def as_client_sees_it(broker: Services, ctx: RequestContext, node: Node) -> Node:
-    """A lone broker without ``advertised.listeners`` tells each client the address it connected to, which it can
-    reach.
+    """The node as this client can reach it: a single node without `advertised.listeners` gets the address that the
+    client connected to.
     """
     if node.broker_id == broker.broker_id and broker.config.listeners.advertise_connected_address:
         return Node(

@@ -1,4 +1,4 @@
-"""What a request handler can reach. Wired once, in server.py; handlers get it as their first argument."""
+"""The parts of the broker that request handlers use. Created once, in server.py; the handlers' first argument."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ class Spawn(Protocol):
     """Runs a coroutine in the server's task group, for handlers that wait for the controller."""
 
     def __call__(self, ctx: RequestContext, request: Request, work: Coroutine[object, object, None], /) -> None:
-        """Run `work`; what it raises is answered as if the handler of `request` had raised it."""
+        """Run `work`; an exception is answered as if the handler of `request` had raised it."""
 
 
 class InSlices(Protocol):
-    """Runs a generator a few milliseconds at a time, for handlers whose work grows with what a client names."""
+    """Runs a generator a few milliseconds at a time, for handlers whose work grows with the size of the request."""
 
     def __call__(self, ctx: RequestContext, request: Request, work: Steps, /) -> None:
-        """Run `work`; what it raises is answered as if the handler of `request` had raised it."""
+        """Run `work`; an exception is answered as if the handler of `request` had raised it."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Services:
-    """What handlers work with: the parts of the running broker, none of them global."""
+    """The parts of one running broker; none of them is global."""
 
     config: BrokerConfig
     broker_id: int
@@ -75,21 +75,21 @@ class Services:
     topic_creator: TopicCreator
     topic_waits: TopicWaits
     topic_overrides: Callable[[Sequence[str]], Awaitable[Mapping[str, Mapping[str, str]]]]
-    """The configs set on topics, as they stand in the metadata tree."""
+    """Reads the configs of topics from the metadata tree."""
     spawn: Spawn = field(init=False)
     in_slices: InSlices = field(init=False)
-    """Both set by the dispatcher, which knows how each API is refused."""
+    """Both come from the dispatcher, which has the error response of each API."""
     slices: SlicedWork
-    """Where all that is much work is done, a little of each in turn."""
+    """Runs long work, a slice of each in turn."""
 
 
-LITTLE: Final = 64
-"""Partitions of a request that are served without a thought of slices, where each microsecond counts."""
+SMALL_REQUEST_PARTITIONS: Final = 64
+"""A request of up to this many partitions is served without slices: there each microsecond counts."""
 
 
-def now_or_in_slices(broker: Services, ctx: RequestContext, request: Request, work: Steps, *, is_little: bool) -> None:
-    """Do the work now if it is little, and else in slices."""
-    if is_little:
+def now_or_in_slices(broker: Services, ctx: RequestContext, request: Request, work: Steps, *, is_small: bool) -> None:
+    """Do the work now if it is small, else in slices."""
+    if is_small:
         run_through(work)
     else:
         broker.in_slices(ctx, request, work)
@@ -98,9 +98,9 @@ def now_or_in_slices(broker: Services, ctx: RequestContext, request: Request, wo
 def in_slices(
     handle: Callable[[Services, RequestContext, RequestT], Steps],
 ) -> Callable[[Services, RequestContext, RequestT], None]:
-    """Makes a handler of a generator: it may be left for a while wherever it yields, and little is done at once.
+    """Makes a handler of a generator that runs in slices: other work may run at each `yield`.
 
-    A connection takes up no other request meanwhile, so that the order of its requests stays. Other connections do:
+    The connection dispatches no other request meanwhile, so the order of its requests stays. Other connections do:
     between a check and the write that depends on it there must be no `yield`.
     """
 

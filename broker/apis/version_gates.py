@@ -1,7 +1,9 @@
-"""What an old `inter.broker.protocol.version` refuses, though the broker knows it: its peers might not.
+"""Refuses requests that need a newer `inter.broker.protocol.version`: other brokers may not support them yet.
 
-Before 2.3 another coordinator would forget the instances of static members (KIP-345), before 0.11 it knows no
-transactions (KIP-98). Kafka: the checks of the version in KafkaApis and to ApiKeys.minRequiredInterBrokerMagic.
+Before 2.3 another coordinator would lose the instance ids of static members (KIP-345); before 0.11 there are no
+transactions (KIP-98).
+
+Kafka: KafkaApis.ensureInterBrokerVersion, ApiKeys.minRequiredInterBrokerMagic.
 """
 
 from __future__ import annotations

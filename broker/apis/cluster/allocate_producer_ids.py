@@ -1,4 +1,7 @@
-"""AllocateProducerIds (key 67), served: 0. A broker asks the controller for a block of producer ids."""
+"""AllocateProducerIds (key 67), served: 0. A broker asks the controller for a block of producer ids.
+
+Kafka: KafkaApis.handleAllocateProducerIdsRequest.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""AlterPartition (key 56), served: 0-3. A leader proposes a new ISR to the controller; v2: topics by id."""
+"""AlterPartition (key 56), served: 0-3. A leader proposes a new ISR to the controller; v2: topics by id.
+
+Kafka: KafkaApis.handleAlterPartitionRequest.
+"""
 
 from __future__ import annotations
 

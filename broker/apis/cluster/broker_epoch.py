@@ -1,4 +1,7 @@
-"""Control requests name the broker epoch they are meant for: one for an earlier life of this broker is refused."""
+"""Refuses control requests that were meant for an earlier registration of this broker, by their broker epoch.
+
+Kafka: ZkSupport.isBrokerEpochStale.
+"""
 
 from __future__ import annotations
 
@@ -11,5 +14,5 @@ if TYPE_CHECKING:
 
 
 def is_stale(broker: Services, broker_epoch: int) -> bool:
-    """A larger epoch is accepted: the controller may learn of our registration before we do."""
+    """A larger epoch is not stale: the controller may see a new registration before this broker does."""
     return broker_epoch != UNKNOWN_BROKER_EPOCH and broker_epoch < broker.controller.broker_epoch

@@ -1,6 +1,8 @@
-"""ControlledShutdown (key 7), served: 0-3. A broker asks the controller to take its leaderships; v2: with its epoch.
+"""ControlledShutdown (key 7), served: 0-3. A broker asks the controller to move its leaderships away; v2: broker epoch.
 
-Who is not the controller answers STALE_CONTROLLER_EPOCH, as to whoever meets a controller that has moved.
+A broker that is not the controller answers STALE_CONTROLLER_EPOCH.
+
+Kafka: KafkaApis.handleControlledShutdownRequest.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Which coordinator lives in a partition, if any: it moves with the partition's leader."""
+"""The coordinator whose state a partition holds. A coordinator moves with the leader of its partition.
+
+Kafka: RequestHandlerHelper.onLeadershipChange.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
 def coordinator_of(
     broker: Services, topic_partition: TopicPartition
 ) -> GroupCoordinator | TransactionCoordinator | None:
-    """Who is to hear that this broker leads the partition, or does so no more."""
+    """The coordinator to notify when this broker begins or ceases to lead the partition; None for other topics."""
     if topic_partition.topic == GROUP_METADATA_TOPIC:
         return broker.group_coordinator
     return broker.transaction_coordinator if topic_partition.topic == TRANSACTION_STATE_TOPIC else None

@@ -1,7 +1,9 @@
 """Envelope (key 58), served: 0. Requests that one broker forwards to the controller for a client (KIP-590).
 
-In ZooKeeper mode brokers forward while they migrate to KRaft only. As in Apache Kafka, whoever sends one otherwise
-finds the connection closed.
+In ZooKeeper mode brokers forward only while they migrate to KRaft. Otherwise an Envelope closes the connection, as in
+Apache Kafka.
+
+Kafka: KafkaApis.handleEnvelope.
 """
 
 from __future__ import annotations
@@ -14,10 +16,10 @@ if TYPE_CHECKING:
     from odradek.broker.network.request import RequestContext
     from odradek.protocol.messages.envelope import EnvelopeRequest
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 def handle(broker: Services, ctx: RequestContext, request: EnvelopeRequest) -> None:
     host = ctx.connection.client_host
-    log.info("Closing the connection of %s: it sent an Envelope, and forwarding has not been enabled", host)
+    logger.info("Closing the connection of %s: it sent an Envelope, and forwarding has not been enabled", host)
     ctx.close_connection()

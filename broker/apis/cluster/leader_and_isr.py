@@ -1,10 +1,12 @@
 """LeaderAndIsr (key 4), served: 0-7.
 
-The controller tells which partitions this broker leads and follows. v1: is_new. v2: grouped by topic, the broker
+The controller tells this broker which partitions it leads and follows. v1: is_new. v2: grouped by topic, the broker
 epoch. v3: replicas being added and removed. v5: topic ids, errors by topic id. v7: the controller's kind and the
 request's type.
 
-The answer waits until what was created or truncated is durable.
+The response waits until created and truncated logs are durable.
+
+Kafka: KafkaApis.handleLeaderAndIsrRequest, RequestHandlerHelper.onLeadershipChange.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
 FIRST_TOPIC_ID_VERSION = 5
 
 SLICE = 16
-"""Partitions that are applied before the event loop has a turn, at most."""
+"""Most partitions that are applied before the event loop runs other callbacks."""
 
 State = TypeVar("State")
 
@@ -53,12 +55,13 @@ async def apply(
     version: int,
     respond: Callable[[LeaderAndIsrResponse], None],
 ) -> None:
-    """Do what the controller asks; `respond` is called once it is durable.
+    """Apply the states of the partitions; `respond` is called once the changes are durable.
 
-    Making a log takes about a millisecond, and many on a busy disk: the loop has its turn after `SLICE` partitions, or
-    `SLICE_MS`. Each partition looks at the controller's epoch anew.
+    Creating a log takes about a millisecond, and many on a busy disk: the loop runs other callbacks after `SLICE`
+    partitions, or `SLICE_MS`. The controller epoch is checked again for each partition.
 
-    Nobody is notified of the configs a topic is created with, so those of topics that are new here are read first.
+    There is no notification of the configs that a topic is created with: those of topics new to this broker are read
+    first.
     """
     for some in _slices(list((await broker.topic_overrides(await _new_topics(broker, request))).items())):
         for topic, overrides in some:
@@ -71,7 +74,7 @@ async def apply(
     try:
         for states in _slices(list(partition_states(request))):
             deadline_ms = broker.clock.monotonic_ms() + SLICE_MS
-            for one in [[state] for state in states] or [[]]:  # the epoch of a request without any counts, too
+            for one in [[state] for state in states] or [[]]:  # a request without partitions is checked too
                 errors |= broker.replica_manager.controller_requests.become_leader_or_follower(
                     request.controller_epoch,
                     one,
@@ -102,7 +105,7 @@ def _slices(states: list[State]) -> Iterator[list[State]]:
 
 
 async def _new_topics(broker: Services, request: LeaderAndIsrRequest) -> list[str]:
-    """Topics of which a partition without a log is named."""
+    """The topics with a partition that has no log here."""
     found: set[str] = set()
     async for topic, _, state in in_turns(partition_states(request)):
         if topic in found or not is_valid_topic_name(topic):
@@ -113,7 +116,7 @@ async def _new_topics(broker: Services, request: LeaderAndIsrRequest) -> list[st
 
 
 def _move_coordinators(broker: Services, leaders: Sequence[Partition], followers: Sequence[Partition]) -> None:
-    """A coordinator lives where its partition's leader is; the leader epoch is its coordinator epoch."""
+    """Load or unload the coordinators of the partitions. The leader epoch is the coordinator epoch."""
     for partition in leaders:
         if (coordinator := coordinator_of(broker, partition.topic_partition)) is not None:
             coordinator.on_elected(partition.topic_partition.partition, partition.leader_epoch)
@@ -149,7 +152,7 @@ def _response(
 def error_response(
     request: LeaderAndIsrRequest, version: int, code: ErrorCode, message: str | None
 ) -> LeaderAndIsrResponse:
-    """The error on top and on every partition."""
+    """The error at the top level and for every partition."""
     if version < FIRST_TOPIC_ID_VERSION:
         flat = [(state.topic_name, state.partition_index) for state in request.ungrouped_partition_states]
         flat += [

@@ -2,6 +2,8 @@
 
 v0-2 name partitions with one delete flag for all. v1: the broker epoch. v3: a leader epoch and a flag for each. v4: the
 controller's kind.
+
+Kafka: KafkaApis.handleStopReplicaRequest.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 
 @in_slices
 def handle(broker: Services, ctx: RequestContext, request: StopReplicaRequest) -> Steps:
-    """Do what the controller asks, a partition a step; it is answered once it is durable."""
+    """Stop the replicas, one partition a step. The response waits until the changes are durable."""
     if is_stale(broker, request.broker_epoch):
         ctx.reply(StopReplicaResponse(error_code=ErrorCode.STALE_BROKER_EPOCH))
         return
@@ -63,7 +65,7 @@ def handle(broker: Services, ctx: RequestContext, request: StopReplicaRequest) -
 
 
 def _states(request: StopReplicaRequest) -> Generator[None, None, dict[TopicPartition, StopReplicaPartitionState]]:
-    """One state a partition, whichever of the three forms the request's version uses."""
+    """One state a partition, from any of the three forms of a request."""
     states: dict[TopicPartition, StopReplicaPartitionState] = {}
     flat = [(part.topic_name, part.partition_index) for part in request.ungrouped_partitions]
     flat += [(topic.name, index) for topic in request.topics for index in topic.partition_indexes]

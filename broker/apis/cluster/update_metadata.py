@@ -1,7 +1,9 @@
 """UpdateMetadata (key 6), served: 0-8.
 
-The controller tells what the cluster looks like; the metadata cache holds it. v1-2: listeners. v3: the topic's name.
+The controller sends the state of the cluster; the metadata cache holds it. v1-2: listeners. v3: the topic's name.
 v5: grouped by topic, offline replicas, broker epoch. v7: topic ids. v8: the controller's kind.
+
+Kafka: KafkaApis.handleUpdateMetadataRequest.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ def apply(
     version: int,
     respond: Callable[[UpdateMetadataResponse], None],
 ) -> None:
-    """Take the controller's word; whoever waits for a topic to appear or vanish, or for a dead broker, is woken."""
+    """Update the cache; wake what waits for a topic to appear or vanish, or for a broker to die."""
     if is_stale(broker, request.broker_epoch):
         respond(UpdateMetadataResponse(error_code=ErrorCode.STALE_BROKER_EPOCH))
         return

@@ -1,6 +1,8 @@
 """AlterClientQuotas (key 49), served: 0-1. v1: flexible encoding.
 
-Refused for every entity: a quota that is taken and not enforced protects nobody.
+Refused for every entity: client quotas are not enforced yet, and a stored quota would seem to be.
+
+Kafka: KafkaApis.handleAlterClientQuotasRequest.
 """
 
 from __future__ import annotations

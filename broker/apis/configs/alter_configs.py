@@ -1,4 +1,7 @@
-"""AlterConfigs (key 33), served: 0-2. Replaces everything a resource has; v2: flexible encoding."""
+"""AlterConfigs (key 33), served: 0-2. Replaces all configs of a resource; v2: flexible encoding.
+
+Kafka: KafkaApis.handleAlterConfigsRequest.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The broker's own configs as DescribeConfigs shows them: value, where it comes from, what it would fall back to.
+"""The broker's own configs in a DescribeConfigs response: value, source, and the synonyms that it would fall back to.
 
-Secrets have no value here. Kafka: the broker part of Kafka's ``ConfigHelper``; topics are described by
-`odradek.controller.admin.config_admin`.
+The value of a secret is null. Topics are described by `odradek.controller.admin.config_admin`.
+
+Kafka: ConfigHelper.createBrokerConfigEntry.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ UNKNOWN_TYPE = 0
 
 
 def broker_configs(config: BrokerConfig) -> list[DescribeConfigsResourceResult]:
-    """Every config of this broker: Kafka's keys but the internal ones, and whatever else is set."""
+    """Every config of this broker: Kafka's keys without the internal ones, and every other key that is set."""
     names = [name for name, key in BROKER_CONFIG_KEYS.items() if not key.internal and key not in ODRADEK_KEYS]
     names += [name for name in config.settings if name not in set(names)]
     return [_entry(config, name, config.text(name), config.synonyms(name)) for name in names]
 
 
 def cluster_default_configs(config: BrokerConfig, defaults: Mapping[str, str]) -> list[DescribeConfigsResourceResult]:
-    """The dynamic configs that hold for all brokers."""
+    """The dynamic configs of all brokers."""
     return [
         _entry(
             config,

@@ -1,6 +1,8 @@
 """DescribeClientQuotas (key 48), served: 0-1. v1: flexible encoding.
 
-Told is what stands in the metadata, where brokers of Apache Kafka may have put it; it is not enforced here yet.
+Reads the quotas in the metadata, which brokers of Apache Kafka may have written. They are not enforced here yet.
+
+Kafka: KafkaApis.handleDescribeClientQuotasRequest.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ async def _describe(broker: Services, ctx: RequestContext, request: DescribeClie
 
 def _component(asked: ComponentData) -> FilterComponent:
     if asked.match_type not in set(MatchType) or (asked.match_type == MatchType.EXACT and asked.match is None):
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Apache Kafka stumbles over it
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Apache Kafka raises an exception
     return FilterComponent(asked.entity_type, MatchType(asked.match_type), asked.match)
 
 

@@ -1,7 +1,9 @@
 """DescribeConfigs (key 32), served: 0-4.
 
-Null keys mean all. v0 tells is_default, v1 on the source, and synonyms if asked. v3: type, and documentation if asked.
-A broker's configs are asked of that broker; an empty broker name means what holds for all.
+Null keys mean all. v0: is_default. v1: the source, and synonyms on request. v3: the type, and documentation on request.
+Only the broker itself describes its configs; an empty broker name means the dynamic configs of all brokers.
+
+Kafka: KafkaApis.handleDescribeConfigsRequest, ConfigHelper.describeConfigs.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ async def _describe_all(broker: Services, ctx: RequestContext, request: Describe
             if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 result.error_message = error.specific_message
         else:
-            result.configs = _shaped(configs, resource, request)
+            result.configs = _select_requested(configs, resource, request)
         results.append(result)
     ctx.reply(DescribeConfigsResponse(results=results))
 
@@ -80,16 +82,16 @@ def _require_own_id(broker: Services, name: str, expectation: str) -> None:
         )
 
 
-def _shaped(
+def _select_requested(
     configs: list[DescribeConfigsResourceResult],
     resource: DescribeConfigsResource,
     request: DescribeConfigsRequest,
 ) -> list[DescribeConfigsResourceResult]:
-    """Those asked for, with what was asked for."""
+    """The requested keys. Fields that were not requested are cleared in place."""
     wanted = set(resource.configuration_keys or ())
     chosen = [config for config in configs if not wanted or config.name in wanted]
     for config in chosen:
-        config.is_default = False  # Apache never says that a value is a default to a v0 client
+        config.is_default = False  # Apache Kafka never sets is_default in a v0 response
         if not request.include_synonyms:
             config.synonyms = []
         if not request.include_documentation:

@@ -2,6 +2,8 @@
 
 Changes a resource key by key: set (0), delete (1), and for lists append (2) and subtract (3). The levels of a broker's
 loggers (KIP-412) are changed here too; they last until the broker stops.
+
+Kafka: KafkaApis.handleIncrementalAlterConfigsRequest.
 """
 
 from __future__ import annotations

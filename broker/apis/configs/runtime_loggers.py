@@ -1,7 +1,8 @@
 """The broker's loggers as a config resource: their levels can be read and changed while it runs (KIP-412).
 
-A change lasts until the broker stops. The root logger is called ``root``. Kafka: ``RuntimeLoggerManager``
-and ``Log4jController``.
+A change lasts until the broker stops. The root logger is called `root`.
+
+Kafka: RuntimeLoggerManager, Log4jController.
 """
 
 from __future__ import annotations
@@ -28,16 +29,16 @@ LEVELS = {
     "WARN": logging.WARNING,
 }
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 def logger_configs() -> list[DescribeConfigsResourceResult]:
     """Every logger with the level in force."""
     return [
         DescribeConfigsResourceResult(
-            name=name, value=_level_name(logger), config_source=DYNAMIC_BROKER_LOGGER_CONFIG, documentation=None
+            name=name, value=_level_name(found), config_source=DYNAMIC_BROKER_LOGGER_CONFIG, documentation=None
         )
-        for name, logger in sorted(_loggers().items())
+        for name, found in sorted(_loggers().items())
     ]
 
 
@@ -67,7 +68,7 @@ def alter_loggers(resource: ResourceChanges, broker_id: int, *, validate_only: b
             loggers[change.name].setLevel(LEVELS[change.value or ""])
         else:
             loggers[change.name].setLevel(logging.NOTSET)
-        _log.warning("Updated the log level of %s to %s", change.name, _level_name(loggers[change.name]))
+        logger.warning("Updated the log level of %s to %s", change.name, _level_name(loggers[change.name]))
 
 
 def _validate(change: ConfigChange, loggers: dict[str, logging.Logger]) -> None:
@@ -92,12 +93,12 @@ def _validate(change: ConfigChange, loggers: dict[str, logging.Logger]) -> None:
 
 def _loggers() -> dict[str, logging.Logger]:
     found = {
-        name: logger for name, logger in logging.root.manager.loggerDict.items() if isinstance(logger, logging.Logger)
+        name: known for name, known in logging.root.manager.loggerDict.items() if isinstance(known, logging.Logger)
     }
     found[ROOT_LOGGER] = logging.root
     return found
 
 
-def _level_name(logger: logging.Logger) -> str:
-    level = logger.getEffectiveLevel()
+def _level_name(described: logging.Logger) -> str:
+    level = described.getEffectiveLevel()
     return next((name for name, number in LEVELS.items() if number == level), logging.getLevelName(level))

@@ -1,6 +1,8 @@
 """UpdateFeatures (key 57), served: 0-1. Only the active controller answers; v1: the kind of a downgrade.
 
-In ZooKeeper mode there are no features to finalise (`controller.features`), and validate_only is not looked at.
+In ZooKeeper mode there are no features to finalise (`controller.znodes.features`), and validate_only is ignored.
+
+Kafka: KafkaApis.handleUpdateFeatures.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What a client asks of its connection: versions, SASL, forwarded requests."""
+"""Requests about the connection itself: versions and SASL."""

@@ -1,10 +1,12 @@
 """ApiVersions (key 18), served: 0-4.
 
-v1: throttle time. v3: the client says its software's name and version, which must look like one; flexible encoding,
-but never in the response header (KIP-511). v4: supported features with a minimum of 0 may be named.
+v1: throttle time. v3: name and version of the client's software, which must match a pattern; flexible encoding, but
+never in the response header (KIP-511). v4: supported features with a minimum of 0 may be named.
 
-What is advertised is what has a handler and is not refused for the inter-broker protocol. The same list is answered
-before and after authentication.
+Every API is advertised that has a handler and is not refused for the inter-broker protocol. The list is the same before
+and after authentication.
+
+Kafka: KafkaApis.handleApiVersionsRequest, ApiVersionManager.apiVersionResponse.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ def handle(broker: Services, ctx: RequestContext, request: ApiVersionsRequest) -
 
 
 def unsupported_version_response() -> ApiVersionsResponse:
-    """The answer, in version 0, to a version that is not served: it names the versions of this API that are."""
+    """The response, in version 0, to a version that is not served: it contains the served versions of this API."""
     own = API[ApiKey.API_VERSIONS]
     return ApiVersionsResponse(
         error_code=ErrorCode.UNSUPPORTED_VERSION,

@@ -1,4 +1,7 @@
-"""SaslAuthenticate (key 36), served: 0-2. On a listener without SASL nobody is to be authenticated."""
+"""SaslAuthenticate (key 36), served: 0-2. Refused on a listener without SASL.
+
+Kafka: KafkaApis.handleSaslAuthenticateRequest.
+"""
 
 from __future__ import annotations
 

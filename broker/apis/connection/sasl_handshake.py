@@ -1,4 +1,7 @@
-"""SaslHandshake (key 17), served: 0-1. On a listener without SASL there is nothing to shake hands about."""
+"""SaslHandshake (key 17), served: 0-1. Refused on a listener without SASL.
+
+Kafka: KafkaApis.handleSaslHandshakeRequest.
+"""
 
 from __future__ import annotations
 

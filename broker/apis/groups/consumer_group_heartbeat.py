@@ -1,7 +1,9 @@
 """ConsumerGroupHeartbeat (key 68), served: 0.
 
 The consumer rebalance protocol (KIP-848) does not exist on brokers in ZooKeeper mode. Apache Kafka 3.9 advertises the
-API there all the same and answers it with UNSUPPORTED_VERSION; so do we.
+API there nevertheless and answers it with UNSUPPORTED_VERSION, and so does Odradek.
+
+Kafka: KafkaApis.handleConsumerGroupHeartbeat.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""DeleteGroups (key 42), served: 0-2. A group named twice is deleted once. v2: flexible encoding."""
+"""DeleteGroups (key 42), served: 0-2. A group named twice is deleted once. v2: flexible encoding.
+
+Kafka: KafkaApis.handleDeleteGroupsRequest.
+"""
 
 from __future__ import annotations
 

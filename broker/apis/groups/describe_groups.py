@@ -1,6 +1,8 @@
 """DescribeGroups (key 15), served: 0-5.
 
 v3: authorized operations. v4: group instance ids. An unknown group is described as Dead, without an error.
+
+Kafka: KafkaApis.handleDescribeGroupsRequest.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 """FindCoordinator (key 10), served: 0-6.
 
 v1: key types, 0 for groups and 1 for transactions. v4: several keys in one request. v6: key type 2, share groups,
-which have no coordinator here. The internal topic is created when first asked for; meanwhile the answer is
-COORDINATOR_NOT_AVAILABLE.
+which have no coordinator here. The first request creates the internal topic; the response is COORDINATOR_NOT_AVAILABLE
+meanwhile.
+
+Kafka: KafkaApis.handleFindCoordinatorRequest.
 """
 
 from __future__ import annotations

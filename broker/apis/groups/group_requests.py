@@ -1,4 +1,4 @@
-"""What the group coordinator is told of a request besides its body."""
+"""The request context that the group coordinator gets beside the request's body."""
 
 from __future__ import annotations
 

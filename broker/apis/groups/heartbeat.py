@@ -1,6 +1,8 @@
 """Heartbeat (key 12), served: 0-4.
 
 v3: static members. v4: flexible encoding.
+
+Kafka: KafkaApis.handleHeartbeatRequest.
 """
 
 from __future__ import annotations

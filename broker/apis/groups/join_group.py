@@ -2,6 +2,8 @@
 
 v1: the rebalance timeout. v4: a member id is required before the join (KIP-394). v5: static members (KIP-345). v7: the
 protocol type in the answer. v8: a reason (KIP-800). v9: skip_assignment for a returning static leader (KIP-814).
+
+Kafka: KafkaApis.handleJoinGroupRequest.
 """
 
 from __future__ import annotations

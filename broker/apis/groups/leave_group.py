@@ -1,6 +1,8 @@
 """LeaveGroup (key 13), served: 0-5.
 
 v3: a batch of members, each with its own error (KIP-345). v5: a reason (KIP-800).
+
+Kafka: KafkaApis.handleLeaveGroupRequest.
 """
 
 from __future__ import annotations

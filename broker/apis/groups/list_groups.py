@@ -1,6 +1,8 @@
 """ListGroups (key 16), served: 0-5.
 
 v4: filter by state. v5: filter by group type (KIP-848).
+
+Kafka: KafkaApis.handleListGroupsRequest.
 """
 
 from __future__ import annotations

@@ -4,7 +4,9 @@ v0 keeps offsets under /consumers in the metadata tree, later versions in ``__co
 member id, commit time. v2-4: a retention time. v6: leader epochs. v7: static members. v9: the new consumer protocol's
 errors.
 
-Partitions that do not exist are refused here; the coordinator is asked about the others.
+Partitions that do not exist are refused here; the coordinator gets the others.
+
+Kafka: KafkaApis.handleOffsetCommitRequest.
 """
 
 from __future__ import annotations

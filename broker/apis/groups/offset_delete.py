@@ -1,4 +1,7 @@
-"""OffsetDelete (key 47), served: 0. Partitions that do not exist are refused here."""
+"""OffsetDelete (key 47), served: 0. Partitions that do not exist are refused here.
+
+Kafka: KafkaApis.handleOffsetDeleteRequest.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ def handle(broker: Services, ctx: RequestContext, request: OffsetDeleteRequest) 
     existing, unknown = yield from split_by_existence(broker, request.topics, _unknown)
 
     def respond(response: OffsetDeleteResponse) -> None:
-        if response.error_code == ErrorCode.NONE:  # an error on top stands alone
+        if response.error_code == ErrorCode.NONE:  # a top-level error comes without partitions
             response.topics += [
                 OffsetDeleteResponseTopic(name=n, partitions=p) for n, p in add_refusals(response.topics, unknown)
             ]

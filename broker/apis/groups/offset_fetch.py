@@ -1,8 +1,10 @@
 """OffsetFetch (key 9), served: 0-9.
 
-v0 reads offsets kept under /consumers in the metadata tree. v2: null topics mean all; an error on top. v5: leader
+v0 reads offsets kept under /consumers in the metadata tree. v2: null topics mean all; a top-level error. v5: leader
 epochs. v7: require_stable (KIP-447). v8: many groups in one request. v9: member id and epoch of the new consumer
 protocol.
+
+Kafka: KafkaApis.handleOffsetFetchRequest.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """SyncGroup (key 14), served: 0-5.
 
 v3: static members. v5: protocol type and name are checked and echoed (KIP-559).
+
+Kafka: KafkaApis.handleSyncGroupRequest.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""DeleteRecords (key 21), served: 0-2. Offset -1 means the high watermark. v2: flexible encoding."""
+"""DeleteRecords (key 21), served: 0-2. Offset -1 means the high watermark. v2: flexible encoding.
+
+Kafka: KafkaApis.handleDeleteRecordsRequest.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""DescribeProducers (key 61), served:
+"""DescribeProducers (key 61), served: 0. The log's state of each idempotent or transactional producer.
 
-0. The state this broker's log keeps of each idempotent or transactional producer.
+Kafka: KafkaApis.handleDescribeProducersRequest.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _topic_error(broker: Services, topic: str) -> KafkaError | None:
 
 
 def _partition(broker: Services, topic_partition: TopicPartition) -> PartitionResponse:
-    """What the log says, whether we lead it or not."""
+    """The producers of the log, on a leader or a follower."""
     try:
         hosted = broker.replica_manager.partition(topic_partition)
     except KafkaError as error:

@@ -1,11 +1,13 @@
 """Fetch (key 1), served: 0-17.
 
-v0-1 and v2-3 get records down-converted to magic 0 and 1. v3: a limit for the whole answer, kept softly. v4: isolation
-level and aborted transactions. v5: log start offset. v7: sessions (KIP-227). v9: the reader's leader epoch. v10: zstd.
-v11: consumers may read from followers and are told which one to prefer (KIP-392). v12: diverging epochs. v13: topic
-ids. v15: the replica in a tagged struct. v16: the current leader with its address.
+v0-1 and v2-3 get records down-converted to magic 0 and 1. v3: a limit for the whole response, which its first batch may
+exceed. v4: isolation level and aborted transactions. v5: log start offset. v7: sessions (KIP-227). v9: the reader's
+leader epoch. v10: zstd. v11: consumers may read from followers and get a preferred replica (KIP-392). v12: diverging
+epochs. v13: topic ids. v15: the replica in a tagged struct. v16: the current leader with its address.
 
-The records of an answer are a region of the log file, which the connection hands to the kernel.
+The records of a response are a region of the log file, which the connection passes to the kernel.
+
+Kafka: KafkaApis.handleFetchRequest.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.apis.leaders import name_leader
 from odradek.broker.apis.records.isolation import READ_COMMITTED, require_isolation_level
-from odradek.broker.apis.services import LITTLE, now_or_in_slices
+from odradek.broker.apis.services import SMALL_REQUEST_PARTITIONS, now_or_in_slices
 from odradek.broker.fetch.fetch_context import AskedBy, FetchContext, new_context
 from odradek.broker.fetch.fetch_session import PartitionFetch, records_size
 from odradek.broker.fetch.lazy_down_conversion import LazyDownConversionRecords, convert_firsts
@@ -66,7 +68,7 @@ def handle(broker: Services, ctx: RequestContext, request: FetchRequest) -> None
         return
     context = run_through(making)
     work = _fetch(broker, ctx, request, context, asked_by)
-    now_or_in_slices(broker, ctx, request, work, is_little=len(context.partitions) <= LITTLE)
+    now_or_in_slices(broker, ctx, request, work, is_small=len(context.partitions) <= SMALL_REQUEST_PARTITIONS)
 
 
 def _fetch_much(
@@ -116,19 +118,19 @@ def _fetch(
 
     def answer(results: Sequence[ReadResult]) -> Steps:
         yield from _respond(broker, ctx, context, results, erroneous, is_follower=asked_by.is_follower)
-        if version >= FIRST_ZSTD_VERSION:  # before, whether there is an error depends on the topic's config
+        if version >= FIRST_ZSTD_VERSION:  # in older versions the topic's config can be an error
             yield from reads.let_rest(params, results)
 
     def respond(results: Sequence[ReadResult]) -> None:
-        now_or_in_slices(broker, ctx, request, answer(results), is_little=len(results) <= LITTLE)
+        now_or_in_slices(broker, ctx, request, answer(results), is_small=len(results) <= SMALL_REQUEST_PARTITIONS)
 
     def read() -> None:
         work = reads.fetch(params, interesting, respond, context.session)
-        now_or_in_slices(broker, ctx, request, work, is_little=len(interesting) <= LITTLE)
+        now_or_in_slices(broker, ctx, request, work, is_small=len(interesting) <= SMALL_REQUEST_PARTITIONS)
 
-    for first in range(0, len(interesting) - LITTLE, LITTLE):
-        yield Wait(partial(reads.cold_reads.warm, interesting[first : first + LITTLE]))
-    reads.cold_reads.warm(interesting[-LITTLE:], read)
+    for first in range(0, len(interesting) - SMALL_REQUEST_PARTITIONS, SMALL_REQUEST_PARTITIONS):
+        yield Wait(partial(reads.cold_reads.warm, interesting[first : first + SMALL_REQUEST_PARTITIONS]))
+    reads.cold_reads.warm(interesting[-SMALL_REQUEST_PARTITIONS:], read)
 
 
 def _isolation(replica_id: int, isolation_level: int) -> FetchIsolation:
@@ -158,7 +160,7 @@ def _respond(
     for result in results:
         yield None
         if version >= FIRST_ZSTD_VERSION and context.has_told(result):
-            continue  # a follower hears of all its partitions once, and then of the few that change
+            continue  # after the first response only partitions that have changed
         data = _partition_data(broker, result, version, is_follower, to_convert)
         if version >= 16 and result.error in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
             topic_partition = TopicPartition(result.fetch.topic or "", result.fetch.partition)
@@ -182,13 +184,13 @@ def _respond(
                 data.records = records
         ctx.reply(response)
         for _, records in to_convert:
-            records.release()  # what is to be sent is retained by who sends it
+            records.release()  # the sender has retained the records that it sends
 
     convert_firsts([records for _, records in to_convert], broker.io_pool, converted)
 
 
 def _record_throttled(broker: Services, response: FetchResponse) -> Steps:
-    """Kafka counts the few bytes around the records, too."""
+    """Count the records for the throttle. Kafka counts the few bytes around them too."""
     throttle = broker.replica_manager.reads.throttle
     for topic in response.responses:
         for data in topic.partitions:
@@ -227,7 +229,7 @@ def _partition_data(
                 for aborted in fetched.aborted_transactions
             ]
     if version < FIRST_ZSTD_VERSION:
-        return _for_old_reader(broker, result, data, version, is_follower, to_convert)
+        return _for_old_version(broker, result, data, version, is_follower, to_convert)
     return data
 
 
@@ -237,7 +239,7 @@ def _for_version(error: ErrorCode, version: int) -> ErrorCode:
     return error
 
 
-def _for_old_reader(
+def _for_old_version(
     broker: Services,
     result: ReadResult,
     data: PartitionData,
@@ -245,9 +247,9 @@ def _for_old_reader(
     is_follower: bool,
     to_convert: list[tuple[PartitionData, LazyDownConversionRecords]],
 ) -> PartitionData:
-    """The answer as versions below 10 can take it: no zstd topics, and below 4 no v2 batches (noted in `to_convert`).
+    """The result for versions below 10: no zstd topics, and below 4 no v2 batches (conversions go to `to_convert`).
 
-    A topic whose records could not be told is refused even where there are none to tell, as Apache Kafka does.
+    A topic whose records the version cannot contain is refused even if no records were found, as in Apache Kafka.
     """
     fetch = result.fetch
     hosted = broker.replica_manager.hosted(TopicPartition(fetch.topic or "", fetch.partition))
@@ -271,10 +273,10 @@ def _for_old_reader(
 
 
 def _down_conversion_magic(record_version: int, version: int) -> int | None:
-    """The format to convert to; None where the records can go as they are, told by the format the topic is written in.
+    """The magic to convert to, by the format that the topic is written in; None if the records are sent unchanged.
 
-    As in Apache Kafka that format may be set back by an `inter.broker.protocol.version` below 3.0, and what was written
-    before is not converted then.
+    As in Apache Kafka an `inter.broker.protocol.version` below 3.0 may lower that format; records that were written
+    before are not converted then.
     """
     if record_version > MAGIC_V0 and version <= LAST_MAGIC_0_VERSION:
         return MAGIC_V0
@@ -282,7 +284,7 @@ def _down_conversion_magic(record_version: int, version: int) -> int | None:
 
 
 def error_response(request: FetchRequest, version: int, code: ErrorCode, message: str | None) -> FetchResponse:
-    """The error on top, and below v13 also on every partition, since v0-6 have no place on top."""
+    """The error at the top level, and below v13 also for every partition: v0-6 have no top-level error."""
     if version >= 13:
         return FetchResponse(error_code=code, session_id=request.session_id)
     return FetchResponse(

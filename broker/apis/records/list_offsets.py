@@ -3,6 +3,8 @@
 v0 answers a list of segment offsets. v1: one offset and timestamp. v2: isolation level. v4: leader epochs both ways.
 v5: OFFSET_NOT_AVAILABLE. v7: -3, the record with the largest timestamp. v8: -4, the earliest local offset. v9: -5, the
 latest tiered offset, of which there is none without tiering.
+
+Kafka: KafkaApis.handleListOffsetRequest.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.apis.records.isolation import require_isolation_level
-from odradek.broker.apis.services import LITTLE, in_slices
+from odradek.broker.apis.services import SMALL_REQUEST_PARTITIONS, in_slices
 from odradek.broker.fetch.offset_lookups import fetch_offset_for_timestamp, legacy_offsets_before
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.list_offsets import (
@@ -49,7 +51,7 @@ def handle(broker: Services, ctx: RequestContext, request: ListOffsetsRequest) -
     version = ctx.header.api_version
     require_isolation_level(request.isolation_level)
     by_time = _by_time(request) if version > 0 else iter(())
-    while some := list(islice(by_time, LITTLE)):
+    while some := list(islice(by_time, SMALL_REQUEST_PARTITIONS)):
         yield Wait(partial(broker.replica_manager.reads.cold_reads.warm_lookups, some))
     answer = _offsets_v0 if version == 0 else _offset
     duplicates = _duplicates(request) if version > 0 else frozenset()
@@ -68,7 +70,7 @@ def handle(broker: Services, ctx: RequestContext, request: ListOffsetsRequest) -
 
 
 def _by_time(request: ListOffsetsRequest) -> Iterator[tuple[TopicPartition, int]]:
-    """The lookups that look into logs."""
+    """The partitions and timestamps whose lookup reads a log."""
     for topic in request.topics:
         for part in topic.partitions:
             if part.timestamp >= 0 or part.timestamp == SpecialTimestamp.MAX:

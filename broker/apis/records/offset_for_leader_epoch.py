@@ -1,7 +1,9 @@
 """OffsetForLeaderEpoch (key 23), served: 0-4.
 
-v1: the answer's own epoch. v2: the asker's leader epoch is checked. v3: replica id, -2 for a debugging reader of any
-replica.
+v1: the epoch in the response. v2: the client's leader epoch is checked. v3: replica id, -2 for a debugging reader of
+any replica.
+
+Kafka: KafkaApis.handleOffsetForLeaderEpochRequest.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
 """Produce (key 0), served: 0-11.
 
-v0-2 may hold message sets of magic 0 or 1, several batches at once, which are converted on append. v3 on: exactly one
-v2 batch a partition. v7: zstd allowed. v8: errors of single records. v10: the current leader with
-NOT_LEADER_OR_FOLLOWER. v11: TRANSACTION_ABORTABLE.
+v0-2 may contain message sets of magic 0 or 1, several batches at once, which are converted on append. v3 on: exactly
+one v2 batch a partition. v7: zstd. v8: errors of single records. v10: the current leader with NOT_LEADER_OR_FOLLOWER.
+v11: TRANSACTION_ABORTABLE.
 
-acks=0 has no answer; an error then closes the connection, so that the producer refreshes its metadata.
+acks=0 has no response: an error closes the connection, so that the producer refreshes its metadata.
+
+Kafka: KafkaApis.handleProduceRequest.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.leaders import name_leader
-from odradek.broker.apis.services import LITTLE, now_or_in_slices
+from odradek.broker.apis.services import SMALL_REQUEST_PARTITIONS, now_or_in_slices
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -35,13 +37,13 @@ if TYPE_CHECKING:
     from odradek.broker.network.request import RequestContext
     from odradek.timer.sliced_work import Steps
 
-# The one client that may write internal topics: Kafka's console tools and its admin client use this id.
+# The only client that may write internal topics: Kafka's console tools and admin client use this id.
 ADMIN_CLIENT_ID = "__admin_client"
 
 NO_RECORDS = memoryview(b"")
 
-LITTLE_FRAME_BYTES = 64 * LITTLE
-"""Of a request that cannot name more than `LITTLE` partitions, with the smallest of batches."""
+SMALL_FRAME_BYTES = 64 * SMALL_REQUEST_PARTITIONS
+"""A frame of this size cannot contain more than `SMALL_REQUEST_PARTITIONS` partitions with a batch."""
 
 FIRST_V2_ONLY_VERSION = 3
 FIRST_ZSTD_VERSION = 7
@@ -51,7 +53,7 @@ FIRST_ABORTABLE_VERSION = 11
 
 def handle(broker: Services, ctx: RequestContext, request: ProduceRequest) -> None:
     work = _produce(broker, ctx, request)
-    now_or_in_slices(broker, ctx, request, work, is_little=ctx.size <= LITTLE_FRAME_BYTES)
+    now_or_in_slices(broker, ctx, request, work, is_small=ctx.size <= SMALL_FRAME_BYTES)
 
 
 def _produce(broker: Services, ctx: RequestContext, request: ProduceRequest) -> Steps:
@@ -73,16 +75,16 @@ def _produce(broker: Services, ctx: RequestContext, request: ProduceRequest) -> 
                 records[topic_partition] = batch
             yield None
     if transactional and request.transactional_id is None:
-        # What the batches say decides, not the field of the request: records of a transaction whose id the request
-        # hides would otherwise get past its authorisation.
+        # The batches decide, not the field of the request: else a request could hide the id of its transaction, and
+        # its records would evade the authorisation.
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
 
     def respond(results: Mapping[TopicPartition, AppendResult]) -> None:
         if request.acks == 0:
             _finish_unacknowledged(ctx, results, refused)
         else:
-            is_little = len(results) + len(refused) <= LITTLE
-            now_or_in_slices(broker, ctx, request, _respond(broker, ctx, results, refused), is_little=is_little)
+            is_small = len(results) + len(refused) <= SMALL_REQUEST_PARTITIONS
+            now_or_in_slices(broker, ctx, request, _respond(broker, ctx, results, refused), is_small=is_small)
 
     def append(unverified: Mapping[TopicPartition, AppendResult], guards: Guards) -> Steps:
         if unverified:
@@ -97,7 +99,7 @@ def _produce(broker: Services, ctx: RequestContext, request: ProduceRequest) -> 
             request.transactional_id,
             records,
             lambda unverified, guards: now_or_in_slices(
-                broker, ctx, request, append(unverified, guards), is_little=len(records) <= LITTLE
+                broker, ctx, request, append(unverified, guards), is_small=len(records) <= SMALL_REQUEST_PARTITIONS
             ),
             knows_abortable_error=version >= FIRST_ABORTABLE_VERSION,
         )
@@ -127,9 +129,9 @@ def _append(
 
 
 def _checked(records: memoryview | bytes | object, version: int) -> tuple[memoryview, bool, ErrorCode]:
-    """The record data of one partition, whether it is transactional, and what speaks against it.
+    """The record data of one partition, whether it is transactional, and its error.
 
-    Raises: KafkaError CORRUPT_MESSAGE when the batches cannot be told apart, which fails the request as a whole.
+    Raises: KafkaError CORRUPT_MESSAGE if the batches cannot be separated, which fails the request as a whole.
     """
     if not isinstance(records, memoryview):
         return NO_RECORDS, False, ErrorCode.INVALID_RECORD
@@ -165,7 +167,7 @@ def _respond(
     results: Mapping[TopicPartition, AppendResult],
     refused: Mapping[TopicPartition, ErrorCode],
 ) -> Steps:
-    """One answer a partition, however often it was named."""
+    """One result a partition, also if the request names it twice."""
     names_leaders = ctx.header.api_version >= FIRST_CURRENT_LEADER_VERSION
     endpoints: dict[int, NodeEndpoint] = {}
     topics: dict[str, list[PartitionProduceResponse]] = {}
@@ -209,7 +211,7 @@ def _refusal(index: int, code: ErrorCode, message: str | None = None) -> Partiti
 def error_response(
     request: ProduceRequest, version: int, code: ErrorCode, message: str | None
 ) -> ProduceResponse | None:
-    """The same error for every partition; None with acks=0, which has no answer."""
+    """The same error for every partition; None with acks=0, which has no response."""
     if request.acks == 0:
         return None
     topics: dict[str, dict[int, PartitionProduceResponse]] = {}

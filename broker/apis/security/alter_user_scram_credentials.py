@@ -1,4 +1,7 @@
-"""AlterUserScramCredentials (key 51), served: 0. Refused for every user: nobody could log in with them here yet."""
+"""AlterUserScramCredentials (key 51), served: 0. Refused for every user: there is no authentication by SCRAM yet.
+
+Kafka: KafkaApis.handleAlterUserScramCredentialsRequest.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""CreateAcls (key 30), served: 0-3. Without an authorizer, what Apache answers without one: SECURITY_DISABLED."""
+"""CreateAcls (key 30), served: 0-3. SECURITY_DISABLED, as from Apache Kafka without an authorizer.
+
+Kafka: KafkaApis.handleCreateAcls, AclApis.handleCreateAcls.
+"""
 
 from __future__ import annotations
 

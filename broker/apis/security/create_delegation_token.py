@@ -1,6 +1,8 @@
 """CreateDelegationToken (key 38), served: 0-3. v3: for another owner.
 
-On a PLAINTEXT listener nobody has proved who it is, and no token is given: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED.
+A client of a PLAINTEXT listener is not authenticated and gets no token: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED.
+
+Kafka: KafkaApis.handleCreateTokenRequest.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""DeleteAcls (key 31), served: 0-3. Without an authorizer, what Apache answers without one: SECURITY_DISABLED."""
+"""DeleteAcls (key 31), served: 0-3. SECURITY_DISABLED, as from Apache Kafka without an authorizer.
+
+Kafka: KafkaApis.handleDeleteAcls, AclApis.handleDeleteAcls.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""DescribeAcls (key 29), served: 0-3. Without an authorizer, what Apache answers without one: SECURITY_DISABLED."""
+"""DescribeAcls (key 29), served: 0-3. SECURITY_DISABLED, as from Apache Kafka without an authorizer.
+
+Kafka: KafkaApis.handleDescribeAcls, AclApis.handleDescribeAcls.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""DescribeDelegationToken (key 41), served: 0-3. On a PLAINTEXT listener: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED."""
+"""DescribeDelegationToken (key 41), served: 0-3. On a PLAINTEXT listener: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED.
+
+Kafka: KafkaApis.handleDescribeTokensRequest.
+"""
 
 from __future__ import annotations
 

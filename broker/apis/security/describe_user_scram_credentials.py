@@ -1,7 +1,9 @@
 """DescribeUserScramCredentials (key 50), served: 0.
 
-Told is what stands in the metadata, where brokers of Apache Kafka may have put it; nobody is authenticated by it here
-yet.
+Reads the credentials in the metadata, which brokers of Apache Kafka may have written. There is no authentication by
+them here yet.
+
+Kafka: KafkaApis.handleDescribeUserScramCredentialsRequest.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""ExpireDelegationToken (key 40), served: 0-2. On a PLAINTEXT listener: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED."""
+"""ExpireDelegationToken (key 40), served: 0-2. On a PLAINTEXT listener: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED.
+
+Kafka: KafkaApis.handleExpireTokenRequest.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""RenewDelegationToken (key 39), served: 0-2. On a PLAINTEXT listener: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED."""
+"""RenewDelegationToken (key 39), served: 0-2. On a PLAINTEXT listener: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED.
+
+Kafka: KafkaApis.handleRenewTokenRequest.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""AlterPartitionReassignments (key 45), served:
+"""AlterPartitionReassignments (key 45), served: 0. Null replicas cancel a reassignment.
 
-0. Null replicas cancel. Only the active controller answers (KIP-455).
+Only the active controller answers (KIP-455).
+
+Kafka: KafkaApis.handleAlterPartitionReassignmentsRequest.
 """
 
 from __future__ import annotations

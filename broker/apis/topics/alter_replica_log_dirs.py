@@ -1,7 +1,9 @@
 """AlterReplicaLogDirs (key 34), served: 0-2.
 
-Each replica named is moved to the log directory it is named under, in the background; a replica that this broker does
-not have yet will be made there (KIP-113).
+Moves each replica to the requested log directory, in the background. A replica that this broker does not have yet will
+be created there (KIP-113).
+
+Kafka: KafkaApis.handleAlterReplicaLogDirsRequest.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ def handle(broker: Services, ctx: RequestContext, request: AlterReplicaLogDirsRe
 
 
 def _paths(request: AlterReplicaLogDirsRequest) -> Iterator[tuple[TopicPartition, str]]:
-    """Where each replica is to go; the last word counts."""
+    """The requested directory of each replica; the last entry of a replica counts."""
     for log_dir in request.dirs:
         for topic in log_dir.topics:
             for index in topic.partitions:

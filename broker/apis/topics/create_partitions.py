@@ -1,4 +1,7 @@
-"""CreatePartitions (key 37), served: 0-3. Only the active controller answers."""
+"""CreatePartitions (key 37), served: 0-3. Only the active controller answers.
+
+Kafka: KafkaApis.handleCreatePartitionsRequest.
+"""
 
 from __future__ import annotations
 

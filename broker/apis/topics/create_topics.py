@@ -1,7 +1,9 @@
 """CreateTopics (key 19), served: 0-7.
 
-v1: validate_only, error messages. v4: -1 takes the broker's default. v5: the topic's configs and counts in the answer.
-v7: its id. Only the active controller answers; a topic it reports as created is usable.
+v1: validate_only, error messages. v4: -1 means the broker's default. v5: the topic's configs and counts in the
+response. v7: its id. Only the active controller answers. When it reports a topic as created, the topic is usable.
+
+Kafka: KafkaApis.handleCreateTopicsRequest.
 """
 
 from __future__ import annotations
@@ -71,7 +73,7 @@ def _result(broker: Services, ctx: RequestContext, result: TopicResult) -> Creat
     if not result.is_success:
         return CreatableTopicResult(
             name=result.name,
-            topic_id=result.topic_id,  # a topic whose leaders are late has one
+            topic_id=result.topic_id,  # a topic whose leaders were not elected in time has one
             error_code=result.error_code,
             error_message=result.error_message,
             configs=[],

@@ -1,7 +1,9 @@
 """DeleteTopics (key 20), served: 0-6.
 
-v3: TOPIC_DELETION_DISABLED. v5: error messages. v6: topics by id, too. Only the active controller answers; a topic it
-reports as deleted is gone from this broker's metadata.
+v3: TOPIC_DELETION_DISABLED. v5: error messages. v6: topics by id. Only the active controller answers. When it reports a
+topic as deleted, the topic is gone from this broker's metadata.
+
+Kafka: KafkaApis.handleDeleteTopicsRequest.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""DescribeCluster (key 60), served: 0-1. v1: the endpoint type; only brokers (1) can be asked for here."""
+"""DescribeCluster (key 60), served: 0-1. v1: the endpoint type, of which brokers (1) is served.
+
+Kafka: KafkaApis.handleDescribeCluster.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """DescribeLogDirs (key 35), served: 0-4.
 
-Null topics mean all. v3: an error on top. v4: total and usable bytes of each directory's file system.
+Null topics mean all. v3: a top-level error. v4: total and usable bytes of each directory's file system.
+
+Kafka: KafkaApis.handleDescribeLogDirsRequest.
 """
 
 from __future__ import annotations

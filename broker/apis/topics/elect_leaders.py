@@ -1,7 +1,9 @@
 """ElectLeaders (key 43), served: 0-2.
 
-Null partitions mean all, of which those that need no election are left out of the answer. v1: the election type,
-preferred (0) or unclean (1). Only the active controller answers.
+Null partitions mean all; the response then leaves out those that need no election. v1: the election type, preferred (0)
+or unclean (1). Only the active controller answers.
+
+Kafka: KafkaApis.handleElectLeaders.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from odradek.broker.network.request import RequestContext
 
 FIRST_ERROR_VERSION = 1
-"""Before there is no place for an error on top."""
+"""The first version with a top-level error."""
 
 
 def handle(broker: Services, ctx: RequestContext, request: ElectLeadersRequest) -> None:
@@ -49,7 +51,7 @@ async def _elect(broker: Services, ctx: RequestContext, request: ElectLeadersReq
     except KafkaError as error:
         if error.code != ErrorCode.NOT_CONTROLLER:
             raise
-        outcomes = dict.fromkeys(partitions, error)  # said of each partition, and nothing of the whole
+        outcomes = dict.fromkeys(partitions, error)  # an error of each partition, not of the response
     elected = {tp: outcome for tp, outcome in outcomes.items() if not isinstance(outcome, KafkaError)}
     late = await broker.topic_waits.wait_for_elected(elected, max(0, deadline_ms - broker.clock.monotonic_ms()))
     topics: dict[str, list[PartitionResult]] = {}

@@ -1,4 +1,7 @@
-"""ListPartitionReassignments (key 46), served: 0. Null topics mean all. Only the active controller answers."""
+"""ListPartitionReassignments (key 46), served: 0. Null topics mean all. Only the active controller answers.
+
+Kafka: KafkaApis.handleListPartitionReassignmentsRequest.
+"""
 
 from __future__ import annotations
 

@@ -1,11 +1,13 @@
 """Metadata (key 3), served: 0-12.
 
-v0: an empty list means all topics, unreachable replicas are errors. v1: null means all, the controller is named. v4:
+v0: an empty list means all topics, unreachable replicas are errors. v1: null means all topics; the controller's id. v4:
 automatic creation can be declined. v5: offline replicas. v6: LISTENER_NOT_FOUND. v7: leader epochs. v8: authorized
-operations. v10: topic ids in the answer. v12: topics may be asked for by id.
+operations. v10: topic ids in the response. v12: topics by id.
 
-An unknown topic that may be created is created in the background; the answer meanwhile is LEADER_NOT_AVAILABLE, on
-which clients ask again.
+An unknown topic that may be created is created in the background. The response is LEADER_NOT_AVAILABLE meanwhile, on
+which clients retry.
+
+Kafka: KafkaApis.handleTopicMetadataRequest.
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ def handle(broker: Services, ctx: RequestContext, request: MetadataRequest) -> S
                     ErrorCode.INVALID_REQUEST, f"Topic IDs are not supported in requests for version {version}"
                 )
     if not all_topics and any(topic.name is None and topic.topic_id == ZERO_UUID for topic in requested):
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # a topic that is neither named nor identified
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # a topic without a name and without an id
     cache = broker.metadata_cache
     answers: list[MetadataResponseTopic] = []
     if all_topics:
@@ -90,14 +92,14 @@ def handle(broker: Services, ctx: RequestContext, request: MetadataRequest) -> S
 def _known(
     broker: Services, ctx: RequestContext, names: list[str]
 ) -> Generator[None, None, list[MetadataResponseTopic]]:
-    there = []
+    existing = []
     for name in names:
         if broker.metadata_cache.contains(name):
-            there.append(name)
+            existing.append(name)
         yield
     found = []
     for topic in broker.metadata_cache.topic_metadata(
-        there,
+        existing,
         ctx.connection.listener_name,
         error_unavailable_endpoints=ctx.header.api_version == 0,
         error_unavailable_listeners=ctx.header.api_version >= 6,

@@ -1,7 +1,9 @@
 """AddOffsetsToTxn (key 25), served: 0-4.
 
-The partition of ``__consumer_offsets`` that holds the group joins the transaction. v2: PRODUCER_FENCED. v3: flexible
+Adds the partition of `__consumer_offsets` that holds the group to the transaction. v2: PRODUCER_FENCED. v3: flexible
 encoding. v4: TRANSACTION_ABORTABLE, which is never answered here.
+
+Kafka: KafkaApis.handleAddOffsetsToTxnRequest.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 """AddPartitionsToTxn (key 24), served: 0-5.
 
 v0-3 come from clients and add partitions to one transaction: if one of them cannot be added none is. v2:
-PRODUCER_FENCED. v4 and later come from brokers: many transactions, and verify_only, which adds nothing but asks
+PRODUCER_FENCED. v4 and later come from brokers: many transactions, and verify_only, which checks and adds nothing
 (KIP-890). v5: TRANSACTION_ABORTABLE.
+
+Kafka: KafkaApis.handleAddPartitionsToTxnRequest.
 """
 
 from __future__ import annotations

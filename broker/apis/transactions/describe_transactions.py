@@ -1,4 +1,7 @@
-"""DescribeTransactions (key 65), served: 0. What the coordinator keeps of each transactional id (KIP-664)."""
+"""DescribeTransactions (key 65), served: 0. The coordinator's state of each transactional id (KIP-664).
+
+Kafka: KafkaApis.handleDescribeTransactionsRequest.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
 """EndTxn (key 26), served: 0-4.
 
-Commits or aborts. Answered when the decision is in the coordinator's log, not when the partitions have heard of it. v2:
-PRODUCER_FENCED. v3: flexible encoding. v4: TRANSACTION_ABORTABLE, which is never answered here.
+Commits or aborts. The response is sent when the decision is in the coordinator's log, before the markers are in the
+partitions. v2: PRODUCER_FENCED. v3: flexible encoding. v4: TRANSACTION_ABORTABLE, which is never answered here.
+
+Kafka: KafkaApis.handleEndTxnRequest.
 """
 
 from __future__ import annotations

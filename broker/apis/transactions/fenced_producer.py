@@ -1,4 +1,4 @@
-"""How a fenced producer is told: older clients know INVALID_PRODUCER_EPOCH only (KIP-588)."""
+"""The error code for a fenced producer: older clients know INVALID_PRODUCER_EPOCH only (KIP-588)."""
 
 from __future__ import annotations
 

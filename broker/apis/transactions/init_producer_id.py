@@ -1,8 +1,10 @@
 """InitProducerId (key 22), served: 0-5.
 
-Without a transactional id any broker gives out a fresh producer id with epoch 0. With one, its coordinator gives the id
-and a raised epoch, which fences whoever had the id before. v2: flexible encoding. v3: the client may present the id and
-epoch it has (KIP-360). v4: PRODUCER_FENCED. v5: TRANSACTION_ABORTABLE, which is never answered here.
+Without a transactional id any broker returns a new producer id with epoch 0. With one, its coordinator returns the id
+and a raised epoch, which fences earlier producers with that id. v2: flexible encoding. v3: the client may send the id
+and epoch it has (KIP-360). v4: PRODUCER_FENCED. v5: TRANSACTION_ABORTABLE, which is never answered here.
+
+Kafka: KafkaApis.handleInitProducerIdRequest.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """ListTransactions (key 66), served: 0-1. The transactional ids coordinated here (KIP-664).
 
 Filters by state and producer id; unknown states are named in the answer. v1: by duration (KIP-994).
+
+Kafka: KafkaApis.handleListTransactionsRequest.
 """
 
 from __future__ import annotations

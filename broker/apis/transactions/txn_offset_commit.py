@@ -1,9 +1,11 @@
 """TxnOffsetCommit (key 28), served: 0-4.
 
-Offsets that become the group's when the producer's transaction commits. v2: leader epochs, and the client knows
+The offsets become the group's when the producer's transaction commits. v2: leader epochs, and the client knows
 COORDINATOR_LOAD_IN_PROGRESS. v3: the member and generation that commit (KIP-447). v4: TRANSACTION_ABORTABLE.
 
-Partitions that do not exist are refused here; the coordinator is asked about the others.
+Partitions that do not exist are refused here; the coordinator gets the others.
+
+Kafka: KafkaApis.handleTxnOffsetCommitRequest.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ def _unknown(index: int) -> TxnOffsetCommitResponsePartition:
 
 
 def _hide_loading(response: TxnOffsetCommitResponse) -> None:
-    """Producers before 2.0 may crash when they hear that a coordinator is loading (KAFKA-7296)."""
+    """Replace COORDINATOR_LOAD_IN_PROGRESS, on which producers before 2.0 may crash (KAFKA-7296)."""
     for topic in response.topics:
         for part in topic.partitions:
             if part.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:

@@ -1,8 +1,10 @@
 """WriteTxnMarkers (key 27), served: 0-1.
 
-A transaction coordinator, or an administrator who ends a hanging transaction, has markers written to partitions this
-broker leads. v1: flexible encoding. Offsets that were committed in the transaction become the group's, or vanish, when
-their partition has its marker.
+Writes markers to partitions that this broker leads, for a transaction coordinator or for an administrator who ends a
+hanging transaction. v1: flexible encoding. When a partition of `__consumer_offsets` has its marker, the offsets of the
+transaction are committed or dropped.
+
+Kafka: KafkaApis.handleWriteTxnMarkersRequest.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ def apply(
 ) -> Steps:
     """Write the markers, a partition a step; `respond` is called when all of them have reached the replicas."""
     if any(marker.producer_id < 0 or marker.producer_epoch < 0 for marker in request.markers):
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as the exception is told that building such a batch raises
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka fails to build the batch
     errors: dict[int, Errors] = {}
     left = len(request.markers)
 

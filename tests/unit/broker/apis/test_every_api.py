@@ -110,7 +110,7 @@ def fill_twice(struct: Struct, version: int) -> None:
 
 @pytest.mark.parametrize(("key", "version"), SERVED, ids=names)
 def test_every_refusal_can_be_sent(key: ApiKey, version: int) -> None:
-    """Whatever goes wrong in a handler, its client is told in a form its version has."""
+    """Every error of a handler has a response in every version."""
     route = Route(API[key], import_module(HANDLERS[key]))
     if route.error_response is None:
         return  # the generic one has a test of its own

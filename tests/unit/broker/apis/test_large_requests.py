@@ -1,4 +1,4 @@
-"""Requests that name many partitions: naming them, working on them and answering are steps, a partition each."""
+"""Requests that name many partitions: decoding, work and response take one step a partition."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.benchmarks.loop_pauses.requests_naming import LARGE_REQUESTS, PER_TOP
 from tests.support.in_process.in_process_broker import InProcessBroker
 
 NAMED = 4_000
-"""So many that a Produce or a Fetch has more than 64 KiB and is decoded in steps, too."""
+"""With so many, a Produce or a Fetch has more than 64 KiB and is decoded in steps."""
 
 STEPS = {
     "Produce": 3,
@@ -19,7 +19,7 @@ STEPS = {
     "WriteTxnMarkers": 2,
     "StopReplica of what is not there": 3,
 }
-"""Of each partition: it is looked at, for some requests more than once, and named in the answer."""
+"""Steps per partition: reading it, for some requests more than once, and writing its result."""
 
 
 @pytest.mark.parametrize("name", STEPS)

@@ -21,7 +21,7 @@ def handle(broker: Services, ctx: RequestContext, request: HeartbeatRequest) -> 
 
 
 class Broker:
-    """Stands for the services: keeps what is to be done in slices."""
+    """A fake of the services that records the work to do in slices."""
 
     def __init__(self) -> None:
         self.begun: list[tuple[RequestContext, object, Steps]] = []
@@ -48,5 +48,5 @@ def test_little_is_done_now_and_much_in_slices() -> None:
         done.append(name)
 
     for name in ("little", "much"):
-        now_or_in_slices(cast("Services", broker), ctx, request, work(name), is_little=name == "little")
+        now_or_in_slices(cast("Services", broker), ctx, request, work(name), is_small=name == "little")
     assert (done, len(broker.begun)) == (["little"], 1)

@@ -1,4 +1,4 @@
-"""A broker whose inter-broker protocol is old: what it does not advertise, refuses, and does not have."""
+"""A broker with an old inter-broker protocol: APIs that it does not advertise, and requests that it refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FindCoordinator: key types, one key and many, and the topic that is created by being asked for."""
+"""FindCoordinator: key types, one key and many, and the topic that the request creates."""
 
 from __future__ import annotations
 

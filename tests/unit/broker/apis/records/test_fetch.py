@@ -327,7 +327,7 @@ def test_topic_that_was_created_anew_has_another_id(broker: InProcessBroker) -> 
 
 @contextmanager
 def with_follower(broker: InProcessBroker, topic: str, partition: int = 0) -> Iterator[Partition]:
-    """Broker 1, of which nothing else is known, is an in-sync replica for a while."""
+    """Broker 1 is an in-sync replica while the context lasts."""
     hosted = broker.services.replica_manager.partition(TopicPartition(topic, partition))
     hosted.in_sync.update_assignment_and_isr((0, 1), (0, 1))
     try:

@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch: where an epoch ends, and who may ask."""
+"""OffsetForLeaderEpoch: the end of an epoch, and refusals."""
 
 from __future__ import annotations
 

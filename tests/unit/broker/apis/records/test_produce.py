@@ -1,4 +1,4 @@
-"""Produce: what is refused before the log is asked, and the shapes of the answers."""
+"""Produce: refusals before the append, and the shapes of the responses."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_what_a_batch_says_of_its_transaction_decides(broker: InProcessBroker, t
     if transactional_id is None:
         assert errors == {ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED}
     else:
-        # The plain records have nothing to do with the transaction, whose coordinator is not there to be asked.
+        # The plain records need no verification by the coordinator of the transaction, which is unavailable.
         assert [answer.error_code for _, answer in answers] == [ErrorCode.NOT_ENOUGH_REPLICAS, NONE]
     assert end_offset(broker, "t") == before
 

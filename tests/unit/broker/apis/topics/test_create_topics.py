@@ -1,4 +1,4 @@
-"""CreateTopics: what is refused by the handler, and what the answer tells of a topic."""
+"""CreateTopics: refusals of the handler, and the topic in the response."""
 
 from __future__ import annotations
 

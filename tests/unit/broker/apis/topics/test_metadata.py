@@ -1,4 +1,4 @@
-"""Metadata: all topics or some, by name or by id, and topics that come into being by being asked for."""
+"""Metadata: all topics or some, by name or by id, and topics that the request creates."""
 
 from __future__ import annotations
 

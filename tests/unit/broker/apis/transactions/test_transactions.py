@@ -27,7 +27,7 @@ def init(broker: InProcessBroker, name: str, version: int = 4) -> Any:
 
 
 def test_a_request_for_no_transactions_is_answered(broker: InProcessBroker) -> None:
-    """Apache Kafka answers an empty batch of transactions never."""
+    """Apache Kafka never answers an empty batch of transactions."""
     answer: Any = broker.call(build(ApiKey.ADD_PARTITIONS_TO_TXN), 5)
     assert (answer.error_code, answer.results_by_transaction) == (NONE, [])
 
