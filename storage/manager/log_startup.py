@@ -34,7 +34,7 @@ from odradek.storage.recovery.recovery_job import RecoveryJob, RecoveryProgress,
 from odradek.timer.periodic import PeriodicTask
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from odradek.storage.config.log_config import LogConfig
     from odradek.storage.disk.environment import Environment
@@ -177,14 +177,25 @@ class LogStartup:
         )
 
     def _look_into_all(self, log_dirs: Sequence[LogDir]) -> None:
+        self._look_on(step for log_dir in log_dirs for step in self._look_into(log_dir))
+
+    def _look_on(self, steps: Iterator[None]) -> None:
+        """Look for the time of a slice, and then let the loop go on; begin to open logs when all have been found."""
         if self._done is None:
             return
+        clock = self._environment.clock
+        deadline_ms = clock.monotonic_ms() + self._slice_ms
         try:
-            for log_dir in log_dirs:
-                self._look_into(log_dir)
+            for _ in steps:
+                if clock.monotonic_ms() >= deadline_ms:
+                    self._environment.timer.schedule(1, partial(self._look_on, steps))
+                    return
         except LogDirError as error:
             self._finish(error)
             return
+        except BaseException as error:
+            self._finish(error)  # a bug: who waits for the start is to hear of it, whatever called this
+            raise
         self._progress.start()
         self._work()
 
@@ -203,18 +214,23 @@ class LogStartup:
                     path = directory.log_dir.path
                     logger.warning("The next start will recover the logs in %s: %s", path, error)
 
-    def _look_into(self, log_dir: LogDir) -> None:
+    def _look_into(self, log_dir: LogDir) -> Iterator[None]:
+        """Find the logs of a directory, one a step."""
         try:
             last_stop = take_last_stop(log_dir)
             directory = _Directory(log_dir, last_stop)
             self._directories.append(directory)
             self._owner.take_over_last_stop(log_dir, last_stop)
-            found = list(stored_logs(log_dir))
+            yield
+            found = []
+            for stored in stored_logs(log_dir):
+                found.append((directory, stored))
+                yield
         except OSError as error:
             log_dir.fail("Error while loading log dir", error)
             return
         directory.total = len(found)
-        self._found += [(directory, stored) for stored in found]
+        self._found += found
         if not found:
             logger.info("No logs found to be loaded in %s", log_dir.path)
         elif last_stop.was_clean:

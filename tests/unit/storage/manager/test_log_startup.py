@@ -103,11 +103,26 @@ def test_loop_goes_on_between_slices(tmp_path: Path) -> None:
     broker = Broker(tmp_path)
     outcome: list[BaseException | None] = []
     broker.manager.begin_startup({}, outcome.append, slice_ms=0)
+    for _ in ["the checkpoints", *LOGS]:  # found one a slice, and then opened one a slice
+        assert (broker.manager.all_logs(), outcome) == ([], [])
+        broker.disk.advance(1)
     for loaded in range(1, 5):
         assert (len(broker.manager.all_logs()), outcome) == (loaded, [])
         broker.disk.advance(1)
     assert outcome == [None]
     broker.manager.shutdown()
+
+
+def test_a_start_that_is_broken_off_among_the_names_leaves_a_clean_directory_clean(tmp_path: Path) -> None:
+    make_logs(tmp_path, *LOGS, clean=True)
+    broker = Broker(tmp_path)
+    outcome: list[BaseException | None] = []
+    broker.manager.begin_startup({}, outcome.append, slice_ms=0)
+    broker.disk.advance(1)
+    broker.manager.shutdown()
+    broker.disk.advance(1)
+    assert (broker.manager.all_logs(), outcome) == ([], [])
+    assert (tmp_path / ".kafka_cleanshutdown").exists()
 
 
 def test_recoveries_that_end_meanwhile_make_no_further_slices(tmp_path: Path) -> None:
