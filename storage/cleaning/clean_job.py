@@ -1,9 +1,9 @@
-"""What one compaction of a log is given, and what it leaves: the words between the cleaner and its worker process.
+"""The job and the result of one compaction: the messages between the cleaner and its worker process.
 
-The worker reads closed segments, which nobody changes, and writes `.cleaned` files beside them. It renames and removes
-nothing: putting its output in place is done by the owner of the log, on the event loop.
+The worker reads inactive segments, which do not change, and writes `.cleaned` files beside them. It renames and removes
+nothing: the cleaner puts the output in place on the event loop.
 
-Kafka: LogToClean and CleanerStats.
+Kafka: LogToClean, CleanerStats, LastRecord.
 """
 
 from __future__ import annotations
@@ -19,54 +19,56 @@ if TYPE_CHECKING:
 
 
 class LastRecord(NamedTuple):
-    """Which batch of a producer must stay, so that its sequence numbers are not forgotten."""
+    """The last batch of a producer. It must stay, because it keeps the producer's sequence numbers."""
 
     last_data_offset: int | None
-    """None: the producer has only written a marker, whose batch of `producer_epoch` stays."""
+    """None: the producer only wrote a marker; the marker with `producer_epoch` stays."""
     producer_epoch: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanJob:
-    """One compaction. Everything here can be pickled; offsets are those of the log, times are milliseconds."""
+    """One compaction of a log. Can be pickled. Times are in milliseconds."""
 
     directory: str
     topic_partition: TopicPartition
     config: LogConfig
     base_offsets: tuple[int, ...]
-    """The segments from the log's first to the last below `first_uncleanable_offset`, none of them active."""
+    """All segments of the log below `first_uncleanable_offset`; none of them is active."""
     first_dirty_offset: int
     first_uncleanable_offset: int
-    """Where the first segment begins that must stay as it is."""
+    """The base offset of the first segment that must not be compacted."""
     now_ms: int
     last_records: Mapping[int, LastRecord]
     """By producer id."""
     offset_map_bytes: int
-    """log.cleaner.dedupe.buffer.size for this cleaner: 24 bytes a key."""
+    """The share of log.cleaner.dedupe.buffer.size of this job, at 24 bytes per key."""
     offset_map_load_factor: float
     io_buffer_bytes: int
     io_max_bytes_per_second: float
     max_message_bytes: int
-    """The broker's message.max.bytes, or the topic's if larger: an older batch may be larger still, and is read."""
+    """The larger of message.max.bytes of broker and topic. Older batches may be larger, and are read too."""
 
 
 class CleanedGroup(NamedTuple):
-    """Some segments and the one that takes their place, written as `.cleaned` and fsynced, its mtime the last one's."""
+    """A group of segments and the one that replaces them. The new one is written as `.cleaned` and fsynced, with the
+    modification time of the last source.
+    """
 
     source_base_offsets: tuple[int, ...]
     base_offset: int
-    """Of the new segment: the first source's."""
+    """The base offset of the new segment: that of the first source."""
 
 
 class SplitNeeded(NamedTuple):
-    """A segment whose offsets do not fit into an index (KAFKA-6264): it is to be split before the log is cleaned."""
+    """A segment whose offsets cannot be indexed (KAFKA-6264): it must be split before the log is compacted."""
 
     base_offset: int
 
 
 @dataclass(slots=True)
 class CleanStats:
-    """What a compaction has read and written, for the log and the metrics."""
+    """The amounts that a compaction read and wrote, for its log line and the metrics."""
 
     bytes_read: int = 0
     bytes_written: int = 0
@@ -83,11 +85,11 @@ class CleanStats:
 
 @dataclass(slots=True, kw_only=True)
 class CleanResult:
-    """What came of it."""
+    """The result of a compaction."""
 
     next_dirty_offset: int
-    """Everything below has been compacted: what the cleaner checkpoint will say."""
+    """Everything below is compacted: the new value of the cleaner checkpoint."""
     groups: list[CleanedGroup] = field(default_factory=list)
     split: SplitNeeded | None = None
-    """Set when cleaning stopped at such a segment; then there are no groups."""
+    """Set if the compaction stopped at such a segment; then there are no groups."""
     stats: CleanStats = field(default_factory=CleanStats)

@@ -1,21 +1,20 @@
-"""One compaction of one log: a job in a worker process, then the new segments put in place, one after another.
+"""One compaction of one log: a job in a worker process, then the replacement of segments, one group after another.
 
     cleaning     a worker writes `.cleaned` files
-    naming       a replacement has become `.swap`; the directory is being synced
-    swapping     (in one call) it takes the place of its sources; then the next one is named, or the run ends
-    splitting    a worker has met a segment whose offsets overflow and writes its parts; they are put in place likewise,
-                 and compacting the log is left to another run
+    renaming     the new segments of a group are renamed to `.swap`; the directory is being synced
+    swapping     (in one call) they replace their sources; then the next group is renamed, or the run ends
+    splitting    a worker writes the parts of a segment whose offsets overflow; they replace it in the same way, and
+                 another run compacts the log
 
-It can be cancelled at any time, by a call that does not wait: a worker is killed; a replacement that is being named is
-put in place at once, without waiting for the disk, because `.swap` files must not outlive a change of the log (the next
-start would believe them). What is `.cleaned` then is removed in the background; nobody believes that. A disk on which
-there is no room for the new segments is full and no failure.
+`cancel` works at any time and does not wait: it kills the worker; a group that is renamed to `.swap` is put in place at
+once, without waiting for the sync, because the next start would put these `.swap` files in place even after the log had
+changed. `.cleaned` files are removed in the background; a start ignores them. If the new segments find no space, the
+directory is full, not failed.
 
-Invariants: `on_end` is called exactly once, when the run touches no file any more and has left no `.cleaned` file;
-replacements are put in place from the lowest offset up, so that a `.cleaned` file which a crash leaves speaks against
-none that is in place.
+Invariants: `on_end` is called exactly once, when the run has left no `.cleaned` file and changes no file any more;
+groups are put in place from the lowest offset up, so that a `.cleaned` file that a crash leaves is above all of them.
 
-Kafka: Cleaner.doClean, seen from outside, and the end of CleanerThread.cleanLog.
+Kafka: Cleaner.doClean, CleanerThread.cleanLog.
 """
 
 from __future__ import annotations
@@ -47,14 +46,14 @@ logger = logging.getLogger(__name__)
 
 
 class Replacement(NamedTuple):
-    """New segments and the ones whose place they take, by their base offsets."""
+    """The base offsets of new segments and of the segments that they replace."""
 
     new: tuple[int, ...]
     sources: tuple[int, ...]
 
 
 class CleanRun:
-    """A compaction under way."""
+    """A running compaction."""
 
     __slots__ = (
         "_environment",
@@ -78,15 +77,15 @@ class CleanRun:
         self.job = job
         self.is_cancelled = False
         self.result: CleanResult | None = None
-        """What was put in place; None while that is not so, or it came to nothing."""
+        """The result after all groups are in place; None before, and for a run without a result."""
         self.error: WorkerError | None = None
-        """A bug, or a worker that died."""
+        """A bug, or the death of the worker."""
         self._environment = environment
         self._on_end = on_end
         self._has_ended = False
         self._worker_job: WorkerJob | None = None
         self._outcome: CleanResult | None = None
-        """The result once all is in place; None for a split."""
+        """The result of the worker; None for a split."""
         self._replacements: deque[Replacement] = deque()
         self._swapping: tuple[Replacement, list[LogSegment]] | None = None
 
@@ -94,7 +93,7 @@ class CleanRun:
         self._submit(clean_log, self.job, self._cleaned)
 
     def cancel(self) -> None:
-        """Let go of the log. What has been put in place stays."""
+        """Stop the run; the caller may change the log afterwards. Segments that are in place stay."""
         if self.is_cancelled:
             return
         self.is_cancelled = True
@@ -135,18 +134,18 @@ class CleanRun:
     def _cleaned(self, result: CleanResult) -> None:
         split = result.split
         if split is not None:
-            # First, for they lie below the parts: see the invariants.
+            # The `.cleaned` files first: they lie below the parts, see the invariants.
             self._remove_cleaned_files(lambda: self._split(split.base_offset))
             return
         self._outcome = result
         for group in result.groups:
             self._replacements.append(Replacement((group.base_offset,), group.source_base_offsets))
-        self._name_next()
+        self._rename_next()
 
     def _split(self, base_offset: int) -> None:
         def written(parts: list[int]) -> None:
             self._replacements.append(Replacement(tuple(parts), (base_offset,)))
-            self._name_next()
+            self._rename_next()
 
         if self.is_cancelled:
             self._end()
@@ -154,9 +153,9 @@ class CleanRun:
         job = SplitJob(directory=self.log.dir, base_offset=base_offset, config=self.log.config)
         self._submit(split_in_worker, job, written)
 
-    # -- putting in place --------------------------------------------------------------------------------
+    # -- replacing segments ------------------------------------------------------------------------------
 
-    def _name_next(self) -> None:
+    def _rename_next(self) -> None:
         if self.is_cancelled:
             self._end()
             return
@@ -174,13 +173,13 @@ class CleanRun:
             return
         self._swapping = replacement, new
         log.log_dir.sync_queue.sync_dir(log.dir)
-        log.log_dir.sync_queue.when_durable(lambda _: self._step(self._named))
+        log.log_dir.sync_queue.when_durable(lambda _: self._step(self._renamed))
 
-    def _named(self) -> None:
+    def _renamed(self) -> None:
         if self._swapping is not None:
             self._put_in_place()
-        # Not at once: there may be many, and the loop has other things to do.
-        self._environment.timer.schedule(0, lambda: self._step(self._name_next))
+        # In a callback of its own: there may be many groups, and the event loop must not be blocked.
+        self._environment.timer.schedule(0, lambda: self._step(self._rename_next))
 
     def _put_in_place(self) -> None:
         assert self._swapping is not None
@@ -197,7 +196,7 @@ class CleanRun:
     # -- the end -----------------------------------------------------------------------------------------
 
     def _step(self, step: Callable[[], None]) -> None:
-        """A bug ends the run, as one in the worker does: the cleaner must not wait for it for good."""
+        """Run a step; an exception in it ends the run, so that the cleaner does not wait for ever."""
         try:
             step()
         except Exception as error:

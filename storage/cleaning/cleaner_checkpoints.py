@@ -1,13 +1,13 @@
-"""How far each log has been compacted: `cleaner-offset-checkpoint`, one file in each log directory.
+"""The first dirty offset of each log: `cleaner-offset-checkpoint`, one file in each log directory.
 
-Kept in memory and written after every change. An entry is the first offset that has not been compacted; a log without
-one has not been compacted at all.
+The offsets are kept in memory and written after every change. A log without an entry was never compacted.
 
-Invariants: a file names only logs there are; it never tells of a compaction that is not on the disk (`segment_swap`
-syncs the new segments' names before it is noted here), because a log would keep its old values in the part that is
-called clean, and lose the tombstones which hide them.
+Invariants: a file has entries of existing logs only; an entry is updated only after the compacted segments are on the
+disk (`segment_swap` syncs their names). Otherwise old values would stay in the part that counts as clean, while the
+tombstones that hide them are removed.
 
-Kafka: the checkpoint half of LogCleanerManager.
+Kafka: LogCleanerManager.allCleanerCheckpoints, LogCleanerManager.updateCheckpoints,
+LogCleanerManager.alterCheckpointDir, LogCleanerManager.maybeTruncateCheckpoint.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ class CleanerCheckpoints:
     __slots__ = ("_logs", "_offsets")
 
     def __init__(self, logs: Container[TopicPartition]) -> None:
-        """`logs`: those there are, now and later."""
+        """`logs`: the existing logs, a live view."""
         self._logs = logs
         self._offsets: dict[str, dict[TopicPartition, int]] = {}
 
     def load(self, log_dirs: Iterable[LogDir]) -> None:
-        """Read them, once the directories are ours."""
+        """Read the files, after the directories are locked."""
         for log_dir in log_dirs:
             self._offsets[log_dir.path] = log_checkpoints.read(log_dir, checkpoints.CLEANER_OFFSET_FILE)
 
     def offset_of(self, log_dir: LogDir, topic_partition: TopicPartition) -> int | None:
-        """The first offset that has not been compacted; None if none has."""
+        """The first offset that is not compacted; None if the log was never compacted."""
         return self._offsets.get(log_dir.path, {}).get(topic_partition)
 
     def update(self, log_dir: LogDir, topic_partition: TopicPartition, offset: int) -> None:
@@ -50,19 +50,19 @@ class CleanerCheckpoints:
             self._write(log_dir)
 
     def remove(self, log_dir: LogDir, topic_partition: TopicPartition) -> int | None:
-        """Forget a log; returns what its entry said."""
+        """Remove the entry of a log; returns it."""
         offset = self._offsets.get(log_dir.path, {}).pop(topic_partition, None)
         if offset is not None:
             self._write(log_dir)
         return offset
 
     def truncate(self, log_dir: LogDir, topic_partition: TopicPartition, offset: int) -> None:
-        """The log was cut: at `offset` at the latest, everything is to be compacted anew."""
+        """Lower the entry of a truncated log to `offset`: everything above counts as dirty."""
         if (self.offset_of(log_dir, topic_partition) or 0) > offset:
             self.update(log_dir, topic_partition, offset)
 
     def forget_dir(self, log_dir: LogDir) -> None:
-        """The directory has failed: what is written there is read at the next start."""
+        """Drop the entries of a failed directory; the next start reads its file."""
         self._offsets.pop(log_dir.path, None)
 
     def _write(self, log_dir: LogDir) -> None:

@@ -1,14 +1,14 @@
-"""What to compact, and in which portions: decisions from plain values, no I/O.
+"""The rules of compaction: which part of a log, when, and in which groups. Pure functions, no I/O.
 
     log start ... first dirty ... first uncleanable ... active segment
     |   clean       |   cleanable     |   must stay
 
-Clean is what earlier compactions have been through; its keys are unique. A log is compacted when its cleanable part is
-large enough beside the clean one (`min.cleanable.dirty.ratio`) or has waited for `max.compaction.lag.ms`; what is
-younger than `min.compaction.lag.ms` waits, and nothing behind the last stable offset is touched.
+Earlier compactions have processed the clean part, where keys are unique. A log is compacted when its cleanable part is
+large enough (`min.cleanable.dirty.ratio`) or has waited for `max.compaction.lag.ms`. Segments with records newer than
+`min.compaction.lag.ms`, and records at or above the last stable offset, are not cleanable.
 
-Kafka: LogCleanerManager (cleanableOffsets, maxCompactionDelay, calculateCleanableBytes), LogToClean and
-Cleaner.groupSegmentsBySize.
+Kafka: LogCleanerManager.cleanableOffsets, LogCleanerManager.maxCompactionDelay,
+LogCleanerManager.calculateCleanableBytes, LogToClean, Cleaner.groupSegmentsBySize.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from odradek.storage.segment.log_segment import MAX_RELATIVE_OFFSET
 
 
 class DirtySegment(Protocol):
-    """What is asked of a segment to find out which part of its log may be compacted. A LogSegment is one."""
+    """The properties of a segment that the rules use. LogSegment implements it."""
 
     @property
     def base_offset(self) -> int: ...
@@ -31,30 +31,30 @@ class DirtySegment(Protocol):
 
     @property
     def largest_timestamp(self) -> int:
-        """Of its records in milliseconds, else of its file."""
+        """In ms: of the records, else the modification time of the file."""
 
 
 SegmentT = TypeVar("SegmentT", bound=DirtySegment)
 
 
 class OffsetsToClean(NamedTuple):
-    """The cleanable range of a log, as far as offsets tell."""
+    """The cleanable offsets of a log."""
 
     first_dirty_offset: int
     first_uncleanable_offset: int
     force_update_checkpoint: bool
-    """The checkpoint was not possible: it is to be set to the first dirty offset."""
+    """The checkpoint lies outside the log: it must be set to the first dirty offset."""
 
 
 class CleanableRange(NamedTuple):
-    """The cleanable range of a log, at the boundary of a segment, and how much is in it."""
+    """The cleanable range of a log in whole segments, with its size."""
 
     first_dirty_offset: int
     first_uncleanable_offset: int
     clean_bytes: int
     cleanable_bytes: int
     must_clean_now: bool
-    """Something has waited for longer than max.compaction.lag.ms."""
+    """A dirty record is older than max.compaction.lag.ms."""
 
     @property
     def total_bytes(self) -> int:
@@ -62,11 +62,11 @@ class CleanableRange(NamedTuple):
 
     @property
     def cleanable_ratio(self) -> float:
-        """The part of the bytes that is cleanable; 0 for an empty log."""
+        """The cleanable fraction of the bytes; 0 for an empty log."""
         return self.cleanable_bytes / self.total_bytes if self.total_bytes else 0.0
 
     def is_due(self, min_cleanable_dirty_ratio: float) -> bool:
-        """Whether it is worth the work, or has to be done."""
+        """Whether the log must be compacted: by its ratio, or by max.compaction.lag.ms."""
         return (self.must_clean_now and self.cleanable_bytes > 0) or self.cleanable_ratio > min_cleanable_dirty_ratio
 
 
@@ -80,9 +80,9 @@ def cleanable_offsets(
     min_compaction_lag_ms: int,
     now_ms: int,
 ) -> OffsetsToClean:
-    """The range that may be compacted. `segments` are all of the log's, the last of them active.
+    """The offsets that may be compacted. `segments`: all segments of the log, the last one active.
 
-    The checkpoint of the last compaction is not taken if the log has since been cut at either end of it.
+    A `checkpoint` outside of the log, which was truncated or deleted from since, counts as the log start.
     """
     first_dirty = log_start_offset if checkpoint is None else checkpoint
     is_valid = log_start_offset <= first_dirty <= log_end_offset
@@ -98,7 +98,7 @@ def cleanable_offsets(
 
 
 def dirty_segments(segments: Sequence[SegmentT], first_dirty_offset: int) -> Sequence[SegmentT]:
-    """The segments from the one that holds the first dirty offset to the last before the active one."""
+    """The segments from the one that contains the first dirty offset to the last before the active one."""
     if first_dirty_offset >= segments[-1].base_offset:
         return ()
     first = bisect_right(segments, first_dirty_offset, key=_base_offset)
@@ -110,9 +110,9 @@ def _base_offset(segment: DirtySegment) -> int:
 
 
 def max_compaction_delay_ms(first_batch_timestamps: Iterable[int], max_compaction_lag_ms: int, now_ms: int) -> int:
-    """For how long the oldest dirty segment has been overdue; 0 if it is not.
+    """The time in ms for which the oldest dirty segment has exceeded `max_compaction_lag_ms`; 0 if it has not.
 
-    `first_batch_timestamps` are those of the dirty segments but the active one, -1 for none.
+    `first_batch_timestamps`: of the dirty segments without the active one; -1 for none.
     """
     clean_until_ms = now_ms - max(max_compaction_lag_ms, 0)
     earliest_ms = min((timestamp for timestamp in first_batch_timestamps if timestamp > 0), default=clean_until_ms)
@@ -122,9 +122,9 @@ def max_compaction_delay_ms(first_batch_timestamps: Iterable[int], max_compactio
 def cleanable_range(
     segments: Sequence[DirtySegment], offsets: OffsetsToClean, compaction_delay_ms: int
 ) -> CleanableRange:
-    """The range in whole segments: the one that holds the first uncleanable offset stays as it is.
+    """The cleanable range in whole segments, without the one that contains the first uncleanable offset.
 
-    The segment that holds the first dirty offset, but does not begin there, counts as clean and as cleanable.
+    A segment that contains the first dirty offset, but begins below, counts both as clean and as cleanable.
     """
     first_dirty = offsets.first_dirty_offset
     first_uncleanable = (*dirty_segments(segments, offsets.first_uncleanable_offset), segments[-1])[0].base_offset
@@ -138,14 +138,14 @@ def cleanable_range(
 
 
 def is_filthier(found: CleanableRange, min_cleanable_dirty_ratio: float, filthiest: CleanableRange | None) -> bool:
-    """Whether a log is due, and has a higher ratio than the filthiest of those that were looked at before."""
+    """Whether a log is due and has a higher cleanable ratio than the filthiest one so far."""
     if not found.total_bytes or not found.is_due(min_cleanable_dirty_ratio):
         return False
     return filthiest is None or found.cleanable_ratio > filthiest.cleanable_ratio
 
 
 class SegmentSizes(NamedTuple):
-    """What grouping looks at, in bytes."""
+    """The sizes of a segment that grouping uses, in bytes."""
 
     base_offset: int
     log_bytes: int
@@ -156,10 +156,10 @@ class SegmentSizes(NamedTuple):
 def group_segments(
     segments: Sequence[SegmentSizes], segment_bytes: int, segment_index_bytes: int, first_uncleanable_offset: int
 ) -> list[list[SegmentSizes]]:
-    """Consecutive segments that become one: together no larger than a segment may be, by any of its files.
+    """Group consecutive segments that become one. No file of a group exceeds the configured sizes together.
 
-    The last offset of a segment is taken to be the one before the next segment, as finding the true one would take a
-    scan. Empty segments join any group, lest one stay behind for every 2^31 offsets.
+    The last offset of a segment counts as the one before the next segment, because finding the exact one takes a scan.
+    Empty segments join any group: otherwise one empty segment would stay for every 2^31 offsets.
     """
     groups: list[list[SegmentSizes]] = []
     total = SegmentSizes(0, 0, 0, 0)

@@ -1,23 +1,22 @@
-"""Compaction of the logs of a broker: which one is next, how many at a time, and what comes of it.
+"""Compacts the logs of a broker: selects the next log and limits the number of runs.
 
-    a round     look at every compacted log, a few at a time: apply its retention, and find the filthiest
-                found one and a hand is free    -> begin a `CleanRun`, and another round
+    a round     examine every compacted log, a few at a time: apply its retention, and find the filthiest one
+                found one, and a run is free    -> begin a `CleanRun`, and another round
                 found none                      -> another round after log.cleaner.backoff.ms
-    a run ends                                  -> note how far the log is clean, and another round
+    a run ends                                  -> update the cleaner checkpoint, and another round
 
-`log.cleaner.threads` runs go on at a time, each in a worker process with its share of the buffers and of
-log.cleaner.io.max.bytes.per.second. A partition whose run failed by a bug, or whose worker died, is uncleanable until
-the next start. A log that is being moved to another directory is left alone.
+At most `log.cleaner.threads` runs exist, each in a worker process with an equal share of the buffers and of
+log.cleaner.io.max.bytes.per.second (Kafka's threads share one throttle). A partition whose run failed by a bug, or
+whose worker died, is uncleanable until the next start. A log that is being moved to another directory is skipped.
 
-Whoever changes a log under a run cancels it first (`abort`): truncation, deletion, a move, a failed directory, the
-policy. None of these waits, so that Kafka's states LogCleaningPaused and LogCleaningAborted are not needed: who aborts
-is done with the log before a round can look at it, and while the run that was aborted comes to its end, its partition
-still has one. Kafka's threads share one throttle; here each run has an equal part of it.
+Each change of a log cancels its run first (`abort`): truncation, deletion, a move, a failed directory, a new policy.
+None of these changes waits, so that Kafka's states LogCleaningPaused and LogCleaningAborted are not needed: the change
+is complete before a round examines the log, and an aborted run blocks its partition until it has ended.
 
-Invariants: a partition has at most one run; a log under a run loses no segment to retention; the checkpoint of a log
-moves up only after everything below has been put in place.
+Invariants: a partition has at most one run; retention deletes no segment of a log with a run; the checkpoint of a log
+advances only after all segments below are in place.
 
-Kafka: LogCleaner and LogCleanerManager.
+Kafka: LogCleaner, LogCleanerManager.
 """
 
 from __future__ import annotations
@@ -46,12 +45,12 @@ logger = logging.getLogger(__name__)
 
 
 class LogCleaner:
-    """The cleaner of one broker. It does nothing before `startup`."""
+    """The cleaner of one broker. It is idle before `startup`."""
 
     __slots__ = (
         "_environment",
         "_filthiest",
-        "_is_looking",
+        "_is_round_running",
         "_logs",
         "_moving",
         "_next_round",
@@ -71,31 +70,31 @@ class LogCleaner:
         moving: Container[TopicPartition],
         environment: Environment,
     ) -> None:
-        """`logs` and `moving` (the partitions with a future log) are those there are, now and later."""
+        """`logs` and `moving` (the partitions with a future log) are live views."""
         self.config = config
         self.checkpoints = CleanerCheckpoints(logs)
         self.uncleanable: set[tuple[str, TopicPartition]] = set()
-        """Partitions whose compaction has failed, with the directory they failed in."""
+        """(log directory, partition) of each failed compaction."""
         self._logs = logs
         self._moving = moving
         self._environment = environment
         self._runs: dict[TopicPartition, CleanRun] = {}
         self._visits = LogVisits(environment.timer)
         self.is_running = False
-        self._is_looking = False
+        self._is_round_running = False
         self._next_round: TimerTask | None = None
         self._filthiest: LogToClean | None = None
         self._now_ms = 0
 
-    # -- life --------------------------------------------------------------------------------------------
+    # -- start and stop ----------------------------------------------------------------------------------
 
     def startup(self) -> None:
-        """Begin, unless log.cleaner.enable says no: then no log is compacted, nor are compacted ones deleted from."""
+        """Begin the rounds. With log.cleaner.enable=false, no log is compacted, and compacted logs get no retention."""
         self.is_running = self.config.enable
-        self._look_again(0)
+        self._schedule_round(0)
 
     def shutdown(self) -> None:
-        """Cancel everything. What a killed worker has left is removed at the next start, if not before."""
+        """Cancel all runs. The next start removes the files of killed workers, if they are not removed before."""
         self.is_running = False
         self._visits.stop()
         if self._next_round is not None:
@@ -103,31 +102,31 @@ class LogCleaner:
         self._cancel_all()
 
     def reconfigure(self, config: CleanerConfig) -> None:
-        """Go on with other settings. Runs under way begin anew, as they do in Kafka."""
+        """Apply new settings. Running compactions are cancelled and start again, as in Kafka."""
         self.config = config
         self._cancel_all()
-        self._look_again(0)
+        self._schedule_round(0)
 
     def _cancel_all(self) -> None:
         for run in list(self._runs.values()):
             run.cancel()
 
-    # -- what others do to logs ----------------------------------------------------------------------------
+    # -- changes of logs -----------------------------------------------------------------------------------
 
     def abort(self, topic_partition: TopicPartition) -> None:
-        """Cancel the run of a partition, if there is one: the log may be changed when this returns."""
+        """Cancel the run of a partition, if any: the caller may change the log when this returns."""
         run = self._runs.get(topic_partition)
         if run is not None:
             logger.info("The cleaning for partition %s is aborted", topic_partition)
             run.cancel()
 
     def truncated(self, log: UnifiedLog) -> None:
-        """A log was cut, after `abort`: what is appended to it from now on has not been compacted."""
+        """Call after `abort` and a truncation: lowers the checkpoint, because later appends are not compacted."""
         if log.config.compact:
             self.checkpoints.truncate(log.log_dir, log.topic_partition, log.segments.active.base_offset)
 
     def alter_checkpoint_dir(self, topic_partition: TopicPartition, source: LogDir, target: LogDir) -> None:
-        """A log was moved to another directory, after `abort`."""
+        """Call after `abort` and a move: moves the checkpoint entry to the new directory."""
         offset = self.checkpoints.remove(source, topic_partition)
         if offset is not None:
             self.checkpoints.update(target, topic_partition, offset)
@@ -136,7 +135,7 @@ class LogCleaner:
             self.uncleanable.add((target.path, topic_partition))
 
     def handle_log_dir_failure(self, log_dir: LogDir) -> None:
-        """Let go of the logs of a failed directory."""
+        """Cancel the runs in a failed directory and drop its checkpoints."""
         self.checkpoints.forget_dir(log_dir)
         for run in list(self._runs.values()):
             if run.log.log_dir is log_dir:
@@ -147,7 +146,7 @@ class LogCleaner:
 
     # -- rounds --------------------------------------------------------------------------------------------
 
-    def _look_again(self, delay_ms: int) -> None:
+    def _schedule_round(self, delay_ms: int) -> None:
         if not self.is_running:
             return
         if self._next_round is not None:
@@ -155,16 +154,16 @@ class LogCleaner:
         self._next_round = self._environment.timer.schedule(delay_ms, self._begin_round)
 
     def _begin_round(self) -> None:
-        if self._is_looking or len(self._runs) >= self.config.threads:
+        if self._is_round_running or len(self._runs) >= self.config.threads:
             return
-        self._is_looking = True
+        self._is_round_running = True
         self._filthiest = None
         self._now_ms = self._environment.clock.time_ms()
         self.uncleanable = {(path, tp) for path, tp in self.uncleanable if tp in self._logs}
         self._visits.visit([log for log in self._logs.values() if log.config.compact], self._visit, self._end_round)
 
-    def _is_ours(self, log: UnifiedLog) -> bool:
-        """Whether retention and compaction of the log are the cleaner's, and nothing is under way there."""
+    def _may_clean(self, log: UnifiedLog) -> bool:
+        """Whether the cleaner may apply retention to the log and compact it now."""
         topic_partition = log.topic_partition
         return (
             log.config.compact
@@ -175,51 +174,49 @@ class LogCleaner:
         )
 
     def _guarded(self, log: UnifiedLog, work: Callable[[UnifiedLog], None]) -> None:
-        """Whatever is wrong with one log ends its compaction, and not that of the others."""
+        """Call `work`. An error marks this log as uncleanable, or its directory as failed; other logs continue."""
         try:
             work(log)
         except KafkaError as error:
             logger.error("Failed to calculate log cleaning stats for partition %s: %s", log.topic_partition, error)
             self.uncleanable.add((log.log_dir.path, log.topic_partition))
         except OSError as error:
-            log.log_dir.fail(f"Error while looking at the segments of {log.topic_partition}", error)
+            log.log_dir.fail(f"Error while examining the segments of {log.topic_partition}", error)
         except Exception:
             self.uncleanable.add((log.log_dir.path, log.topic_partition))
             raise
 
     def _visit(self, log: UnifiedLog) -> None:
-        if self._is_ours(log):
+        if self._may_clean(log):
             self._guarded(log, self._compare)
 
     def _compare(self, log: UnifiedLog) -> None:
         log.delete_old_segments()
         if log.log_dir.space.is_full:
             return
-        found = self._look_at(log)
+        found = self._examine(log)
         if found.is_filthier(self._filthiest):
             self._filthiest = found
 
-    def _look_at(self, log: UnifiedLog) -> LogToClean:
-        from odradek.storage.cleaning.log_to_clean import (
-            look_at,  # here and below: a broker starts without what it may not need
-        )
+    def _examine(self, log: UnifiedLog) -> LogToClean:
+        from odradek.storage.cleaning.log_to_clean import examine  # here and below: on first use, for a faster start
 
         checkpoint = self.checkpoints.offset_of(log.log_dir, log.topic_partition)
-        found = look_at(log, checkpoint, self._now_ms)
+        found = examine(log, checkpoint, self._now_ms)
         if found.force_update_checkpoint:
             self.checkpoints.update(log.log_dir, log.topic_partition, found.cleanable.first_dirty_offset)
         return found
 
     def _end_round(self) -> None:
-        self._is_looking = False
+        self._is_round_running = False
         filthiest, self._filthiest = self._filthiest, None
         if filthiest is None:
-            self._look_again(self.config.backoff_ms)
+            self._schedule_round(self.config.backoff_ms)
             return
-        self._look_again(0)  # first: whatever is wrong with this log, the next round is for the others
+        self._schedule_round(0)  # before the run: an error in this log must not stop the rounds
         log = filthiest.log
-        if self._is_ours(log):  # as it was when it was visited; else the next round finds another one
-            self._guarded(log, lambda log: self._begin_run(self._look_at(log)))
+        if self._may_clean(log):  # it may have changed since it was examined
+            self._guarded(log, lambda log: self._begin_run(self._examine(log)))
 
     # -- runs ------------------------------------------------------------------------------------------------
 
@@ -243,7 +240,7 @@ class LogCleaner:
             raise
 
     def job_of(self, found: LogToClean) -> CleanJob:
-        """What a worker is told."""
+        """The job for the worker process."""
         from odradek.storage.cleaning.clean_job import CleanJob, LastRecord
 
         log, cleanable, config = found.log, found.cleanable, self.config
@@ -272,10 +269,10 @@ class LogCleaner:
     def _run_ended(self, run: CleanRun) -> None:
         topic_partition, log_dir = run.job.topic_partition, run.log.log_dir
         del self._runs[topic_partition]
-        self._look_again(0)
+        self._schedule_round(0)
         if run.error is not None:
             logger.error(
-                "Cleaning of %s failed; it is not tried again before a restart: %s", topic_partition, run.error
+                "Cleaning of %s failed; it is not compacted again before a restart: %s", topic_partition, run.error
             )
             self.uncleanable.add((log_dir.path, topic_partition))
         elif run.result is not None:

@@ -1,17 +1,17 @@
-"""The compaction of one log, as a worker process does it: two passes over closed segments, output beside them.
+"""The compaction of one log in a worker process: two passes over inactive segments.
 
     1. build     the offset map from the dirty part: keys only, until the map is full
-    2. rewrite   every segment from the log's first to where the map ends, group by group, each group into one
-                 `.cleaned` segment with all its indexes, fsynced, as old as its last source
+    2. rewrite   all segments from the first one to the end of the map, group by group, each group into one `.cleaned`
+                 segment with all its indexes, fsynced, with the modification time of its last source
 
-What does not change is copied as it stands. The index entries of the output are those an append of its batches would
-have made, one batch at a time; Apache makes one entry per buffer it has filled, so that readers there scan further.
+Unchanged batches are copied. The output has the index entries of single appends; Apache makes one entry per filled
+buffer, so that readers there scan more.
 
-Invariants: nothing but `.cleaned` files is written, renamed or removed; on an error some of them stay, for the owner of
-the log to remove. The transaction indexes of segments behind the cleanable part are read too: the marker of an aborted
+Invariants: only `.cleaned` files are written, renamed or removed; after an error some of them stay, and the cleaner
+removes them. The transaction indexes of segments after the cleanable part are read too: the marker of an aborted
 transaction may lie there.
 
-Kafka: Cleaner.doClean, cleanSegments, cleanInto and buildOffsetMap.
+Kafka: Cleaner.doClean, Cleaner.cleanSegments, Cleaner.cleanInto, Cleaner.buildOffsetMap.
 """
 
 from __future__ import annotations
@@ -42,29 +42,29 @@ from odradek.timer.system_timer import SystemTimer
 logger = logging.getLogger(__name__)
 
 MIN_IO_BUFFER_BYTES: Final = 4096
-"""No smaller reads and writes, whatever is configured. A batch that is larger is read at once."""
+"""The minimum size of reads and writes. A larger batch is read in one piece."""
 
 SYNC_EVERY_BYTES: Final = 16 * 1024 * 1024
-"""Output is written back in portions: gigabytes of dirty pages would make the broker's appends wait for the disk."""
+"""The output is fsynced in portions: gigabytes of dirty pages would block the broker's appends."""
 
 
 def clean_log(job: CleanJob, report: Callable[[object], None]) -> CleanResult:
-    """Compact one log; a function for a WorkerPool. Raises OSError, and CorruptRecordError for what is no batch."""
-    del report  # what there is to tell is in the result
+    """Compact one log; a function for a WorkerPool. Raises OSError, and CorruptRecordError for a damaged batch."""
+    del report  # the result has everything
     clock = SystemClock()
     environment = Environment(clock=clock, timer=SystemTimer(clock), new_uuid_hex=str)
     return LogCleaning(job, environment, sleep_ms).run()
 
 
 class LogCleaning:
-    """One compaction under way."""
+    """One running compaction."""
 
     def __init__(self, job: CleanJob, environment: Environment, sleep_ms: Callable[[int], None]) -> None:
         self._job = job
         self._environment = environment
         self._throttle = Throttle(job.io_max_bytes_per_second, environment.clock, sleep_ms)
         self._io_buffer_bytes = max(job.io_buffer_bytes, MIN_IO_BUFFER_BYTES)
-        # Kafka has no limit. A batch that the broker itself would open, or that fills a segment, must pass.
+        # Kafka has no limit. Any batch that the broker accepts, and any batch up to a segment's size, must pass.
         self._max_decompressed_bytes = max(MAX_DECOMPRESSED_BYTES, job.config.segment_bytes)
         self._stats = CleanStats()
         self._unsynced_bytes = 0
@@ -75,7 +75,7 @@ class LogCleaning:
         self._txn_indexes = self._open_txn_indexes()
 
     def run(self) -> CleanResult:
-        """Compact, and tell what is to be put in place."""
+        """Compact the log. Returns the groups to put in place."""
         job, stats, clock = self._job, self._stats, self._environment.clock
         started_ms = clock.monotonic_ms()
         try:
@@ -110,10 +110,10 @@ class LogCleaning:
         for segment, segment_end in zip(dirty, ends, strict=True):
             if not self._map_segment(segment, transactions):
                 return
-            self._map.latest_offset = segment_end - 1  # there may be a gap
+            self._map.latest_offset = segment_end - 1  # also covers a gap at the end of the segment
 
     def _map_segment(self, segment: LogSegment, transactions: TransactionFilter) -> bool:
-        """Put the keys of a segment into the map; returns whether there was room for all."""
+        """Add the keys of a segment to the map; False if the map became full."""
         start, stats = self._job.first_dirty_offset, self._stats
         for batch in self._read(segment, segment.offset_index.lookup(start).position):
             stats.map_bytes_read += batch.size_in_bytes
@@ -132,7 +132,7 @@ class LogCleaning:
         return True
 
     def _read(self, segment: LogSegment, start: int = 0) -> Iterator[AnyBatch]:
-        """The batches of a closed segment, at the configured rate. A torn one raises CorruptLogError."""
+        """The batches of an inactive segment, at the configured rate. Raises CorruptLogError for a torn batch."""
         end = start
         for position, batch in segment.records.batches(start, self._io_buffer_bytes):
             end = position + batch.size_in_bytes
@@ -185,7 +185,7 @@ class LogCleaning:
             result.groups.append(CleanedGroup(tuple(s.base_offset for s in sources), cleaned.base_offset))
 
     def _legacy_delete_horizon_ms(self) -> int:
-        """Before which segments of magic 0 and 1 must have been written for their tombstones to go."""
+        """Tombstones of magic 0 and 1 are removed from segments modified at or before this time (ms)."""
         clean = [segment for segment in self._segments if segment.base_offset < self._job.first_dirty_offset]
         return clean[-1].modified_ms - self._job.config.delete_retention_ms if clean else 0
 
@@ -236,7 +236,9 @@ class LogCleaning:
         )
 
     def _finish(self, cleaned: LogSegment, last_source: LogSegment) -> None:
-        """Make the output durable, and as old as what it came from: time retention and legacy tombstones go by that."""
+        """Sync the output and set the modification time of its last source, which retention and tombstones of old
+        formats use.
+        """
         fs = self._environment.fs
         for path in cleaned.paths:
             fs.sync_path(path)
@@ -246,7 +248,7 @@ class LogCleaning:
     # -- aborted transactions ----------------------------------------------------------------------
 
     def _open_txn_indexes(self) -> list[TransactionIndex]:
-        """The transaction indexes of all segments of the log, also of those that are not compacted."""
+        """The transaction indexes of all segments of the log, including those that are not compacted."""
         directory, environment = self._job.directory, self._environment
         bases = sorted(
             offset
@@ -264,7 +266,7 @@ class LogCleaning:
         ]
 
     def _collect_aborted(self, start_offset: int, upper_bound: int) -> list[AbortedTxn]:
-        """The aborted transactions that overlap [start, upper bound)."""
+        """The aborted transactions that overlap [start_offset, upper_bound)."""
         collected: list[AbortedTxn] = []
         for index in self._txn_indexes:
             found, is_complete = index.collect(start_offset, upper_bound)

@@ -1,4 +1,4 @@
-"""A log as the cleaner looks at it: what `compaction` decides about its segments, and whether it is due.
+"""Applies the rules of `compaction` to a log: its cleanable range, and whether it is due.
 
 Kafka: LogToClean.
 """
@@ -24,21 +24,21 @@ logger = logging.getLogger(__name__)
 
 
 class LogToClean(NamedTuple):
-    """What was found in a log."""
+    """A log with its cleanable range."""
 
     log: UnifiedLog
     cleanable: CleanableRange
     force_update_checkpoint: bool
-    """The checkpoint does not fit the log: it is to say `cleanable.first_dirty_offset`."""
+    """The checkpoint lies outside the log: it must be set to `cleanable.first_dirty_offset`."""
 
     def is_filthier(self, filthiest: LogToClean | None) -> bool:
-        """Whether it is to be compacted before the filthiest of those that were looked at before."""
+        """Whether this log is due and must be compacted before the filthiest one so far."""
         ratio = self.log.config.min_cleanable_dirty_ratio
         return is_filthier(self.cleanable, ratio, None if filthiest is None else filthiest.cleanable)
 
 
-def look_at(log: UnifiedLog, checkpoint: int | None, now_ms: int) -> LogToClean:
-    """Look at a log. `checkpoint` is the first offset not compacted so far; None if none was.
+def examine(log: UnifiedLog, checkpoint: int | None, now_ms: int) -> LogToClean:
+    """The cleanable range of a log. `checkpoint`: its first offset that is not compacted; None if it never was.
 
     Raises: OSError; KafkaError when a segment does not begin with a batch.
     """
@@ -53,15 +53,15 @@ def look_at(log: UnifiedLog, checkpoint: int | None, now_ms: int) -> LogToClean:
         now_ms=now_ms,
     )
     delay_ms = 0
-    if config.max_compaction_lag_ms < now_ms:  # else nothing can be older, and no file need be read
+    if config.max_compaction_lag_ms < now_ms:  # else no record can exceed the lag, and no file is read
         dirty = dirty_segments(segments, offsets.first_dirty_offset)
         timestamps = [segment.first_batch_timestamp() for segment in dirty]
         delay_ms = max_compaction_delay_ms(timestamps, config.max_compaction_lag_ms, now_ms)
-    # Retention moves the start of a log past its checkpoint all the time.
+    # Not worth a warning with retention, which regularly moves the start of a log past its checkpoint.
     is_surprising = not config.delete or (checkpoint or 0) > log.log_end_offset
     if offsets.force_update_checkpoint and is_surprising:
         logger.warning(
-            "The cleaner checkpoint of %s, %s, lies outside of the log [%d, %d]: all of it counts as dirty",
+            "The cleaner checkpoint of %s, %s, lies outside of the log [%d, %d]: compacting the whole log again",
             log.topic_partition,
             checkpoint,
             log.log_start_offset,

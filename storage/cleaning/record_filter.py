@@ -1,12 +1,12 @@
-"""What compaction keeps of a batch: nothing, the batch as it is, some of its records, or its bare header.
+"""The part of a batch that compaction keeps: nothing, the whole batch, some of its records, or its header only.
 
-A record stays if nothing later in the map has its key, and it has a value or its deletion has not been known for
-`delete.retention.ms` yet. The first compaction that keeps a tombstone, or a marker whose transaction has no data left,
-writes into the batch when it may go (the delete horizon, KIP-534); in magic 0 and 1, which cannot hold that, the age of
-the segment decides. Records behind the end of the map are left alone; those without a key go. The last batch of an
-active producer stays as a header when its records are gone.
+A record stays if the map has no later record with its key, and it has a value or its tombstone is kept. The first
+compaction that keeps a tombstone, or a marker whose transaction has no data left, writes the time of its removal into
+the batch: `delete.retention.ms` from now (the delete horizon, KIP-534). Magic 0 and 1 have no place for it: there, the
+modification time of the segment decides. Records after the end of the map stay; records without a key are removed.
+The last batch of an active producer stays as a header when its records are removed.
 
-Kafka: the RecordFilter of Cleaner.cleanInto and to MemoryRecords.filterTo.
+Kafka: Cleaner.cleanInto, MemoryRecords.filterTo, MemoryRecords.RecordFilter.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from odradek.storage.cleaning.transaction_filter import TransactionFilter
 
 
 class KeptBatch(NamedTuple):
-    """What is written of a batch."""
+    """The bytes that are written for a batch."""
 
     data: memoryview | bytearray | bytes
     last_offset: int
@@ -38,11 +38,11 @@ class OpenedBatch(NamedTuple):
     """A batch with its keys."""
 
     data: bytes
-    """The uncompressed records the spans lie in; empty for magic 0 and 1."""
+    """The uncompressed records that the spans point into; empty for magic 0 and 1."""
     spans: list[KeyedSpan]
     base_offset: int
     records: list[Record]
-    """Of magic 0 and 1, in the order of the spans."""
+    """The records of magic 0 and 1, in the order of the spans."""
 
 
 def open_batch(batch: AnyBatch, max_decompressed_bytes: int) -> OpenedBatch:
@@ -58,7 +58,7 @@ def open_batch(batch: AnyBatch, max_decompressed_bytes: int) -> OpenedBatch:
 
 
 class RecordFilter:
-    """Decides what stays of each batch, in the order of the log."""
+    """Filters the batches of a log, in the order of their offsets."""
 
     __slots__ = (
         "_delete_retention_ms",
@@ -90,10 +90,10 @@ class RecordFilter:
         self._delete_retention_ms = delete_retention_ms
         self._max_decompressed_bytes = max_decompressed_bytes
         self.retain_legacy_deletes = True
-        """Whether the segment under way is too young for tombstones of magic 0 and 1 to go."""
+        """Whether the current segment is too young to remove tombstones of magic 0 and 1."""
 
     def filter(self, batch: AnyBatch) -> KeptBatch | None:
-        """What stays of a batch. Raises CorruptRecordError."""
+        """The part of a batch that stays; None for nothing. Raises CorruptRecordError."""
         if isinstance(batch, LegacyBatch):
             return self._filter_legacy(batch)
         can_discard = (
@@ -118,11 +118,11 @@ class RecordFilter:
                 return None
             return KeptBatch(empty_batch(batch), batch.last_offset, batch.max_timestamp, 0)
         if horizon_ms is None and (can_discard or not all(span[3] for span in kept)):
-            # Data that could be discarded does not get here: this is a marker, or there is a tombstone.
+            # This is a marker, or the batch has a tombstone: discarded data batches do not get here.
             horizon_ms = self._now_ms + self._delete_retention_ms
         elif len(kept) == len(opened.spans):
             return KeptBatch(batch.buffer, batch.last_offset, batch.max_timestamp, len(kept))
-        batch.ensure_valid()  # a new CRC must not vouch for bytes that were damaged before
+        batch.ensure_valid()  # a new CRC must not hide damage
         rebuilt = rebuild_batch(batch, opened.data, kept, horizon_ms)
         return KeptBatch(rebuilt, batch.last_offset, RecordBatch(memoryview(rebuilt)).max_timestamp, len(kept))
 
@@ -172,7 +172,7 @@ class RecordFilter:
 
 
 def _mixes_magics(batch: LegacyBatch) -> bool:
-    """A wrapper around messages of another magic, as some releases wrote them (KAFKA-4298): it is written anew."""
+    """Whether a wrapper contains messages of another magic (KAFKA-4298, some old releases): it is rebuilt."""
     if not batch.attributes & COMPRESSION_MASK:
         return False
     return any(message.magic != batch.magic for message in batch.inner_messages())

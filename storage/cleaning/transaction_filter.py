@@ -1,9 +1,9 @@
-"""What compaction knows of transactions as it walks a log: which batches were aborted, and which markers may go.
+"""The transactions of a log during its compaction: which batches are aborted, and which markers may be removed.
 
-The aborted transactions come from the transaction indexes, ordered by their first offset; each becomes ongoing when the
-walk reaches it, and its batches are dropped until its marker ends it. A marker may go when the walk has seen no batch
-of its transaction; until then the marker of an abort keeps its entry in the new transaction index. The state is carried
-from segment to segment, for transactions span them.
+The aborted transactions come from the transaction indexes, ordered by first offset. One becomes ongoing when the
+compaction reaches its first offset; its batches are removed until its marker ends it. A marker may be removed if the
+compaction found no batch of its transaction; otherwise an abort marker keeps its entry in the new transaction index.
+The state continues from segment to segment, because transactions span segments.
 
 Kafka: CleanedTransactionMetadata.
 """
@@ -23,25 +23,25 @@ if TYPE_CHECKING:
 
 
 class TransactionFilter:
-    """Follows the transactions of a log, batch by batch in the order of offsets."""
+    """Tracks the transactions of a log, batch by batch in the order of offsets."""
 
     __slots__ = ("_aborted", "_ongoing_aborted", "_ongoing_committed", "_seen_data", "retain")
 
     def __init__(self, retain: Callable[[AbortedTxn], None] | None = None) -> None:
         self.retain = retain
-        """Called with each aborted transaction that still has data when its marker is reached."""
+        """Called at the marker of each aborted transaction that still had data."""
         self._aborted: list[tuple[int, AbortedTxn]] = []
         self._ongoing_aborted: dict[int, AbortedTxn] = {}
         self._ongoing_committed: set[int] = set()
         self._seen_data: set[int] = set()
 
     def add_aborted(self, transactions: Iterable[AbortedTxn]) -> None:
-        """Note aborted transactions of the stretch that is walked next; those known already do no harm."""
+        """Add the aborted transactions of the next offset range; known ones are ignored."""
         for transaction in transactions:
             heapq.heappush(self._aborted, (transaction.first_offset, transaction))
 
     def on_batch(self, batch: AnyBatch) -> bool:
-        """Pass a batch of data; returns whether it was aborted, so that its records may go."""
+        """Process a data batch; returns whether it is aborted, so that its records may be removed."""
         if self._aborted:
             self._begin_up_to(batch.last_offset)
         if not batch.is_transactional:
@@ -54,7 +54,7 @@ class TransactionFilter:
         return False
 
     def on_control_batch(self, batch: AnyBatch) -> bool:
-        """Pass a control batch; returns whether it may go, as far as its transaction is concerned."""
+        """Process a control batch; returns whether its transaction permits its removal."""
         self._begin_up_to(batch.last_offset)
         producer_id = batch.producer_id
         match control_record_type(batch):

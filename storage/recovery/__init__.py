@@ -1,1 +1,1 @@
-"""What a start does with logs that were not closed in order."""
+"""Loading logs at start, and recovering those that were not closed cleanly."""

@@ -1,17 +1,17 @@
-"""Files that a compaction, a split or a deletion has left half-way, brought to one side or the other.
+"""Finishes or undoes an interrupted compaction, split or deletion at start, by the suffixes of the files.
 
-    .deleted    has left the log; is removed
-    .cleaned    was being written; is removed, and so is every .swap at or above the smallest of them: the output was
-                being renamed from the highest base down, so it is not all there
-    .swap       complete; the files it replaces are removed and it takes their place
+    .deleted    removed from the log: deleted
+    .cleaned    incomplete: deleted, and so is every .swap at or above the smallest .cleaned offset, because the output
+                is renamed from the highest base offset down and is therefore incomplete
+    .swap       complete: the files that it replaces are deleted, and it is renamed to its plain name
 
-Replaced are the files that lie in the range the .swap files cover. A segment that begins below and reaches into that
-range is replaced too: the first output of a split is named by its first batch, which may lie above the source's name.
-Apache leaves such a source behind, and the records are in the log twice.
+The replaced files are those in the offset range of the .swap files. A segment that begins below and reaches into that
+range is replaced too: the first output of a split is named by its first batch, whose offset may lie above the name of
+the source. Apache leaves such a source, and the records are in the log twice.
 
-Invariant: dying anywhere in here and beginning again leads to the same result.
+Invariant: if the process dies in here, the next start reaches the same result.
 
-Kafka: LogLoader.removeTempFilesAndCollectSwapFiles and the passes that follow it.
+Kafka: LogLoader.removeTempFilesAndCollectSwapFiles, LogLoader.load.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ logger = logging.getLogger(__name__)
 
 
 def finish_interrupted_swaps(directory: str, config: LogConfig, environment: Environment) -> None:
-    """Bring the files of a log's directory into a state of which every file with a plain name is part."""
+    """Finish or undo the interrupted changes: afterwards, every segment file with a plain name belongs to the log.
+
+    Raises: OSError.
+    """
     swaps = _without_temporary_files(directory, environment)
     if not swaps:
         return
@@ -42,7 +45,7 @@ def finish_interrupted_swaps(directory: str, config: LogConfig, environment: Env
         if name not in swaps and offset is not None and low <= offset < high:
             logger.info("Deleting segment files %s that is compacted but has not been deleted yet.", name)
             environment.fs.unlink(os.path.join(directory, name))
-    # Those of the .log files first: a plain index next to a .log.swap would be taken for one that is replaced.
+    # The .log files first: the next start would delete a plain index beside a .log.swap as a replaced one.
     for name in sorted(swaps, key=lambda name: log_files.LOG_FILE_SUFFIX not in name):
         logger.info("Recovering file %s in %s by renaming from .swap files.", name, directory)
         path = os.path.join(directory, name)
@@ -51,37 +54,37 @@ def finish_interrupted_swaps(directory: str, config: LogConfig, environment: Env
 
 
 def file_names(directory: str) -> list[str]:
-    """The plain files in a directory, by name."""
+    """The names of the regular files in a directory, sorted."""
     return sorted(entry.name for entry in os.scandir(directory) if entry.is_file())
 
 
 def _without_temporary_files(directory: str, environment: Environment) -> list[str]:
-    """Remove what is of no use any more; returns the .swap files that are complete."""
-    swaps, doomed, cleaned = [], [], []
+    """Delete the obsolete and incomplete files; returns the complete .swap files."""
+    swaps, obsolete, cleaned = [], [], []
     for name in file_names(directory):
         if name.endswith(log_files.DELETED_FILE_SUFFIX):
-            doomed.append(name)
+            obsolete.append(name)
         elif name.endswith(log_files.CLEANED_FILE_SUFFIX):
             cleaned.append(name)
         elif name.endswith(log_files.SWAP_FILE_SUFFIX):
             swaps.append(name)
     if cleaned:
         smallest = min((offset for name in cleaned if (offset := log_files.offset_of(name)) is not None), default=0)
-        doomed += [name for name in swaps if (log_files.offset_of(name) or 0) >= smallest]
-    # The .cleaned files last: while one is there, the .swap files above it are known to be incomplete.
-    for name in [*doomed, *cleaned]:
+        obsolete += [name for name in swaps if (log_files.offset_of(name) or 0) >= smallest]
+    # The .cleaned files last: while one exists, the .swap files above it are known to be incomplete.
+    for name in [*obsolete, *cleaned]:
         environment.fs.unlink(os.path.join(directory, name))
-    return [name for name in swaps if name not in doomed]
+    return [name for name in swaps if name not in obsolete]
 
 
 def _range_of(directory: str, swaps: list[str], config: LogConfig, environment: Environment) -> tuple[int, int]:
-    """The offsets that the .swap files have taken over: from the lowest base to the highest next offset."""
+    """The offset range of the .swap files: from the lowest base offset to the highest next offset."""
     log_suffix = log_files.LOG_FILE_SUFFIX + log_files.SWAP_FILE_SUFFIX
     bases = [
         offset for name in swaps if name.endswith(log_suffix) and (offset := log_files.offset_of(name)) is not None
     ]
     if not bases:
-        return 0, 0  # the .log files have been renamed already, their indexes are to follow
+        return 0, 0  # the .log files are renamed already, only indexes are left
     ends = []
     for base in bases:
         segment = LogSegment.open(directory, base, config, environment, suffix=log_files.SWAP_FILE_SUFFIX)
@@ -104,7 +107,7 @@ def segment_bases(directory: str) -> list[int]:
 
 
 def _reaches(offset: int, segment: LogSegment) -> bool:
-    """Whether a segment has the offset or a later one. Its index is not asked: after a crash it may say anything."""
+    """Whether a segment contains the offset or a later one. Scans the batches: after a crash the index may be wrong."""
     try:
         return any(where.last_offset >= offset for where in segment.records.positions())
     except CorruptLogError:

@@ -1,14 +1,15 @@
-"""Loading a log from its directory, after a clean stop or a crash.
+"""Loads a log from its directory, after a clean stop or a crash.
 
-    1. clean up     .deleted and .cleaned files go; .swap files whose replacement was complete take their place
-    2. open         every segment; one without an index or with a bad transaction index is rebuilt
-    3. recover      after a crash: from the segment that holds the recovery point on, every batch is checked against its
-                    CRC and every index is rebuilt; at the first bad or torn batch the file is cut and what follows goes
-    4. fit          log start offset, leader epochs and producer state are brought into line with what is there
+    1. clean up     delete .deleted and .cleaned files; put complete .swap files in place (`interrupted_swaps`)
+    2. open         all segments; rebuild the indexes of one without an index or with a bad transaction index
+    3. recover      after a crash: from the segment with the recovery point on, check the CRC of every batch and rebuild
+                    the indexes; at the first bad or torn batch, truncate the file and delete the segments after it
+    4. adjust       log start offset, leader epochs and producer state to the loaded segments
 
-Indexes and producer snapshots are trusted after a clean stop: the marker says that they were finished.
+After a clean stop, indexes and producer snapshots are not checked: the marker is written after they are finished.
 
-Invariants: nothing below the recovery point is scanned; nothing behind a cut survives; the result has a segment.
+Invariants: nothing below the recovery point is scanned; no record after a truncation survives; a loaded log has at
+least one segment.
 
 Kafka: LogLoader.
 """
@@ -50,10 +51,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SEGMENTS_REPLAYED: Final = 32
-"""At most so many segments before the first unflushed one are read for the last batches of producers."""
+"""The maximum number of flushed segments that are read for the last batches of producers."""
 
 Progress = Callable[[int, int], None]
-"""Told of a recovery: how many segments remain, and how many bytes were scanned since it was last told."""
+"""Called with the number of remaining segments and the bytes scanned since the last call."""
 
 
 def load_log(
@@ -69,9 +70,10 @@ def load_log(
     recovered: ProducerMemory | None = None,
     topic_id: bytes | None = None,
 ) -> UnifiedLog:
-    """Open the log in a directory, made if it is missing; recover it unless the last stop was clean.
+    """Load the log in a directory, which is created if missing; recover it unless the last stop was clean.
 
-    `recovered` is what `recovery_job` has left of having done so since the stop.
+    `recovered`: the producer state from a `recovery_job` that recovered the log already.
+    Raises: OSError; KafkaError or CorruptRecordError for a log that cannot be loaded.
     """
     environment.fs.make_dir(path)
     loader = LogLoader(
@@ -109,8 +111,8 @@ def _stored_topic_id(path: str) -> bytes | None:
     try:
         return checkpoints.read_partition_metadata(os.path.join(path, checkpoints.PARTITION_METADATA_FILE))
     except checkpoints.CheckpointError as error:
-        # Written by rename after an fsync, it is never half there: the disk has lost it. As in Kafka the directory goes
-        # offline, rather than that a log is served under an id that was made up.
+        # The file is renamed into place after an fsync, so that a damaged one is a fault of the disk. As in Kafka, the
+        # directory goes offline: without its topic id the log cannot be served.
         raise OSError(errno.EIO, str(error)) from error
 
 
@@ -144,7 +146,7 @@ class LogLoader:
         self._segments_remaining = 0
         self._split_parts: set[int] = set()
         self.removed: list[LogSegment] = []
-        """Segments found unusable and condemned. Their files are deleted by the log that is made of this."""
+        """Removed segments, renamed `.deleted`. The loaded log unlinks their files later."""
         self.stored_epochs = self._read_epochs()
         self.leader_epochs = LeaderEpochs(self.stored_epochs or ())
         self.leader_epochs.keep(config.record_version >= MAGIC_V2)
@@ -166,8 +168,8 @@ class LogLoader:
             log_end_offset = self.segments.active.read_next_offset()
         elif self.had_clean_shutdown:
             self.recovery_point = log_end_offset
-        # Not the log end: what has been recovered was not flushed by that, and must be looked at again if the broker
-        # dies before it is.
+        # Not the log end: recovery flushes nothing. If the broker dies before the next flush, the next start must scan
+        # the same segments again.
         self.recovery_point = min(self.recovery_point, log_end_offset)
         self.log_end_offset = log_end_offset
         self.leader_epochs.truncate_from_end(log_end_offset)
@@ -188,7 +190,7 @@ class LogLoader:
 
     @property
     def epochs_changed(self) -> bool:
-        """Whether they are others now than those in their file, which may be damaged."""
+        """Whether the leader epochs differ from those in their file, or the file is damaged."""
         return self.leader_epochs.entries != self.stored_epochs
 
     def _read_epochs(self) -> list[EpochEntry] | None:
@@ -197,14 +199,15 @@ class LogLoader:
         try:
             return checkpoints.read_epochs(path)
         except checkpoints.CheckpointError as error:
-            # Batches carry their epoch: what is recovered below fills in, the rest is found by high watermark.
-            logger.warning("Ignoring the leader epochs of %s: %s", self.topic_partition, error)
+            # Recovery adds the epochs of the batches that it scans. Without the others, a follower truncates to its
+            # high watermark.
+            logger.warning("Ignoring the damaged leader epoch file of %s: %s", self.topic_partition, error)
             return None
 
     # -- 2. the segments --------------------------------------------------------------------------------
 
     def _open_segments(self) -> None:
-        self._let_go_of_segments()
+        self._discard_segments()
         names = file_names(self.path)
         present = set(names)
         for name in names:
@@ -221,7 +224,7 @@ class LogLoader:
             if not has_time_index:
                 segment.time_index.create()
             problem = self._index_problem(segment, stem + log_files.INDEX_FILE_SUFFIX in present, has_time_index)
-            # Those above the recovery point come later, in order: what lies before them may be torn as well.
+            # Recovery handles the segments above the recovery point in order: an earlier one may be torn too.
             if problem is not None and (self.had_clean_shutdown or base_offset < self.recovery_point):
                 logger.warning(
                     "Rebuilding the indexes of segment %d of %s: %s", base_offset, self.topic_partition, problem
@@ -233,7 +236,7 @@ class LogLoader:
         if not has_index:
             return "it has no offset index"
         if not has_time_index and not self.had_clean_shutdown:
-            # A loss of power in the middle of its deletion. Apache goes on with an empty one.
+            # A loss of power during the deletion of the segment. Apache continues with an empty time index.
             return "it has no time index"
         if segment.base_offset in self._split_parts and self.had_clean_shutdown:
             return "it was split off, and only its batches were copied"
@@ -243,20 +246,20 @@ class LogLoader:
             return str(error)
         return None
 
-    def _let_go_of_segments(self) -> None:
+    def _discard_segments(self) -> None:
         for segment in self.segments:
             segment.discard()
         self.segments.clear()
 
     def _splitting_overflows(self, step: Callable[[], None]) -> None:
-        """Do a step; where it meets offsets too far apart to be indexed (KAFKA-6264), split and do it again."""
+        """Run a step. If it finds a segment whose offsets cannot be indexed (KAFKA-6264), split that and repeat."""
         while True:
             try:
                 return step()
             except OverflowedSegmentError as error:
                 base_offset = error.base_offset
-            logger.info("Offsets of segment %d of %s overflow: it is split", base_offset, self.topic_partition)
-            self._let_go_of_segments()
+            logger.info("Splitting segment %d of %s: its offsets overflow", base_offset, self.topic_partition)
+            self._discard_segments()
             parts = split_segment(self.path, base_offset, self.config, self.environment)
             self._split_parts.update(parts)
             rename_to_swap(self.path, parts, self.config, self.environment)
@@ -271,11 +274,11 @@ class LogLoader:
     # -- 3. recovery ----------------------------------------------------------------------------------------
 
     def _recover_unflushed_segments(self) -> None:
-        # What was split off as well: the scan that found the overflow had begun by emptying the indexes.
+        # Also the parts of a split: the scan that found the overflow had already emptied the indexes.
         unflushed = self.segments.range(min(self.recovery_point, *self._split_parts, 2**63), 2**63 - 1)
         flushed = self.segments.lower(unflushed[0].base_offset) if unflushed else None
         if flushed is not None and not flushed.has_finished_indexes():
-            # Its records were flushed, and then the last entries of its indexes were lost.
+            # Its records are flushed, but a loss of power lost the last entries of its indexes.
             unflushed.insert(0, flushed)
         producers = self._producers_before(unflushed[0]) if unflushed else None
         for index, segment in enumerate(unflushed):
@@ -315,11 +318,11 @@ class LogLoader:
         self._progress(0)
 
     def _producers_before(self, segment: LogSegment) -> ProducerStateManager:
-        """The producers at a segment's base, with their last batches and not only the last one of each.
+        """The producer state at a segment's base offset, with the last five batches of each producer.
 
-        A snapshot has only that. A producer whose acknowledgements were lost with the broker repeats up to five
-        batches, the first of which lie in segments before if this one has just been begun. Apache goes by the
-        snapshot, and answers such a producer that its sequence numbers are out of order.
+        A snapshot has only the last one. A producer whose acknowledgements were lost with the broker repeats up to five
+        batches, and the first of them may lie in earlier segments. Apache uses the snapshot alone, and refuses such a
+        batch with OUT_OF_ORDER_SEQUENCE_NUMBER.
         """
         producers = self._new_producer_state()
         self._rebuild_producers(producers, segment.base_offset)
@@ -337,8 +340,8 @@ class LogLoader:
         return producers
 
     def _first_of_last_batches(self, segment: LogSegment) -> LogSegment:
-        """Where to begin to replay for the last batches before `segment`: one segment before it, or several if they are
-        so small that it takes no longer.
+        """The segment from which to replay the last batches before `segment`: the previous one, or several small ones
+        of together about half a `segment.bytes`.
         """
         first, replayed_bytes = segment, 0
         for _ in range(SEGMENTS_REPLAYED):
@@ -361,27 +364,29 @@ class LogLoader:
     def _recover_segment(
         self, segment: LogSegment, producers: ProducerStateManager | None, following: list[LogSegment] | None = None
     ) -> int:
-        """Check every batch, rebuild all indexes; returns how many bytes were cut, which removes `following`.
+        """Check every batch and rebuild all indexes. Returns the number of truncated bytes; a truncation also removes
+        the segments `following`.
 
-        `producers`: as they were at the segment's base, if that is known.
+        `producers`: the state at the segment's base offset, if known.
         Raises: OverflowedSegmentError when the segment has to be split first.
         """
         if producers is None:
             producers = self._new_producer_state()
             self._rebuild_producers(producers, segment.base_offset)
         else:
-            # Old formats say nothing of producers, and do not advance the state.
+            # Batches of old formats have no producer, and do not advance the state.
             producers.map_end_offset = segment.base_offset
             producers.take_snapshot()
         scan = self._scan(segment, producers)
-        has_lost_all = not segment.size and not self.config.compact  # with the power; Apache serves it with a hole
+        # A loss of power can leave an empty segment; Apache serves such a log with a gap.
+        has_lost_all = not segment.size and not self.config.compact
         if following and (
             scan.valid_bytes < segment.size or (has_lost_all and self.recovery_point < following[0].base_offset)
         ):
-            # Before the cut: dying in between must find the bad batch again, not a log with a hole.
+            # Before the truncation: if the process dies in between, the next start finds the bad batch again.
             self._remove(following)
         cut = segment.end_rebuild(scan.valid_bytes, scan.largest)
-        producers.take_snapshot()  # not synced: its checksum tells whether it is whole
+        producers.take_snapshot()  # not synced: its checksum shows whether it is complete
         return cut
 
     def _scan(self, segment: LogSegment, producers: ProducerStateManager) -> SegmentScan:
@@ -392,7 +397,7 @@ class LogLoader:
         except SegmentOffsetOverflowError as error:
             if can_be_split(segment):
                 raise OverflowedSegmentError(segment.base_offset) from error
-            # Not what compaction made: one offset is wrong, which no checksum covers.
+            # Not an overflow by compaction, but one wrong offset: the base offset of a batch is not in its CRC.
             scan.run(producers, self.leader_epochs, self._note_bytes, ends_at_overflow=True)
         return scan
 
@@ -411,10 +416,10 @@ class LogLoader:
             self.producers.delete_snapshot(segment.base_offset)
         self.removed += segments
 
-    # -- 4. fitting together ----------------------------------------------------------------------------------
+    # -- 4. adjusting -----------------------------------------------------------------------------------------
 
     def _drop_segments_below_log_start(self) -> int | None:
-        """The log end; or None after dropping everything, because it ends below where it is said to begin."""
+        """The log end offset; None after removing all segments, because the log ends below its checkpointed start."""
         if self.segments.is_empty:
             return None
         log_end_offset = self.segments.active.read_next_offset()

@@ -1,13 +1,12 @@
-"""Recovering a log in a worker process: what the worker is given, does, and tells.
+"""Recovers a log in a worker process: the job, its progress reports and its result.
 
-The worker runs the very `LogLoader` a start runs, and leaves its files behind: cut where the first bad batch was, with
-new indexes and producer snapshots, the leader epochs written. The broker then opens the log as one that needs no scan.
-Until then the worker is the only one that touches the log.
+The worker runs `LogLoader`: it truncates the log at the first bad batch and writes new indexes, producer snapshots and
+the leader epochs. The broker then opens the log without a scan. Until then, only the worker accesses the log.
 
-Invariant: what the worker leaves is again a log that was not stopped cleanly: should anything die before the broker has
-opened it, the next start recovers it once more, with the same result.
+Invariant: the worker leaves a log without a clean stop: if it or the broker dies before the broker opened the log, the
+next start recovers it again, with the same result.
 
-Answers to the tasks that LogManager.loadLogs gives to its recovery threads.
+Kafka: LogManager.loadLogs.
 """
 
 from __future__ import annotations
@@ -43,21 +42,21 @@ class RecoveryJob:
 
 
 class RecoveryProgress(NamedTuple):
-    """What a worker reports while it scans."""
+    """A worker's report during the scan."""
 
     segments_remaining: int
     scanned_bytes: int
-    """Since the last report."""
+    """The bytes scanned since the last report."""
 
 
 class Unloadable(NamedTuple):
-    """The log contradicts itself in a way that recovery does not mend: the broker is not to start."""
+    """Recovery cannot repair the log: the broker must not start."""
 
     reason: str
 
 
 def recover_log(job: RecoveryJob, report: Callable[[object], None]) -> ProducerMemory | Unloadable:
-    """The work of a worker process: answers what files cannot tell. Raises OSError."""
+    """Recover a log in a worker process. Returns the producer state, which has more than a snapshot. Raises OSError."""
     environment = Environment.of_worker(producer_id_expiration_ms=job.producer_id_expiration_ms)
     loader = LogLoader(
         job.path,
@@ -86,10 +85,10 @@ def recover_log(job: RecoveryJob, report: Callable[[object], None]) -> ProducerM
 
 
 def bytes_to_scan(path: str, recovery_point: int, *, had_clean_shutdown: bool) -> int:
-    """How many bytes of records a start would read in a log's directory, as far as file names and sizes tell.
+    """The bytes of records that a start reads to load a log, estimated from file names and sizes. Raises OSError.
 
-    After a clean stop that is nothing, unless an index is missing, a replacement of segments was interrupted, or the
-    newest producer snapshot does not reach the last segment's end.
+    After a clean stop 0, unless an index is missing, a replacement of segments was interrupted, or the newest producer
+    snapshot is older than the log end.
     """
     sizes: dict[int, int] = {}
     indexed: set[int] = set()
@@ -113,9 +112,9 @@ def bytes_to_scan(path: str, recovery_point: int, *, had_clean_shutdown: bool) -
     first, newest_snapshot = max(sizes) + 1, max(snapshots, default=-1)
     if not had_clean_shutdown:
         first = max((base for base in sizes if base <= recovery_point), default=0)
-        if snapshots.get(first, 0) > EMPTY_SNAPSHOT_BYTES:  # the last batches of the producers are looked for as well
+        if snapshots.get(first, 0) > EMPTY_SNAPSHOT_BYTES:  # recovery also reads the last batches of the producers
             first = max((base for base in sizes if base < first), default=first)
-    elif 0 <= newest_snapshot < first:  # none at all means an empty state, see `rebuild_producer_state`
+    elif 0 <= newest_snapshot < first:  # no snapshot means an empty state, see `rebuild_producer_state`
         first = max((base for base in sizes if base <= newest_snapshot), default=0)
     return sum(size for base, size in sizes.items() if base >= first or base not in indexed)
 

@@ -1,12 +1,11 @@
-"""Recovering one segment: every batch is checked against its CRC, and all that is derived from batches is made anew.
+"""Recovers one segment: checks the CRC of every batch, and rebuilds the indexes, leader epochs and producer state.
 
-Derived are the three indexes, the leader epochs from here on, and the state of producers. The scan ends at the first
-batch that is torn or bad; what to do about the bytes behind it is the caller's.
+The scan ends at the first batch that is torn or bad; the caller truncates there.
 
-One loop over large reads, because a log of small batches has millions of them: a batch costs one unpacking of its
-header and one checksum, and becomes an object only if a producer or an old format has to be understood.
+It is one loop over large reads, because a log of small batches has millions of them: a batch costs one unpacking of its
+header and one checksum. Only batches with a producer, and those of old formats, become objects.
 
-Apache would take a magic above 2 for a batch of format 2; here the scan ends there.
+Apache treats a magic above 2 as a batch of format 2; here the scan ends there.
 
 Kafka: LogSegment.recover.
 """
@@ -42,22 +41,22 @@ if TYPE_CHECKING:
     from odradek.storage.segment.log_segment import LogSegment
 
 REPORT_BYTES: Final = 32 * 1024 * 1024
-"""How much is scanned between two reports of progress; some hundredths of a second for large batches."""
+"""The bytes scanned between two progress reports: some hundredths of a second for large batches."""
 
 logger = logging.getLogger(__name__)
 
 
 class SegmentScan:
-    """One scan of a segment, and how far it has come."""
+    """The scan of one segment, and its progress."""
 
     __slots__ = ("_last_indexed", "largest", "segment", "valid_bytes")
 
     def __init__(self, segment: LogSegment) -> None:
         self.segment = segment
         self.valid_bytes = 0
-        """All batches up to here are good."""
+        """The size of the valid batches at the start of the file."""
         self.largest = TimestampOffset(NO_TIMESTAMP, segment.base_offset)
-        """The largest timestamp in them, with the last offset of its batch."""
+        """The largest timestamp in these batches, with the last offset of its batch."""
         self._last_indexed = 0
 
     def run(
@@ -68,11 +67,12 @@ class SegmentScan:
         *,
         ends_at_overflow: bool = False,
     ) -> None:
-        """Scan to the first bad batch, filling indexes, epochs and producers; `on_bytes` is told how many bytes were
-        read since the last time.
+        """Scan up to the first bad batch, and fill indexes, epochs and producers. Call `begin_rebuild` before.
 
-        Raises: SegmentOffsetOverflowError at an offset too far from the base, unless the scan is to end there;
-        InvalidOffsetError when offsets fall. The indexes must have been emptied by `begin_rebuild`.
+        `on_bytes` gets the number of bytes scanned since its last call. With `ends_at_overflow`, an offset that cannot
+        be indexed ends the scan like a bad batch.
+        Raises: SegmentOffsetOverflowError for an offset that cannot be indexed; InvalidOffsetError for decreasing
+        offsets; OSError.
         """
         records, unreported = self.segment.records, 0
         read_bytes = SEQUENTIAL_READ_BYTES
@@ -128,7 +128,7 @@ class SegmentScan:
                 if chunk[at + MAGIC_POSITION] == MAGIC_V2 and size >= BATCH_OVERHEAD:
                     base, _, epoch, _, crc, _, delta, _, max_timestamp, producer_id, _, _, _ = unpack(chunk, at)
                     if crc32c(chunk[at + ATTRIBUTES_POSITION : at + size], 0, 0) != crc:
-                        RecordBatch(chunk[at : at + size]).ensure_valid()  # which says in what way it is not
+                        RecordBatch(chunk[at : at + size]).ensure_valid()  # raises the exact error
                     last_offset = base + delta
                 else:
                     batch = _other_batch(chunk[at:end], length)
@@ -163,10 +163,10 @@ class SegmentScan:
 
 
 def _other_batch(buffer: memoryview, length: int) -> AnyBatch:
-    """A batch of an old format at the start of a buffer; CorruptLogError or CorruptRecordError if there is none."""
+    """The batch of an old format at the start of a buffer. Raises CorruptLogError or CorruptRecordError without one."""
     magic = buffer[MAGIC_POSITION]
     if length < MIN_BATCH_LENGTH or magic > MAGIC_V2:
-        raise CorruptLogError(f"A batch of {length} bytes with magic {magic} cannot be.")
+        raise CorruptLogError(f"Invalid batch of {length} bytes with magic {magic}.")
     batch = view_batch(buffer[: LOG_OVERHEAD + length])
     batch.ensure_valid()
     return batch

@@ -11,7 +11,7 @@ import pytest
 
 from odradek.storage.cleaning.clean_job import CleanJob, CleanResult, SplitNeeded
 from odradek.storage.cleaning.clean_run import CleanRun
-from odradek.storage.cleaning.log_to_clean import look_at
+from odradek.storage.cleaning.log_to_clean import examine
 from odradek.storage.disk.ports import WorkerError
 from odradek.storage.log.unified_log import UnifiedLog
 from tests.support.compaction.cleaning import HeldWorkers, clean_job, keep_last
@@ -30,7 +30,7 @@ class World:
         self.log = make_log(self.disk)
         self.ended: list[CleanRun] = []
         self.settle()
-        found = look_at(self.log, None, NOW)
+        found = examine(self.log, None, NOW)
         self.run = CleanRun(self.log, clean_job(found), self.disk.environment, self.ended.append)
         self.run.start(keep_last)
 
