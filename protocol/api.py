@@ -1,7 +1,9 @@
 """The APIs of a 3.9 broker in ZooKeeper mode: keys, served versions, and where their messages are.
 
 The table is what ApiVersions advertises. It repeats the version ranges of the message modules, so that nothing has to
-be imported to know them; a test holds the two together. Kafka: `ApiKeys` and `ApiMessageType`.
+be imported to know them; a test compares the two.
+
+Kafka: ApiKeys and ApiMessageType.
 """
 
 from __future__ import annotations
@@ -131,7 +133,7 @@ class ApiSpec:
         return 0 if 0 <= version < self.has_client_id_from else 1
 
     def response_header_version(self, version: int) -> int:
-        """1 adds tagged fields, but never for ApiVersions: its client may have guessed a version too high (KIP-511)."""
+        """1 adds tagged fields, but never for ApiVersions: its client may have chosen a version too high (KIP-511)."""
         return 1 if self.is_flexible(version) and self.key is not ApiKey.API_VERSIONS else 0
 
     def _load(self) -> None:

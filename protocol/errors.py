@@ -1,8 +1,10 @@
-"""Error codes of the protocol and the one exception that carries them (Kafka's `Errors` and `ApiException`).
+"""Error codes of the protocol, and the one exception that carries a code.
 
 A response carries codes as plain int16s: an unknown code must never fail a decode. `KafkaError` is an *answer*: raised
 where a request is refused, turned into that API's error response in one place. The codes, names and default messages
-are Kafka's own, for clients print them and match on them.
+are Kafka's own, because clients print and compare them.
+
+Kafka: Errors and ApiException.
 """
 
 from __future__ import annotations
@@ -146,7 +148,7 @@ class ErrorCode(IntEnum):
 
     @classmethod
     def for_code(cls, code: int) -> ErrorCode:
-        """The member for a code off the wire; one that is not known here is UNKNOWN_SERVER_ERROR, as in Kafka."""
+        """The member for a code from the wire; UNKNOWN_SERVER_ERROR for an unknown one. Kafka: Errors.forCode."""
         try:
             return cls(code)
         except ValueError:
@@ -163,12 +165,12 @@ class KafkaError(Exception):
 
     @property
     def retriable(self) -> bool:
-        """Whether the same request may succeed later (Kafka's `RetriableException`)."""
+        """Whether the same request may succeed later. Kafka: RetriableException."""
         return self.code in RETRIABLE
 
     @property
     def specific_message(self) -> str | None:
-        """The message where it says more than the code does, as error answers carry it (Kafka's `ApiError`)."""
+        """The message for an error response, None when it says no more than the code. Kafka: ApiError.fromThrowable."""
         is_generic = self.code == ErrorCode.UNKNOWN_SERVER_ERROR or self.message == DEFAULT_MESSAGES.get(self.code)
         return None if is_generic else self.message
 
@@ -193,7 +195,7 @@ REFRESHES_METADATA = frozenset(
         ErrorCode.INCONSISTENT_TOPIC_ID,
     }
 )
-"""Retriable after the client has fetched new metadata (Kafka's `InvalidMetadataException`)."""
+"""Retriable after the client has fetched new metadata. Kafka: InvalidMetadataException."""
 
 RETRIABLE = REFRESHES_METADATA | frozenset(
     {

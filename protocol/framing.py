@@ -1,6 +1,6 @@
-"""Frames: every request and response travels behind its size, a big-endian int32 that does not count itself.
+"""Frames: the size, a big-endian int32 that does not count itself, and behind it a request or a response.
 
-Answers to the size handling of Kafka's `NetworkReceive` and `NetworkSend`.
+Kafka: the sizes of NetworkReceive and NetworkSend.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ MAX_FRAME_BYTES = 0x7FFFFFFF
 
 
 class FrameSizeError(DecodeError):
-    """A frame that announces a size nobody would accept; the connection cannot go on."""
+    """The size of a frame is negative or above the limit. The connection has to be closed."""
 
 
 def read_frame_size(buffer: memoryview | bytes | bytearray, max_size: int, position: int = 0) -> int | None:
-    """The size of the frame that begins at `position`, or None while its four bytes are not all there."""
+    """The size of the frame that begins at `position`, or None while fewer than four bytes are there."""
     if len(buffer) - position < SIZE_BYTES:
         return None
     size: int = _SIZE.unpack_from(buffer, position)[0]

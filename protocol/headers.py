@@ -4,11 +4,11 @@ A request begins with its API key, version and correlation id; then, except for 
 which keeps its classic int16 length in every version; then, when the version of the API is flexible, tagged fields. A
 response begins with the correlation id and, when flexible, tagged fields; ApiVersions never has them.
 
-`decode_request_header` tells apart what a broker must treat differently: bytes that are no header and keys nobody
-knows (the connection is closed), and versions that are not served (closed too, except that ApiVersions is answered in
-version 0 with error 35).
+`decode_request_header` raises a different error for each case that a broker treats differently: bytes that are no
+header and unknown keys (the connection is closed), and versions that are not served (closed too, except that
+ApiVersions is answered in version 0 with error 35).
 
-Kafka: `RequestHeader`, `ResponseHeader` and `RequestUtils`.
+Kafka: RequestHeader, ResponseHeader and RequestUtils.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def encode_response_parts(api_key: int, version: int, correlation_id: int, respo
 def encode_response_in_steps(
     api_key: int, version: int, correlation_id: int, response: Response
 ) -> Generator[None, None, list[Part]]:
-    """The same, left for a while wherever it yields."""
+    """The same in steps: the caller may pause at each yield. The response must not change meanwhile."""
     return encode_parts_in_steps(response, version, _response_header(api_key, version, correlation_id))
 
 
@@ -171,7 +171,7 @@ def decode_response_header(api_key: int, version: int, buffer: memoryview | byte
 
 
 def decode_request(buffer: memoryview | bytes, budget: DecodeBudget | None = None) -> tuple[RequestHeader, Request]:
-    """A whole request, as a broker that need not look at the header first would read it."""
+    """A whole request: its header and its body."""
     header, position = decode_request_header(buffer)
     return header, decode(API[header.api_key].request_type(), buffer, header.api_version, budget, position)
 

@@ -4,7 +4,7 @@ Fields come in the order of the definition. A field that travels as a tag is lef
 other field of the version is there. The text is that of Jackson without indentation: nothing outside of ASCII is
 escaped, control characters are written as `\\u001F`.
 
-Kafka: the `...JsonConverter` classes that Kafka generates, and to the writer of Jackson.
+Kafka: JsonConverterGenerator, and the writer of Jackson.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """The versions of the protocol between brokers that `inter.broker.protocol.version` names, and what each one changed.
 
-A version is written as a release (`2.8`), a step on the way to one (`2.8-IV0`), or with more behind it that is not
-looked at (`2.8.1`). A release means its last step. The steps to 4.0 are known to 3.9 and can be named, but its release
+A version is written as a release (`2.8`), as a step on the way to one (`2.8-IV0`), or with further parts, which are
+ignored (`2.8.1`). A release means its last step. The steps to 4.0 are known to 3.9 and can be named, but its release
 cannot. `log.message.format.version` and `message.format.version` are written in the same way, and mean the newest
 record format of that version.
 
-Each rule answers to what one broker or controller does at a version; the numbers of requests are those it sends.
+Each property is one thing that a broker or controller does at a version; request versions are those that it sends.
 
 Kafka: MetadataVersion and RecordVersion.
 """
@@ -104,7 +104,7 @@ class MetadataVersion(IntEnum):
 
     @property
     def has_features(self) -> bool:
-        """Whether `/feature` and registrations tell features (KIP-584)."""
+        """Whether `/feature` and registrations contain features (KIP-584)."""
         return self >= MetadataVersion.IBP_2_7_IV0
 
     @property
@@ -139,7 +139,7 @@ class MetadataVersion(IntEnum):
 
     @property
     def survives_log_dir_failure(self) -> bool:
-        """Whether a broker goes on without a directory that failed (KIP-112)."""
+        """Whether a broker keeps running without a directory that failed (KIP-112)."""
         return self >= MetadataVersion.IBP_1_0_IV0
 
     # What is stored
@@ -174,7 +174,7 @@ class MetadataVersion(IntEnum):
 
     @property
     def fetch_request_version(self) -> int:
-        """At least 12, the first whose answer tells where logs diverge: followers here know no other way."""
+        """At least 12, the first whose response says where logs diverge: our followers truncate by nothing else."""
         for since, version in _FETCH_VERSIONS:
             if self >= since:
                 return version
@@ -221,7 +221,7 @@ class MetadataVersion(IntEnum):
 
     @classmethod
     def of_text(cls, text: str) -> MetadataVersion:
-        """What a text names. Raises: ValueError."""
+        """The version that a text names. Raises: ValueError."""
         parts = text.split(".")
         length = 3 if text.startswith("0.") else 2
         while len(parts) > 1 and not parts[-1]:

@@ -1,4 +1,7 @@
-"""A topic name and a partition number: the address of one log (Kafka's `TopicPartition`)."""
+"""A topic name and a partition number: the name of one log.
+
+Kafka: TopicPartition.
+"""
 
 from __future__ import annotations
 

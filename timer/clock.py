@@ -4,8 +4,9 @@ A broker has two kinds of time, and mixing them up is a bug each way. *Wall-cloc
 segments and znodes and can jump when an operator or NTP sets it. *Monotonic time* never jumps; every delay, time-out
 and session is measured on it. Both are whole milliseconds, the unit of Kafka's protocol.
 
-Kafka: `org.apache.kafka.common.utils.Time` (`milliseconds()` and `hiResClockMs()`); like Kafka, both are rounded
-down.
+Both are rounded down, as by Kafka.
+
+Kafka: Time.milliseconds and Time.hiResClockMs.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """What everything that asks for the time is given."""
+    """The port for time, injected wherever time is read."""
 
     def time_ms(self) -> int:
         """Wall-clock milliseconds since the epoch."""

@@ -8,7 +8,7 @@ Before `on_complete` is called the operation has left the timer and every watch 
 to the purgatory (check other keys, or the same, complete other operations, watch new ones) never meets this one
 again.
 
-Kafka: `DelayedOperation`, less the lock: there is one thread.
+Kafka: DelayedOperation, without its lock: there is one thread.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from odradek.timer.task import TimerTask
 
 
 class Watcher(Protocol):
-    """Who watches an operation, and lets go of it when it completes: its purgatory."""
+    """The port to the purgatory that watches an operation, and forgets it when it completes."""
 
     def forget(self, operation: DelayedOperation) -> None: ...
 

@@ -1,10 +1,10 @@
 """Work that recurs until it is cancelled.
 
-The next round is scheduled before the work begins: an exception, which goes where errors of timer tasks go, ends one
-round and not the job; and the work may cancel the task. A round that takes longer than the interval is followed at once
-by the next.
+The next round is scheduled before the work begins. So an exception ends one round and not the job (it is reported like
+every error of a timer task), and the work may cancel the task. After a round that took longer than the interval the
+next begins at once.
 
-Answers to the periodic tasks of `KafkaScheduler`, which logs what they throw and goes on.
+Kafka: KafkaScheduler, which logs what a periodic task throws and continues.
 """
 
 from __future__ import annotations

@@ -1,22 +1,21 @@
 """Where delayed operations wait: in the timer for their time-out, and under each key whose change may complete them.
 
-Whoever changes something (a high watermark moves, a member joins) calls `check_and_complete` with its key, and every
-operation watched under that key gets to try. An operation is tried before it is watched, which usually spares the
-rest, and again after, because the first attempt may itself have changed what it waits for.
+After a change (a high watermark moves, a member joins) `check_and_complete` is called with its key, and tries every
+operation watched under that key. An operation is tried before it is watched, because most complete then, and again
+after, because the first attempt may have changed the very thing it waits for.
 
-Kafka: `DelayedOperationPurgatory`. Where Kafka leaves a completed operation in the watch lists until its
-keys are checked or until `purge.interval.requests` such operations have gathered, and then walks all the lists, here
-it leaves them all in the moment it completes: its watch lists are dicts, so that is O(1) for each of its keys. The
-lists hold nothing dead, a key without operations is no key, no pause grows with the number of operations, and the
-purge interval has nothing left to bound. `num_delayed` is exact for this purgatory although all of them share one
-timer.
+Kafka: DelayedOperationPurgatory. There a completed operation stays in the watch lists until its keys are checked, or
+until `purge.interval.requests` such operations have gathered and all lists are walked. Here it leaves all its lists
+when it completes. They are dicts, so that is O(1) for each key; they hold no completed operation and no empty list, no
+pause grows with the number of operations, and `purge.interval.requests` has no effect. `num_delayed` is exact for this
+purgatory although all of them share one timer.
 
 Invariant: an operation is in the list of a key exactly if the key is among its `watch_keys`; a completed operation
 has none.
 
-Exceptions: one from the operation that is being added goes to its caller, whose request it is. One from an operation
-that `check_and_complete` meets is not the caller's, who merely moved a high watermark: it goes to the timer's
-`on_error` (without one it is raised when the others have had their turn).
+Exceptions: one from the operation that is being added is raised to the caller, whose request it is. One from an
+operation that `check_and_complete` tries is not the caller's fault: it goes to the timer's `on_error` (without one it
+is raised after all operations have been tried).
 """
 
 from __future__ import annotations
@@ -110,12 +109,12 @@ class DelayedOperationPurgatory(Generic[OperationT]):
 
     @property
     def watched(self) -> int:
-        """The sizes of all watch lists together: an operation counts once for each key. (Kafka's PurgatorySize.)"""
+        """The sizes of all watch lists together: an operation counts once for each key. In Kafka: PurgatorySize."""
         return sum(len(watchers) for watchers in self._watchers.values())
 
     @property
     def num_delayed(self) -> int:
-        """The number of operations that wait. (Kafka's NumDelayedOperations.)"""
+        """The number of operations that wait. In Kafka: NumDelayedOperations."""
         return self._num_delayed
 
     @property

@@ -1,14 +1,13 @@
-"""Work cut in small steps, done a few milliseconds at a time, so that it never holds the loop for long.
+"""Work in small steps, done a few milliseconds at a time, so that it never blocks the loop for long.
 
-Work that grows with what a client names, or with what a log holds, is written as a generator that yields wherever it
-may be put off. Its first steps are done on the spot, so that work which is little is done when `submit` returns. The
-rest comes in slices of `SLICE_MS`, and between two of them everything else has its turn. A step is atomic: what must
-not be interrupted (a check and the write that depends on it) has no `yield` inside.
+Work that grows with the size of a request or of a log is written as a generator that yields wherever it may pause. Its
+first steps are done at once, so that a small amount of work is done when `submit` returns. The rest is done in slices
+of `SLICE_MS`, and the loop runs everything else between two slices. A step is atomic: a check and the write that
+depends on it have no `yield` in between.
 
 A generator that has to wait for something else, such as a read from a disk, yields a `Wait`.
 
-Answers to the threads of Kafka that may take as long as they like: request handlers, and the schedulers of the
-coordinators.
+Kafka needs nothing like it: its request handlers and schedulers are threads, which may compute for any time.
 """
 
 from __future__ import annotations
@@ -23,16 +22,16 @@ from odradek.timer.system_timer import SystemTimer
 T = TypeVar("T")
 
 SLICE_MS: Final = 5
-"""How long sliced work may keep the loop at a stretch. The last step begins before that: a step that creates or renames
+"""How long a slice may take. Its last step begins before that: a step that creates or renames
 files may take milliseconds on a busy disk, so the clock is read after each one.
 """
 
 IMMEDIATE_STEPS: Final = 64
-"""Steps that are done on the spot. So many appends to logs take two milliseconds, so many records a tenth of one."""
+"""Steps that are done at once. So many appends to logs take two milliseconds, so many records a tenth of one."""
 
 
 class Wait:
-    """What a step waits for. `begin` is called with the callback that ends it, exactly once, now or later."""
+    """What a step waits for. `begin` gets the callback that ends the wait, and calls it once, now or later."""
 
     __slots__ = ("begin",)
 
@@ -41,11 +40,11 @@ class Wait:
 
 
 Steps: TypeAlias = Generator[Wait | None, None, None]
-"""Work cut in steps; each `yield` is a place where it may be put off."""
+"""Work in steps; it may pause at each `yield`."""
 
 
 def run_through(work: Generator[Wait | None, None, T]) -> T:
-    """Do all of it now, and return what comes out: for who has little of it, and needs it done. It must not wait."""
+    """Do all of it now and return its result: for small amounts of work. It must not wait."""
     while True:
         try:
             wait = next(work)
@@ -57,8 +56,8 @@ def run_through(work: Generator[Wait | None, None, T]) -> T:
 class SlicedWork:
     """Runs generators to their end.
 
-    One after the other in the order of `submit`, and while one waits nobody else's begins; or, `in_turns`, a slice of
-    each in turn.
+    One after the other in the order of `submit`, and none begins while another waits; or, `in_turns`, a slice of each
+    in turn.
     """
 
     __slots__ = ("_clock", "_in_turns", "_is_held", "_is_scheduled", "_queue", "_timer")

@@ -1,4 +1,4 @@
-"""Runs tasks when their time has come. Everything that waits in the broker waits in one of these.
+"""Runs tasks when their delay has passed. Everything in the broker that waits for a time waits in a timer like this.
 
 The timer does not tick. It knows its next deadline, `broker/machine/ticker.py` sleeps until then and calls `advance`.
 When a new task brings the deadline forward, `on_earlier_deadline` says so.
@@ -9,14 +9,14 @@ When a new task brings the deadline forward, `on_earlier_deadline` says so.
 - A task whose delay is zero or negative runs in the next `advance`: never inside `add`, whose caller is not ready for
   it, and never in the `advance` that is under way, which would not end if a task kept adding itself.
 - While a task runs it waits nowhere, so it may add itself again, add and cancel others. `advance` is not re-entrant.
-- A task that raises does not keep the others from running. An exception here is a bug: there is nobody to answer. It
+- A task that raises does not keep the others from running. The exception is a bug: no request is there to answer. It
   is handed to `on_error`; without one, `advance` finishes its round and raises all of them as one ExceptionGroup, so
   that a test or a tool cannot overlook it. What is not an `Exception` (KeyboardInterrupt, cancellation) passes at
   once, and the tasks that have not run yet keep waiting.
 
-Kafka: `SystemTimer`, which has an executor thread for expired tasks where we have the next `advance`. Two
-differences: an expired task that has not run yet can still be cancelled, and an expiration past 2^63 ms is just far
-away (in Java it overflows and fires at once).
+Kafka: SystemTimer, which hands expired tasks to an executor thread; here the next `advance` runs them. Two differences:
+an expired task that has not run yet can still be cancelled, and an expiration past 2^63 ms never comes (in Java it
+overflows and fires at once).
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ class SystemTimer:
         return self._due.size + self._running.size + sum(bucket.size for _, _, bucket, _ in self._queue)
 
     def inspect(self) -> tuple[WheelState, ...]:
-        """What waits where, the finest wheel first: for tests, for debugging, for looking at a wheel turn."""
+        """The tasks in each bucket, the finest wheel first: for tests and debugging."""
         return tuple(
             WheelState(
                 level=level,
@@ -184,7 +184,7 @@ class SystemTimer:
         )
 
     def report_error(self, task: TimerTask, error: Exception) -> None:
-        """Pass on an exception that nobody waits for; without an `on_error`, keep it for `raise_unhandled`."""
+        """Hand an exception to `on_error`; without one, keep it for `raise_unhandled`."""
         if self.on_error is None:
             self._unhandled.append(error)
         else:

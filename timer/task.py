@@ -4,8 +4,8 @@ The task is its own list entry: while it waits, `bucket` names the list that hol
 its neighbours there; while it does not, `bucket` is None and the links mean nothing. So a task waits in one place
 at most, and inserting it allocates nothing.
 
-Kafka: `TimerTask` and `TimerTaskEntry`. Kafka has two objects because two threads may move one task at
-the same time; all of this runs on one loop.
+Kafka: TimerTask and TimerTaskEntry. Kafka has two objects because two threads may move one task at the same time; here
+everything runs on one loop.
 """
 
 from __future__ import annotations

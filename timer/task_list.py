@@ -3,7 +3,7 @@
 A doubly linked ring closed by a root that is no task: `root.next` is the first task, `root.previous` the last, and an
 empty ring is a root linked to itself. Hence neither inserting nor removing has a special case, and both are O(1).
 
-Kafka: `TimerTaskList`.
+Kafka: TimerTaskList.
 """
 
 from __future__ import annotations

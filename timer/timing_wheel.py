@@ -14,8 +14,8 @@ lies beyond goes to the overflow wheel, whose tick is the whole reach of this on
 A bucket falls due at the beginning of its span. The tasks of an overflow bucket are then added anew and land in a
 finer wheel (demotion): the task due at 450 leaves level 3 at 400, level 2 (440..459) at 440, and level 1 at 450.
 
-Two departures from Kafka's `TimingWheel`, neither visible in when a task fires: buckets exist only while they are
-wanted, and they queue by deadline in a heap instead of a DelayQueue. The heap holds buckets, not tasks: at most
+Kafka: TimingWheel. Two differences, and a task fires at the same time with both: buckets exist only while they hold
+tasks, and they are queued by deadline in a heap instead of a DelayQueue. The heap holds buckets, not tasks: at most
 `wheel_size` for each level, and fifteen levels reach past any 64-bit number of milliseconds.
 
 Invariant: every bucket of a wheel begins after its current time and before its end. Only while `SystemTimer` advances

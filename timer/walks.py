@@ -1,4 +1,4 @@
-"""Walks over many things without holding the event loop up: the first few at once, the next few in later callbacks."""
+"""Walks over many things without blocking the event loop: the first few at once, the next few in later callbacks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PAUSE_MS: Final = 1
-"""Between two callbacks of a walk: whatever else is due has its turn."""
+"""Between two callbacks of a walk, so that the loop can do everything else that is due."""
 
 
 class Walks:
@@ -34,8 +34,8 @@ class Walks:
     def walk(self, things: Iterable[T], visit: Callable[[T], object], done: Callable[[], object] | None = None) -> None:
         """Visit each of the things there are now, and then call `done`.
 
-        A visit that raises ends the callback, and its error goes where errors of timer tasks go (of the first callback,
-        to the caller); the others are visited all the same.
+        A visit that raises ends the callback. Its error is reported like every error of a timer task (in the first
+        callback it is raised to the caller); the others are visited all the same.
         """
         remaining = list(things)
 

@@ -14,7 +14,7 @@ with an int32; null is -1. Flexible ("compact") versions prefix all of them with
 is 0; and every struct ends with its tagged fields: their count, then for each its tag, size and value, ascending. A
 nullable struct is one byte, -1 for null, else 1 and the struct (KIP-893).
 
-Kafka: generated `read` and `addSize`/`write` methods.
+Kafka: MessageDataGenerator, which writes the methods `read`, `addSize` and `write` of each message.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def decode_from(
 def decode_in_steps(
     message_type: type[M], buffer: memoryview | bytes, version: int, position: int = 0
 ) -> Generator[None, None, M]:
-    """The same as `decode` for a message of unknown size, which is left for a while wherever it yields."""
+    """The same as `decode`, in steps: for messages that may be large. The caller may pause at each yield."""
     decoder: Any = message_type.DECODERS.get(version + IN_STEPS) or _compile_decoder(message_type, version, IN_STEPS)
     try:
         message, _ = yield from decoder(buffer, position, message_type.MAX_VALUES, MAX_TAGGED_FIELDS)
@@ -127,7 +127,7 @@ def encode_parts(message: Message, version: int, prefix: bytes = b"") -> list[Pa
 
 
 def encode_parts_in_steps(message: Message, version: int, prefix: bytes = b"") -> Generator[None, None, list[Part]]:
-    """The same bytes as of `encode_parts`, left for a while wherever it yields. The message must not change meanwhile.
+    """The bytes of `encode_parts`, in steps: the caller may pause at each yield. The message must not change meanwhile.
 
     There may be more parts, since no more than some thousand pieces are joined in one go.
     """

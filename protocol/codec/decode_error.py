@@ -1,4 +1,4 @@
-"""What a decoder says about bytes that are not a message; and the part of decoding that is rare enough to be a call."""
+"""The error of all decoders, and the reading of unknown tagged fields, which is rare enough to be a call."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from odradek.protocol.codec.varint import read_uvarint, uvarint_tail
 
 
 class DecodeError(Exception):
-    """The bytes are not what they claim to be. The only error that decoding raises."""
+    """The bytes are not a message of this type and version. The only error that decoding raises."""
 
 
 def length_out_of_bounds(label: str, length: int, left: int) -> DecodeError:

@@ -9,8 +9,8 @@ walking the fields at run time.
 
 It works on bytes, which are faster to slice than a memoryview, unless the message carries records: those stay views
 into the memoryview. (Small messages are copied once; large ones are the ones with records.) Invariants: every length
-and count is compared with `end - pos` before it is used; `values` pays for array elements and tagged fields; what runs
-over the end is a DecodeError, or an IndexError / struct.error that `codec.decode` turns into one.
+and count is compared with `end - pos` before it is used; array elements and tagged fields are counted against `values`;
+a read beyond the end raises DecodeError, or an IndexError or struct.error that `codec.decode` turns into one.
 
 A decoder `in_steps` is the same function as a generator: it yields after each element of an array, except of numbers,
 which are read with one call.
@@ -249,7 +249,7 @@ class DecoderSource(SourceWriter):
         self.line("pos = stop")
 
     def _end_step(self) -> None:
-        """Here a decoder in steps may be left for a while: another element is in its array."""
+        """In a decoder in steps: yield, because another element is in its array."""
         if self._in_steps:
             self.line("yield")
 

@@ -1,7 +1,7 @@
 """What one field of a message is: its wire type, and the versions in which it exists, may be null, or is tagged.
 
 Version ranges are in the notation of Kafka's message definitions ("3", "0-12", "5+", "none"), so that the two can be
-compared by eye. Kafka: `FieldSpec`, `FieldType` and `Versions`.
+compared by eye. Kafka: FieldSpec, FieldType and Versions, of the message generator.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class RawTaggedField(NamedTuple):
 
 
 class StructType(type):
-    """The class of struct classes, as far as fields and constructors know it; `schema` makes them."""
+    """What fields and constructors need of a struct class. The classes are made by `schema.StructMeta`."""
 
     FIELDS: tuple[Field, ...]
 

@@ -9,7 +9,7 @@ that of the schema.
 from __future__ import annotations
 
 MAX_STRING_BYTES = 0x7FFF
-"""Kafka's bound for strings, also where the compact encoding could say more."""
+"""Kafka's bound for strings, also where the compact encoding could hold more."""
 
 MAX_DECODED_VALUES = 1_000_000
 """Values one message may hold in its arrays: an element counts one, a struct one more for each field. That is a Fetch

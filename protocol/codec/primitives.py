@@ -1,7 +1,9 @@
-"""Uuids on the wire and in text: 16 bytes, printed as 22 characters of URL-safe base64 (Kafka's `Uuid`).
+"""Uuids on the wire and in text: 16 bytes, printed as 22 characters of URL-safe base64.
 
 A uuid is plain `bytes` of length 16 everywhere in this code base: it is hashed, compared and copied on hot paths and
 never computed with. Sixteen zero bytes mean "none".
+
+Kafka: Uuid.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ Rules that the codec enforces: a field exists on the wire only in its `versions`
 other version is refused unless the field is `ignorable`; None is allowed in `nullable` versions only; a field with a
 `tag` travels in the tagged section in its `tagged` versions, and is left out when it equals its default.
 
-Kafka: generated message classes (`org.apache.kafka.common.message`) and `ApiMessage`.
+Kafka: ApiMessage, and the generated classes of org.apache.kafka.common.message.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""Variable-length integers: seven bits a byte, lowest first (Kafka's `ByteUtils`).
+"""Variable-length integers: seven bits a byte, lowest first.
 
 Messages use unsigned ones, for compact lengths and tags. Records use zig-zag ones, where small negative numbers are
 short too. Readers take and return a position; IndexError means that the buffer ended, ValueError that the number is
-longer than its type allows. Longer encodings than necessary are accepted, as Kafka does.
+longer than its type allows. Longer encodings than necessary are accepted, as by Kafka.
+
+Kafka: ByteUtils.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ base offset + last offset delta, whatever the count: compaction keeps the delta 
 max timestamp is the time of every record, though the records keep their own. With a delete horizon (KIP-534), base
 timestamp is that horizon and the deltas are relative to it.
 
-Kafka: `DefaultRecordBatch` and `ByteBufferLogInputStream`.
+Kafka: DefaultRecordBatch and ByteBufferLogInputStream.
 """
 
 from __future__ import annotations
@@ -247,7 +247,7 @@ class RecordBatch:
         return read_keys(data, self._checked_count())
 
     def summary(self, max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES) -> RecordsSummary:
-        """What the records say in sum; all are checked and none is built."""
+        """A summary of the records: all are checked and none is built."""
         count = self._checked_count()
         return summarize(self.record_bytes(max_decompressed_bytes) if count else b"", count, self.base_timestamp)
 
@@ -272,7 +272,7 @@ __all__ = [
 
 
 def batches(buffer: memoryview) -> Iterator[AnyBatch]:
-    """The batches in a buffer, in order. A partial last one is left out silently.
+    """The batches in a buffer, in order. A partial last one is left out.
 
     A size below the smallest message (14) or a magic outside 0..2 raises `CorruptRecordError`: nothing behind it can
     be found. CRCs are not looked at.
@@ -294,7 +294,7 @@ def batches(buffer: memoryview) -> Iterator[AnyBatch]:
 
 
 def size_of_next_batch(buffer: memoryview) -> int | None:
-    """How many bytes the batch at the start of a buffer declares; None when not even that can be told."""
+    """The declared size of the batch at the start of a buffer; None when the buffer is too short to know it."""
     if len(buffer) < LOG_OVERHEAD:
         return None
     length = int.from_bytes(buffer[8:12], "big", signed=True)

@@ -1,4 +1,7 @@
-"""Writing batches of magic 2. Kafka: `MemoryRecordsBuilder` and `DefaultRecordBatch.writeHeader`."""
+"""Writing batches of magic 2.
+
+Kafka: MemoryRecordsBuilder and DefaultRecordBatch.writeHeader.
+"""
 
 from __future__ import annotations
 
@@ -49,8 +52,8 @@ def build_batch(
 ) -> bytearray:
     """One batch of at least one record.
 
-    A `SimpleRecord` gets the offset after its predecessor, a `Record` keeps its own. `last_offset` keeps the range of
-    a batch whose last records are gone. With LogAppendTime, `log_append_time` is the batch's timestamp; the records
+    A `SimpleRecord` gets the offset after its predecessor, a `Record` keeps its own. `last_offset` is that of a batch
+    whose last records have been removed. With LogAppendTime, `log_append_time` is the batch's timestamp; the records
     keep theirs, as in Kafka.
     """
     _check_producer(producer_id, producer_epoch, base_sequence, is_transactional, is_control)
@@ -104,7 +107,7 @@ def build_empty_batch(
     base_sequence: int,
     partition_leader_epoch: int,
 ) -> bytearray:
-    """The header that compaction keeps of the last batch of an active producer (`writeEmptyHeader`).
+    """The header that compaction keeps of an active producer's last batch. Kafka: DefaultRecordBatch.writeEmptyHeader.
 
     Of `attributes` the timestamp type, transactional and control bits count: nothing is compressed here, and without
     records there is no delete horizon.

@@ -1,10 +1,12 @@
-"""The four codecs as Kafka frames them, each with a limit on what may come out.
+"""The four codecs as Kafka frames them, each with a limit on the size of the output.
 
-Kafka: `org.apache.kafka.common.compress`. Nothing here holds more than `max_size` bytes of output: zlib is asked
-for at most so many, snappy and lz4 blocks are sized before they are opened, and zstd writes into a buffer that cannot
-grow. What would exceed the limit raises `DecompressedSizeError`, anything else a codec objects to `DecompressionError`.
+No more than `max_size` bytes of output are held: zlib is asked for at most so many, snappy and lz4 blocks are sized
+before they are opened, and zstd writes into a buffer that cannot grow. Output beyond the limit raises
+`DecompressedSizeError`, any other error of a codec `DecompressionError`.
 
 cramjam is imported on first use: most batches pass through a broker unopened.
+
+Kafka: CompressionType, GzipCompression, SnappyCompression, Lz4Compression and ZstdCompression.
 """
 
 from __future__ import annotations
@@ -78,7 +80,7 @@ def decompress(
 
 
 class InvalidCodec(DecompressionError):
-    """An id that is no codec. (Apache: IllegalArgumentException, hence UNKNOWN_SERVER_ERROR.)"""
+    """An id that is no codec. Apache Kafka throws IllegalArgumentException, hence UNKNOWN_SERVER_ERROR."""
 
     def __init__(self, codec: int) -> None:
         super().__init__(f"Unknown compression type id: {codec}")
@@ -94,11 +96,11 @@ _GZIP_WBITS: Final = 31
 _GZIP_MAGIC: Final = b"\x1f\x8b\x08"
 _GZIP_HEADER_SIZE: Final = 10
 MAX_GZIP_MEMBERS: Final = 64
-"""Streams one after the other in one batch. Each is cheap to write and costs a copy of the rest to read."""
+"""Streams one after the other in one batch. Each costs a client little, and us a copy of the rest."""
 
 
 _GZIP_CHUNK: Final = 1024 * 1024
-"""Opened at once. zlib takes twice the room of what it returns, and a bomb shall not have that of the whole limit."""
+"""The output of one call. zlib needs twice the memory of that: without this a bomb could take twice the whole limit."""
 
 
 def _decompress_gzip(data: bytes | bytearray | memoryview, max_size: int) -> bytes:
@@ -133,7 +135,7 @@ _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
 _SNAPPY_BLOCK_SIZE: Final = 32 * 1024
 _SNAPPY_MAX_RATIO: Final = 64
-"""No snappy block grows more (a three-byte copy makes at most 64 bytes): a larger declared size is a lie."""
+"""No snappy block grows more (a three-byte copy makes at most 64 bytes): a larger declared size is false."""
 _INT: Final = Struct(">i")
 
 

@@ -1,8 +1,10 @@
 """Control batches: markers among the records that consumers never see.
 
 The key of a control record is a version and a type; the type decides what the value holds. In ZooKeeper mode only the
-markers that end a transaction (ABORT, COMMIT) are written; 2 to 6 belong to the metadata log of KRaft, and a type that
-is not known is to be ignored. Kafka: `ControlRecordType`, `EndTransactionMarker` and `ControlRecordUtils`.
+markers that end a transaction (ABORT, COMMIT) are written; 2 to 6 belong to the metadata log of KRaft, and an unknown
+type is ignored.
+
+Kafka: ControlRecordType, EndTransactionMarker and ControlRecordUtils.
 """
 
 from __future__ import annotations
@@ -27,10 +29,10 @@ _MARKER_VERSION: Final = 0
 
 
 class ControlRecordType(IntEnum):
-    """What a control record announces."""
+    """The type of a control record."""
 
     UNKNOWN = -1
-    """A type of a later version: ignored. (Kafka's UNKNOWN has no code on the wire either.)"""
+    """A type of a later version: ignored. Kafka's UNKNOWN has no code on the wire either."""
     ABORT = 0
     COMMIT = 1
     LEADER_CHANGE = 2
@@ -98,7 +100,7 @@ class EndTransactionMarker:
 
 
 def control_record_type(batch: AnyBatch) -> ControlRecordType | None:
-    """What a control batch announces. None if it announces nothing: no control batch, or emptied by compaction."""
+    """The type of a control batch; None for a data batch, and for a control batch that compaction has emptied."""
     record = _control_record(batch)
     return None if record is None else ControlRecordType.parse(record.key)
 

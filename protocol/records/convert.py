@@ -1,11 +1,11 @@
-"""From one magic to another: what old producers send becomes magic 2, what old consumers fetch becomes magic 0 or 1.
+"""Conversion between magics: batches of old producers become magic 2, batches for old consumers magic 0 or 1.
 
 Up (Produce v0-2): headers, sequences and leader epochs do not exist in old messages; timestamps of magic 0 become -1.
 Down (Fetch v0-3): headers are lost, control batches are left out. An uncompressed batch becomes one message per record
 and begins at the record that was asked for, since some librdkafka versions rely on it; a compressed one becomes one
 wrapper with all its records. zstd cannot be expressed (KIP-110). Batches old enough pass as they are.
 
-Kafka: `RecordsUtil.downConvert`, `LazyDownConversionRecordsSend` and the converting paths of `LogValidator`.
+Kafka: RecordsUtil.downConvert, LazyDownConversionRecordsSend and the converting paths of LogValidator.
 """
 
 from __future__ import annotations
@@ -66,10 +66,9 @@ def down_convert(
 
 
 def overflow_batch(remaining: int, max_bytes: int) -> bytes:
-    """The beginning of a message that never comes, for the place that converted records leave in an answer.
+    """The beginning of a message that fills the room which converted records leave in a response.
 
-    It declares to be longer than what is left, so that a consumer sees that something is there: it takes the message
-    for one that was cut off.
+    Its declared size is larger than that room, so a consumer takes it for a message that was cut off.
     """
     size = max(LOG_OVERHEAD, min(remaining + 1, max_bytes))
     return _OVERFLOW.pack(-1, max(remaining + 1, BATCH_OVERHEAD)).ljust(size, b"\0")[:remaining]
@@ -121,7 +120,7 @@ def rebuild(
 ) -> bytearray:
     """One batch of magic 2 with offsets counting up from `base_offset`; producer and transaction come from `like`.
 
-    The records are taken one by one: a batch of millions never stands in memory as values.
+    The records are taken one by one: a batch of millions is never in memory as values.
     """
     rest = iter(records)
     first = next(rest, None)

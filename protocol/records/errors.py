@@ -1,7 +1,9 @@
-"""What is wrong with record bytes, told apart as Kafka tells it to clients.
+"""The errors of record bytes, one class for each error that Kafka answers.
 
-One base, `CorruptRecordError`, so that who reads bytes of unknown origin catches one class. Each is the answer that a
-client gets, hence a `KafkaError`.
+All of them are `CorruptRecordError`s, so that code which reads bytes of unknown origin catches one class, and
+`KafkaError`s, because a client gets them as answers.
+
+Kafka: CorruptRecordException, InvalidRecordException and UnsupportedCompressionTypeException.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 
 
 class CorruptRecordError(KafkaError):
-    """Framing or checksum is wrong (`CorruptRecordException`): what arrived is not what was sent."""
+    """Framing or checksum is wrong: the bytes changed on the way. Kafka: CorruptRecordException."""
 
     error_code: ClassVar[ErrorCode] = ErrorCode.CORRUPT_MESSAGE
 
@@ -21,7 +23,7 @@ class CorruptRecordError(KafkaError):
 
 
 class InvalidRecordError(CorruptRecordError):
-    """The checksum holds but the content contradicts itself (`InvalidRecordException`)."""
+    """The checksum is right but the content contradicts itself. Kafka: InvalidRecordException."""
 
     error_code: ClassVar[ErrorCode] = ErrorCode.INVALID_RECORD
 
@@ -29,8 +31,8 @@ class InvalidRecordError(CorruptRecordError):
 class DecompressionError(InvalidRecordError):
     """Compressed records cannot be opened.
 
-    Apache answers UNKNOWN_SERVER_ERROR here, because the codec's exception escapes; a client's fault should not look
-    like a broker's, so it is INVALID_RECORD.
+    Apache Kafka answers UNKNOWN_SERVER_ERROR, because nothing catches the codec's exception. INVALID_RECORD says that
+    the client is at fault.
     """
 
 
@@ -39,6 +41,6 @@ class DecompressedSizeError(DecompressionError):
 
 
 class UnsupportedCompressionTypeError(CorruptRecordError):
-    """The codec exists, but not for this format or this reader (`UnsupportedCompressionTypeException`)."""
+    """The codec exists, but not for this format or reader. Kafka: UnsupportedCompressionTypeException."""
 
     error_code: ClassVar[ErrorCode] = ErrorCode.UNSUPPORTED_COMPRESSION_TYPE

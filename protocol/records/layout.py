@@ -1,7 +1,9 @@
-"""Positions and constants of the record formats (`Records`, `RecordBatch`, `DefaultRecordBatch`, `LegacyRecord`).
+"""Positions and constants of the record formats.
 
 All magics begin alike, so that a scan finds size and magic without knowing the format: offset i64 at 0, size i32 at 8
 (the bytes behind it), magic i8 at 16.
+
+Kafka: Records, RecordBatch, DefaultRecordBatch and LegacyRecord.
 """
 
 from __future__ import annotations
@@ -57,6 +59,6 @@ MAX_INT32: Final = 2**31 - 1
 MAX_INT64: Final = 2**63 - 1
 
 MAX_DECOMPRESSED_BYTES: Final = 32 * 1024 * 1024
-"""Default limit for what one batch may become when it is opened. Apache Kafka has none: a 1 MB batch of zeros grows a
+"""Default limit for the size of one batch after decompression. Apache Kafka has none: a 1 MB batch of zeros grows a
 thousandfold there. Clients build batches of at most a few MB before they compress them (max.request.size counts
 uncompressed bytes)."""

@@ -7,8 +7,9 @@ An uncompressed message is a batch of one. A compressed one is a *wrapper*: its 
 and its offset that of the last of them. Inside, offsets are absolute (magic 0) or count from 0 (magic 1, KIP-31), and
 with LogAppendTime the wrapper's timestamp is that of all. The CRC is zlib's and covers magic to end.
 
-Old segments and old clients still bring them; we write them only for clients that fetch with version 3 or below.
-Kafka: `AbstractLegacyRecordBatch` and `LegacyRecord`.
+They come from old segments and old clients. We write them only for clients that fetch with version 3 or below.
+
+Kafka: AbstractLegacyRecordBatch and LegacyRecord.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class LegacyBatch:
             f"compression_type={self.compression_type}, crc={self.crc}, max_timestamp={self.max_timestamp})"
         )
 
-    # What messages of old do not have, as Kafka answers it.
+    # Fields that these messages do not have, with Kafka's values for them.
     partition_leader_epoch: Final = NO_PARTITION_LEADER_EPOCH
     producer_id: Final = NO_PRODUCER_ID
     producer_epoch: Final = NO_PRODUCER_EPOCH
@@ -242,7 +243,7 @@ class LegacyBatch:
 
 
 def _wrapped(offset: int) -> int:
-    """An offset within 64 bits. A wrapper may hold any inner offsets, which Kafka adds up without looking."""
+    """An offset within 64 bits. A wrapper may hold any inner offsets, which Kafka adds up without a check."""
     return (offset + 2**63) % 2**64 - 2**63
 
 

@@ -1,9 +1,10 @@
 """LZ4 frames as Kafka writes and reads them: independent blocks of at most 64 KiB (written) or 4 MiB (read).
 
-Kafka: `Lz4BlockOutputStream` and `Lz4BlockInputStream`. The frame is taken apart here, and only its blocks go to
-the codec: so each block is bounded before it is opened, dependent blocks are refused as Kafka refuses them, and the
-wrong header checksum of magic 0 (KAFKA-3160: it covers the frame's magic too) is written and accepted.
-Compressing block by block is also six times faster than cramjam's own frame writer.
+The frame is parsed here, and only its blocks go to the codec: so each block is bounded before it is opened, dependent
+blocks are refused as Kafka refuses them, and the wrong header checksum of magic 0 (KAFKA-3160: it covers the frame's
+magic too) is written and accepted. Compressing block by block is also six times faster than cramjam's own frame writer.
+
+Kafka: Lz4BlockOutputStream and Lz4BlockInputStream.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def compress(data: bytes | bytearray | memoryview, level: int | None, *, broken_
 
 
 def decompress(data: memoryview, max_size: int, *, check_header: bool = True) -> bytes:
-    """Open one frame; as in Kafka, what follows its end mark is not looked at."""
+    """Open one frame. Bytes behind its end mark are ignored, as by Kafka."""
     try:
         flags, max_block, position = _read_header(data, check_header=check_header)
         blocks, end, bound = _read_blocks(data, position, max_block, flags)

@@ -31,12 +31,12 @@ from odradek.protocol.records.record_fields import (
 )
 
 KeyedSpan: TypeAlias = tuple[int, int, bytes | None, bool, int, int]
-"""What compaction needs of a record: offset delta, timestamp delta, key, whether it has a value, and where it begins
+"""A record for compaction: offset delta, timestamp delta, key, whether it has a value, and where it begins
 and ends, to copy it as it is. A bare tuple, because making a NamedTuple costs as much as reading a field or two."""
 
 
 class RecordsSummary(NamedTuple):
-    """What a validator needs of a batch whose records it leaves as they are. Timestamps are those of the records."""
+    """What a validator has to know of records that it does not change. Timestamps are those of the records."""
 
     record_count: int
     max_timestamp: int

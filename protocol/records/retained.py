@@ -1,10 +1,10 @@
-"""A batch of which only some records remain, or whose records get another base timestamp: what compaction writes.
+"""The batches that compaction writes: some records of a batch, or all of them with another base timestamp.
 
-Records are copied as they stand. Only where the base timestamp changes, as it does with the first record or with a
-delete horizon, is each record's timestamp delta written anew. Base offset, last offset, producer, sequence, leader
+Records are copied unchanged, unless the base timestamp changes with the first record or with a delete horizon: then
+the timestamp delta of each record is written anew. Base offset, last offset, producer, sequence, leader
 epoch and codec stay, so that a producer's sequence numbers survive its records.
 
-Kafka: `MemoryRecords.buildRetainedRecordsInto`.
+Kafka: MemoryRecords.buildRetainedRecordsInto.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def rebuild_batch(
 ) -> bytearray:
     """The batch with the records `kept`, at least one, of its uncompressed records `data`.
 
-    With `delete_horizon_ms`, that is its base timestamp; else the first kept record's timestamp is.
+    Its base timestamp is `delete_horizon_ms`, or without one the timestamp of the first record kept.
     """
     is_append_time = batch.timestamp_type == LOG_APPEND_TIME
     if delete_horizon_ms is not None:
@@ -63,7 +63,7 @@ def rebuild_batch(
 
 
 def empty_batch(batch: RecordBatch) -> bytearray:
-    """The header alone, for the sake of its producer's epoch and sequence."""
+    """The header alone, which keeps the epoch and sequence of its producer."""
     return build_empty_batch(
         base_offset=batch.base_offset,
         last_offset=batch.last_offset,
