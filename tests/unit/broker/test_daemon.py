@@ -267,3 +267,24 @@ def test_limit_that_cannot_be_raised_is_a_warning(
 def test_run_raises_the_limit(broker: type[_Server], process: _Process) -> None:
     serve_until(lambda: process.handlers[signal.SIGTERM](), broker, process)
     assert process.descriptor_limits == [(4096, 4096)]
+
+
+def test_garbage_collector_looks_at_few_objects_at_a_time() -> None:
+    looked_through: list[int] = []
+
+    def look(phase: str, info: dict[str, int]) -> None:
+        if phase == "start" and info["generation"] == 1:
+            looked_through.append(len(gc.get_objects(0)) + len(gc.get_objects(1)))
+
+    before = gc.get_threshold()
+    gc.collect()
+    gc.set_threshold(*daemon.GC_THRESHOLDS)
+    gc.callbacks.append(look)
+    try:
+        kept = [[number] for number in range(200_000)]
+    finally:
+        gc.callbacks.remove(look)
+        gc.set_threshold(*before)
+    assert len(kept) == 200_000
+    assert len(looked_through) >= 5
+    assert max(looked_through) <= 35_000
