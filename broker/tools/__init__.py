@@ -1,1 +1,1 @@
-"""Commands that look into files: `dump_log` prints them as Apache Kafka does, `verify` says what is wrong with them."""
+"""Command-line tools: `dump_log` prints files as Apache Kafka does, `verify` checks them, `admin` is for clusters."""

@@ -1,10 +1,12 @@
-"""The order in which a Scala hash table gives its elements back, for output that Apache Kafka prints in that order.
+"""The order in which Scala hash tables return their elements, for output that Apache Kafka prints in that order.
 
-A table has a power of two of slots, at least 16. It doubles when the next element would fill it to three quarters; a
-whole immutable HashSet (one of five and more) is put in after making room for as many as it has, without looking at
-what is there. Elements come by slot, those of one slot by hash.
+A table has a power of two of slots, at least 16. It doubles when the next element would fill it to three quarters. An
+immutable HashSet (one of five and more) is added as a whole: the table first grows by its size, whatever the table
+contains. Elements are ordered by slot, and by hash within a slot.
 
-Answers to scala.collection.mutable.HashMap and HashSet of Scala 2.13, and to hashCode of String and TopicPartition.
+Source: mutable.HashMap and HashSet of Scala 2.13, String.hashCode.
+
+Kafka: TopicPartition.hashCode.
 """
 
 from __future__ import annotations
@@ -25,13 +27,13 @@ _BITS: Final = 0xFFFFFFFF
 
 
 def order_of_names(names: Iterable[str]) -> list[str]:
-    """Distinct texts, put in one by one."""
+    """The order of distinct texts that were added one by one."""
     distinct = list(dict.fromkeys(names))
     return sorted(distinct, key=lambda name: _place(_string_hash(name), _slots_for(len(distinct))))
 
 
 def order_of_partitions(topics: Iterable[Sequence[TopicPartition]]) -> list[TopicPartition]:
-    """Partitions that were added topic by topic, each time as an immutable set."""
+    """The order of partitions that were added topic by topic, each time as an immutable set."""
     slots = _SLOTS_MIN
     found: dict[TopicPartition, None] = {}
     for partitions in topics:
@@ -39,7 +41,7 @@ def order_of_partitions(topics: Iterable[Sequence[TopicPartition]]) -> list[Topi
         if len(added) > _SMALL_SET_MAX:
             slots = max(slots, _power_of_two((len(added) + 1) * 4 // 3))
         else:
-            # Doubling looks at the count before each element, also one that turns out to be there.
+            # The table may double before any added element, also before one that it contains already.
             for partition in added:
                 if len(found) + 1 >= slots * 3 // 4:
                     slots *= 2

@@ -1,8 +1,8 @@
-"""`odradek verify DIR...`: reads log directories, or the directories of single partitions, and says what is wrong.
+"""`odradek verify DIR...`: checks log directories, or the directories of single partitions, and prints what is wrong.
 
-A finding is one line on stdout, `file:position: what`, without the position where the whole file is meant. Exit status
-0 if there are none, 1 if there are, 2 if something cannot be read. Nothing is written; a broker may be running there.
-What is checked, and what is let pass where a directory was not cleanly closed: `odradek.storage.verification`.
+A finding is one line on stdout, `file:position: what`; without a position it concerns the whole file. Exit status 0
+without findings, 1 with findings, 2 if something cannot be read. Nothing is written; a broker may be running there.
+`odradek.storage.verification` says what is checked, and what is accepted without a clean shutdown.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ EXIT_FINDINGS: Final = 1
 EXIT_CANNOT_RUN: Final = 2
 
 FINDINGS_PER_FILE_MAX: Final = 20
-"""Printed; of more, the number is told. A file of noise has as many findings as it has entries."""
+"""The findings of a file that are printed; more are counted. A corrupt file can have one for each entry."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Verify the directories; the exit status."""
+    """Verify the directories. Returns the exit status."""
     parser = argparse.ArgumentParser(
         prog="odradek verify",
-        description="Tell what is wrong with log directories. Read-only; a broker may be running there. "
-        "Exit status 0: nothing; 1: see the findings; 2: something cannot be read.",
+        description="Check log directories and print what is wrong with them. Read-only; a broker may be running "
+        "there. Exit status 0: no findings; 1: findings; 2: something cannot be read.",
     )
     parser.add_argument("directories", nargs="+", metavar="DIR", help="a log directory, or that of a partition")
     directories = parser.parse_args(arguments).directories
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str]) -> int:
                 other = homes.setdefault(topic_partition, directory)
                 if other != directory:
                     where = os.path.join(directory, str(topic_partition))
-                    printer.report(Finding(where, None, f"the partition is in {other}, too: a broker does not start"))
+                    printer.report(Finding(where, None, f"the partition is also in {other}: a broker does not start"))
     except (OSError, NothingToVerifyError) as error:
         printer.finish()
         sys.stdout.flush()
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 class FindingsPrinter:
-    """Prints findings as they come, of each file as many as one can read."""
+    """Prints findings as they arrive, at most `FINDINGS_PER_FILE_MAX` of a file."""
 
     def __init__(self, write: Callable[[str], object]) -> None:
         self._write = write
@@ -72,7 +72,7 @@ class FindingsPrinter:
             self._write(f"{finding}\n")
 
     def finish(self) -> None:
-        """Tell of the findings that were not printed."""
+        """Print the number of findings that were not printed."""
         for path, count in self._by_path.items():
             if count > FINDINGS_PER_FILE_MAX:
                 self._write(f"{path}: {count - FINDINGS_PER_FILE_MAX} more findings\n")

@@ -1,6 +1,8 @@
-"""What the commands for a running cluster ask of its brokers: of any, of a certain one, of the controller.
+"""Sends the requests of commands for a running cluster: to any broker, to a certain one, or to the controller.
 
-`run` gives a command a client for as long as it works. Kafka: Admin, as far as the commands need it.
+`run` makes a client and runs a command with it.
+
+Kafka: Admin, KafkaAdminClient.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
 
 REQUEST_TIMEOUT_MS: Final = 30_000
 API_TIMEOUT_MS: Final = 60_000
-"""For finding the controller and having its answer."""
+"""To find the controller and to get its response."""
 
 RETRY_BACKOFF_MS: Final = 100
 CONNECTION_SETUP_TIMEOUT_MS: Final = 10_000
@@ -50,7 +52,7 @@ Ongoing = Mapping[TopicPartition, OngoingPartitionReassignment]
 
 
 class CommandFailed(Exception):
-    """What a command says on stderr, in a line, before it ends with exit status 1."""
+    """Ends a command with exit status 1. The message is printed on stderr."""
 
 
 def check(code: int, message: str | None, what: str) -> None:
@@ -60,12 +62,12 @@ def check(code: int, message: str | None, what: str) -> None:
 
 
 def error_text(code: int, message: str | None) -> str:
-    """What a broker said of an error, else what the protocol says of its code."""
+    """The broker's message of an error, else the default message of its code."""
     return message or DEFAULT_MESSAGES[ErrorCode(code)]
 
 
 class AdminClient:
-    """Links to brokers, each made when it is first needed."""
+    """Links to brokers, each made at its first use."""
 
     def __init__(self, make_link: MakeLink, bootstrap: Iterable[EndPoint], clock: Clock, timer: SystemTimer) -> None:
         self._bootstrap = [make_link(end_point, client_id=CLIENT_ID) for end_point in bootstrap]
@@ -75,7 +77,7 @@ class AdminClient:
         self._timer = timer
 
     async def ask(self, request: Request, response_type: type[ResponseT]) -> ResponseT:
-        """The answer of the first bootstrap server that gives one."""
+        """The response of the first bootstrap server that answers."""
         failures = []
         for link in self._bootstrap:
             try:
@@ -85,12 +87,12 @@ class AdminClient:
         raise CommandFailed(f"no bootstrap server answers: {'; '.join(failures)}")
 
     async def metadata(self, topics: Iterable[str] | None = ()) -> MetadataResponse:
-        """Of these topics, or of all (None)."""
+        """The metadata of these topics, or of all (None)."""
         named = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
         return await self.ask(MetadataRequest(topics=named, allow_auto_topic_creation=False), MetadataResponse)
 
     async def ask_broker(self, broker_id: int, request: Request, response_type: type[ResponseT]) -> ResponseT:
-        """Raises: CommandFailed if the broker is not there; OSError if it does not answer."""
+        """Raises: CommandFailed if the broker is not alive; OSError if it does not answer."""
         for node in (await self.metadata()).brokers:
             if node.node_id == broker_id:
                 end_point = EndPoint(node.host, node.port, "", SecurityProtocol.PLAINTEXT)
@@ -98,12 +100,12 @@ class AdminClient:
                     self._links[end_point] = self._make_link(end_point, client_id=CLIENT_ID)
                 link = self._links[end_point]
                 return await link.exchange(request, response_type, version=None, timeout_ms=REQUEST_TIMEOUT_MS)
-        raise CommandFailed(f"broker {broker_id} is not there")
+        raise CommandFailed(f"broker {broker_id} is not alive")
 
     async def ask_controller(self, request: Request, response_type: type[ResponseT]) -> ResponseT:
-        """The controller's answer, whoever it is by then."""
+        """The controller's response. Retries while the controller changes. Raises: CommandFailed."""
         asked_ms = self._clock.monotonic_ms()
-        reason = "there is none"
+        reason = "the cluster has no controller"
         while self._clock.monotonic_ms() - asked_ms < API_TIMEOUT_MS:
             controller_id = (await self.metadata()).controller_id
             if controller_id >= 0:
@@ -119,7 +121,7 @@ class AdminClient:
         raise CommandFailed(f"the controller does not answer: {reason}")
 
     async def reassignments(self) -> Ongoing:
-        """All that are under way. Raises: CommandFailed."""
+        """All ongoing reassignments. Raises: CommandFailed."""
         response = await self.ask_controller(
             ListPartitionReassignmentsRequest(topics=None), ListPartitionReassignmentsResponse
         )
@@ -140,7 +142,7 @@ class AdminClient:
 
 
 def file_text(path: str) -> str:
-    """A file that is named on the command line. Raises: argparse.ArgumentTypeError."""
+    """The text of a file on the command line. Raises: argparse.ArgumentTypeError."""
     try:
         return Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeError) as error:
@@ -148,7 +150,7 @@ def file_text(path: str) -> str:
 
 
 def run(bootstrap: str, work: Callable[[AdminClient], Awaitable[None]]) -> int:
-    """Do a command's work; the exit status."""
+    """Run a command. Returns the exit status."""
     try:
         asyncio.run(_run(parse_bootstrap(bootstrap), work))
     except (CommandFailed, OSError) as error:

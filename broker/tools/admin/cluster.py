@@ -1,4 +1,4 @@
-"""`odradek cluster`: who is there, who is the controller, and which partitions are not as they should be."""
+"""`odradek cluster`: prints controller, live brokers, and partitions without a leader or with replicas out of sync."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the state of a cluster; the exit status."""
+    """Print the state of a cluster. Returns the exit status."""
     parser = argparse.ArgumentParser(
         prog="odradek cluster",
-        description="Tell who is the controller, which brokers are alive, and which partitions have no leader or too "
-        "few replicas in sync. Exit status 0 whatever it finds.",
+        description="Print the controller, the live brokers, and the partitions without a leader or with too few "
+        "replicas in sync. Exit status 0 in any state of the cluster.",
     )
     parser.add_argument("--bootstrap-server", required=True, metavar="HOST:PORT,...")
     return run(parser.parse_args(arguments).bootstrap_server, _describe)
@@ -32,7 +32,7 @@ async def _describe(client: AdminClient) -> None:
 
 
 def describe(metadata: MetadataResponse) -> Iterator[str]:
-    """The lines: the cluster, its brokers, and a line for each partition that lacks something."""
+    """The lines: the cluster, its brokers, and each partition without a leader or with replicas out of sync."""
     yield f"Cluster: {metadata.cluster_id}"
     for broker in sorted(metadata.brokers, key=lambda broker: broker.node_id):
         rack = "" if broker.rack is None else f"\tRack: {broker.rack}"
@@ -51,14 +51,14 @@ def describe(metadata: MetadataResponse) -> Iterator[str]:
         f"Topics: {len(metadata.topics)}\tPartitions: {len(partitions)}\t"
         f"Without a leader: {len(without_leader)}\tUnder-replicated: {len(under_replicated)}"
     )
-    lacking = {(topic, partition.partition_index) for topic, partition in (*without_leader, *under_replicated)}
+    unhealthy = {(topic, partition.partition_index) for topic, partition in (*without_leader, *under_replicated)}
     for topic, partition in partitions:
-        if (topic, partition.partition_index) in lacking:
+        if (topic, partition.partition_index) in unhealthy:
             yield describe_partition(topic, partition)
 
 
 def describe_partition(topic: str, partition: MetadataResponsePartition) -> str:
-    """As kafka-topics --describe begins the line of a partition."""
+    """The beginning of a partition's line, as kafka-topics --describe prints it."""
     return (
         f"\tTopic: {topic}\tPartition: {partition.partition_index}\t"
         f"Leader: {partition.leader_id if partition.leader_id >= 0 else 'none'}\t"

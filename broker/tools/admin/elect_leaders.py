@@ -1,4 +1,7 @@
-"""`odradek elect-leaders`: preferred or unclean elections, with the options and lines of kafka-leader-election."""
+"""`odradek elect-leaders`: preferred or unclean elections, with the options and lines of kafka-leader-election.
+
+Kafka: LeaderElectionCommand.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +25,14 @@ TIMEOUT_MS: Final = 30_000
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Have leaders elected; the exit status."""
+    """Have leaders elected. Returns the exit status."""
     parser = argparse.ArgumentParser(
         prog="odradek elect-leaders", description="Have leaders elected. Exit status 1 if one could not be."
     )
     parser.add_argument("--bootstrap-server", required=True, metavar="HOST:PORT,...")
     parser.add_argument("--election-type", required=True, type=str.lower, choices=ELECTION_TYPES)
     which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("--topic", help="with --partition: this one")
+    which.add_argument("--topic", help="with --partition: only this partition")
     which.add_argument(
         "--path-to-json-file", type=file_text, metavar="F", help='{"partitions": [{"topic": "t", "partition": 1}]}'
     )
@@ -60,7 +63,7 @@ async def _elect(client: AdminClient, options: argparse.Namespace) -> None:
 
 
 def report(response: ElectLeadersResponse, election_type: str) -> tuple[list[str], int]:
-    """What happened to each partition, and how many could not be elected."""
+    """The result of each partition, and the number of failed elections."""
     elected, not_needed, errors = [], [], []
     for topic in response.replica_election_results:
         for result in topic.partition_result:

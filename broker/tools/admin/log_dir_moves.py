@@ -1,6 +1,7 @@
-"""Replicas that shall lie in a certain directory of their broker: having them moved, and telling how far that is.
+"""Moves replicas between the log directories of a broker, and reports the progress.
 
-Kafka: the halves of ReassignPartitionsCommand that use alterReplicaLogDirs and describeReplicaLogDirs.
+Kafka: ReassignPartitionsCommand.alterReplicaLogDirs, ReassignPartitionsCommand.findLogDirMoveStates,
+ReassignPartitionsCommand.replicaMoveStatesToString.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Place(NamedTuple):
-    """Where a replica is, and where it is being moved to."""
+    """The directory of a replica, and the one it is being moved to."""
 
     current: str | None
     future: str | None
@@ -38,7 +39,7 @@ NOWHERE = Place(None, None)
 
 
 async def find_places(client: AdminClient, replicas: Iterable[Replica]) -> dict[Replica, Place]:
-    """Of each replica, as its broker says."""
+    """The place of each replica, from its broker."""
     wanted = set(replicas)
     places: dict[Replica, Place] = {}
     for broker_id in sorted({replica.broker_id for replica in wanted}):
@@ -56,7 +57,7 @@ async def find_places(client: AdminClient, replicas: Iterable[Replica]) -> dict[
 
 
 def progress(replica: Replica, place: Place, target: str) -> tuple[str, bool]:
-    """What is to be said of a replica on its way, and whether the way is over."""
+    """The line about the move of a replica, and whether the move has ended."""
     name, broker_id = replica.topic_partition, replica.broker_id
     if place.current is None:
         return f"Partition {name} cannot be found in any live log directory on broker {broker_id}.", True
@@ -74,7 +75,7 @@ def progress(replica: Replica, place: Place, target: str) -> tuple[str, bool]:
 
 
 async def start_moves(client: AdminClient, targets: Mapping[Replica, str]) -> set[Replica]:
-    """Those that could be started: a replica that has yet to come to its broker cannot. Raises: CommandFailed."""
+    """The replicas whose move has started: a broker must have the replica before. Raises: CommandFailed."""
     started = set()
     for broker_id in sorted({replica.broker_id for replica in targets}):
         own = {replica: path for replica, path in targets.items() if replica.broker_id == broker_id}
@@ -100,7 +101,7 @@ def _request(targets: Mapping[Replica, str]) -> AlterReplicaLogDirsRequest:
 
 
 def not_started(replicas: Iterable[Replica]) -> CommandFailed:
-    """When time is up."""
+    """The error of moves that could not be started in time."""
     late = sorted(replicas)
     plural = "" if len(late) == 1 else "s"
     names = ",".join(map(str, late))

@@ -1,7 +1,7 @@
 """`odradek reassign`: proposes, starts, watches and cancels moves of replicas between brokers and directories.
 
-Options, files and lines are those of kafka-reassign-partitions. Named difference: what only adds replicas is cancelled
-like everything else (Apache Kafka 3.9's tool overlooks it).
+Options, files and lines are those of kafka-reassign-partitions. Difference: --cancel also cancels a reassignment that
+only adds replicas, which Apache Kafka 3.9's tool overlooks.
 
 Kafka: ReassignPartitionsCommand.
 """
@@ -56,7 +56,7 @@ VERIFY_PERIODICALLY: Final = (
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Do one of the five things; the exit status."""
+    """Run one of the five actions. Returns the exit status."""
     parser = argparse.ArgumentParser(
         prog="odradek reassign", description="Move replicas between brokers, as kafka-reassign-partitions does."
     )
@@ -64,16 +64,22 @@ def main(arguments: Sequence[str]) -> int:
     action = parser.add_mutually_exclusive_group(required=True)
     for name in ("generate", "execute", "verify", "cancel", "list"):
         action.add_argument(f"--{name}", dest="action", action="store_const", const=name)
-    parser.add_argument("--reassignment-json-file", type=file_text, metavar="F", help="what shall be where")
+    parser.add_argument(
+        "--reassignment-json-file", type=file_text, metavar="F", help="the replicas that each partition shall have"
+    )
     parser.add_argument(
         "--topics-to-move-json-file", type=file_text, metavar="F", help='{"version": 1, "topics": [{"topic": "t"}]}'
     )
-    parser.add_argument("--broker-list", metavar="1,2,3", help="who shall have the topics")
+    parser.add_argument("--broker-list", metavar="1,2,3", help="the brokers that shall have the topics")
     parser.add_argument("--disable-rack-aware", action="store_true")
     parser.add_argument("--throttle", type=int, default=UNTHROTTLED, metavar="BYTES/S")
     parser.add_argument("--replica-alter-log-dirs-throttle", type=int, default=UNTHROTTLED, metavar="BYTES/S")
-    parser.add_argument("--timeout", type=int, default=MOVES_TIMEOUT_MS, metavar="MS", help="for moves of directories")
-    parser.add_argument("--additional", action="store_true", help="beside what is under way, or to change its throttle")
+    parser.add_argument(
+        "--timeout", type=int, default=MOVES_TIMEOUT_MS, metavar="MS", help="time to start moves of directories"
+    )
+    parser.add_argument(
+        "--additional", action="store_true", help="add to ongoing reassignments, or change their throttle"
+    )
     parser.add_argument("--preserve-throttles", action="store_true")
     options = parser.parse_args(arguments)
     needed = {"generate": ("topics_to_move_json_file", "broker_list"), "list": ()}
@@ -84,7 +90,7 @@ def main(arguments: Sequence[str]) -> int:
     return run(options.bootstrap_server, lambda client: work[options.action](client, options))
 
 
-def _say(line: str) -> None:
+def _print(line: str) -> None:
     sys.stdout.write(line + "\n")
 
 
@@ -104,12 +110,12 @@ async def _generate(client: AdminClient, options: argparse.Namespace) -> None:
         if node.node_id in wanted
     ]
     proposed = propose(current, brokers)
-    _say(f"Current partition replica assignment\n{format_plan(current)}\n")
-    _say(f"Proposed partition reassignment configuration\n{format_plan(proposed)}")
+    _print(f"Current partition replica assignment\n{format_plan(current)}\n")
+    _print(f"Proposed partition reassignment configuration\n{format_plan(proposed)}")
 
 
 def propose(current: Assignment, brokers: Sequence[Broker]) -> dict[TopicPartition, Sequence[int]]:
-    """The topics of `current` laid out anew over `brokers`. Raises: CommandFailed."""
+    """A new assignment of the topics of `current` to `brokers`. Raises: CommandFailed."""
     if len({broker.rack is None for broker in brokers}) > 1:
         raise CommandFailed(
             "Not all brokers have rack information. Add --disable-rack-aware in command line to make replica "
@@ -136,24 +142,24 @@ async def _execute(client: AdminClient, options: argparse.Namespace) -> None:
         if broker_id not in alive:
             raise CommandFailed(f"Unknown broker id {broker_id}")
     current = await _replicas_of(client, plan.partitions)
-    _say(f"Current partition replica assignment\n\n{format_plan(current)}\n")
-    _say("Save this to use as the --reassignment-json-file option during rollback")
+    _print(f"Current partition replica assignment\n\n{format_plan(current)}\n")
+    _print("Save this to use as the --reassignment-json-file option during rollback")
     if options.throttle >= 0 or options.replica_alter_log_dirs_throttle >= 0:
-        _say(VERIFY_PERIODICALLY)
+        _print(VERIFY_PERIODICALLY)
         if options.throttle >= 0:
-            under_way = {
+            ongoing_moves = {
                 tp: Move(frozenset(found.replicas) - frozenset(found.adding_replicas), frozenset(found.adding_replicas))
                 for tp, found in ongoing.items()
             }
-            moving = moves(under_way, plan.partitions, current)
+            moving = moves(ongoing_moves, plan.partitions, current)
             await throttle_replication(client, throttles(moving), options.throttle)
-            _say(f"The inter-broker throttle limit was set to {options.throttle} B/s")
+            _print(f"The inter-broker throttle limit was set to {options.throttle} B/s")
         if options.replica_alter_log_dirs_throttle >= 0:
             brokers = sorted({replica.broker_id for replica in plan.log_dirs})
             await throttle_log_dirs(client, brokers, options.replica_alter_log_dirs_throttle)
-            _say(f"The replica-alter-dir throttle limit was set to {options.replica_alter_log_dirs_throttle} B/s")
+            _print(f"The replica-alter-dir throttle limit was set to {options.replica_alter_log_dirs_throttle} B/s")
     await _alter(client, plan.partitions, "Error reassigning partition(s):")
-    _say(f"Successfully started partition reassignment{_s(plan.partitions)} for {_names(plan.partitions)}")
+    _print(f"Successfully started partition reassignment{_plural(plan.partitions)} for {_names(plan.partitions)}")
     await _move(client, plan.log_dirs, options.timeout)
 
 
@@ -161,15 +167,15 @@ async def _verify(client: AdminClient, options: argparse.Namespace) -> None:
     plan = parse_plan(options.reassignment_json_file)
     ongoing = await client.reassignments()
     known = await _replicas(client, sorted({tp.topic for tp in plan.partitions}), missing_ok=True)
-    _say("Status of partition reassignment:")
+    _print("Status of partition reassignment:")
     for tp, target in sorted(plan.partitions.items()):
         current = known.get(tp, [])
         if tp in ongoing:
-            _say(f"Reassignment of partition {tp} is still in progress.")
+            _print(f"Reassignment of partition {tp} is still in progress.")
         elif current == target:
-            _say(f"Reassignment of partition {tp} is completed.")
+            _print(f"Reassignment of partition {tp} is completed.")
         else:
-            _say(
+            _print(
                 f"There is no active reassignment of partition {tp}, but replica set is {ids_text(current)} "
                 f"rather than {ids_text(target)}."
             )
@@ -177,9 +183,9 @@ async def _verify(client: AdminClient, options: argparse.Namespace) -> None:
     are_over = []
     for replica, path in sorted(plan.log_dirs.items()):
         line, is_over = log_dir_moves.progress(replica, places[replica], path)
-        _say(line)
+        _print(line)
         are_over.append(is_over)
-    _say("")
+    _print("")
     if not ongoing and all(are_over) and not options.preserve_throttles:
         await _clear_throttles(client, plan)
 
@@ -188,30 +194,30 @@ async def _cancel(client: AdminClient, options: argparse.Namespace) -> None:
     plan = parse_plan(options.reassignment_json_file)
     active = sorted(plan.partitions.keys() & (await client.reassignments()).keys())
     if active:
-        await _alter(client, dict.fromkeys(active), f"Error cancelling partition reassignment{_s(active)} for:")
-        _say(f"Successfully cancelled partition reassignment{_s(active)} for: {_names(active)}")
+        await _alter(client, dict.fromkeys(active), f"Error cancelling partition reassignment{_plural(active)} for:")
+        _print(f"Successfully cancelled partition reassignment{_plural(active)} for: {_names(active)}")
     else:
-        _say("None of the specified partition reassignments are active.")
+        _print("None of the specified partition reassignments are active.")
     places = await log_dir_moves.find_places(client, plan.log_dirs)
     back = {replica: place.current for replica, place in places.items() if place.is_moving() and place.current}
     if back:
         await _move(client, back, options.timeout)
     else:
-        _say("None of the specified partition moves are active.")
+        _print("None of the specified partition moves are active.")
     if not options.preserve_throttles:
         await _clear_throttles(client, plan)
 
 
 async def _list(client: AdminClient, options: argparse.Namespace) -> None:
     ongoing = await client.reassignments()
-    _say("Current partition reassignments:" if ongoing else "No partition reassignments found.")
+    _print("Current partition reassignments:" if ongoing else "No partition reassignments found.")
     for tp, found in sorted(ongoing.items()):
         adding = f" adding: {ids_text(found.adding_replicas)}." if found.adding_replicas else ""
         removing = f" removing: {ids_text(found.removing_replicas)}." if found.removing_replicas else ""
-        _say(f"{tp}: replicas: {ids_text(found.replicas)}.{adding}{removing}")
+        _print(f"{tp}: replicas: {ids_text(found.replicas)}.{adding}{removing}")
 
 
-# Parts of them
+# Helpers of the actions
 
 
 async def _replicas(
@@ -264,7 +270,7 @@ async def _move(client: AdminClient, targets: Mapping[Replica, str], timeout_ms:
         for replica in sorted(await log_dir_moves.start_moves(client, pending)):
             path = pending.pop(replica)
             where = f"for replica {replica.topic_partition} with broker {replica.broker_id}"
-            _say(f"Successfully started moving log directory to {path} {where}")
+            _print(f"Successfully started moving log directory to {path} {where}")
         if pending:
             if waited_ms >= timeout_ms:
                 raise log_dir_moves.not_started(pending)
@@ -276,12 +282,12 @@ async def _clear_throttles(client: AdminClient, plan: Plan) -> None:
     alive = {node.node_id for node in (await client.metadata()).brokers}
     brokers = sorted(alive.union(*plan.partitions.values()))
     topics = sorted({tp.topic for tp in plan.partitions})
-    _say(f"Clearing broker-level throttles on broker{_s(brokers)} {ids_text(brokers)}")
-    _say(f"Clearing topic-level throttles on topic{_s(topics)} {','.join(topics)}")
+    _print(f"Clearing broker-level throttles on broker{_plural(brokers)} {ids_text(brokers)}")
+    _print(f"Clearing topic-level throttles on topic{_plural(topics)} {','.join(topics)}")
     await clear_throttles(client, brokers, topics)
 
 
-def _s(elements: Sequence[object] | Mapping[TopicPartition, object]) -> str:
+def _plural(elements: Sequence[object] | Mapping[TopicPartition, object]) -> str:
     return "" if len(elements) == 1 else "s"
 
 

@@ -1,9 +1,10 @@
-"""Which replicas shall be where: the JSON of kafka-reassign-partitions, and what to throttle while they move.
+"""The replicas that partitions shall have: JSON of kafka-reassign-partitions, and the throttles while replicas move.
 
-A file says `{"version": 1, "partitions": [...]}` with `{"topic": "t", "partition": 0, "replicas": [1, 2], "log_dirs":
-["any", "/data"]}` for each partition; `log_dirs` may be left out, and "any" leaves the choice to the broker.
+A file contains `{"version": 1, "partitions": [...]}` with `{"topic": "t", "partition": 0, "replicas": [1, 2],
+"log_dirs": ["any", "/data"]}` for each partition; `log_dirs` is optional, and with "any" the broker chooses.
 
-Kafka: the pure part of ReassignPartitionsCommand.
+Kafka: ReassignPartitionsCommand.parseExecuteAssignmentArgs, ReassignPartitionsCommand.calculateProposedMoveMap,
+ReassignPartitionsCommand.calculateLeaderThrottles, ReassignPartitionsCommand.calculateFollowerThrottles.
 """
 
 from __future__ import annotations
@@ -45,14 +46,14 @@ class Replica(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Where replicas shall be, and of some of them in which directory."""
+    """The brokers that each partition shall have, and the directories that some replicas shall have."""
 
     partitions: Assignment
     log_dirs: Mapping[Replica, str] = field(default_factory=dict)
 
 
 def parse_plan(text: str) -> Plan:
-    """Raises: CommandFailed for what is no plan."""
+    """Raises: CommandFailed if the text is no plan."""
     entries: list[tuple[TopicPartition, list[int]]] = []
     log_dirs: dict[Replica, str] = {}
     try:
@@ -147,7 +148,7 @@ def format_plan(partitions: Assignment) -> str:
 
 
 class Move(NamedTuple):
-    """Of one partition: who has it, and who shall get it."""
+    """The brokers that have a partition, and the brokers that shall get it."""
 
     sources: frozenset[int]
     destinations: frozenset[int]
@@ -156,7 +157,7 @@ class Move(NamedTuple):
 def moves(
     ongoing: Mapping[TopicPartition, Move], proposed: Assignment, current: Assignment
 ) -> dict[TopicPartition, Move]:
-    """All that moves when `proposed` is under way beside what is `ongoing`."""
+    """All moves when `proposed` is started in addition to `ongoing`."""
     found = dict(ongoing)
     for tp, replicas in proposed.items():
         sources = found[tp].sources if tp in found else frozenset(current[tp])
@@ -165,7 +166,7 @@ def moves(
 
 
 class Throttles(NamedTuple):
-    """Values of `leader.` and `follower.replication.throttled.replicas` by topic, and who is throttled."""
+    """Values of `leader.` and `follower.replication.throttled.replicas` by topic, and the throttled brokers."""
 
     leaders: dict[str, str]
     followers: dict[str, str]

@@ -1,6 +1,7 @@
-"""Limits on replication while replicas move: set on topics and brokers, and taken away again.
+"""Throttles replication while replicas move: sets the limits on topics and brokers, and removes them.
 
-Kafka: the parts of ReassignPartitionsCommand that alter configs.
+Kafka: ReassignPartitionsCommand.modifyTopicThrottles, ReassignPartitionsCommand.modifyInterBrokerThrottle,
+ReassignPartitionsCommand.modifyLogDirThrottle, ReassignPartitionsCommand.clearBrokerLevelThrottles.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ FOLLOWER_REPLICAS: Final = "follower.replication.throttled.replicas"
 
 
 async def throttle_replication(client: AdminClient, throttles: Throttles, bytes_per_second: int) -> None:
-    """Of the replicas that move, at their leaders and at themselves."""
+    """Throttle the replicas that move, at their leaders and at their new brokers."""
     for topic in sorted(throttles.leaders):
         replicas = {LEADER_REPLICAS: throttles.leaders[topic], FOLLOWER_REPLICAS: throttles.followers[topic]}
         await _alter(client, ResourceType.TOPIC, topic, replicas)
@@ -41,14 +42,14 @@ async def throttle_replication(client: AdminClient, throttles: Throttles, bytes_
 
 
 async def throttle_log_dirs(client: AdminClient, brokers: Sequence[int], bytes_per_second: int) -> None:
-    """Of moves between the directories of these brokers."""
+    """Throttle moves between the directories of these brokers."""
     for broker_id in brokers:
         rates = {ALTER_LOG_DIRS_BYTES_PER_SECOND: str(bytes_per_second)}
         await _alter(client, ResourceType.BROKER, str(broker_id), rates)
 
 
 async def clear_throttles(client: AdminClient, brokers: Sequence[int], topics: Sequence[str]) -> None:
-    """Take away whatever throttles these brokers and topics."""
+    """Remove all throttles of these brokers and topics."""
     rates = (LEADER_BYTES_PER_SECOND, FOLLOWER_BYTES_PER_SECOND, ALTER_LOG_DIRS_BYTES_PER_SECOND)
     for broker_id in brokers:
         await _alter(client, ResourceType.BROKER, str(broker_id), dict.fromkeys(rates))
@@ -57,7 +58,7 @@ async def clear_throttles(client: AdminClient, brokers: Sequence[int], topics: S
 
 
 async def _alter(client: AdminClient, kind: int, name: str, values: Mapping[str, str | None]) -> None:
-    """None takes the value away. What concerns a broker is asked of that broker."""
+    """None deletes the config. A broker's configs are altered by that broker."""
     configs = [
         AlterableConfig(
             name=key, config_operation=AlterOperation.DELETE if value is None else AlterOperation.SET, value=value

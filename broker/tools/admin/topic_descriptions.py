@@ -1,9 +1,9 @@
-"""What `odradek topics --describe` says of a topic: a line for it and one for each partition, or, for a report, the
-lines alone of those partitions or topics it is about.
+"""The lines of `odradek topics --describe`: one for a topic and one for each of its partitions. With a report, only the
+lines of the partitions or topics that it selects.
 
-The replicas that a reassignment brings do not count as missing, nor in the replication factor, until it is over.
+Replicas that a reassignment adds do not count as missing, nor in the replication factor, until it has ended.
 
-Kafka: the descriptions of TopicCommand.
+Kafka: TopicCommand.TopicDescription, TopicCommand.PartitionDescription.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 MIN_ISR: Final = "min.insync.replicas"
 OVERRIDES: Final = "topics_with_overrides"
-"""The report of topics; the others are of partitions."""
+"""This report selects topics; the others select partitions."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Described:
-    """A partition and what it is measured by."""
+    """A partition and the values that the reports compare it with."""
 
     partition: MetadataResponsePartition
     reassignment: OngoingPartitionReassignment | None
@@ -53,7 +53,7 @@ class _Described:
     @property
     def replication_factor(self) -> int:
         moving = self.reassignment
-        # It may have ended between the two answers.
+        # The reassignment may have ended between the two responses.
         if moving is None or not {*moving.adding_replicas, *moving.removing_replicas} & {*self.partition.replica_nodes}:
             return len(self.partition.replica_nodes)
         return len(moving.replicas) - len(moving.adding_replicas)
@@ -83,11 +83,11 @@ def describe(
     live_brokers: Collection[int],
     reports: Collection[str] = (),
 ) -> Iterator[str]:
-    """The lines for a topic. Of several reports about partitions, one is enough."""
+    """The lines for a topic. A partition needs to be selected by one of the reports only."""
     name = topic.name or ""
     values = {config.name: config.value for config in configs}
     default = {config.name for config in configs if config.config_source == ConfigSource.DEFAULT_CONFIG}
-    # Kafka's Config has all of them in a hash table.
+    # Kafka's tool prints them in the order of a hash table of all configs.
     changed = [f"{key}={values[key]}" for key in order_of_names(values) if key not in default]
     partitions = [
         _Described(partition, ongoing.get(TopicPartition(name, partition.partition_index)), values, live_brokers)

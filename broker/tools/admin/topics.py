@@ -1,6 +1,6 @@
 """`odradek topics`: list, describe, create and delete topics and add partitions to them.
 
-The options and lines are those of kafka-topics, but for how its client is configured; topics come by name.
+Options and lines are those of kafka-topics, without the options of its client. Topics are sorted by name.
 
 Kafka: TopicCommand.
 """
@@ -70,7 +70,7 @@ ACTIONS_WITH: Final = {
     "replica_assignment": ("create", "alter"),
     "config": ("create",),
 }
-"""What options go with."""
+"""Option -> the actions that accept it."""
 
 COLLIDING: Final = (
     "WARNING: Due to limitations in metric names, topics with a period ('.') or underscore ('_') could collide. To "
@@ -79,7 +79,7 @@ COLLIDING: Final = (
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Do one thing to topics; the exit status."""
+    """Run one action on topics. Returns the exit status."""
     parser = _parser()
     options = parser.parse_args(arguments)
     problem = _misuse(options)
@@ -101,11 +101,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--topic-id", type=_topic_id, metavar="ID", help="describe this topic, whatever its name")
     parser.add_argument("--partitions", type=int, metavar="N")
     parser.add_argument("--replication-factor", type=int, metavar="N")
-    parser.add_argument("--replica-assignment", type=parse_assignment, metavar="0:1,1:2", help="of each partition")
+    parser.add_argument(
+        "--replica-assignment", type=parse_assignment, metavar="0:1,1:2", help="the replicas of each partition"
+    )
     parser.add_argument("--config", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--exclude-internal", action="store_true", help="leave out internal topics")
-    parser.add_argument("--if-exists", action="store_true", help="no topic is no error")
-    parser.add_argument("--if-not-exists", action="store_true", help="a topic that is there already is no error")
+    parser.add_argument("--if-exists", action="store_true", help="a missing topic is no error")
+    parser.add_argument("--if-not-exists", action="store_true", help="an existing topic is no error")
     for name, what in REPORTS.items():
         parser.add_argument(_option(name), action="store_true", help=what)
     return parser
@@ -116,7 +118,7 @@ def _option(name: str) -> str:
 
 
 def _topic_id(text: str) -> bytes | None:
-    """None for that of a topic without one, which is not looked for."""
+    """The id; None for the zero id, which is not searched for."""
     try:
         topic_id = uuid_from_text(text)
         return None if topic_id == ZERO_UUID else topic_id
@@ -137,7 +139,7 @@ def _misuse(options: argparse.Namespace) -> str | None:
     if options.action == "alter" and options.partitions is None:
         return "--alter needs --partitions"
     if options.action == "create" and options.replica_assignment and (options.partitions or options.replication_factor):
-        return "--replica-assignment says the partitions and the replication factor"
+        return "--replica-assignment already sets the partitions and the replication factor"
     if any("=" not in config for config in options.config):
         return "--config takes NAME=VALUE"
     if options.partitions is not None and options.partitions < 1:
@@ -159,7 +161,7 @@ def parse_assignment(text: str) -> Assignment:
 
 
 def select(topics: Sequence[MetadataResponseTopic], options: argparse.Namespace) -> list[MetadataResponseTopic]:
-    """Those that are meant, by name. A comma separates alternatives, as in kafka-topics; an id goes before a name."""
+    """The selected topics. A comma separates alternatives, as in kafka-topics; an id takes precedence over a name."""
     pattern = re.compile(".*" if options.topic is None else options.topic.strip().replace(",", "|"))
     return sorted(
         (

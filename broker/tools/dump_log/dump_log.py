@@ -1,15 +1,15 @@
 """`odradek dump-log`: prints the files of a log, line for line as Apache Kafka's kafka-dump-log does.
 
-Options, their meaning and the output are those of kafka.tools.DumpLogSegments; what was found wrong goes to stderr
-after the last file. Exit status 0 when everything could be read, whatever was found; 1 with one line on stderr (Apache:
-a stack trace) for what could not, after the lines before it.
+Options and output are those of kafka.tools.DumpLogSegments; findings go to stderr after the last file. Exit status 0 if
+everything could be read, with or without findings. If something cannot be read, the lines before it are printed, then
+one line on stderr (Apache: a stack trace), and the exit status is 1.
 
-Named differences: decoders are known by the names of Kafka's classes and no class is loaded; metadata records of KRaft
-and of tiered storage are refused by name; a file name without a dot is an unknown file (Apache ends with an exception);
-a missing index is an error and is not created; a snapshot that is cut short is called corrupt in other words; text is
-UTF-8 whatever the locale.
+Differences: decoders are known by the names of Kafka's classes and no class is loaded; metadata records of KRaft and of
+tiered storage are refused by name; a file name without a dot is an unknown file (Apache ends with an exception); a
+missing index is an error and is not created; a truncated snapshot has another error message; text is UTF-8 in every
+locale.
 
-Kafka: kafka.tools.DumpLogSegments.
+Kafka: DumpLogSegments.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ EXIT_FAILED: Final = 1
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print what the arguments ask for; the exit status."""
+    """Print the files. Returns the exit status."""
     options = _parser().parse_args(arguments)
     refused = next((name for name in REFUSED_DECODERS if getattr(options, name)), None)
     if refused is not None:
@@ -84,9 +84,9 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--files", required=True, metavar="file1,file2,...", help="the data and index files, separated by commas")
     add("--print-data-log", action="store_true", help="print the records; set by any decoder option")
-    add("--deep-iteration", action="store_true", help="go into the batches; set by --print-data-log")
+    add("--deep-iteration", action="store_true", help="read the records of the batches; set by --print-data-log")
     add("--index-sanity-check", action="store_true", help="only check an index as a start of the broker does")
-    add("--verify-index-only", action="store_true", help="hold an index against its log without printing it")
+    add("--verify-index-only", action="store_true", help="compare an index with its log without printing it")
     add("--max-message-size", type=int, default=IndexDumpOptions().max_message_size, metavar="BYTES")
     add("--max-bytes", type=int, default=ALL_BYTES, metavar="BYTES", help="how much of a .log file is read")
     for part in ("value", "key"):
@@ -102,7 +102,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--transaction-log-decoder", action="store_true", help="records of __transaction_state")
     add("--cluster-metadata-decoder", action="store_true", help="refused")
     add("--remote-log-metadata-decoder", action="store_true", help="refused")
-    add("--skip-record-metadata", action="store_true", help="print of each record its contents only")
+    add("--skip-record-metadata", action="store_true", help="print only the contents of each record")
     return parser
 
 
@@ -113,7 +113,7 @@ def _decoder_name(text: str) -> str:
 
 
 class _Dump:
-    """The files one after the other, and what is told of them at the end."""
+    """Prints the files one after the other, and the findings at the end."""
 
     def __init__(self, options: argparse.Namespace, write: Write, complain: Write) -> None:
         self._options = options
@@ -181,7 +181,7 @@ class _Dump:
         return record_decoders.BYTES_DECODERS[successor or name]
 
     def print_findings(self) -> None:
-        """In Apache's order: of each kind, files as its hash maps have them; the newest pairs first, of most."""
+        """Print in Apache's order: by kind, files as in its hash maps, pairs of most kinds newest first."""
         complain, times = self._complain, self._time_errors
         for name in order_of_names(self._index_mismatches):
             complain(f"Mismatches in :{name}\n")

@@ -1,11 +1,12 @@
-"""Indexes and snapshots as kafka-dump-log prints them, and what it finds when it holds them against the log.
+"""Prints indexes and snapshots as kafka-dump-log does, and compares the indexes with the log.
 
     .index       the batch at an entry's position must end at its offset
-    .timeindex   a batch must end at an entry's offset, and its youngest record have its timestamp; they must grow
+    .timeindex   a batch must end at an entry's offset, its largest timestamp be the entry's; timestamps must grow
 
-Zero fill ends an index: an entry behind the first one that has the base offset again.
+The zero fill ends an index: entries after the first one that have the base offset again.
 
-Kafka: dumpIndex, dumpTimeIndex, dumpTxnIndex and dumpProducerIdSnapshot of kafka.tools.DumpLogSegments.
+Kafka: DumpLogSegments.dumpIndex, DumpLogSegments.dumpTimeIndex, DumpLogSegments.dumpTxnIndex,
+DumpLogSegments.dumpProducerIdSnapshot, OffsetIndex.sanityCheck, TimeIndex.sanityCheck.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class IndexDumpOptions(NamedTuple):
-    """What is done with an index."""
+    """How an index is printed and checked."""
 
     sanity_only: bool = False
     verify_only: bool = False
@@ -40,7 +41,7 @@ class IndexDumpOptions(NamedTuple):
 
 
 class TimeIndexErrors:
-    """What was found in time indexes: by absolute path, pairs of numbers in the order they were met."""
+    """Findings in time indexes: absolute path -> pairs of numbers, in the order of the entries."""
 
     __slots__ = ("mismatches", "not_found", "out_of_order")
 
@@ -51,11 +52,11 @@ class TimeIndexErrors:
 
 
 class CorruptIndexError(Exception):
-    """An index that a start would rebuild, or that points out of its log."""
+    """An index that a start would rebuild, or that points outside its log."""
 
 
 def dump_index(path: str, options: IndexDumpOptions, write: Write) -> list[tuple[int, int]]:
-    """Print the entries; the pairs (offset of the entry, last offset of the batch) that differ."""
+    """Print the entries. Returns the pairs (offset of the entry, last offset of the batch) that differ."""
     base_offset, log_path = _segment_of(path)
     mismatches = []
     with open_records(log_path) as records:
@@ -80,7 +81,7 @@ def dump_index(path: str, options: IndexDumpOptions, write: Write) -> list[tuple
 
 
 def dump_time_index(path: str, options: IndexDumpOptions, write: Write, errors: TimeIndexErrors) -> None:
-    """Print the entries; what does not fit the log goes to `errors`."""
+    """Print the entries; differences to the log go to `errors`."""
     base_offset, log_path = _segment_of(path)
     with open_records(log_path) as records:
         offsets = open_offset_index(os.path.splitext(path)[0] + INDEX_FILE_SUFFIX, base_offset)
@@ -103,7 +104,7 @@ def dump_time_index(path: str, options: IndexDumpOptions, write: Write, errors: 
 def _compare(
     entry: TimestampOffset, previous: int, records: FileRecords, position: int, path: str, errors: TimeIndexErrors
 ) -> None:
-    """Note what is wrong with an entry of a time index, given where its batch is to be looked for."""
+    """Add the findings of one entry of a time index to `errors`. The search for its batch begins at `position`."""
     timestamp, offset = entry
     where = records.find_offset(offset, position)
     if where is None or where.last_offset != offset:
@@ -139,7 +140,7 @@ def dump_txn_index(path: str, write: Write) -> None:
 
 
 def dump_snapshot(path: str, write: Write, complain: Write) -> None:
-    """Print the producers; a snapshot that a start would not trust is complained of and no error."""
+    """Print the producers. A corrupt snapshot is reported through `complain` and is no error."""
     with open(path, "rb") as file:
         content = file.read()
     try:
@@ -163,7 +164,7 @@ def dump_snapshot(path: str, write: Write, complain: Write) -> None:
 
 
 def check_offset_index(index: OffsetIndex) -> None:
-    """What a start looks at in an offset index: CorruptIndexError unless it is all right."""
+    """The check of an offset index at a start. Raises: CorruptIndexError."""
     if index.last_offset < index.base_offset:
         raise CorruptIndexError(
             f"Corrupt index found, index file {absolute_path(index.path)} has non-zero size but the last offset is "
@@ -173,7 +174,7 @@ def check_offset_index(index: OffsetIndex) -> None:
 
 
 def check_time_index(index: TimeIndex) -> None:
-    """The same for a time index."""
+    """The check of a time index at a start. Raises: CorruptIndexError."""
     if index.entries:
         last, first = index.last_entry, index.entry(0)
         found = (

@@ -1,6 +1,6 @@
-"""How the JVM turns bytes, numbers and paths into text, where Python does it otherwise.
+"""Text of bytes, numbers and paths as the JVM writes it, where Python differs.
 
-Answers to String(byte[], UTF_8), OptionalLong.toString, Long.parseLong and java.io.File.
+Source: String(byte[], UTF_8), OptionalLong.toString, Long.parseLong and java.io.File.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _LONG: Final = re.compile(r"[+-]?\d+", re.ASCII)
 
 
 def java_string(data: bytes) -> str:
-    """The text of UTF-8 bytes; what is none becomes U+FFFD, an encoded surrogate one and not three."""
+    """Decode UTF-8. Invalid bytes become U+FFFD; an encoded surrogate becomes one U+FFFD, not three."""
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -27,14 +27,14 @@ def optional_long(value: int | None) -> str:
 
 
 def parse_long(text: str) -> int:
-    """The number; ValueError in Java's words."""
+    """Raises: ValueError with Java's message."""
     if not _LONG.fullmatch(text):
         raise ValueError(f'For input string: "{text}"')
     return int(text)
 
 
 def java_int(number: int) -> int:
-    """What is left of a number in 32 bits."""
+    """The number, wrapped to a signed 32-bit integer."""
     return ((number + 2**31) & 0xFFFFFFFF) - 2**31
 
 

@@ -1,9 +1,9 @@
-"""A `.log` file as kafka-dump-log prints it: a line for each batch and, going deep, one for each record.
+"""Prints a `.log` file as kafka-dump-log does: a line for each batch and, with deep iteration, one for each record.
 
-The file is read batch by batch; what is kept are the pairs of offsets that do not follow each other, for the end.
-What cannot be read any further is an error, as in Apache's tool: the lines before it have been printed.
+The file is read batch by batch. Only pairs of non-consecutive offsets are kept, for the findings at the end. A batch
+that cannot be read is an error, as in Apache's tool: the lines before it are printed.
 
-Kafka: dumpLog and printBatchLevel of kafka.tools.DumpLogSegments.
+Kafka: DumpLogSegments.dumpLog, DumpLogSegments.printBatchLevel.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ ALL_BYTES: Final = MAX_INT32
 _KRAFT_BOOTSTRAP_FILE: Final = "bootstrap.checkpoint"
 _KRAFT_SNAPSHOT_NAME: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint", re.ASCII)
 _MAX_INT8: Final = 127
-"""The highest magic there can be: above are negative ones, which Kafka takes for one of old."""
+"""The highest magic. A larger byte is negative, which Kafka treats as an old magic."""
 _TIMESTAMP_TYPES: Final = {-1: "NoTimestampType", 0: "CreateTime", 1: "LogAppendTime"}
 _KRAFT_CONTROL_RECORDS: Final[Mapping[ControlRecordType, tuple[str, type[Message]]]] = {
     ControlRecordType.SNAPSHOT_HEADER: ("SnapshotHeader", SnapshotHeaderRecord),
@@ -68,7 +68,7 @@ class LogDumpOptions:
 
 
 class OffsetPairs:
-    """Pairs of offsets, in sixteen bytes each: a compacted segment can have millions that do not follow each other."""
+    """Pairs of non-consecutive offsets, sixteen bytes each: a compacted segment can have millions."""
 
     __slots__ = ("_flat",)
 
@@ -87,7 +87,7 @@ class OffsetPairs:
 
 
 def dump_log(path: str, options: LogDumpOptions, write: Callable[[str], object]) -> OffsetPairs:
-    """Print the file; the offsets of records that do not follow the one before them."""
+    """Print the file. Returns the pairs of offsets that are not consecutive."""
     name = os.path.basename(path)
     write(f"{_heading(name)}\n")
     printer = _LogPrinter(options, write)
@@ -114,7 +114,7 @@ def _heading(name: str) -> str:
 
 
 def _view(records: FileRecords, where: BatchPosition) -> AnyBatch:
-    """The batch; one that is declared shorter than its header has more bytes than are its own, and is not valid."""
+    """The batch. One that is declared shorter than its header gets the bytes of a header; it is not valid."""
     buffer = memoryview(records.read(where.position, max(where.size, BATCH_OVERHEAD)))
     if MAGIC_V2 <= buffer[MAGIC_POSITION] <= _MAX_INT8:
         return RecordBatch(buffer)
@@ -122,7 +122,7 @@ def _view(records: FileRecords, where: BatchPosition) -> AnyBatch:
 
 
 class _LogPrinter:
-    """What is remembered from batch to batch."""
+    """Prints batches, and collects the pairs of non-consecutive offsets."""
 
     def __init__(self, options: LogDumpOptions, write: Callable[[str], object]) -> None:
         self.non_consecutive = OffsetPairs()
@@ -200,7 +200,7 @@ class _LogPrinter:
 
 
 def _last_sequence(batch: RecordBatch) -> int:
-    """As Kafka computes it, also where the header is damaged and the sum leaves the range of sequences."""
+    """As Kafka computes it, also if the header is damaged and the sum overflows."""
     base, delta = batch.base_sequence, batch.last_offset_delta
     if (base >= 0 and delta >= 0) or base == NO_SEQUENCE:
         return batch.last_sequence

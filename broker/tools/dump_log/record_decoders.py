@@ -1,11 +1,11 @@
-"""From the key and value of a record to the text behind `key:` and `payload:`.
+"""Decodes the key and value of a record to the texts after `key:` and `payload:`.
 
-A decoder takes a record and answers both texts, None for what is not printed. Plain records go through a decoder of
-bytes each, named by its class as for Apache's tool; no class is ever loaded, only the names of those that come with
-Kafka are known.
+A record decoder returns both texts, None for a part that is not printed. Plain records use one decoder of bytes for
+each part, chosen by its class name as in Apache's tool. Only the names of Kafka's own decoders are known, and no class
+is loaded.
 
-Kafka: DecoderMessageParser, OffsetsMessageParser and TransactionLogMessageParser of DumpLogSegments,
-CoordinatorRecordSerde and TransactionLog.formatRecordKeyAndValue.
+Kafka: DumpLogSegments.DecoderMessageParser, DumpLogSegments.OffsetsMessageParser,
+DumpLogSegments.TransactionLogMessageParser, CoordinatorRecordSerde, TransactionLog.formatRecordKeyAndValue.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ BYTES_DECODERS: Final[Mapping[str, BytesDecoder]] = {
     STRING_DECODER: java_string,
     "org.apache.kafka.tools.api.LongDecoder": lambda data: str(struct.unpack_from(">q", data)[0]),
     "org.apache.kafka.tools.api.IntegerDecoder": lambda data: str(struct.unpack_from(">i", data)[0]),
-    # An array of bytes prints as its type and its identity, which differs from run to run.
+    # Java prints an array of bytes as its type and its identity hash, which differs from run to run.
     "org.apache.kafka.tools.api.DefaultDecoder": lambda data: f"[B@{id(data) & 0x7FFFFFFF:x}",
 }
 DEPRECATED_DECODERS: Final[Mapping[str, str]] = {
@@ -64,15 +64,15 @@ RECORD_TYPES: Final[Mapping[int, tuple[type[Message], type[Message]]]] = {
     7: (newer.ConsumerGroupTargetAssignmentMemberKey, newer.ConsumerGroupTargetAssignmentMemberValue),
     8: (newer.ConsumerGroupCurrentMemberAssignmentKey, newer.ConsumerGroupCurrentMemberAssignmentValue),
 }
-"""What a record of `__consumer_offsets` is, by the version of its key."""
+"""Version of the key -> the types of key and value in `__consumer_offsets`."""
 
 
 class RecordDecodingError(Exception):
-    """A key or value the chosen decoder cannot read; Apache's tool ends there, too."""
+    """A key or value that the chosen decoder cannot read; Apache's tool ends there too."""
 
 
 def plain_decoder(decode_key: BytesDecoder, decode_value: BytesDecoder) -> RecordDecoder:
-    """Each part by itself; null is not printed."""
+    """Decodes key and value separately; null is not printed."""
 
     def parse(record: Record) -> Texts:
         try:
@@ -108,7 +108,7 @@ def transaction_log_decoder(record: Record) -> Texts:
 
 
 def offsets_decoder(record: Record) -> Texts:
-    """A record of `__consumer_offsets`; one that cannot be read is told of in place of its key."""
+    """A record of `__consumer_offsets`. If it cannot be read, the error stands in place of its key."""
     if record.key is None:
         raise RecordDecodingError(
             f"Failed to decode message at offset {record.offset} using offset topic decoder (message had a missing key)"
@@ -127,7 +127,7 @@ def offsets_decoder(record: Record) -> Texts:
     except RecordDecodingError as error:
         return f"Error at offset {record.offset}, skipping. {error}", None
     if types[1] is GroupMetadataValue and value["protocolType"] == "consumer":
-        _open_members(value["members"])
+        _decode_members(value["members"])
     return key_text, json_text({"version": str(version), "data": value})
 
 
@@ -149,16 +149,16 @@ def _read(kind: type[Message], data: bytes, version: int, part: str) -> Message:
         ) from error
 
 
-def _open_members(members: Json) -> None:
-    """Show what consumers say of themselves instead of its bytes, where it can be read."""
+def _decode_members(members: Json) -> None:
+    """Replace the bytes of subscriptions and assignments by their fields, if they can be decoded."""
     assert isinstance(members, list)
     for member in members:
         assert isinstance(member, dict)
-        _open(member, "subscription", ConsumerProtocolSubscription)
-        _open(member, "assignment", ConsumerProtocolAssignment)
+        _decode_in_place(member, "subscription", ConsumerProtocolSubscription)
+        _decode_in_place(member, "assignment", ConsumerProtocolAssignment)
 
 
-def _open(member: dict[str, Json], name: str, kind: type[Message]) -> None:
+def _decode_in_place(member: dict[str, Json], name: str, kind: type[Message]) -> None:
     encoded = member[name]
     assert isinstance(encoded, str)
     data = a2b_base64(encoded)

@@ -1,4 +1,4 @@
-"""Commands for a running cluster, run against one that is not there."""
+"""Commands for a running cluster, run against a fake one."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def test_a_partition_twice_is_found(tmp_path: Path, capsys: pytest.CaptureFixtur
     shutil.copytree(CLEAN, tmp_path / "data")
     assert verify.main([str(CLEAN), str(tmp_path / "data")]) == 1
     assert capsys.readouterr().out == (
-        f"{tmp_path}/data/captured-0: the partition is in {CLEAN}, too: a broker does not start\n"
+        f"{tmp_path}/data/captured-0: the partition is also in {CLEAN}: a broker does not start\n"
     )
 
 

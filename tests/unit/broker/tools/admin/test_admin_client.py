@@ -80,7 +80,7 @@ def test_a_broker_that_is_not_there_is_an_error(cluster: AdminCluster, capsys: p
         await client.ask_broker(9, CreateTopicsRequest(), CreateTopicsResponse)
 
     assert run(BOOTSTRAP, ask) == 1
-    assert capsys.readouterr().err == "odradek: broker 9 is not there\n"
+    assert capsys.readouterr().err == "odradek: broker 9 is not alive\n"
 
 
 def test_bootstrap_servers_are_hosts_and_ports() -> None:

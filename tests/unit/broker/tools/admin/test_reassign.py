@@ -48,7 +48,7 @@ T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 class Reassigning:
-    """A cluster where topic t moves. `errors`: what the controller says of partitions, by index."""
+    """A cluster where topic t moves. `errors`: the controller's errors by partition."""
 
     def __init__(self, cluster: AdminCluster, path: Path) -> None:
         self.cluster = cluster

@@ -19,7 +19,7 @@ Altered = list[tuple[int, int, str, dict[str, tuple[int, str | None]]]]
 
 
 def altered(cluster: AdminCluster, work: Callable[[AdminClient], Awaitable[None]]) -> Altered:
-    """The broker asked, the kind and name of the resource, and of each config the operation and the value."""
+    """The broker of the request, kind and name of the resource, operation and value of each config."""
     cluster.on(IncrementalAlterConfigsRequest, lambda broker_id, request: IncrementalAlterConfigsResponse())
     assert run("host:9001", work) == 0
     return [
