@@ -1,1 +1,1 @@
-"""The cluster's controller and the metadata tree (ZooKeeper's or the embedded one) it stands on."""
+"""The cluster's controller, and the metadata tree it uses: ZooKeeper or the embedded one."""

@@ -1,1 +1,1 @@
-"""What clients ask of the controller: topics, configs, quotas, credentials, cluster."""
+"""Administrative requests of clients: topics, configs, quotas, credentials."""

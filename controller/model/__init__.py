@@ -1,1 +1,1 @@
-"""The controller's values: brokers, leadership, assignments, names, settings."""
+"""Value types of the controller: brokers, leadership, assignments, topic names, settings."""

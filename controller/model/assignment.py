@@ -1,20 +1,20 @@
-"""Where the replicas of new partitions go.
+"""Assigns the replicas of new partitions to brokers.
 
-Without racks, brokers stand in a circle, in the order of their ids. The first replicas of partitions go round the
-circle from `start_index`; the others follow at a distance that grows by one after each full round, so that the
-followers of one broker's partitions spread over all other brokers. Five brokers, three replicas, everything starting
-at 0:
+Without racks, the brokers form a circle, sorted by id. The first replicas of the partitions are assigned round the
+circle from `start_index`. The other replicas follow at a distance that grows by one after each full round, so that the
+followers of one broker's partitions are spread over all other brokers. Five brokers, three replicas, both start values
+0:
 
     p0 0 1 2    p1 1 2 3    p2 2 3 4    p3 3 4 0    p4 4 0 1
     p5 0 2 3    p6 1 3 4    p7 2 4 0    p8 3 0 1    p9 4 1 2
 
-With racks the circle takes one broker from each rack in turn, and a broker is skipped while its rack has a replica
-and another has none, or while it has a replica itself and another broker has none.
+With racks, the circle takes one broker from each rack in turn. A broker is skipped while its rack has a replica and
+another rack has none, or while it has a replica itself and another broker has none.
 
-The two random numbers come in from outside. When partitions are added to a topic both are fixed instead, so that the
-new partitions continue the pattern as far as it can be guessed.
+The caller passes the source of the two random start values. When partitions are added to a topic, both are fixed, so
+that the new partitions continue the pattern.
 
-Kafka: org.apache.kafka.admin.AdminUtils.
+Kafka: AdminUtils.assignReplicasToBrokers.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def assign_replicas(
     fixed_start_index: int | None = None,
     start_partition_id: int = 0,
 ) -> dict[int, tuple[int, ...]]:
-    """The replicas of each new partition; KafkaError when the brokers cannot carry them."""
+    """The replicas of each new partition, the preferred leader first. Raises KafkaError for bad numbers or racks."""
     if num_partitions <= 0:
         raise KafkaError(ErrorCode.INVALID_PARTITIONS, "Number of partitions must be larger than 0.")
     if replication_factor <= 0:
@@ -71,7 +71,10 @@ def assign_replicas(
 
 
 def rack_alternated(racks: Mapping[int, str]) -> list[int]:
-    """The brokers, one from each rack in turn; racks in the order of their names, brokers of their ids."""
+    """The brokers, one from each rack in turn; racks sorted by name, brokers by id.
+
+    Kafka: AdminUtils.getRackAlternatedBrokerList.
+    """
     by_rack: dict[str, list[int]] = {}
     for broker_id in sorted(racks):
         by_rack.setdefault(racks[broker_id], []).append(broker_id)

@@ -1,6 +1,6 @@
-"""A broker as the cluster knows it: its id, where it listens, its rack.
+"""A broker of the cluster: id, endpoints, rack.
 
-Kafka: kafka.cluster.Broker and EndPoint, and to SecurityProtocol.
+Kafka: Broker, EndPoint, SecurityProtocol, BrokerInfo.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from enum import IntEnum
 from typing import Final
 
 NO_CONTROLLER: Final = -1
-"""In place of a broker's id, where no broker is the controller."""
+"""The controller's id while no broker is the controller."""
 UNKNOWN_BROKER_EPOCH: Final = -1
-"""The broker epoch of a request that names none."""
+"""The broker epoch in a request without one."""
 
 
 class SecurityProtocol(IntEnum):
-    """How a listener protects a connection; the values are the ids UpdateMetadata carries."""
+    """The security protocol of a listener; the values are the ids in UpdateMetadata."""
 
     PLAINTEXT = 0
     SSL = 1
@@ -26,7 +26,7 @@ class SecurityProtocol(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class EndPoint:
-    """Where clients reach a broker through one listener."""
+    """The advertised address of one listener of a broker."""
 
     host: str
     port: int
@@ -35,14 +35,14 @@ class EndPoint:
 
     @property
     def connection_string(self) -> str:
-        """The endpoint as registrations write it, e.g. `PLAINTEXT://[::1]:9092`."""
+        """The endpoint as in a registration, e.g. `PLAINTEXT://[::1]:9092`."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.listener_name}://{host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """A broker as clients and other brokers are told of it."""
+    """A broker as in metadata for clients and other brokers."""
 
     id: int
     end_points: tuple[EndPoint, ...]
@@ -55,9 +55,9 @@ class Broker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerInfo:
-    """What a broker writes about itself in its registration."""
+    """The registration of a broker, in `/brokers/ids/<id>`."""
 
     broker: Broker
     jmx_port: int = -1
     version: int = 5
-    """Of the registration's layout, as the inter-broker protocol lays it down."""
+    """The version of the registration's JSON; `inter.broker.protocol.version` decides it."""

@@ -1,4 +1,4 @@
-"""Where the value of a configuration comes from, as DescribeConfigs numbers it.
+"""The source of a configuration value, with the numbers of DescribeConfigs.
 
 Kafka: DescribeConfigsResponse.ConfigSource.
 """
@@ -9,7 +9,7 @@ from enum import IntEnum
 
 
 class ConfigSource(IntEnum):
-    """The least number wins: a topic's own value before the broker's, and that before the default."""
+    """The lowest number has precedence: the topic's value, then the broker's, then the default."""
 
     TOPIC_CONFIG = 1
     DYNAMIC_BROKER_CONFIG = 2

@@ -1,4 +1,4 @@
-"""The settings that the controller and the topic APIs read, without the broker's configuration around them."""
+"""The settings that the controller and the topic APIs use, without the rest of the broker's configuration."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from odradek.protocol.metadata_version import LATEST_PRODUCTION, MetadataVersion
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerConfig:
-    """What the controller is configured with. `broker_settings` answers the broker's settings of the moment."""
+    """Settings of the controller. `broker_settings` returns the current settings of the broker."""
 
     broker_id: int
     inter_broker_listener_name: str = "PLAINTEXT"

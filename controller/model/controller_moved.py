@@ -1,4 +1,4 @@
-"""The error of a write that another controller has fenced.
+"""The error of a write that was fenced by a newer controller.
 
 Kafka: ControllerMovedException.
 """
@@ -7,4 +7,4 @@ from __future__ import annotations
 
 
 class ControllerMoved(Exception):
-    """Another broker is the controller now: a write was fenced. It ends the event at hand; this controller resigns."""
+    """Another broker is the controller now. The current event ends and this controller resigns."""

@@ -1,9 +1,9 @@
-"""Who leads a partition and who is in sync: the value behind a partition's state node.
+"""The leader and the ISR of a partition, the value of its state node.
 
-Two epochs order what happens to a partition. The *leader epoch* grows with every election and fences old leaders. The
+Two epochs order the changes of a partition. The *leader epoch* grows with every election and fences old leaders. The
 *partition epoch* is the version of the state node and grows with every write of it, ISR changes by the leader included.
 
-Kafka: kafka.api.LeaderAndIsr and LeaderIsrAndControllerEpoch.
+Kafka: LeaderAndIsr, LeaderIsrAndControllerEpoch, LeaderRecoveryState.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Final, NamedTuple
 
 NO_LEADER: Final = -1
 LEADER_DURING_DELETE: Final = -2
-"""The leader that UpdateMetadata names for a partition whose topic is being deleted: receivers forget it."""
+"""The leader in UpdateMetadata for a partition whose topic is being deleted: receivers remove the partition."""
 NO_EPOCH: Final = -1
 EPOCH_DURING_DELETE: Final = -2
-"""The leader epoch in StopReplica that is obeyed whatever the receiver's epoch is, because the topic goes away."""
+"""The leader epoch in StopReplica of a topic being deleted; receivers accept it for any epoch of their own."""
 
 
 class LeaderRecoveryState(IntEnum):
-    """Whether the leader was elected uncleanly and has not reported back since (KIP-704)."""
+    """RECOVERING: the leader was elected uncleanly and has not yet reported that it has recovered (KIP-704)."""
 
     RECOVERED = 0
     RECOVERING = 1
@@ -29,7 +29,7 @@ class LeaderRecoveryState(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderAndIsr:
-    """Who leads a partition, under which epoch, and who is in sync."""
+    """The leader of a partition, its epochs, and the ISR."""
 
     leader: int
     isr: tuple[int, ...]
@@ -44,14 +44,14 @@ class LeaderAndIsr:
         return replace(self, leader=leader, isr=isr, leader_epoch=self.leader_epoch + 1)
 
     def with_new_epoch(self) -> LeaderAndIsr:
-        """The same leader and ISR under the next leader epoch, so that replicas take notice."""
+        """The same leader and ISR with the next leader epoch, so that replicas apply the request."""
         return self.with_new_leader_and_isr(self.leader, self.isr)
 
     def with_partition_epoch(self, partition_epoch: int) -> LeaderAndIsr:
         return replace(self, partition_epoch=partition_epoch)
 
     def equals_allow_stale_partition_epoch(self, other: LeaderAndIsr) -> bool:
-        """Whether `other`, which may be newer, says the same: then a repeated AlterPartition has succeeded already."""
+        """Whether `other` has the same state, maybe under a newer partition epoch: a repeated AlterPartition then."""
         return (
             self.leader == other.leader
             and self.leader_epoch == other.leader_epoch

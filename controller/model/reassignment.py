@@ -1,18 +1,18 @@
-"""The replicas of a partition, at rest and while they are being moved (KIP-455).
+"""The replicas of a partition, with and without a reassignment (KIP-455).
 
-While a partition is reassigned its replica list holds the target replicas first and then the original ones:
+While a partition is reassigned, its replica list holds the target replicas first and then the original ones:
 
 | list | meaning |
 | --- | --- |
 | replicas | target ∪ original, target first |
-| adding | target − original: to be caught up |
-| removing | original − target: to be stopped once the target is in sync |
+| adding | target − original: they must catch up |
+| removing | original − target: they are stopped when the target is in sync |
 
-From these three, which are all the topic node stores, origin and target can be told apart again: *original = replicas
-− adding*, *target = replicas − removing*. A reassignment that supersedes another starts from the same original, so
-replicas that were only ever being added fall out. The original *order* is lost when origin and target overlap.
+The topic node stores only these three lists; *original = replicas − adding*, *target = replicas − removing*. A
+reassignment that replaces another starts from the same original, so replicas that only the earlier one was adding are
+dropped. The original *order* is lost when original and target overlap.
 
-Kafka: kafka.controller.ReplicaAssignment.
+Kafka: ReplicaAssignment.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ReplicaAssignment:
-    """The replicas of a partition, and which of them are coming and going while it is reassigned."""
+    """The replicas of a partition, and which of them a reassignment adds and removes."""
 
     replicas: tuple[int, ...]
     adding_replicas: tuple[int, ...] = ()
@@ -42,7 +42,7 @@ class ReplicaAssignment:
         return bool(self.adding_replicas or self.removing_replicas)
 
     def reassign_to(self, target: Iterable[int]) -> ReplicaAssignment:
-        """The assignment under which this partition moves from its original replicas to `target`."""
+        """The assignment during the reassignment from the original replicas to `target`."""
         wanted = tuple(target)
         original = self.origin_replicas
         return ReplicaAssignment(
@@ -55,9 +55,11 @@ class ReplicaAssignment:
         return ReplicaAssignment((*self.replicas, replica), self.adding_replicas, self.removing_replicas)
 
     def remove_replica(self, replica: int) -> ReplicaAssignment:
-        gone = (replica,)
+        removed = (replica,)
         return ReplicaAssignment(
-            _minus(self.replicas, gone), _minus(self.adding_replicas, gone), _minus(self.removing_replicas, gone)
+            _minus(self.replicas, removed),
+            _minus(self.adding_replicas, removed),
+            _minus(self.removing_replicas, removed),
         )
 
     def __str__(self) -> str:
@@ -73,5 +75,5 @@ class ReplicaAssignment:
 NO_REPLICAS = ReplicaAssignment(())
 
 
-def _minus(replicas: tuple[int, ...], gone: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(replica for replica in replicas if replica not in gone)
+def _minus(replicas: tuple[int, ...], removed: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(replica for replica in replicas if replica not in removed)

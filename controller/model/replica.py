@@ -1,4 +1,7 @@
-"""The name of one replica. Kafka: kafka.controller.PartitionAndReplica."""
+"""Identifies one replica.
+
+Kafka: PartitionAndReplica.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from odradek.protocol.topic_partition import TopicPartition
 
 
 class PartitionAndReplica(NamedTuple):
-    """One replica of a partition, named by the broker that hosts it."""
+    """A partition and the id of the broker that hosts the replica."""
 
     topic_partition: TopicPartition
     replica: int

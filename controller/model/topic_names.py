@@ -1,7 +1,9 @@
-"""Which names a topic may have, and which topics are Kafka's own.
+"""Valid topic names, and the internal topics.
 
-Dots and underscores are both legal, but metric names turn dots into underscores, so two topics that differ in nothing
-else collide. Kafka: org.apache.kafka.common.internals.Topic.
+Dots and underscores are both legal, but metric names replace dots by underscores, so two names that differ only in
+these collide.
+
+Kafka: Topic.validate, Topic.isInternal, Topic.hasCollision.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""State machines of partitions and replicas, and the elections, as pure decisions."""
+"""The state machines of partitions and replicas, and leader election."""

@@ -1,13 +1,13 @@
-"""What the active controller knows about the cluster: brokers, topics, assignments and leaders.
+"""The active controller's cache of the metadata tree: brokers, topics, assignments and leaders.
 
-A cache of the metadata tree, and nothing else: it decides nothing and performs nothing. Only the controller's event
-loop changes it, one event at a time, so whoever reads it between two events sees a consistent picture.
+It only stores. Only the controller's event handler changes it, one event at a time, so it is consistent between two
+events.
 
-* A broker is *live or shutting down* while it is registered, and *live* while it is not shutting down on top of that.
+* A broker is *live or shutting down* while it is registered, and *live* if it is also not shutting down.
 * A replica is *online* when its broker is live and has not reported the replica on a failed log directory.
 * A topic *queued for deletion* stays in every table until its last replica is deleted.
 
-Kafka: kafka.controller.ControllerContext.
+Kafka: ControllerContext.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from odradek.protocol.topic_partition import TopicPartition
 
 
 class ControllerContext:
-    """See the module. The `epoch` is this controller's, `epoch_zk_version` the version that fences its writes."""
+    """See the module. `epoch` is the controller epoch, `epoch_zk_version` the node version that fences its writes."""
 
     def __init__(self) -> None:
         self.epoch = 0
@@ -59,7 +59,7 @@ class ControllerContext:
             self._broker_epochs.pop(broker_id, None)
 
     def update_broker(self, broker: Broker) -> None:
-        """New endpoints of a broker whose registration, and so whose epoch, is the same."""
+        """Set the new endpoints of a broker; its broker epoch stays. Kafka: ControllerContext.updateBrokerMetadata."""
         self._brokers[broker.id] = broker
 
     @property
@@ -89,14 +89,14 @@ class ControllerContext:
         known = self.topic_ids.get(topic)
         if known is not None and known != topic_id:
             raise ValueError(f"topic {topic} has two ids, {known.hex()} and {topic_id.hex()}")
-        namesake = self.topic_names.get(topic_id)
-        if namesake is not None and namesake != topic:
-            raise ValueError(f"topic id {topic_id.hex()} belongs to {namesake} and to {topic}")
+        other = self.topic_names.get(topic_id)
+        if other is not None and other != topic:
+            raise ValueError(f"topic id {topic_id.hex()} belongs to {other} and to {topic}")
         self.topic_ids[topic] = topic_id
         self.topic_names[topic_id] = topic
 
     def remove_topic(self, topic: str) -> None:
-        """Forget a topic altogether: a namesake that is created later must find nothing of it."""
+        """Remove the topic from every table, so that a new topic of the same name starts without its state."""
         self.topics_to_be_deleted.discard(topic)
         self.topics_ineligible_for_deletion.discard(topic)
         self.topics_with_deletion_started.discard(topic)
@@ -159,7 +159,7 @@ class ControllerContext:
         self._leadership[partition] = leadership
 
     def leader_epoch(self, partition: TopicPartition) -> int:
-        """The epoch to put into StopReplica."""
+        """The leader epoch for StopReplica."""
         if self.is_topic_queued_for_deletion(partition.topic):
             return EPOCH_DURING_DELETE
         leadership = self._leadership.get(partition)
@@ -167,7 +167,7 @@ class ControllerContext:
 
     @property
     def partitions_with_leaders(self) -> list[TopicPartition]:
-        """Every partition that ever had a leader, except those being deleted."""
+        """Every partition that has had a leader, except those being deleted."""
         return [p for p in self._leadership if p.topic not in self.topics_to_be_deleted]
 
     @property
@@ -180,7 +180,7 @@ class ControllerContext:
         ]
 
     def partition_leaders_on_broker(self, broker_id: int) -> list[TopicPartition]:
-        """Replicated partitions that the broker leads."""
+        """Partitions with more than one replica that the broker leads."""
         return [
             partition
             for partition, leadership in self._leadership.items()
@@ -198,7 +198,7 @@ class ControllerContext:
         return is_up and partition not in self.replicas_on_offline_dirs.get(broker_id, ())
 
     def online_replicas(self, partition: TopicPartition, *, include_shutting_down: bool = False) -> tuple[int, ...]:
-        """The online ones among the assigned replicas, in assignment order."""
+        """The assigned replicas that are online, in assignment order."""
         return tuple(
             replica
             for replica in self.replicas(partition)
@@ -208,7 +208,7 @@ class ControllerContext:
     # Deletion
 
     def queue_topic_deletion(self, topics: set[str]) -> None:
-        """Deletion ends the reassignments of a topic: all replicas go, those that were being added included."""
+        """Queue topics. This ends their reassignments: all replicas are deleted, also those that were being added."""
         self.topics_to_be_deleted |= topics
         for topic in topics:
             self.partitions_being_reassigned.difference_update(self.partitions_of(topic))

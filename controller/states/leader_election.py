@@ -1,4 +1,4 @@
-"""Who becomes leader: the five strategies, as functions of the assignment, the ISR and who is alive.
+"""The five leader election strategies, as functions of the assignment, the ISR and the live replicas.
 
 | strategy | new leader | new ISR | recipients of LeaderAndIsr |
 | --- | --- | --- | --- |
@@ -11,7 +11,7 @@
 Every election that succeeds bumps the leader epoch; one that fails changes nothing. An unclean leader starts as
 RECOVERING.
 
-Kafka: kafka.controller.Election and PartitionLeaderElectionAlgorithms.
+Kafka: Election, PartitionLeaderElectionAlgorithms, PartitionLeaderElectionStrategy.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 
 
 class ElectionStrategy(Enum):
-    """Why a leader is elected. OFFLINE asks the topic's config whether unclean is allowed, OFFLINE_UNCLEAN does not."""
+    """The election strategies. OFFLINE elects uncleanly only if the topic's config allows it; OFFLINE_UNCLEAN always.
+
+    The values are the names in Kafka's error messages.
+    """
 
     OFFLINE = "OfflinePartitionLeaderElectionStrategy(false)"
     OFFLINE_UNCLEAN = "OfflinePartitionLeaderElectionStrategy(true)"
@@ -40,7 +43,7 @@ class ElectionStrategy(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ElectionResult:
-    """What is to be written, or None for a failed election, and the replicas to tell."""
+    """The state to write, None if the election failed, and the replicas that get LeaderAndIsr."""
 
     leader_and_isr: LeaderAndIsr | None
     recipients: tuple[int, ...]
@@ -76,8 +79,8 @@ def elect(
     unclean_allowed: bool = False,
     has_leader_recovery: bool = True,
 ) -> ElectionResult:
-    """Run a strategy for one partition. `unclean_allowed` is the topic's config and matters to OFFLINE only;
-    without `has_leader_recovery` an unclean election leaves no mark (KIP-704).
+    """Run a strategy for one partition. `unclean_allowed` is the topic's config and used by OFFLINE only. Without
+    `has_leader_recovery` an unclean leader does not start as RECOVERING (KIP-704).
     """
     match strategy:
         case ElectionStrategy.OFFLINE:
@@ -112,7 +115,7 @@ def _elect_offline(
     if leader in current.isr:
         isr = tuple(replica for replica in current.isr if context.is_replica_online(replica, partition))
         return ElectionResult(current.with_new_leader_and_isr(leader, isr), live)
-    # The leader's log is now the truth, so nobody else is in sync with it.
+    # The leader's log may lack records that the others have, so no other replica is in sync with it.
     elected = current.with_new_leader_and_isr(leader, (leader,))
     if has_leader_recovery:
         elected = replace(elected, leader_recovery_state=LeaderRecoveryState.RECOVERING)

@@ -1,27 +1,27 @@
-"""The partition state machine: every partition of the cluster has a leader, or is on its way to one.
+"""The partition state machine: elects the leaders of partitions.
 
-| state | meaning | may come from |
+| state | meaning | valid previous states |
 | --- | --- | --- |
 | NEW | replicas are assigned, no leader was elected yet | NON_EXISTENT |
 | ONLINE | a leader has been elected | NEW, ONLINE, OFFLINE |
 | OFFLINE | the elected leader died | NEW, ONLINE, OFFLINE |
 | NON_EXISTENT | never created, or created and then deleted | OFFLINE |
 
-What moving to a state does:
+The effect of a transition:
 
-* NEW, OFFLINE, NON_EXISTENT: nothing but the change of state.
-* NEW to ONLINE: the first live replica leads and *all live* replicas are the ISR. The state node is created, and
-  LeaderAndIsr with `is_new` goes to the ISR. A partition none of whose replicas is alive stays NEW and is tried again
-  when a broker starts.
-* ONLINE or OFFLINE to ONLINE: the partition's state is read, a leader is elected by the strategy given
-  (`leader_election`), and the new state is written on condition that nobody wrote in between. If the leader did (it
-  changed its ISR), the partition is read and elected again. LeaderAndIsr goes to the strategy's recipients. A state
-  that a later controller wrote ends the attempt.
+* to NEW, OFFLINE, NON_EXISTENT: only the state changes.
+* NEW to ONLINE: the first live replica becomes leader, and *all live* replicas are the ISR. The state node is created,
+  and LeaderAndIsr with `is_new` goes to the ISR. A partition without a live replica stays NEW and is tried again when a
+  broker starts.
+* ONLINE or OFFLINE to ONLINE: the state node is read, the strategy elects a leader (`leader_election`), and the new
+  state is written on condition that the node's version is still the same. If the leader has changed its ISR meanwhile,
+  the node is read and a leader elected again. LeaderAndIsr goes to the strategy's recipients. A node that a later
+  controller has written ends the attempt.
 
-A transition from any other state is refused and logged. All changes of one call leave as one batch of requests.
-Everything that changes a partition's state is in this file.
+A transition from any other state is refused and logged. All changes of one call are sent as one batch of requests.
+Only this file changes a partition's state.
 
-Kafka: kafka.controller.PartitionStateMachine.
+Kafka: PartitionStateMachine, ZkPartitionStateMachine, PartitionState.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ VALID_PREVIOUS_PARTITION_STATES: Final = {
 
 
 class StateChangeFailed(Exception):
-    """A partition or replica could not be moved; it stays where it is."""
+    """The state of a partition or replica could not be changed; it stays as it is."""
 
 
 LeadershipOrError: TypeAlias = LeaderAndIsr | StateChangeFailed
@@ -70,37 +70,41 @@ LeadershipOrError: TypeAlias = LeaderAndIsr | StateChangeFailed
 
 @dataclass(frozen=True, slots=True)
 class StateUpdates:
-    """The outcome of conditional writes: what was written, under its new partition epoch, or failed; and what lost."""
+    """The outcome of conditional writes. `finished`: the written state with its new partition epoch, or the error.
+    `to_retry`: partitions whose state node has changed since it was read.
+
+    Kafka: UpdateLeaderAndIsrResult.
+    """
 
     finished: Mapping[TopicPartition, LeadershipOrError]
     to_retry: Sequence[TopicPartition]
 
 
 class PartitionStateStore(Protocol):
-    """The partitions' state nodes. Writes are fenced by the controller epoch; a stale one raises ControllerMoved."""
+    """The state nodes of partitions. Writes are fenced by the controller epoch and raise ControllerMoved if stale."""
 
     async def read_partition_states(
         self, partitions: Sequence[TopicPartition]
     ) -> Mapping[TopicPartition, LeaderIsrAndControllerEpoch | None]:
-        """The states, None for a partition that has none."""
+        """The states, None for a partition without a state node."""
 
     async def create_partition_states(
         self, states: Mapping[TopicPartition, LeaderIsrAndControllerEpoch]
     ) -> Mapping[TopicPartition, StateChangeFailed]:
-        """Create the state nodes and their parents; the partitions that failed."""
+        """Create the state nodes and their parents. Returns the errors of those that failed."""
 
     async def update_partition_states(self, leaderships: Mapping[TopicPartition, LeaderAndIsr]) -> StateUpdates:
-        """Write each state on condition that the node still has the partition epoch given."""
+        """Write each state on condition that the node's version is still the state's partition epoch."""
 
     async def unclean_leader_election_topics(self, topics: Iterable[str]) -> set[str]:
-        """Those of the topics whose config allows unclean leader election."""
+        """The topics whose config allows unclean leader election."""
 
 
 Send: TypeAlias = Callable[[list[tuple[int, "ControlRequest"]]], None]
 
 
 class PartitionStateMachine:
-    """See the module. `states` holds every partition the controller knows."""
+    """See the module. `states` holds every partition of the controller's context."""
 
     def __init__(
         self,
@@ -124,12 +128,15 @@ class PartitionStateMachine:
         return self.states.get(partition, PartitionState.NON_EXISTENT)
 
     def remove_topic(self, topic: str) -> None:
-        """Forget the partitions of a topic that is gone, so that a namesake starts afresh."""
+        """Remove the states of a deleted topic, so that a new topic of the same name starts without them."""
         for partition in self._context.partitions_of(topic):
             self.states.pop(partition, None)
 
     async def startup(self) -> None:
-        """Take the states from the context at failover, and elect leaders for what has none."""
+        """Derive the states from the context at failover, and elect leaders for partitions without one.
+
+        Kafka: PartitionStateMachine.initializePartitionState.
+        """
         async for partition in in_turns(self._context.all_partitions):
             leadership = self._context.leadership(partition)
             if leadership is None:
@@ -141,7 +148,10 @@ class PartitionStateMachine:
         await self.trigger_online_state_change()
 
     async def trigger_online_state_change(self, topic: str | None = None) -> dict[TopicPartition, LeadershipOrError]:
-        """Try to elect a leader for every NEW and OFFLINE partition (of the topic) that is not being deleted."""
+        """Try to elect a leader for every NEW and OFFLINE partition (of the topic) that is not being deleted.
+
+        Kafka: PartitionStateMachine.triggerOnlinePartitionStateChange.
+        """
         waiting = (PartitionState.NEW, PartitionState.OFFLINE)
         partitions = [
             partition
@@ -158,7 +168,7 @@ class PartitionStateMachine:
         target: PartitionState,
         strategy: ElectionStrategy | None = None,
     ) -> dict[TopicPartition, LeadershipOrError]:
-        """Move partitions to a state and send what follows. Returns the result of every election that was held."""
+        """Change the partitions' state and send the resulting requests. Returns the result of each election."""
         valid = [partition async for partition in in_turns(partitions) if self._is_valid_transition(partition, target)]
         results: dict[TopicPartition, LeadershipOrError] = {}
         if target is PartitionState.ONLINE:
@@ -187,6 +197,7 @@ class PartitionStateMachine:
         return False
 
     async def _initialize_leaders(self, partitions: Sequence[TopicPartition]) -> None:
+        """Kafka: ZkPartitionStateMachine.initializeLeaderAndIsrForPartitions."""
         context = self._context
         initial: dict[TopicPartition, LeaderIsrAndControllerEpoch] = {}
         async for partition in in_turns(partitions):
@@ -229,7 +240,9 @@ class PartitionStateMachine:
     async def _try_elect_leaders(
         self, partitions: Sequence[TopicPartition], strategy: ElectionStrategy
     ) -> tuple[dict[TopicPartition, LeadershipOrError], Sequence[TopicPartition]]:
-        """One round of reading, electing and writing; the partitions whose state changed meanwhile need another."""
+        """One round of reading, electing and writing. Returns the results, and the partitions to try again because
+        their state node has changed meanwhile. Kafka: ZkPartitionStateMachine.doElectLeaderForPartitions.
+        """
         context = self._context
         results: dict[TopicPartition, LeadershipOrError] = {}
         current: dict[TopicPartition, LeaderAndIsr] = {}
@@ -242,7 +255,7 @@ class PartitionStateMachine:
                 )
             elif state.controller_epoch > context.epoch:
                 results[partition] = StateChangeFailed(
-                    f"the state of {partition} was written by a later controller, of epoch {state.controller_epoch}"
+                    f"the state of {partition} was written by a later controller with epoch {state.controller_epoch}"
                 )
             else:
                 current[partition] = state.leader_and_isr
@@ -276,7 +289,7 @@ class PartitionStateMachine:
         context = self._context
         unclean_topics: set[str] = set()
         if strategy is ElectionStrategy.OFFLINE:
-            # The config is read only where it matters: where nobody in sync is left.
+            # The config is needed, and read, only for partitions without a live replica in the ISR.
             topics = {
                 partition.topic
                 for partition, leadership in current.items()

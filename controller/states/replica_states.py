@@ -1,6 +1,6 @@
-"""The replica state machine: every replica the controller knows is started, stopped or being deleted.
+"""The replica state machine: starts, stops and deletes replicas.
 
-| state | meaning | may come from |
+| state | meaning | valid previous states |
 | --- | --- | --- |
 | NEW | created by a new topic or a reassignment; can only become a follower | NON_EXISTENT |
 | ONLINE | started and part of the assignment; can lead or follow | NEW, ONLINE, OFFLINE, DELETION_INELIGIBLE |
@@ -8,25 +8,25 @@
 | DELETION_STARTED | StopReplica with delete=true was sent | OFFLINE |
 | DELETION_SUCCESSFUL | the broker answered without an error | DELETION_STARTED |
 | DELETION_INELIGIBLE | deletion failed, or the broker is down | OFFLINE, DELETION_STARTED |
-| NON_EXISTENT | gone | DELETION_SUCCESSFUL |
+| NON_EXISTENT | deleted | DELETION_SUCCESSFUL |
 
-What moving to a state does:
+The effect of a transition:
 
-* NEW: if the partition has a leader, LeaderAndIsr with `is_new` to the replica. The leader itself cannot become new.
-* ONLINE: from NEW, makes sure that the replica is in the assignment; from elsewhere, LeaderAndIsr with the current
-  leadership.
-* OFFLINE: StopReplica without deletion to the replica. If it is in the ISR it is taken out of it (if it led, nobody
-  leads now) under a new leader epoch, except that **the last member of an ISR stays**: it alone has everything that
-  was acknowledged. The other replicas are told by LeaderAndIsr unless the topic is being deleted. Without leadership
-  there is only UpdateMetadata to send.
-* DELETION_STARTED: StopReplica with deletion.
-* DELETION_SUCCESSFUL, DELETION_INELIGIBLE: nothing but the change of state.
-* NON_EXISTENT: the replica leaves the assignment cache.
+* to NEW: if the partition has a leader, LeaderAndIsr with `is_new` to the replica. The leader cannot become NEW.
+* to ONLINE: from NEW, the replica is added to the assignment if missing; from other states, LeaderAndIsr with the
+  current leadership.
+* to OFFLINE: StopReplica without deletion to the replica. If it is in the ISR, it is removed from it with a new leader
+  epoch (if it was the leader, the partition has no leader now). **The last member of an ISR stays**, because only it
+  has every acknowledged record. The other replicas get LeaderAndIsr unless the topic is being deleted. Without
+  leadership only UpdateMetadata is sent.
+* to DELETION_STARTED: StopReplica with deletion.
+* to DELETION_SUCCESSFUL, DELETION_INELIGIBLE: only the state changes.
+* to NON_EXISTENT: the replica is removed from the assignment in the context.
 
-A transition from any other state is refused and logged. All changes of one call leave as one batch of requests.
-Everything that changes a replica's state is in this file.
+A transition from any other state is refused and logged. All changes of one call are sent as one batch of requests.
+Only this file changes a replica's state.
 
-Kafka: kafka.controller.ReplicaStateMachine.
+Kafka: ReplicaStateMachine, ZkReplicaStateMachine, ReplicaState.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ VALID_PREVIOUS_REPLICA_STATES: Final = {
 
 
 def without_replica(leadership: LeaderAndIsr, replica: int) -> LeaderAndIsr | None:
-    """The leadership after a replica went offline; None when it was not in sync and so nothing changes."""
+    """The leadership after a replica went offline; None if it was not in the ISR, so that nothing changes."""
     if replica not in leadership.isr:
         return None
     leader = NO_LEADER if leadership.leader == replica else leadership.leader
@@ -86,7 +86,7 @@ def without_replica(leadership: LeaderAndIsr, replica: int) -> LeaderAndIsr | No
 
 
 class ReplicaStateMachine:
-    """See the module. `states` holds every replica the controller knows."""
+    """See the module. `states` holds every replica of the controller's context."""
 
     def __init__(
         self,
@@ -116,12 +116,15 @@ class ReplicaStateMachine:
         return any(self.state(replica) is state for replica in self._context.replicas_of_topic(topic))
 
     def remove_topic(self, topic: str) -> None:
-        """Forget the replicas of a topic that is gone, so that a namesake starts afresh."""
+        """Remove the states of a deleted topic, so that a new topic of the same name starts without them."""
         for replica in self._context.replicas_of_topic(topic):
             self.states.pop(replica, None)
 
     async def startup(self) -> None:
-        """Take the states from the context at failover, and tell every replica what it is."""
+        """Derive the states from the context at failover, and send every replica its state.
+
+        Kafka: ReplicaStateMachine.initializeReplicaState.
+        """
         online: list[PartitionAndReplica] = []
         offline: list[PartitionAndReplica] = []
         async for replica in in_turns(self._context.replicas_of_partitions(self._context.all_partitions)):
@@ -129,14 +132,14 @@ class ReplicaStateMachine:
                 self.states[replica] = ReplicaState.ONLINE
                 online.append(replica)
             else:
-                # A replica that died during the failover must hold up the deletion of its topic.
+                # A replica that died during the failover must block the deletion of its topic.
                 self.states[replica] = ReplicaState.DELETION_INELIGIBLE
                 offline.append(replica)
         await self.handle_state_changes(online, ReplicaState.ONLINE)
         await self.handle_state_changes(offline, ReplicaState.OFFLINE)
 
     async def handle_state_changes(self, replicas: Iterable[PartitionAndReplica], target: ReplicaState) -> None:
-        """Move replicas to a state and send what follows."""
+        """Change the replicas' state and send the resulting requests."""
         by_broker: dict[int, list[PartitionAndReplica]] = {}
         async for replica in in_turns(replicas):
             if self._is_valid_transition(replica, target):
@@ -219,7 +222,10 @@ class ReplicaStateMachine:
     async def _remove_from_isr(
         self, broker_id: int, partitions: Sequence[TopicPartition]
     ) -> dict[TopicPartition, LeaderIsrAndControllerEpoch]:
-        """Take a broker out of the ISRs; the leadership of every partition that could be read, changed or not."""
+        """Remove a broker from the ISRs. Returns the leadership of every partition that could be read, changed or not.
+
+        Kafka: ZkReplicaStateMachine.removeReplicasFromIsr.
+        """
         context = self._context
         results: dict[TopicPartition, LeaderIsrAndControllerEpoch] = {}
         remaining = partitions
@@ -233,7 +239,9 @@ class ReplicaStateMachine:
                         self._log_removal_failure(partition, broker_id, "it has no state node")
                 elif state.controller_epoch > context.epoch:
                     self._log_removal_failure(
-                        partition, broker_id, f"a later controller, of epoch {state.controller_epoch}, wrote its state"
+                        partition,
+                        broker_id,
+                        f"its state was written by a later controller with epoch {state.controller_epoch}",
                     )
                 else:
                     adjusted = without_replica(state.leader_and_isr, broker_id)

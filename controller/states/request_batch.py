@@ -1,17 +1,17 @@
-"""What the brokers are to be told: state changes collected into one LeaderAndIsr, UpdateMetadata and StopReplica per
-broker.
+"""Collects state changes into one LeaderAndIsr, one UpdateMetadata and one StopReplica request per broker.
 
-State machines and the controller add entries while they work; `take_requests` turns what was collected into request
-objects in the order in which they must arrive: all LeaderAndIsr, then all UpdateMetadata, then all StopReplica. A
-broker therefore leads or follows a partition before it tells clients about it, and stops replicas last.
+The state machines and the controller add entries; `take_requests` makes the requests in the order in which they must
+arrive: all LeaderAndIsr, then all UpdateMetadata, then all StopReplica. So a broker leads or follows a partition before
+it reports it to clients, and stops replicas last.
 
 * Every LeaderAndIsr entry adds an UpdateMetadata entry for the partition to all live brokers.
-* UpdateMetadata lists partitions incrementally but the live brokers always completely; adding brokers without
-  partitions tells them about the live brokers only.
-* Entries for one partition merge: the latest state wins, `is_new` and `delete_partition` stay set once they were.
-* Requests go to live brokers (shutting down ones included) only; each carries the epoch of the broker it is for.
+* UpdateMetadata has only changed partitions, but always all live brokers; for brokers added without partitions it has
+  only the live brokers.
+* Entries of one partition are merged: the latest state counts; `is_new` and `delete_partition` stay set once they were.
+* Requests go only to live brokers (including those shutting down); each has the broker epoch of its receiver.
 
-The requests are sent in the versions of the inter-broker protocol; those without a place for topic ids carry none.
+`inter.broker.protocol.version` decides the versions; requests in versions without topic ids have none.
+
 Kafka: AbstractControllerBrokerRequestBatch.
 """
 
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from odradek.protocol.topic_partition import TopicPartition
 
 FIRST_VERSION_WITH_TOPIC_IDS: Final = 5
-"""Of LeaderAndIsr."""
+"""The first version of LeaderAndIsr with topic ids."""
 
 _PARTITION_EPOCH_DURING_DELETE: Final = 0
 _LEADER_EPOCH_DURING_DELETE: Final = 0
@@ -61,7 +61,7 @@ ControlResponse: TypeAlias = LeaderAndIsrResponse | UpdateMetadataResponse | Sto
 
 
 class RequestBatch:
-    """Entries not yet sent. Empty between two events of the controller."""
+    """Entries that are not sent yet. Empty between two events of the controller."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class RequestBatch:
         self._context = context
         self._controller_id = controller_id
         self._listener_name = inter_broker_listener_name
-        # The ids came with one version into both requests.
+        # LeaderAndIsr and UpdateMetadata have topic ids since the same inter-broker protocol.
         self._sends_topic_ids = metadata_version.leader_and_isr_request_version >= FIRST_VERSION_WITH_TOPIC_IDS
         self._leader_and_isr: dict[int, dict[TopicPartition, LeaderAndIsrPartitionState]] = {}
         self._stop_replica: dict[int, dict[TopicPartition, StopReplicaPartitionState]] = {}
@@ -130,7 +130,7 @@ class RequestBatch:
             )
 
     def add_update_metadata(self, broker_ids: Iterable[int], partitions: Iterable[TopicPartition] = ()) -> None:
-        """Partitions without a leader so far are left out: there is nothing to say about them yet."""
+        """Add an UpdateMetadata to each broker. Partitions that never had a leader are left out."""
         self._update_metadata_brokers.update(broker_ids)
         for partition in partitions:
             leadership = self._context.leadership(partition)
@@ -156,7 +156,7 @@ class RequestBatch:
         )
 
     def take_requests(self) -> list[tuple[int, ControlRequest]]:
-        """The collected entries as requests, each with the broker it is for. The batch is empty afterwards."""
+        """The collected entries as requests, each with its broker id. The batch is empty afterwards."""
         requests: list[tuple[int, ControlRequest]] = []
         requests += self._leader_and_isr_requests()
         requests += self._update_metadata_requests()

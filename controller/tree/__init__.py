@@ -1,1 +1,1 @@
-"""The port to the tree of metadata, and what is behind it: ZooKeeper, or SQLite on one node."""
+"""The port to the metadata tree and its implementations: ZooKeeper, and SQLite for one node."""

@@ -1,1 +1,1 @@
-"""The nodes of the tree: their paths and their contents."""
+"""Kafka's znodes: paths, contents, and the operations on them."""
