@@ -1,11 +1,11 @@
-"""Writing the configs of topics, brokers, clients, users and addresses.
+"""Writes the configs of topics, brokers, clients, users and IP addresses.
 
-Any broker may write them, so they are not fenced by the controller epoch; but the write fails when the controller has
-changed since it was looked up, or when a KRaft controller has taken over. Whoever changes the config of an existing
-entity then leaves a numbered notification with the entity's path, and every broker reads the config again
-(`config_changes`). Creating a topic notifies nobody: the brokers read its config when they are told to host it.
+Any broker may write them, so they are not fenced by the controller epoch. The write fails if the controller has changed
+since it was read, or if a KRaft controller has taken over. After a change of an existing entity's config, a sequential
+notification node with the entity's path is created, and every broker reads the config again (`config_changes`). The
+creation of a topic has no notification: the brokers read its config when they get LeaderAndIsr for it.
 
-Kafka: KafkaZkClient.setOrCreateEntityConfigs and AdminZkClient.changeEntityConfig.
+Kafka: KafkaZkClient.setOrCreateEntityConfigs, AdminZkClient.changeEntityConfig.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ if TYPE_CHECKING:
 
 
 async def write_entity_config(client: MetadataClient, entity_path: str, config: Mapping[str, str]) -> None:
-    """Write the whole config of an entity, creating its node if need be."""
+    """Write the whole config of an entity; create its node if it does not exist.
+
+    Kafka: KafkaZkClient.setOrCreateEntityConfigs.
+    """
     controller = await client.controller()
     entity = entity_path.replace("/", " ", 1)
     if controller is None:
@@ -61,12 +64,12 @@ async def write_entity_config(client: MetadataClient, entity_path: str, config: 
 
 
 def _moved(message: str) -> KafkaError:
-    """What Apache's ControllerMovedException becomes on the wire."""
+    """The error code of Apache's ControllerMovedException."""
     return KafkaError(ErrorCode.STALE_CONTROLLER_EPOCH, message)
 
 
 async def change_entity_config(client: MetadataClient, entity_path: str, config: Mapping[str, str]) -> None:
-    """Write the whole config of an entity and tell every broker."""
+    """Write the whole config of an entity and notify every broker."""
     await write_entity_config(client, entity_path, config)
     await client.create_recursive(znodes.CONFIG_CHANGES)
     path = f"{znodes.CONFIG_CHANGES}/{znodes.CONFIG_CHANGE_PREFIX}"

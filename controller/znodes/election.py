@@ -1,10 +1,10 @@
-"""The election of the controller: whoever creates `/controller` is it, for as long as its session lives.
+"""The election of the controller: the broker that creates `/controller` is the controller until its session ends.
 
-The ephemeral node and the next controller epoch are written in one step, so an epoch belongs to one controller. The
-version that the epoch's node then has is the new controller's fencing token. A winner whose answer got lost
-recognises itself: the node names it and the epoch is the one it tried to write.
+The ephemeral node and the next controller epoch are written in one transaction, so an epoch belongs to one controller.
+The version of the epoch's node after that write is the new controller's fencing token. If the response to the write is
+lost, the broker has won if `/controller` has its id and the epoch is the one it tried to write.
 
-Kafka: the election in KafkaController and KafkaZkClient.registerControllerAndIncrementControllerEpoch.
+Kafka: KafkaZkClient.registerControllerAndIncrementControllerEpoch, KafkaController.elect.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Elected:
-    """A won election: the epoch, and the token that fences this controller's writes."""
+    """A won election: the controller epoch, and the version of its node, which fences this controller's writes."""
 
     epoch: int
     epoch_zk_version: int
 
 
 async def register_controller(client: MetadataClient, broker_id: int, clock: Clock) -> Elected:
-    """Try to become the controller; raises ControllerMoved when another broker was faster."""
+    """Try to become the controller. Raises ControllerMoved if another broker is elected."""
     current = await client.controller_epoch()
     if current is None:
         current = await _create_controller_epoch(client)
@@ -68,13 +68,16 @@ async def _create_controller_epoch(client: MetadataClient) -> tuple[int, int]:
     except NodeExists:
         current = await client.controller_epoch()
         if current is None:
-            raise ControllerMoved(f"{znodes.CONTROLLER_EPOCH} went away while the controller was elected") from None
+            raise ControllerMoved(f"{znodes.CONTROLLER_EPOCH} was deleted during the election") from None
         return current
     return 0, created.stat.version
 
 
 async def _confirm(client: MetadataClient, broker_id: int, epoch: int) -> Elected:
-    """Find out whether a write that failed or got lost made this broker the controller after all."""
+    """Check whether a write that was refused or lost its response has made this broker the controller.
+
+    Kafka: checkControllerAndEpoch.
+    """
     controller = await client.controller()
     current = await client.controller_epoch()
     if controller is not None and current is not None and controller[0] == broker_id and current[0] == epoch:
@@ -83,5 +86,5 @@ async def _confirm(client: MetadataClient, broker_id: int, epoch: int) -> Electe
 
 
 async def delete_controller(client: MetadataClient, epoch_zk_version: int) -> None:
-    """Resign for everybody to see: the other brokers elect anew. Raises ControllerMoved if they did already."""
+    """Delete `/controller`, so that the brokers elect a new controller. Raises ControllerMoved if they already have."""
     await client.write(epoch_zk_version, Delete(znodes.CONTROLLER))

@@ -1,9 +1,9 @@
-"""The finalised features of the cluster (KIP-584), in `/feature`.
+"""The finalized features of the cluster (KIP-584), in `/feature`.
 
-Brokers in ZooKeeper mode support no features, so that none is ever finalised, and what an administrator asks for is
-refused; but a feature that others left in the node can be taken away.
+Brokers in ZooKeeper mode support no features, so every update that finalizes one is refused; but a feature that is in
+the node already can be deleted.
 
-Kafka: the feature part of KafkaController.
+Kafka: KafkaController.maybeSetupFeatureVersioning, KafkaController.processFeatureUpdates, FeatureZNode.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ UNSAFE_DOWNGRADE: Final = 3
 
 
 class FeatureUpdate(NamedTuple):
-    """The level a feature shall be finalised at; less than 1 takes it away, unless that is called an upgrade."""
+    """The level to finalize a feature at. A level below 1 deletes the feature, which is an error in an upgrade."""
 
     name: str
     level: int
@@ -37,9 +37,10 @@ class FeatureUpdate(NamedTuple):
 
 
 async def set_up_features(client: MetadataClient, metadata_version: MetadataVersion) -> None:
-    """Make `/feature` say whether features are versioned, keeping what is finalised where they are.
+    """Write to `/feature` whether feature versioning is enabled. Finalized features stay if it was enabled before.
 
-    An inter-broker protocol from before that (2.7) takes away what was finalised.
+    With an inter-broker protocol before 2.7, versioning is disabled and the finalized features are deleted.
+    Kafka: KafkaController.maybeSetupFeatureVersioning.
     """
     node = await client.get(znodes.FEATURE)
     status, levels = (znodes.FEATURE_DISABLED, {}) if node is None else znodes.decode_feature(node.data)
@@ -55,15 +56,15 @@ async def set_up_features(client: MetadataClient, metadata_version: MetadataVers
         try:
             await client.tree.run(SetData(znodes.FEATURE, data, node.stat.version))
         except BadVersion:
-            logger.warning("%s was changed by another controller", znodes.FEATURE)
+            logger.warning("Not updating %s: another controller has changed it", znodes.FEATURE)
 
 
 async def update_features(
     client: MetadataClient, updates: Sequence[FeatureUpdate], metadata_version: MetadataVersion
 ) -> dict[str, KafkaError | None]:
-    """Carry updates out; None or the error of each feature.
+    """Apply the updates. Returns None or the error of each feature. Kafka: processFeatureUpdatesWithActiveController.
 
-    Raises: KafkaError INVALID_REQUEST if the inter-broker protocol has none.
+    Raises: KafkaError INVALID_REQUEST if the inter-broker protocol has no features.
     """
     if not metadata_version.has_features:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Feature versioning system is disabled.")
@@ -73,9 +74,9 @@ async def update_features(
     for update in updates:
         reason = why_not(update, existing.get(update.name))
         results.setdefault(update.name, None if reason is None else KafkaError(ErrorCode.INVALID_REQUEST, reason))
-    taken_away = {name for name, error in results.items() if error is None}
-    if taken_away:
-        kept = {name: level for name, level in existing.items() if name not in taken_away}
+    deleted = {name for name, error in results.items() if error is None}
+    if deleted:
+        kept = {name: level for name, level in existing.items() if name not in deleted}
         try:
             data = znodes.encode_feature(kept, version=metadata_version.feature_node_version)
             await client.tree.run(SetData(znodes.FEATURE, data))
@@ -83,12 +84,15 @@ async def update_features(
             raise
         except TreeError as error:
             logger.warning("Processing of feature updates %s failed: %r", updates, error)
-            results.update(dict.fromkeys(taken_away, KafkaError(ErrorCode.FEATURE_UPDATE_FAILED)))
+            results.update(dict.fromkeys(deleted, KafkaError(ErrorCode.FEATURE_UPDATE_FAILED)))
     return results
 
 
 def why_not(update: FeatureUpdate, existing: int | None) -> str | None:
-    """What is wrong with an update of a feature that is finalised at the level `existing`, if it is."""
+    """Why the update is refused, None if it is not. `existing`: the finalized level of the feature, if any.
+
+    Kafka: KafkaController.validateFeatureUpdate.
+    """
     _, level, upgrade_type = update
     if not update.name:
         return "Feature name can not be empty."

@@ -1,10 +1,9 @@
-"""The controller's dealings with the metadata tree: Kafka's nodes as values, and writes only a controller may make.
+"""Reads and writes Kafka's nodes in the metadata tree as values; writes of the controller are fenced.
 
-Every write of an active controller goes out together with a check of `/controller_epoch`. The version of that node is
-the controller's fencing token: it changes with each election, so the write of a controller that was replaced without
-noticing fails as a whole, and raises ControllerMoved.
+Every write of an active controller is one transaction with a check of the version of `/controller_epoch`, its fencing
+token. Each election changes that version, so the write of a replaced controller fails and raises ControllerMoved.
 
-Kafka: kafka.zk.KafkaZkClient.
+Kafka: KafkaZkClient.
 """
 
 from __future__ import annotations
@@ -50,9 +49,9 @@ from odradek.protocol.topic_partition import TopicPartition
 
 OPERATIONS_PER_BATCH_MAX: Final = 1000
 TOPICS_A_TURN: Final = 8
-"""Nodes of topics that are decoded before the event loop has a turn; one of 1,000 partitions takes a millisecond."""
+"""Topic nodes that are decoded before the event loop gets a turn; a topic of 1,000 partitions takes a millisecond."""
 CONFIGS_AT_ONCE: Final = 500
-"""Configs that are read before the event loop has a turn; each takes some 5 microseconds."""
+"""Configs that are read before the event loop gets a turn; each takes about 5 microseconds."""
 
 logger = logging.getLogger("odradek.controller")
 
@@ -60,7 +59,7 @@ ResultT = TypeVar("ResultT")
 
 
 async def submit_all(tree: Nodes, operations: Sequence[Operation[ResultT]]) -> list[ResultT | TreeError]:
-    """Carry out any number of operations, in batches small enough to let others in between."""
+    """Apply any number of operations, in batches, so that operations of others are applied in between."""
     results: list[ResultT | TreeError] = []
     for start in range(0, len(operations), OPERATIONS_PER_BATCH_MAX):
         results += await tree.submit(operations[start : start + OPERATIONS_PER_BATCH_MAX])
@@ -70,7 +69,10 @@ async def submit_all(tree: Nodes, operations: Sequence[Operation[ResultT]]) -> l
 async def write_fenced(
     tree: MetadataTree, epoch_zk_version: int, operations: Iterable[WriteOperation]
 ) -> list[WriteResult | TreeError]:
-    """Write in the controller's name, each operation by itself; ControllerMoved when the fencing token is stale."""
+    """Apply writes of the controller, each in its own transaction. Raises ControllerMoved if the token is stale.
+
+    Kafka: KafkaZkClient.wrapRequestWithControllerEpochCheck.
+    """
     check = Check(znodes.CONTROLLER_EPOCH, epoch_zk_version)
     results: list[WriteResult | TreeError] = []
     answers = await submit_all(tree, [Multi((check, operation)) async for operation in in_turns(operations)])
@@ -87,18 +89,18 @@ async def write_fenced(
 
 
 class MetadataClient:
-    """Kafka's nodes, read and written through a tree. The fencing token is passed to every write that needs it."""
+    """Kafka's nodes of a tree. The caller passes the fencing token to every fenced write."""
 
     def __init__(self, tree: MetadataTree) -> None:
         self.tree = tree
         self._last_topic: tuple[bytes, TopicIdReplicaAssignment] | None = None
-        """The node of a topic that was read or written last: partitions of one topic are changed one after the other,
-        and who is told of each change reads all of the node again."""
+        """The topic node that was read or written last. A reassignment changes the partitions of a topic one by one,
+        and its watcher reads the whole node after each change."""
 
     # Building blocks
 
     async def create_recursive(self, path: str, data: bytes | None = None) -> None:
-        """Create a persistent node and what is missing above it; a node that is there already is left alone."""
+        """Create a persistent node and its missing parents. An existing node is not changed."""
         try:
             await self.tree.run(Create(path, data))
         except NodeExists:
@@ -108,7 +110,7 @@ class MetadataClient:
             await self.create_recursive(path, data)
 
     async def create_all(self, paths: Iterable[str]) -> None:
-        """Create persistent nodes and what is missing above them, in one batch."""
+        """Create persistent nodes and their missing parents, in one batch."""
         needed: dict[str, None] = {}
         for path in paths:
             names = path[1:].split("/")
@@ -119,18 +121,18 @@ class MetadataClient:
                 raise result
 
     async def delete_recursive(self, path: str, epoch_zk_version: int) -> None:
-        """Delete a node and everything under it, fenced; what is gone already is fine."""
+        """Delete a node and all nodes below it, fenced. A missing node is no error."""
         paths = await self.subtree(path)
         for result in await write_fenced(self.tree, epoch_zk_version, [Delete(p) for p in reversed(paths)]):
             if isinstance(result, NotEmpty):
-                # Somebody wrote below while this was deleting.
+                # Another client has created a node below it meanwhile.
                 await self.delete_recursive(path, epoch_zk_version)
                 return
             if isinstance(result, TreeError) and not isinstance(result, NoNode):
                 raise result
 
     async def subtree(self, path: str) -> list[str]:
-        """The node and all nodes under it, parents first."""
+        """The node and all nodes below it, parents first."""
         paths: list[str] = []
         level = [path]
         while level:
@@ -147,7 +149,7 @@ class MetadataClient:
         return paths
 
     async def children(self, path: str, watcher: Watcher | None = None) -> tuple[str, ...]:
-        """The names under a path; none when it does not exist."""
+        """The names of the children; none if the node does not exist."""
         try:
             return (await self.tree.run(GetChildren(path, watcher))).names
         except NoNode:
@@ -163,7 +165,10 @@ class MetadataClient:
         return await self.tree.run(Exists(path, watcher)) is not None
 
     async def watch_existence(self, path: str, watcher: Watcher) -> bool:
-        """Be told when the node is created, changed or deleted; whether it exists now."""
+        """Call the watcher when the node is created, changed or deleted. Returns whether it exists now.
+
+        Kafka: KafkaZkClient.registerZNodeChangeHandlerAndCheckExistence.
+        """
         return await self.exists(path, watcher)
 
     async def _get_all(
@@ -190,7 +195,7 @@ class MetadataClient:
     # Controller and brokers
 
     async def controller(self, watcher: Watcher | None = None) -> tuple[int, int, int] | None:
-        """The registered controller: its broker id, KRaft epoch and the version of its node."""
+        """The current controller: its broker id, KRaft epoch and the version of its node."""
         node = await self.get(znodes.CONTROLLER, watcher)
         if node is None:
             return None
@@ -198,12 +203,15 @@ class MetadataClient:
         return broker_id, kraft_epoch, node.stat.version
 
     async def controller_epoch(self) -> tuple[int, int] | None:
-        """The last controller epoch and the version of its node."""
+        """The controller epoch and the version of its node."""
         node = await self.get(znodes.CONTROLLER_EPOCH)
         return None if node is None else (znodes.decode_controller_epoch(node.data), node.stat.version)
 
     async def brokers_and_epochs(self, watcher: Watcher | None = None) -> dict[Broker, int]:
-        """Every registered broker with its epoch; the watcher is told when brokers come or go."""
+        """Every registered broker with its epoch; the watcher is called when a broker registers or leaves.
+
+        Kafka: KafkaZkClient.getAllBrokerAndEpochsInCluster.
+        """
         broker_ids = [int(name) for name in await self.children(znodes.BROKER_IDS, watcher)]
         nodes = await self._get_all([znodes.broker_id_path(broker_id) for broker_id in broker_ids])
         return {
@@ -224,7 +232,10 @@ class MetadataClient:
     async def topic_assignments(
         self, topics: Iterable[str], watchers: Mapping[str, Watcher] | None = None
     ) -> list[TopicIdReplicaAssignment]:
-        """Ids and replicas of topics; those without a node are left out. `watchers` are by topic."""
+        """Ids and replicas of topics; topics without a node are left out. `watchers`: by topic.
+
+        Kafka: KafkaZkClient.getReplicaAssignmentAndTopicIdForTopics.
+        """
         names = sorted(topics)
         by_path = {znodes.topic_path(topic): watcher for topic, watcher in (watchers or {}).items()}
         nodes = await self._get_all([znodes.topic_path(topic) for topic in names], by_path)
@@ -243,7 +254,7 @@ class MetadataClient:
     async def change_topic_assignment(
         self, topic: str, changed: Mapping[int, ReplicaAssignment], epoch_zk_version: int
     ) -> None:
-        """Write the replicas of some partitions and leave the others alone, those just added by others included."""
+        """Write the replicas of some partitions; the others stay, also those that were just added by another broker."""
         while True:
             node = await self.tree.run(GetData(znodes.topic_path(topic)))
             found = self._topic_in(topic, node.data)
@@ -258,7 +269,7 @@ class MetadataClient:
             return
 
     def _topic_in(self, topic: str, data: bytes | None) -> TopicIdReplicaAssignment:
-        """What a topic's node says, decoded only if it is not the one that was decoded or written last."""
+        """The decoded topic node; not decoded again if it is equal to the one decoded or written last."""
         last = self._last_topic
         if last is not None and last[0] == data and last[1].topic == topic:
             return last[1]
@@ -274,7 +285,7 @@ class MetadataClient:
         await self._delete_all([znodes.delete_topic_path(topic) for topic in sorted(topics)], epoch_zk_version)
 
     async def delete_topic(self, topic: str, epoch_zk_version: int) -> None:
-        """The end of a topic: everything under its node, its config, and the request to delete it, in this order."""
+        """Delete the topic's nodes, its config, and the deletion request, in this order."""
         await self.delete_recursive(znodes.topic_path(topic), epoch_zk_version)
         await self._delete_all([znodes.entity_config_path(f"topics/{topic}")], epoch_zk_version)
         await self._delete_all([znodes.delete_topic_path(topic)], epoch_zk_version)
@@ -291,9 +302,9 @@ class MetadataClient:
         return {} if node is None else znodes.decode_entity_config(node.data)
 
     async def entity_configs(self, entity_type: str, names: Sequence[str]) -> dict[str, dict[str, str]]:
-        """The configs of many entities of a type; an empty one for an entity that has none, or none that can be read.
+        """The configs of entities of one type; empty for an entity without a config or with an unreadable one.
 
-        Some are read at a time, and the loop has its turn between.
+        They are read in groups, with turns of the event loop in between.
         """
         configs = {}
         for start in range(0, len(names), CONFIGS_AT_ONCE):
@@ -303,22 +314,22 @@ class MetadataClient:
                 try:
                     configs[name] = {} if node is None else znodes.decode_entity_config(node.data)
                 except BadZnode as error:
-                    logger.error("The config of %s/%s is left out: %s", entity_type, name, error)
+                    logger.error("Ignoring the config of %s/%s: %s", entity_type, name, error)
                     configs[name] = {}
         return configs
 
     # Notifications and legacy requests
 
     async def numbered_children(self, path: str, watcher: Watcher | None = None) -> list[str]:
-        """The sequential nodes under a path, oldest first."""
+        """The names of the sequential nodes below a path, oldest first."""
         return sorted(await self.children(path, watcher))
 
     async def datas(self, paths: Sequence[str]) -> list[bytes | None]:
-        """The data of several nodes; None for those that are gone."""
+        """The data of several nodes; None for a missing node."""
         return [None if node is None else node.data for node in await self._get_all(paths)]
 
     async def propagate_log_dir_event(self, broker_id: int) -> None:
-        """Tell the controller that a log directory of a broker failed."""
+        """Notify the controller that a log directory of a broker has failed."""
         path = f"{znodes.LOG_DIR_EVENT_NOTIFICATION}/{znodes.LOG_DIR_EVENT_PREFIX}"
         data = znodes.encode_log_dir_event(broker_id)
         await self.tree.run(Create(path, data, CreateMode.PERSISTENT_SEQUENTIAL))
@@ -327,7 +338,7 @@ class MetadataClient:
         await self._delete_all([f"{path}/{name}" for name in names], epoch_zk_version)
 
     async def partition_reassignment(self) -> dict[TopicPartition, tuple[int, ...]]:
-        """What `/admin/reassign_partitions` asks for; a node that cannot be read asks for nothing."""
+        """The targets in `/admin/reassign_partitions`; none without the node. Raises BadZnode."""
         node = await self.get(znodes.REASSIGN_PARTITIONS)
         return {} if node is None else znodes.decode_reassignment(node.data)
 
@@ -351,7 +362,10 @@ class MetadataClient:
     # Producer ids
 
     async def next_producer_ids_block(self, broker_id: int, size: int) -> ProducerIdsBlock:
-        """Take the next block of producer ids; whoever loses the race for one tries the one after it."""
+        """Allocate the next block of producer ids. If another broker gets it first, try the block after it.
+
+        Kafka: ZkProducerIdManager.getNewProducerIdBlock.
+        """
         while True:
             node = await self.tree.run(GetData(znodes.LATEST_PRODUCER_ID_BLOCK))
             start = 0 if not node.data else znodes.decode_producer_ids_block(node.data).block_end + 1
@@ -365,7 +379,7 @@ class MetadataClient:
 
 
 def stat_of(result: WriteResult) -> Stat:
-    """The stat that a SetData answered."""
+    """The stat that is the result of a SetData."""
     if not isinstance(result, Stat):
-        raise TypeError(f"{result!r} is no stat")
+        raise TypeError(f"{result!r} is not a stat")
     return result

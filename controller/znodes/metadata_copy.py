@@ -1,13 +1,13 @@
-"""Copying a cluster's metadata from one tree to another: between the embedded tree and a ZooKeeper, either way.
+"""Copies a cluster's metadata between the embedded tree and a ZooKeeper, in either direction.
 
-Afterwards Kafka's nodes below the target's root are those of the source; what is not Kafka's is left alone. Ephemeral
-nodes are nobody's metadata: where there are any, somebody is at work, and nothing is copied. Besides a node's data
-count what later numbers are made of: how many children a parent of numbered nodes has had, and the version of
-`/brokers/seqid`.
+Afterwards Kafka's nodes below the target's root are those of the source; other nodes of the target are not touched. An
+ephemeral node in either tree means that a broker is running; nothing is copied then. Besides the data of nodes, the
+counters behind sequence numbers are copied: the number of children ever created below the parents of sequential nodes,
+and the version of `/brokers/seqid`.
 
-Only the difference is written, so a copy that was killed is completed by running it again. `/controller_epoch` tells
-whether one is complete: it goes first and comes back last. It also tells which tree is ahead, because every start of a
-broker raises it: a target of the same cluster may only be behind.
+Only the differences are written, so running an interrupted copy again completes it. `/controller_epoch` is deleted
+first and created last: a target without it is incomplete. It also shows which tree is newer, because every election
+increments it: a target of the same cluster must have a smaller epoch than the source.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ from odradek.controller.znodes.metadata_client import submit_all
 
 TRANSACTION_OPERATIONS_MAX: Final = 1000
 TRANSACTION_BYTES_MAX: Final = 512 * 1024
-"""Half of what a ZooKeeper takes in one request by default (jute.maxbuffer)."""
+"""Half of ZooKeeper's default limit for one request (jute.maxbuffer)."""
 
 _OPERATION_OVERHEAD_BYTES: Final = 128
-"""At most what an operation takes besides path and data: header, lengths, permissions, the chroot's share."""
+"""Upper bound of an operation's size without path and data: header, lengths, ACL, chroot."""
 
 _COUNTED_NODE: Final = "odradek-copy"
 
 
 class CopyRefused(Exception):
-    """The metadata cannot be copied like this; the message says why and what helps."""
+    """The metadata cannot be copied; the message says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A persistent node: its data, how often that was written, and how many children were ever created below it."""
+    """A persistent node: its data, its version, and how many children were ever created below it."""
 
     data: bytes | None
     version: int = 0
@@ -60,7 +60,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """Kafka's part of a tree. `ephemeral` are the paths of nodes that belong to a session."""
+    """Kafka's nodes of a tree. `ephemeral`: the paths of its ephemeral nodes."""
 
     nodes: Mapping[str, Node] = field(default_factory=dict)
     ephemeral: tuple[str, ...] = ()
@@ -72,14 +72,14 @@ class Snapshot:
 
     @property
     def controller_epoch(self) -> int:
-        """-1 for a copy that is not complete and for a cluster that never had a controller."""
+        """-1 for an incomplete copy, and for a cluster that never had a controller."""
         node = self.nodes.get(znodes.CONTROLLER_EPOCH)
         return -1 if node is None else znodes.decode_controller_epoch(node.data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copied:
-    """What was done: the cluster, its number of nodes, and how many operations that took on the target."""
+    """The result: the cluster id, its number of nodes, and the number of writes to the target."""
 
     cluster_id: str
     nodes: int
@@ -87,16 +87,16 @@ class Copied:
 
 
 async def copy_metadata(source: Nodes, target: Nodes, *, overwrite: bool = False) -> Copied:
-    """Make the target's metadata that of the source; raises CopyRefused before anything is written.
+    """Replace the target's metadata by the source's. Raises CopyRefused before anything is written.
 
-    With `overwrite`, a target of another cluster is replaced, and so is one that is ahead of the source.
+    With `overwrite`, the target may belong to another cluster or be newer than the source.
     """
     wanted = await read_snapshot(source)
     found = await read_snapshot(target)
     for role, snapshot in (("source", wanted), ("target", found)):
-        _check_nobody_uses(role, snapshot)
+        _check_unused(role, snapshot)
     if wanted.cluster_id is None:
-        raise CopyRefused("the source holds no cluster's metadata: there is no /cluster/id")
+        raise CopyRefused("the source holds no metadata of a cluster: it has no /cluster/id")
     writes = list(writes_between(wanted, found))
     if writes and not overwrite:
         _check_target_may_change(wanted, found)
@@ -122,7 +122,7 @@ async def read_snapshot(tree: Nodes) -> Snapshot:
             if stat.ephemeral_owner != NO_OWNER:
                 ephemeral.append(path)
                 continue
-            # ZooKeeper reports creations plus deletions.
+            # ZooKeeper's cversion is the number of created plus deleted children.
             nodes[path] = Node(data, stat.version, (stat.cversion + stat.num_children) // 2)
             if stat.num_children:
                 parents.append(path)
@@ -145,11 +145,11 @@ def _data(answer: DataAndStat | TreeError) -> DataAndStat:
     return answer
 
 
-def _check_nobody_uses(role: str, snapshot: Snapshot) -> None:
+def _check_unused(role: str, snapshot: Snapshot) -> None:
     if snapshot.ephemeral:
         raise CopyRefused(
-            f"the {role} is in use: {snapshot.ephemeral[0]} belongs to a session. Stop what runs on it; after a kill, "
-            "wait until its session has timed out"
+            f"the {role} is in use: {snapshot.ephemeral[0]} belongs to a session. Stop the brokers that use it; after "
+            "a kill, wait until the session has timed out"
         )
     if znodes.CONTROLLER in snapshot.nodes:
         raise CopyRefused(f"the {role} is controlled by KRaft: {znodes.CONTROLLER} is a persistent node")
@@ -167,13 +167,13 @@ def _check_target_may_change(wanted: Snapshot, found: Snapshot) -> None:
         )
     if found.controller_epoch >= wanted.controller_epoch and found.controller_epoch >= 0:
         raise CopyRefused(
-            f"the target is not behind the source: its controller epoch is {found.controller_epoch}, the source's "
-            f"{wanted.controller_epoch}; --overwrite replaces the target's metadata nevertheless"
+            f"the target is not behind the source: its controller epoch is {found.controller_epoch}, that of the "
+            f"source is {wanted.controller_epoch}; --overwrite replaces the target's metadata nevertheless"
         )
 
 
 def writes_between(wanted: Snapshot, found: Snapshot) -> Iterator[WriteOperation]:
-    """What turns the one into the other, in an order in which it can be interrupted; nothing where they agree."""
+    """The writes that make `found` equal to `wanted`, in an order that can be interrupted; none if they are equal."""
     changes = [*_changed_nodes(wanted, found), *_missing_counts(wanted, found)]
     epoch, found_epoch = wanted.nodes.get(znodes.CONTROLLER_EPOCH), found.nodes.get(znodes.CONTROLLER_EPOCH)
     if not changes and (epoch and epoch.data) == (found_epoch and found_epoch.data):
@@ -186,7 +186,7 @@ def writes_between(wanted: Snapshot, found: Snapshot) -> Iterator[WriteOperation
 
 
 def _changed_nodes(wanted: Snapshot, found: Snapshot) -> Iterator[WriteOperation]:
-    """The cluster's id first, so that from then on the target is known to belong to it."""
+    """The cluster id first, so that an interrupted copy already belongs to the cluster."""
     own = {znodes.CONTROLLER_EPOCH}
     first = [parent_path(znodes.CLUSTER_ID), znodes.CLUSTER_ID]
     for path in [*first, *sorted(wanted.nodes.keys() - own - set(first))]:
@@ -200,7 +200,7 @@ def _changed_nodes(wanted: Snapshot, found: Snapshot) -> Iterator[WriteOperation
 
 
 def _missing_counts(wanted: Snapshot, found: Snapshot) -> Iterator[WriteOperation]:
-    """Numbers that were given away on the source are not given away again on the target."""
+    """Creations and deletions that raise the target's counters, so that it assigns no number of the source again."""
     absent = Node(None)
     for parent in znodes.SEQUENTIAL_PARENTS:
         if parent in wanted.nodes:
@@ -217,7 +217,7 @@ def _missing_counts(wanted: Snapshot, found: Snapshot) -> Iterator[WriteOperatio
 
 
 def transactions(writes: list[WriteOperation]) -> Iterator[Multi]:
-    """Writes in transactions that a ZooKeeper takes; a value that is too large by itself goes alone."""
+    """The writes in transactions within ZooKeeper's limits; a value above the limit is written alone."""
     batch: list[WriteOperation] = []
     size_bytes = 0
     for write in writes:

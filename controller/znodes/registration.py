@@ -1,9 +1,10 @@
-"""How a broker joins a cluster: the base nodes, the cluster's id, a broker id, and the registration.
+"""Registers a broker in the cluster: the base nodes, the cluster id, a broker id, and the registration.
 
-The registration is an ephemeral node. The transaction that created it (its czxid) is the *broker epoch*: it tells
-this life of the broker from every earlier one, and requests that carry an older epoch are refused.
+The registration is an ephemeral node. The zxid of the transaction that created it (its czxid) is the *broker epoch*. It
+is larger than those of all earlier registrations, and requests with an older broker epoch are refused.
 
-Kafka: the registration part of KafkaServer and KafkaZkClient.
+Kafka: KafkaZkClient.registerBroker, KafkaZkClient.createOrGetClusterId, KafkaZkClient.generateBrokerSequenceId,
+KafkaZkClient.createTopLevelPaths, KafkaZkClient.updateBrokerInfo.
 """
 
 from __future__ import annotations
@@ -32,20 +33,20 @@ if TYPE_CHECKING:
 logger = logging.getLogger("odradek.controller")
 
 RESERVED_BROKER_MAX_ID: Final = 1000
-"""The default of reserved.broker.max.id: generated ids begin above it."""
+"""The default of reserved.broker.max.id; generated ids are larger."""
 
 
 class RegistrationRefused(Exception):
-    """The broker cannot join as it is configured; the message says why."""
+    """The broker cannot join with its configuration; the message says why."""
 
 
 async def create_base_nodes(client: MetadataClient) -> None:
-    """The nodes that every broker makes sure of when it starts."""
+    """Create the nodes that every broker creates at its start if they do not exist."""
     await client.create_all(znodes.PERSISTENT_PATHS)
 
 
 async def create_or_get_cluster_id(client: MetadataClient, new_cluster_id: Callable[[], str]) -> str:
-    """The id of the cluster; the first broker gives it one."""
+    """The id of the cluster; the first broker creates it."""
     while True:
         node = await client.get(znodes.CLUSTER_ID)
         if node is not None:
@@ -54,7 +55,10 @@ async def create_or_get_cluster_id(client: MetadataClient, new_cluster_id: Calla
 
 
 async def generate_broker_id(client: MetadataClient, reserved_max_id: int = RESERVED_BROKER_MAX_ID) -> int:
-    """An id that no broker was ever given: every write of the node raises its version, and the version is the id."""
+    """A new broker id: each write of the node increments its version, and the version plus the reserved ids is the id.
+
+    Kafka: KafkaZkClient.generateBrokerSequenceId.
+    """
     while True:
         try:
             stat = await client.tree.run(SetData(znodes.BROKER_SEQUENCE_ID, b""))
@@ -79,10 +83,9 @@ async def check_end_points_are_free(client: MetadataClient, info: BrokerInfo) ->
 async def register_broker(
     client: MetadataClient, info: BrokerInfo, clock: Clock, previous_session_id: int | None = None
 ) -> int:
-    """Register and answer the broker epoch.
+    """Register the broker and return its broker epoch. Raises RegistrationRefused if another broker has its id.
 
-    A node left by this client's previous session, which the server has not cleaned up yet (KAFKA-7165), is replaced;
-    one that belongs to anybody else means that the id is taken.
+    A node of this client's previous session that the server has not deleted yet is replaced (KAFKA-7165).
     """
     path = znodes.broker_id_path(info.broker.id)
     data = znodes.encode_broker(info, clock.time_ms())
@@ -118,6 +121,6 @@ async def _delete_if_there(client: MetadataClient, path: str) -> None:
 
 
 async def update_broker(client: MetadataClient, info: BrokerInfo, clock: Clock) -> None:
-    """New listeners under the same registration: the broker epoch stays."""
+    """Write new listeners to the existing registration; the broker epoch stays."""
     path = znodes.broker_id_path(info.broker.id)
     await client.tree.run(SetData(path, znodes.encode_broker(info, clock.time_ms())))

@@ -1,6 +1,6 @@
-"""JSON in znodes: compact on the way out, and on the way in every value checked before it is used.
+"""JSON in znodes: compact encoding, and decoding that checks every value.
 
-Whoever has a ZooKeeper shell can write a node, so a value of the wrong kind is an ordinary error: `BadZnode` names it.
+Anyone with a ZooKeeper shell can write a node, so a value of the wrong type is an expected error: `BadZnode`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | Non
 
 
 class BadZnode(Exception):
-    """A node's bytes are not what they must be."""
+    """The data of a node is not valid; the message says why."""
 
 
 def encode(node: dict[str, Json]) -> bytes:
@@ -23,19 +23,19 @@ def encode(node: dict[str, Json]) -> bytes:
 
 
 def parse(data: bytes | None) -> Json:
-    """The JSON value, or None for what is no JSON."""
+    """The JSON value, or None if the data is not JSON."""
     if not data:
         return None
     try:
         return cast("Json", json.loads(data))
-    except (ValueError, RecursionError):  # thousands of brackets are no JSON of anybody's
+    except (ValueError, RecursionError):  # RecursionError: thousands of nested brackets
         return None
 
 
 def json_object(data: bytes | None, path: str) -> dict[str, Json]:
     node = parse(data)
     if not isinstance(node, dict):
-        raise BadZnode(f"{path} holds no JSON object: {data!r}")
+        raise BadZnode(f"{path} does not hold a JSON object: {data!r}")
     return node
 
 
@@ -61,13 +61,13 @@ def list_in(node: Mapping[str, Json], key: str) -> list[Json]:
 
 
 def ints(value: Json) -> tuple[int, ...]:
-    """The numbers of a list; TypeError for anything else, because the caller knows what node it is."""
+    """The numbers of a list. Raises TypeError for other values; the caller makes it a BadZnode with the path."""
     if not isinstance(value, list) or not all(isinstance(item, int) and not isinstance(item, bool) for item in value):
-        raise TypeError(f"{value!r} is no list of numbers")
+        raise TypeError(f"{value!r} is not a list of numbers")
     return tuple(cast("list[int]", value))
 
 
 def partition_in(item: Json) -> TopicPartition:
     if not isinstance(item, dict):
-        raise BadZnode(f"{item!r} is no partition")
+        raise BadZnode(f"{item!r} is not a partition")
     return TopicPartition(str_in(item, "topic"), int_in(item, "partition"))

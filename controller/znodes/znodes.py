@@ -1,12 +1,14 @@
-"""Kafka's nodes in the metadata tree: their paths, and values to and from their bytes.
+"""Kafka's nodes in the metadata tree: their paths, and encoding and decoding of their values.
 
-Encoders write what Apache Kafka 3.9 writes, key for key in its order (which is the order of Scala's hash maps, and
-which nobody depends on); only the order of partitions and of config keys is ours: ascending. Decoders are tolerant,
-for the other writers are older and newer brokers and people with a ZooKeeper shell: unknown keys are ignored,
-optional ones may be missing, and a node that is no JSON at all reads as Kafka reads it (an empty topic, a partition
-without state); where Kafka fails, `BadZnode` is raised.
+Encoders write the bytes of Apache Kafka 3.9, keys in the same order (that of Scala's hash maps); only partitions and
+config keys are in ascending order. Decoders are tolerant, because older and newer brokers and ZooKeeper shells also
+write these nodes: unknown keys are ignored, optional keys may be missing, and a node that is not JSON is decoded as in
+Kafka (an empty topic, a partition without state). Where Kafka fails, `BadZnode` is raised.
 
-Kafka: kafka.zk.ZkData.
+Kafka: ZkData, ControllerZNode, ControllerEpochZNode, BrokerIdZNode, TopicZNode, TopicPartitionStateZNode,
+ConfigEntityZNode, ConfigEntityChangeNotificationSequenceZNode, FeatureZNode, ProducerIdBlockZNode,
+IsrChangeNotificationSequenceZNode, LogDirEventNotificationSequenceZNode, ReassignPartitionsZNode,
+PreferredReplicaElectionZNode, Sanitizer.
 """
 
 from __future__ import annotations
@@ -76,7 +78,7 @@ PERSISTENT_PATHS: Final = (
     "/config/brokers",
     "/config/ips",
 )
-"""What every broker creates when it starts, in Kafka's order."""
+"""The nodes that every broker creates when it starts, in Kafka's order. Kafka: ZkData.PersistentZkPaths."""
 
 SEQUENTIAL_PARENTS: Final = (
     CONFIG_CHANGES,
@@ -86,13 +88,13 @@ SEQUENTIAL_PARENTS: Final = (
     "/kafka-acl-extended-changes",
     "/delegation_token/token_changes",
 )
-"""The nodes whose children are numbered."""
+"""The parents of sequential nodes."""
 
 TOP_LEVEL_NAMES: Final = frozenset(
     {path.split("/")[1] for path in (*PERSISTENT_PATHS, *SEQUENTIAL_PARENTS)}
     | {"cluster", "controller", "controller_epoch", "feature", "kafka-acl", "kafka-acl-extended", "migration"}
 )
-"""What is Kafka's at the root: a ZooKeeper may be shared with others."""
+"""Kafka's nodes below the root; other applications may use the same ZooKeeper."""
 
 DEFAULT_ENTITY: Final = "<default>"
 
@@ -101,7 +103,7 @@ _END_POINT = re.compile(r"([^:]+)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
 
 @dataclass(frozen=True, slots=True)
 class TopicIdReplicaAssignment:
-    """A topic node: its id, absent in topics of before Kafka 2.8, and every partition's replicas."""
+    """A topic node: the topic id, None for a topic of a Kafka before 2.8, and the replicas of every partition."""
 
     topic: str
     topic_id: bytes | None
@@ -110,7 +112,7 @@ class TopicIdReplicaAssignment:
 
 @dataclass(frozen=True, slots=True)
 class ProducerIdsBlock:
-    """Producer ids from `block_start` up to and including `block_end`, given to one broker."""
+    """Producer ids from `block_start` up to and including `block_end`, allocated to one broker."""
 
     broker: int
     block_start: int
@@ -154,7 +156,7 @@ def entity_config_path(entity_path: str) -> str:
 
 
 def sequence_number(name: str, prefix: str) -> int:
-    """The number of a sequential node; -1 for a name that is none."""
+    """The number of a sequential node; -1 for a name that is not one."""
     digits = name.removeprefix(prefix)
     return int(digits) if digits.isascii() and digits.isdigit() else -1
 
@@ -194,9 +196,9 @@ def decode_cluster_id(data: bytes | None) -> str:
 
 
 def encode_broker(info: BrokerInfo, timestamp_ms: int) -> bytes:
-    """A registration. `host` and `port` are those of the first plaintext endpoint, for very old readers.
+    """A registration. `host` and `port` are those of the first plaintext endpoint, for readers of version 1.
 
-    Version 2 has no place for a rack and for the protocols of listeners, 4 none for features.
+    Version 2 has no rack and no listener protocols, version 4 no features.
     """
     broker = info.broker
     plaintext = next((p for p in broker.end_points if p.security_protocol is SecurityProtocol.PLAINTEXT), None)
@@ -220,7 +222,7 @@ def encode_broker(info: BrokerInfo, timestamp_ms: int) -> bytes:
 
 
 def decode_broker(broker_id: int, data: bytes | None) -> BrokerInfo:
-    """Any version of a registration; raises BadZnode for one that names no place to connect to."""
+    """A registration of any version. Raises BadZnode for one without valid endpoints."""
     path = broker_id_path(broker_id)
     node = json_object(data, path)
     version = int_in(node, "version")
@@ -246,12 +248,12 @@ def decode_broker(broker_id: int, data: bytes | None) -> BrokerInfo:
 def _end_point(text: str, protocols: Mapping[str, str], path: str) -> EndPoint:
     match = _END_POINT.fullmatch(text)
     if match is None:
-        raise BadZnode(f"{path} names the endpoint {text!r}")
+        raise BadZnode(f"{path} has the malformed endpoint {text!r}")
     listener = match[1].upper()
     try:
         return EndPoint(match[2], int(match[3]), listener, SecurityProtocol[protocols.get(listener, listener)])
     except KeyError as error:
-        raise BadZnode(f"{path} gives no security protocol for the listener {listener}") from error
+        raise BadZnode(f"{path} has no security protocol for the listener {listener}") from error
 
 
 def encode_topic(topic_id: bytes | None, assignment: Mapping[int, ReplicaAssignment]) -> bytes:
@@ -312,7 +314,7 @@ def encode_partition_state(state: LeaderIsrAndControllerEpoch) -> bytes:
 
 
 def decode_partition_state(data: bytes | None, version: int) -> LeaderIsrAndControllerEpoch | None:
-    """A partition's leadership; the version of the node is its partition epoch."""
+    """The leadership of a partition; `version`: the node's version, which is the partition epoch."""
     node = parse(data)
     if not isinstance(node, dict):
         return None
@@ -342,7 +344,7 @@ def decode_entity_config(data: bytes | None) -> dict[str, str]:
         return {}
     if not all(isinstance(value, str) for value in config.values()):
         names = ", ".join(name for name, value in config.items() if not isinstance(value, str))
-        raise BadZnode(f"values that are no strings: {names}")  # the values may be secrets
+        raise BadZnode(f"values that are not strings: {names}")  # without the values, which may be secrets
     return cast("dict[str, str]", config)
 
 
@@ -351,7 +353,7 @@ def encode_config_change(entity_path: str) -> bytes:
 
 
 def decode_config_change(data: bytes | None) -> str:
-    """The entity path that changed. Version 1 named the type and the entity apart, and knew topics and clients only."""
+    """The entity path of a change. Version 1 has entity type and name in two fields, for topics and clients only."""
     node = json_object(data, CONFIG_CHANGES)
     match int_in(node, "version", 2):
         case 1:
@@ -369,14 +371,14 @@ def decode_config_change(data: bytes | None) -> str:
 
 
 def encode_feature(levels: Mapping[str, int] = {}, *, version: int = 2, status: int = FEATURE_ENABLED) -> bytes:
-    """The finalised versions by feature; in version 1 each is a range that holds no other."""
+    """The finalized level of each feature; version 1 writes it as a range with equal ends."""
     names = ("max_version_level", "min_version_level")[: 2 if version == 1 else 1]
     features: dict[str, Json] = {feature: dict.fromkeys(names, level) for feature, level in levels.items()}
     return encode({"features": features, "version": version, "status": status})
 
 
 def decode_feature(data: bytes | None) -> tuple[int, dict[str, int]]:
-    """The status (1 is enabled) and the finalised versions by feature."""
+    """The status (1 is enabled) and the finalized level of each feature."""
     node = json_object(data, FEATURE)
     features = node.get("features")
     levels: dict[str, int] = {}
@@ -409,7 +411,7 @@ def decode_producer_ids_block(data: bytes | None) -> ProducerIdsBlock:
 
 
 def encode_partitions(partitions: Iterable[TopicPartition]) -> bytes:
-    """The list in ISR change notifications and in the preferred replica election."""
+    """The partitions of an ISR change notification or of the preferred replica election."""
     return encode({"version": 1, "partitions": [{"topic": p.topic, "partition": p.partition} for p in partitions]})
 
 
@@ -445,18 +447,18 @@ def decode_reassignment(data: bytes | None) -> dict[TopicPartition, tuple[int, .
 
 
 def encode_log_dir_event(broker_id: int) -> bytes:
-    """A log directory of the broker failed; there is no other kind of event."""
+    """The event that a log directory of the broker has failed; Kafka has no other event here."""
     return encode({"version": 1, "broker": broker_id, "event": 1})
 
 
 def decode_log_dir_event(data: bytes | None) -> int | None:
-    """The broker that lost a log directory."""
+    """The id of the broker with the failed log directory; None if the node is not JSON."""
     node = parse(data)
     return int_in(node, "broker") if isinstance(node, dict) else None
 
 
 def sanitize(name: str) -> str:
-    """A user, client or token name as a node name: percent-encoded, as Kafka's Sanitizer does it."""
+    """A user, client or token name as a node name: percent-encoded. Kafka: Sanitizer.sanitize."""
     from urllib.parse import quote
 
     return quote(name, safe="-._").replace("~", "%7E")

@@ -127,8 +127,8 @@ async def test_what_is_not_kafkas_is_left_alone() -> None:
     ("source_epoch", "target_cluster", "target_epoch", "message"),
     [
         (3, "b", 1, "the target belongs to the cluster b, the source is the cluster a"),
-        (3, "a", 3, "its controller epoch is 3, the source's 3"),
-        (3, "a", 4, "its controller epoch is 4, the source's 3"),
+        (3, "a", 3, "its controller epoch is 3, that of the source is 3"),
+        (3, "a", 4, "its controller epoch is 4, that of the source is 3"),
         (3, "a", 2, None),
     ],
 )
@@ -154,7 +154,7 @@ async def test_target_that_is_not_an_earlier_state_of_the_cluster_is_refused(
 async def test_metadata_without_a_cluster_is_refused() -> None:
     async with trees() as (source, target):
         await write(source, Create("/brokers"))
-        with pytest.raises(CopyRefused, match="the source holds no cluster's metadata"):
+        with pytest.raises(CopyRefused, match="the source holds no metadata of a cluster"):
             await copy_metadata(source, target)
         await write(target, *cluster())
         with pytest.raises(CopyRefused, match="the target holds metadata without a /cluster/id"):

@@ -52,7 +52,7 @@ def test_any_bytes_are_json_or_nothing(data: bytes) -> None:
 
 @pytest.mark.parametrize("data", [None, b"", b"[]", b"1", b'"x"', b"null", b"{"])
 def test_node_that_holds_no_object_is_named(data: bytes | None) -> None:
-    with pytest.raises(BadZnode, match=r"^/brokers/ids/1 holds no JSON object: "):
+    with pytest.raises(BadZnode, match=r"^/brokers/ids/1 does not hold a JSON object: "):
         json_object(data, "/brokers/ids/1")
 
 
@@ -93,7 +93,7 @@ def test_lists_of_numbers() -> None:
 
 @pytest.mark.parametrize("value", [None, 1, "12", {"1": 2}, [1, "2"], [1, None], [True]])
 def test_what_is_no_list_of_numbers_is_refused(value: object) -> None:
-    with pytest.raises(TypeError, match="is no list of numbers"):
+    with pytest.raises(TypeError, match="is not a list of numbers"):
         ints(value)
 
 
