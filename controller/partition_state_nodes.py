@@ -26,7 +26,7 @@ from odradek.controller.tree.metadata_tree import (
     TreeError,
     WriteResult,
 )
-from odradek.controller.znodes import znodes
+from odradek.controller.znodes import topic_nodes, znodes
 from odradek.controller.znodes.metadata_client import MetadataClient, stat_of, submit_all, write_fenced
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.topic_partition import TopicPartition
@@ -55,7 +55,7 @@ class PartitionStateNodes:
         states: dict[TopicPartition, LeaderIsrAndControllerEpoch | None] = {}
         async for partition, answer in in_turns(zip(partitions, answers, strict=True)):
             if not isinstance(answer, TreeError):
-                states[partition] = znodes.decode_partition_state(answer.data, answer.stat.version)
+                states[partition] = topic_nodes.decode_partition_state(answer.data, answer.stat.version)
             elif isinstance(answer, NoNode):
                 states[partition] = None
             else:
@@ -74,7 +74,7 @@ class PartitionStateNodes:
                 raise result
         results = await self._write(
             [
-                Create(znodes.partition_state_path(p), znodes.encode_partition_state(state))
+                Create(znodes.partition_state_path(p), topic_nodes.encode_partition_state(state))
                 async for p, state in in_turns(states.items())
             ]
         )
@@ -93,7 +93,7 @@ class PartitionStateNodes:
             [
                 SetData(
                     znodes.partition_state_path(partition),
-                    znodes.encode_partition_state(LeaderIsrAndControllerEpoch(leadership, epoch)),
+                    topic_nodes.encode_partition_state(LeaderIsrAndControllerEpoch(leadership, epoch)),
                     leadership.partition_epoch,
                 )
                 async for partition, leadership in in_turns(leaderships.items())

@@ -19,7 +19,7 @@ from odradek.controller.states.partition_states import PartitionState
 from odradek.controller.states.replica_states import ReplicaState
 from odradek.controller.znodes import znodes
 from odradek.controller.znodes.metadata_client import TOPICS_A_TURN
-from odradek.controller.znodes.znodes import TopicIdReplicaAssignment
+from odradek.controller.znodes.topic_nodes import TopicIdReplicaAssignment
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.topic_partition import TopicPartition
 

@@ -23,7 +23,7 @@ from odradek.controller.model import topic_names
 from odradek.controller.model.assignment import RandomBelow, assign_replicas
 from odradek.controller.model.reassignment import ReplicaAssignment
 from odradek.controller.tree.metadata_tree import BadVersion, Create, NodeExists, SetData, TreeError
-from odradek.controller.znodes import znodes
+from odradek.controller.znodes import topic_nodes, znodes
 from odradek.controller.znodes.config_nodes import write_entity_config
 from odradek.protocol.codec.primitives import ZERO_UUID
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -212,7 +212,7 @@ class AdminManager:
         topic_id = self._new_topic_id() if self._config.metadata_version.has_topic_ids else None
         full = {partition: ReplicaAssignment(tuple(replicas)) for partition, replicas in assignment.items()}
         try:
-            await self._client.tree.run(Create(znodes.topic_path(topic), znodes.encode_topic(topic_id, full)))
+            await self._client.tree.run(Create(znodes.topic_path(topic), topic_nodes.encode_topic(topic_id, full)))
         except NodeExists:
             found = await self._client.topic_assignments([topic])
             # By its id it is known again if only the answer was lost, and the node created again.
@@ -315,7 +315,7 @@ class AdminManager:
             node = await self._client.get(path) if topic_names.is_valid_topic_name(topic.name) else None
             if node is not None and node.data == written:
                 return result  # the answer was lost
-            found = None if node is None else znodes.decode_topic(topic.name, node.data)
+            found = None if node is None else topic_nodes.decode_topic(topic.name, node.data)
             if node is None or found is None or not found.assignment:
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{topic.name}' does not exist.")
             if any(assignment.is_being_reassigned for assignment in found.assignment.values()):
@@ -331,7 +331,7 @@ class AdminManager:
                 return result
             if written is None:
                 record_mutations(len(added))
-            written = znodes.encode_topic(found.topic_id, {**found.assignment, **added})
+            written = topic_nodes.encode_topic(found.topic_id, {**found.assignment, **added})
             try:
                 await self._client.tree.run(SetData(path, written, node.stat.version))
             except BadVersion:

@@ -42,9 +42,10 @@ from odradek.controller.tree.metadata_tree import (
     WriteResult,
     parent_path,
 )
-from odradek.controller.znodes import znodes
+from odradek.controller.znodes import broker_node, topic_nodes, znodes
+from odradek.controller.znodes.topic_nodes import TopicIdReplicaAssignment
 from odradek.controller.znodes.znode_json import BadZnode
-from odradek.controller.znodes.znodes import ProducerIdsBlock, TopicIdReplicaAssignment
+from odradek.controller.znodes.znodes import ProducerIdsBlock
 from odradek.protocol.topic_partition import TopicPartition
 
 OPERATIONS_PER_BATCH_MAX: Final = 1000
@@ -215,14 +216,14 @@ class MetadataClient:
         broker_ids = [int(name) for name in await self.children(znodes.BROKER_IDS, watcher)]
         nodes = await self._get_all([znodes.broker_id_path(broker_id) for broker_id in broker_ids])
         return {
-            znodes.decode_broker(broker_id, node.data).broker: node.stat.czxid
+            broker_node.decode_broker(broker_id, node.data).broker: node.stat.czxid
             for broker_id, node in zip(broker_ids, nodes, strict=True)
             if node is not None
         }
 
     async def broker(self, broker_id: int, watcher: Watcher | None = None) -> Broker | None:
         node = await self.get(znodes.broker_id_path(broker_id), watcher)
-        return None if node is None else znodes.decode_broker(broker_id, node.data).broker
+        return None if node is None else broker_node.decode_broker(broker_id, node.data).broker
 
     # Topics
 
@@ -248,7 +249,7 @@ class MetadataClient:
     async def set_topic_assignment(
         self, topic: str, topic_id: bytes | None, assignment: Mapping[int, ReplicaAssignment], epoch_zk_version: int
     ) -> None:
-        data = znodes.encode_topic(topic_id, assignment)
+        data = topic_nodes.encode_topic(topic_id, assignment)
         await self.write(epoch_zk_version, SetData(znodes.topic_path(topic), data))
 
     async def change_topic_assignment(
@@ -259,7 +260,7 @@ class MetadataClient:
             node = await self.tree.run(GetData(znodes.topic_path(topic)))
             found = self._topic_in(topic, node.data)
             assignment = {**found.assignment, **changed}
-            data = znodes.encode_topic(found.topic_id, assignment)
+            data = topic_nodes.encode_topic(found.topic_id, assignment)
             try:
                 await self.write(epoch_zk_version, SetData(znodes.topic_path(topic), data, node.stat.version))
             except BadVersion:
@@ -273,7 +274,7 @@ class MetadataClient:
         last = self._last_topic
         if last is not None and last[0] == data and last[1].topic == topic:
             return last[1]
-        found = znodes.decode_topic(topic, data)
+        found = topic_nodes.decode_topic(topic, data)
         if data is not None:
             self._last_topic = data, found
         return found

@@ -23,7 +23,7 @@ from odradek.controller.tree.metadata_tree import (
     NoNode,
     SetData,
 )
-from odradek.controller.znodes import znodes
+from odradek.controller.znodes import broker_node, znodes
 from odradek.controller.znodes.metadata_client import MetadataClient, stat_of
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ async def register_broker(
     A node of this client's previous session that the server has not deleted yet is replaced (KAFKA-7165).
     """
     path = znodes.broker_id_path(info.broker.id)
-    data = znodes.encode_broker(info, clock.time_ms())
+    data = broker_node.encode_broker(info, clock.time_ms())
     while True:
         try:
             results = await client.tree.run(Multi((Create(path, None, CreateMode.EPHEMERAL), SetData(path, data, 0))))
@@ -123,4 +123,4 @@ async def _delete_if_there(client: MetadataClient, path: str) -> None:
 async def update_broker(client: MetadataClient, info: BrokerInfo, clock: Clock) -> None:
     """Write new listeners to the existing registration; the broker epoch stays."""
     path = znodes.broker_id_path(info.broker.id)
-    await client.tree.run(SetData(path, znodes.encode_broker(info, clock.time_ms())))
+    await client.tree.run(SetData(path, broker_node.encode_broker(info, clock.time_ms())))

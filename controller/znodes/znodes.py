@@ -1,26 +1,23 @@
-"""Kafka's nodes in the metadata tree: their paths, and encoding and decoding of their values.
+"""Kafka's nodes in the metadata tree: all paths, and encoding and decoding of the smaller nodes.
+
+`broker_node` and `topic_nodes` have the other values.
 
 Encoders write the bytes of Apache Kafka 3.9, keys in the same order (that of Scala's hash maps); only partitions and
 config keys are in ascending order. Decoders are tolerant, because older and newer brokers and ZooKeeper shells also
 write these nodes: unknown keys are ignored, optional keys may be missing, and a node that is not JSON is decoded as in
 Kafka (an empty topic, a partition without state). Where Kafka fails, `BadZnode` is raised.
 
-Kafka: ZkData, ControllerZNode, ControllerEpochZNode, BrokerIdZNode, TopicZNode, TopicPartitionStateZNode,
-ConfigEntityZNode, ConfigEntityChangeNotificationSequenceZNode, FeatureZNode, ProducerIdBlockZNode,
-IsrChangeNotificationSequenceZNode, LogDirEventNotificationSequenceZNode, ReassignPartitionsZNode,
-PreferredReplicaElectionZNode, Sanitizer.
+Kafka: ZkData, ControllerZNode, ControllerEpochZNode, ClusterIdZNode, ConfigEntityZNode,
+ConfigEntityChangeNotificationSequenceZNode, FeatureZNode, ProducerIdBlockZNode, IsrChangeNotificationSequenceZNode,
+LogDirEventNotificationSequenceZNode, ReassignPartitionsZNode, PreferredReplicaElectionZNode, Sanitizer.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, cast
 
-from odradek.controller.model.broker_info import Broker, BrokerInfo, EndPoint, SecurityProtocol
-from odradek.controller.model.leader_and_isr import LeaderAndIsr, LeaderIsrAndControllerEpoch, LeaderRecoveryState
-from odradek.controller.model.reassignment import ReplicaAssignment
 from odradek.controller.znodes.znode_json import (
     BadZnode,
     Json,
@@ -33,7 +30,6 @@ from odradek.controller.znodes.znode_json import (
     partition_in,
     str_in,
 )
-from odradek.protocol.codec.primitives import uuid_from_text, uuid_to_text
 from odradek.protocol.topic_partition import TopicPartition
 
 ADMIN: Final = "/admin"
@@ -51,9 +47,6 @@ FEATURE_ENABLED: Final = 1
 
 PRODUCER_IDS_BLOCK_SIZE: Final = 1000
 
-FIRST_REGISTRATION_WITH_RACK: Final = 3
-FIRST_REGISTRATION_WITH_LISTENERS: Final = 4
-FIRST_REGISTRATION_WITH_FEATURES: Final = 5
 ISR_CHANGE_NOTIFICATION: Final = "/isr_change_notification"
 LATEST_PRODUCER_ID_BLOCK: Final = "/latest_producer_id_block"
 LOG_DIR_EVENT_NOTIFICATION: Final = "/log_dir_event_notification"
@@ -97,17 +90,6 @@ TOP_LEVEL_NAMES: Final = frozenset(
 """Kafka's nodes below the root; other applications may use the same ZooKeeper."""
 
 DEFAULT_ENTITY: Final = "<default>"
-
-_END_POINT = re.compile(r"([^:]+)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
-
-
-@dataclass(frozen=True, slots=True)
-class TopicIdReplicaAssignment:
-    """A topic node: the topic id, None for a topic of a Kafka before 2.8, and the replicas of every partition."""
-
-    topic: str
-    topic_id: bytes | None
-    assignment: Mapping[int, ReplicaAssignment] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,144 +175,6 @@ def encode_cluster_id(cluster_id: str) -> bytes:
 
 def decode_cluster_id(data: bytes | None) -> str:
     return str_in(json_object(data, CLUSTER_ID), "id")
-
-
-def encode_broker(info: BrokerInfo, timestamp_ms: int) -> bytes:
-    """A registration. `host` and `port` are those of the first plaintext endpoint, for readers of version 1.
-
-    Version 2 has no rack and no listener protocols, version 4 no features.
-    """
-    broker = info.broker
-    plaintext = next((p for p in broker.end_points if p.security_protocol is SecurityProtocol.PLAINTEXT), None)
-    protocols: dict[str, Json] = {p.listener_name: p.security_protocol.name for p in broker.end_points}
-    node: dict[str, Json] = {}
-    if info.version >= FIRST_REGISTRATION_WITH_FEATURES:
-        node["features"] = {}
-    if info.version >= FIRST_REGISTRATION_WITH_LISTENERS:
-        node["listener_security_protocol_map"] = protocols
-    node["endpoints"] = [point.connection_string for point in broker.end_points]
-    if broker.rack is not None and info.version >= FIRST_REGISTRATION_WITH_RACK:
-        node["rack"] = broker.rack
-    node |= {
-        "jmx_port": info.jmx_port,
-        "port": -1 if plaintext is None else plaintext.port,
-        "host": None if plaintext is None else plaintext.host,
-        "version": info.version,
-        "timestamp": str(timestamp_ms),
-    }
-    return encode(node)
-
-
-def decode_broker(broker_id: int, data: bytes | None) -> BrokerInfo:
-    """A registration of any version. Raises BadZnode for one without valid endpoints."""
-    path = broker_id_path(broker_id)
-    node = json_object(data, path)
-    version = int_in(node, "version")
-    if version < 1:
-        raise BadZnode(f"Unsupported version of broker registration: {data!r}")
-    if version == 1:
-        protocol = SecurityProtocol.PLAINTEXT
-        end_points: tuple[EndPoint, ...] = (
-            EndPoint(str_in(node, "host"), int_in(node, "port"), protocol.name, protocol),
-        )
-    else:
-        protocols = node.get("listener_security_protocol_map")
-        names = cast("dict[str, str]", protocols) if isinstance(protocols, dict) else {}
-        end_points = tuple(_end_point(str(text), names, path) for text in list_in(node, "endpoints"))
-    rack = node.get("rack")
-    return BrokerInfo(
-        broker=Broker(broker_id, end_points, rack if isinstance(rack, str) else None),
-        jmx_port=int_in(node, "jmx_port", -1),
-        version=version,
-    )
-
-
-def _end_point(text: str, protocols: Mapping[str, str], path: str) -> EndPoint:
-    match = _END_POINT.fullmatch(text)
-    if match is None:
-        raise BadZnode(f"{path} has the malformed endpoint {text!r}")
-    listener = match[1].upper()
-    try:
-        return EndPoint(match[2], int(match[3]), listener, SecurityProtocol[protocols.get(listener, listener)])
-    except KeyError as error:
-        raise BadZnode(f"{path} has no security protocol for the listener {listener}") from error
-
-
-def encode_topic(topic_id: bytes | None, assignment: Mapping[int, ReplicaAssignment]) -> bytes:
-    def listed(replicas_of: Mapping[int, tuple[int, ...]]) -> dict[str, Json]:
-        return {str(partition): list(replicas_of[partition]) for partition in sorted(replicas_of)}
-
-    node: dict[str, Json] = {"partitions": listed({p: a.replicas for p, a in assignment.items()})}
-    if topic_id is not None:
-        node["topic_id"] = uuid_to_text(topic_id)
-    node["adding_replicas"] = listed({p: a.adding_replicas for p, a in assignment.items() if a.adding_replicas})
-    node["removing_replicas"] = listed({p: a.removing_replicas for p, a in assignment.items() if a.removing_replicas})
-    node["version"] = 3
-    return encode(node)
-
-
-def decode_topic(topic: str, data: bytes | None) -> TopicIdReplicaAssignment:
-    node = parse(data)
-    if not isinstance(node, dict):
-        return TopicIdReplicaAssignment(topic, None)
-    path = topic_path(topic)
-
-    def replicas_in(key: str) -> dict[int, tuple[int, ...]]:
-        lists = node.get(key)
-        if not isinstance(lists, dict):
-            return {}
-        try:
-            return {int(partition): ints(replicas) for partition, replicas in lists.items()}
-        except (TypeError, ValueError) as error:
-            raise BadZnode(f"{path} has malformed {key}: {data!r}") from error
-
-    partitions = replicas_in("partitions")
-    adding = replicas_in("adding_replicas")
-    removing = replicas_in("removing_replicas")
-    text = node.get("topic_id")
-    try:
-        topic_id = uuid_from_text(text) if isinstance(text, str) else None
-    except ValueError as error:
-        raise BadZnode(f"{path} has a malformed topic id: {error}") from error
-    return TopicIdReplicaAssignment(
-        topic,
-        topic_id,
-        {p: ReplicaAssignment(partitions[p], adding.get(p, ()), removing.get(p, ())) for p in sorted(partitions)},
-    )
-
-
-def encode_partition_state(state: LeaderIsrAndControllerEpoch) -> bytes:
-    leadership = state.leader_and_isr
-    node: dict[str, Json] = {
-        "controller_epoch": state.controller_epoch,
-        "leader": leadership.leader,
-        "version": 1,
-    }
-    if leadership.leader_recovery_state is not LeaderRecoveryState.RECOVERED:
-        node["leader_recovery_state"] = int(leadership.leader_recovery_state)
-    node["leader_epoch"] = leadership.leader_epoch
-    node["isr"] = list(leadership.isr)
-    return encode(node)
-
-
-def decode_partition_state(data: bytes | None, version: int) -> LeaderIsrAndControllerEpoch | None:
-    """The leadership of a partition; `version`: the node's version, which is the partition epoch."""
-    node = parse(data)
-    if not isinstance(node, dict):
-        return None
-    try:
-        recovery_state = LeaderRecoveryState(int_in(node, "leader_recovery_state", 0))
-        isr = ints(list_in(node, "isr"))
-    except (TypeError, ValueError) as error:
-        raise BadZnode(f"malformed partition state: {data!r}") from error
-    leadership = LeaderAndIsr(
-        leader=int_in(node, "leader"),
-        isr=isr,
-        leader_epoch=int_in(node, "leader_epoch"),
-        leader_recovery_state=recovery_state,
-        partition_epoch=version,
-    )
-    return LeaderIsrAndControllerEpoch(leadership, int_in(node, "controller_epoch"))
 
 
 def encode_entity_config(config: Mapping[str, str]) -> bytes:

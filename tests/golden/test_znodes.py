@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from odradek.controller.model.broker_info import Broker
-from odradek.controller.znodes import znodes
+from odradek.controller.znodes import broker_node, topic_nodes, znodes
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.async_test import async_test
 from tests.support.clusters.controller_cluster import controller_cluster
@@ -24,9 +24,9 @@ def data_of(path: str) -> bytes:
 
 def test_registration() -> None:
     data = data_of("/brokers/ids/1")
-    info = znodes.decode_broker(1, data)
+    info = broker_node.decode_broker(1, data)
     assert info.broker == Broker(1, info.broker.end_points, "r1")
-    assert znodes.encode_broker(info, int(json.loads(data)["timestamp"])) == data
+    assert broker_node.encode_broker(info, int(json.loads(data)["timestamp"])) == data
 
 
 def test_controller() -> None:
@@ -37,21 +37,21 @@ def test_controller() -> None:
 
 def test_topics() -> None:
     data = data_of("/brokers/topics/alpha")
-    topic = znodes.decode_topic("alpha", data)
+    topic = topic_nodes.decode_topic("alpha", data)
     assert sorted(topic.assignment) == list(range(5))
-    assert znodes.encode_topic(topic.topic_id, topic.assignment) == data
+    assert topic_nodes.encode_topic(topic.topic_id, topic.assignment) == data
     # From 12 partitions on Scala's hash map has another order than ours; the value is the same.
     data = data_of("/brokers/topics/plain")
-    topic = znodes.decode_topic("plain", data)
-    assert json.loads(znodes.encode_topic(topic.topic_id, topic.assignment)) == json.loads(data)
+    topic = topic_nodes.decode_topic("plain", data)
+    assert json.loads(topic_nodes.encode_topic(topic.topic_id, topic.assignment)) == json.loads(data)
 
 
 def test_partition_states() -> None:
     for partition in (TopicPartition("alpha", 4), TopicPartition("plain", 11)):
         data = data_of(znodes.partition_state_path(partition))
-        state = znodes.decode_partition_state(data, 0)
+        state = topic_nodes.decode_partition_state(data, 0)
         assert state is not None
-        assert znodes.encode_partition_state(state) == data
+        assert topic_nodes.encode_partition_state(state) == data
 
 
 @pytest.mark.parametrize("entity", ["topics/alpha", "topics/plain", "brokers/1"])

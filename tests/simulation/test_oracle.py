@@ -13,7 +13,7 @@ from odradek.broker.partition.isr import CommittedPartitionState
 from odradek.controller.model.leader_and_isr import LeaderAndIsr, LeaderIsrAndControllerEpoch
 from odradek.controller.model.reassignment import ReplicaAssignment
 from odradek.controller.tree.metadata_tree import Create, SetData
-from odradek.controller.znodes import znodes
+from odradek.controller.znodes import topic_nodes, znodes
 from odradek.protocol.records.batch import RecordBatch
 from odradek.protocol.records.builder import build_batch
 from odradek.protocol.topic_partition import TopicPartition
@@ -80,7 +80,7 @@ class Cluster:
         self.tree = TreeServer(Network(loop, Random(1)))
         self.oracle = Oracle(self.tree, lambda text: None)
         for path in ("/brokers", znodes.TOPICS, znodes.topic_path("t"), "/admin", znodes.DELETE_TOPICS):
-            self.create(path, znodes.encode_topic(b"i" * 16, {0: ReplicaAssignment((1, 2, 3))}))
+            self.create(path, topic_nodes.encode_topic(b"i" * 16, {0: ReplicaAssignment((1, 2, 3))}))
         self.create(znodes.topic_partitions_path("t"))
         self.create(znodes.partition_path(TP))
         self.create(znodes.CONTROLLER_EPOCH, znodes.encode_controller_epoch(1))
@@ -96,7 +96,7 @@ class Cluster:
 
     def state(self, isr: tuple[int, ...], controller_epoch: int = 1, leader_epoch: int = 0) -> bytes:
         leadership = LeaderAndIsr(leader=isr[0], isr=isr, leader_epoch=leader_epoch)
-        return znodes.encode_partition_state(LeaderIsrAndControllerEpoch(leadership, controller_epoch))
+        return topic_nodes.encode_partition_state(LeaderIsrAndControllerEpoch(leadership, controller_epoch))
 
     def write(self, isr: tuple[int, ...], controller_epoch: int = 1, leader_epoch: int = 0) -> None:
         data = self.state(isr, controller_epoch, leader_epoch)

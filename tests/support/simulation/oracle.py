@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from odradek.broker.partition.isr import PendingPartitionChange
 from odradek.controller.tree.metadata_tree import Exists, GetData, NoNode
-from odradek.controller.znodes import znodes
+from odradek.controller.znodes import topic_nodes, znodes
 from odradek.protocol.records.batch import batches
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.simulation.committed import Batch, Committed, Violation, read
@@ -234,7 +234,7 @@ class Oracle:
     def _begin(self, topic_partition: TopicPartition) -> None:
         """A partition gets its first leader."""
         node = self._node(znodes.topic_path(topic_partition.topic))
-        topic_id = znodes.decode_topic(topic_partition.topic, node.data).topic_id
+        topic_id = topic_nodes.decode_topic(topic_partition.topic, node.data).topic_id
         for broker_id in {broker_id for broker_id, other in self._logs if other == topic_partition}:
             del self._logs[broker_id, topic_partition]
         committed = self.committed[topic_partition] = Committed(topic_partition)
@@ -246,7 +246,7 @@ class Oracle:
             node = self._node(znodes.partition_state_path(topic_partition))
         except NoNode:
             return None
-        return znodes.decode_partition_state(node.data, node.stat.version)
+        return topic_nodes.decode_partition_state(node.data, node.stat.version)
 
     def replicas(self, topic_partition: TopicPartition) -> ReplicaAssignment | None:
         """What the tree says where the partition is; None if there is no such topic."""
@@ -254,7 +254,7 @@ class Oracle:
             node = self._node(znodes.topic_path(topic_partition.topic))
         except NoNode:
             return None
-        return znodes.decode_topic(topic_partition.topic, node.data).assignment[topic_partition.partition]
+        return topic_nodes.decode_topic(topic_partition.topic, node.data).assignment[topic_partition.partition]
 
     def _is_to_be_deleted(self, topic: str) -> bool:
         """From then on replicas vanish one by one."""

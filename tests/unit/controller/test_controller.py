@@ -9,9 +9,10 @@ import pytest
 from odradek.controller.controller import FAILOVER_RETRY_MS
 from odradek.controller.events import ElectionType, TopicChange
 from odradek.controller.model.controller_moved import ControllerMoved
+from odradek.controller.model.reassignment import ReplicaAssignment
 from odradek.controller.states.partition_states import PartitionState
 from odradek.controller.tree.metadata_tree import ConnectionLoss, Create, CreateMode, SetData
-from odradek.controller.znodes import znodes
+from odradek.controller.znodes import topic_nodes, znodes
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.leader_and_isr import LeaderAndIsrRequest
 from odradek.protocol.messages.stop_replica import StopReplicaRequest
@@ -108,7 +109,7 @@ async def test_a_restart_after_a_crash_elects_what_was_not_elected_yet(tmp_path:
     async with controller_cluster(path) as cluster:
         await cluster.start(0)
         # The topic node is written, and the process dies before the controller acts on it.
-        data = znodes.encode_topic(cluster.new_topic_id(), {0: znodes.ReplicaAssignment((0,))})
+        data = topic_nodes.encode_topic(cluster.new_topic_id(), {0: ReplicaAssignment((0,))})
         await cluster.controller.shutdown()
         await cluster.brokers[0].tree.run(Create(znodes.topic_path("t"), data))
         cluster.brokers[0].controller = None

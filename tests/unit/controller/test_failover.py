@@ -4,7 +4,7 @@ from odradek.controller.model.leader_and_isr import LeaderAndIsr, LeaderIsrAndCo
 from odradek.controller.model.reassignment import ReplicaAssignment
 from odradek.controller.states.partition_states import PartitionState
 from odradek.controller.tree.metadata_tree import SetData
-from odradek.controller.znodes import znodes
+from odradek.controller.znodes import topic_nodes, znodes
 from odradek.controller.znodes.metadata_client import MetadataClient
 from odradek.controller.znodes.registration import create_base_nodes
 from odradek.protocol.topic_partition import TopicPartition
@@ -20,7 +20,7 @@ async def before_start(cluster: ControllerCluster) -> MetadataClient:
 
 
 async def add_topic(client: MetadataClient, topic: str, topic_id: bytes | None, *replicas: int) -> None:
-    data = znodes.encode_topic(topic_id, {0: ReplicaAssignment(replicas)})
+    data = topic_nodes.encode_topic(topic_id, {0: ReplicaAssignment(replicas)})
     await client.create_recursive(znodes.topic_path(topic), data)
 
 
@@ -66,7 +66,7 @@ async def test_a_partition_whose_leader_died_meanwhile_gets_another() -> None:
         await add_topic(client, "t", b"t" * 16, 5, 0)
         state = LeaderIsrAndControllerEpoch(LeaderAndIsr(leader=5, isr=(5, 0), leader_epoch=3), 1)
         path = znodes.partition_state_path(TopicPartition("t", 0))
-        await client.create_recursive(path, znodes.encode_partition_state(state))
+        await client.create_recursive(path, topic_nodes.encode_partition_state(state))
         await cluster.start(0)
         leader, isr, _, _ = await cluster.state("t")
         assert (leader, isr) == (0, (0,))
@@ -82,7 +82,7 @@ async def test_a_partition_nobody_can_lead_stays_offline() -> None:
         await add_topic(client, "t", b"t" * 16, 5)
         state = LeaderIsrAndControllerEpoch(LeaderAndIsr(leader=5, isr=(5,)), 1)
         path = znodes.partition_state_path(TopicPartition("t", 0))
-        await client.create_recursive(path, znodes.encode_partition_state(state))
+        await client.create_recursive(path, topic_nodes.encode_partition_state(state))
         await cluster.start(0)
         term = cluster.controller.controllership
         assert term is not None

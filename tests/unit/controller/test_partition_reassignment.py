@@ -6,7 +6,7 @@ import pytest
 
 from odradek.controller.model.reassignment import ReplicaAssignment
 from odradek.controller.tree.metadata_tree import Create, Delete, NoNode, SetData
-from odradek.controller.znodes import znodes
+from odradek.controller.znodes import topic_nodes, znodes
 from odradek.protocol.codec.limits import MAX_STRING_BYTES
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.alter_partition import (
@@ -204,7 +204,7 @@ async def test_partitions_that_are_added_while_another_begins_to_move_are_not_lo
 
         async def add_meanwhile(*arguments: Any) -> bool:
             """The controller is about to write the topic's node, and has not heard of what happens to it here."""
-            data = znodes.encode_topic(topic_id, {0: ReplicaAssignment((0, 1)), 1: ReplicaAssignment((2,))})
+            data = topic_nodes.encode_topic(topic_id, {0: ReplicaAssignment((0, 1)), 1: ReplicaAssignment((2,))})
             await tree.run(SetData(znodes.topic_path("t"), data))
             return await watch_existence(*arguments)
 

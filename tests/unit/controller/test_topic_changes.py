@@ -5,7 +5,7 @@ from odradek.controller.model.replica import PartitionAndReplica
 from odradek.controller.states.partition_states import PartitionState
 from odradek.controller.states.replica_states import ReplicaState
 from odradek.controller.tree.metadata_tree import SetData
-from odradek.controller.znodes import znodes
+from odradek.controller.znodes import topic_nodes, znodes
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.async_test import async_test
 from tests.support.clusters.controller_cluster import controller_cluster
@@ -35,7 +35,7 @@ async def test_partitions_written_by_a_tool_are_led_and_nothing_else_changes() -
         await cluster.start(0)
         topic_id = (await cluster.create("t", {0: [0]})).topic_id
         cluster.take_requests()
-        data = znodes.encode_topic(topic_id, {0: ReplicaAssignment((9,)), 1: ReplicaAssignment((0,))})
+        data = topic_nodes.encode_topic(topic_id, {0: ReplicaAssignment((9,)), 1: ReplicaAssignment((0,))})
         await cluster.client.tree.run(SetData(znodes.topic_path("t"), data))
         await cluster.settle()
         assert [shown(request) for request in cluster.take_requests()[0]] == [

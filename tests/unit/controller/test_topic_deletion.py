@@ -4,7 +4,7 @@ from odradek.controller.model.reassignment import ReplicaAssignment
 from odradek.controller.states.partition_states import PartitionState
 from odradek.controller.states.replica_states import ReplicaState
 from odradek.controller.tree.metadata_tree import SetData
-from odradek.controller.znodes import znodes
+from odradek.controller.znodes import topic_nodes, znodes
 from odradek.protocol.messages.leader_and_isr import LeaderAndIsrRequest
 from odradek.protocol.messages.stop_replica import StopReplicaRequest
 from odradek.protocol.messages.update_metadata import UpdateMetadataRequest
@@ -161,7 +161,7 @@ async def test_partitions_added_to_a_topic_being_deleted_are_taken_back() -> Non
         topic_id = (await cluster.create("t", {0: [0]})).topic_id
         cluster.brokers[0].answers = False
         await mark(cluster, "t")
-        data = znodes.encode_topic(topic_id, {0: ReplicaAssignment((0,)), 1: ReplicaAssignment((0,))})
+        data = topic_nodes.encode_topic(topic_id, {0: ReplicaAssignment((0,)), 1: ReplicaAssignment((0,))})
         await cluster.client.tree.run(SetData(znodes.topic_path("t"), data))
         await cluster.settle()
         (topic,) = await cluster.client.topic_assignments(["t"])

@@ -7,7 +7,7 @@ import pytest
 from odradek.controller.events import ElectionType
 from odradek.controller.model.reassignment import ReplicaAssignment
 from odradek.controller.tree.metadata_tree import Create, MetadataTree, Operation, SetData, StorageFull
-from odradek.controller.znodes import znodes
+from odradek.controller.znodes import topic_nodes, znodes
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.create_partitions import CreatePartitionsAssignment, CreatePartitionsTopic
 from odradek.protocol.messages.create_topics import CreatableReplicaAssignment, CreatableTopic, CreatableTopicConfig
@@ -49,7 +49,7 @@ async def test_a_topic_is_usable_when_create_returns() -> None:
         assert cluster.brokers[0].leaders == {TopicPartition("t", p): 0 for p in range(3)}
         node = await cluster.client.get(znodes.topic_path("t"))
         assert node is not None
-        assert znodes.decode_topic("t", node.data) == znodes.TopicIdReplicaAssignment(
+        assert topic_nodes.decode_topic("t", node.data) == topic_nodes.TopicIdReplicaAssignment(
             "t", result.topic_id, {p: ReplicaAssignment((0,)) for p in range(3)}
         )
         assert await cluster.client.exists("/config/topics/t")
@@ -156,7 +156,7 @@ async def test_partitions_are_added_to_what_the_topic_is_when_they_are_written()
         assert await add(2, None) == ErrorCode.NONE
         await cluster.settle()
         moving = {0: ReplicaAssignment((0,)), 1: ReplicaAssignment((0, 7), (7,))}
-        meanwhile = SetData(znodes.topic_path("t"), znodes.encode_topic(topic_id, moving))
+        meanwhile = SetData(znodes.topic_path("t"), topic_nodes.encode_topic(topic_id, moving))
         assert await add(3, meanwhile) == ErrorCode.REASSIGNMENT_IN_PROGRESS
         (topic,) = await cluster.client.topic_assignments(["t"])
         assert topic.assignment == moving

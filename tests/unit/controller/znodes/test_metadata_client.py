@@ -9,7 +9,7 @@ from odradek.controller.model.controller_moved import ControllerMoved
 from odradek.controller.model.reassignment import ReplicaAssignment
 from odradek.controller.tree.embedded_tree import TreeDatabase
 from odradek.controller.tree.metadata_tree import BadVersion, Check, Create, Delete, NoNode, SetData
-from odradek.controller.znodes import znodes
+from odradek.controller.znodes import topic_nodes, znodes
 from odradek.controller.znodes.metadata_client import (
     OPERATIONS_PER_BATCH_MAX,
     MetadataClient,
@@ -17,7 +17,8 @@ from odradek.controller.znodes.metadata_client import (
     submit_all,
     write_fenced,
 )
-from odradek.controller.znodes.znodes import ProducerIdsBlock, TopicIdReplicaAssignment
+from odradek.controller.znodes.topic_nodes import TopicIdReplicaAssignment
+from odradek.controller.znodes.znodes import ProducerIdsBlock
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.clock import ManualClock
 from tests.support.async_test import async_test
@@ -122,7 +123,7 @@ async def test_reading_what_is_not_there() -> None:
 async def test_topics() -> None:
     async with opened() as client:
         assignment = {0: ReplicaAssignment((1, 2))}
-        await client.create_recursive(znodes.topic_path("t"), znodes.encode_topic(None, {}))
+        await client.create_recursive(znodes.topic_path("t"), topic_nodes.encode_topic(None, {}))
         await client.set_topic_assignment("t", b"i" * 16, assignment, 0)
         (topic,) = await client.topic_assignments({"t", "u"})
         assert (topic.topic_id, topic.assignment) == (b"i" * 16, assignment)
@@ -186,16 +187,16 @@ async def test_partitions_that_are_changed_one_by_one_have_the_node_of_their_top
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     decoded: list[bytes | None] = []
-    decode_topic = znodes.decode_topic
+    decode_topic = topic_nodes.decode_topic
 
     def noted(topic: str, data: bytes | None) -> TopicIdReplicaAssignment:
         decoded.append(data)
         return decode_topic(topic, data)
 
-    monkeypatch.setattr(znodes, "decode_topic", noted)
+    monkeypatch.setattr(topic_nodes, "decode_topic", noted)
     async with opened() as client:
         await client.create_recursive(znodes.TOPICS)
-        data = znodes.encode_topic(bytes(16), {partition: ReplicaAssignment((1,)) for partition in range(9)})
+        data = topic_nodes.encode_topic(bytes(16), {partition: ReplicaAssignment((1,)) for partition in range(9)})
         await client.tree.run(Create(znodes.topic_path("t"), data))
         for partition in range(9):
             await client.change_topic_assignment("t", {partition: ReplicaAssignment((1, 2), (2,), (1,))}, 0)
@@ -204,7 +205,9 @@ async def test_partitions_that_are_changed_one_by_one_have_the_node_of_their_top
             assert node is not None
             assert known == decode_topic("t", node.data)
         assert (len(decoded), node.stat.version) == (1, 9)
-        await client.tree.run(SetData(znodes.topic_path("t"), znodes.encode_topic(None, {0: ReplicaAssignment((3,))})))
+        await client.tree.run(
+            SetData(znodes.topic_path("t"), topic_nodes.encode_topic(None, {0: ReplicaAssignment((3,))}))
+        )
         await client.change_topic_assignment("t", {1: ReplicaAssignment((4,))}, 0)
         (known,) = await client.topic_assignments(["t"])
         assert known.assignment == {0: ReplicaAssignment((3,)), 1: ReplicaAssignment((4,))}, "somebody else has written"
