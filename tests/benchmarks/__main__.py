@@ -1,8 +1,8 @@
 """All benchmarks, or those named: `make bench`, `make bench ARGS="start_up produce"`; `ARGS=--list` prints the names.
 
 Two kinds. `beside_apache/` runs Odradek and Apache Kafka 3.9 with the same load in the same run and prints ratios.
-`bench_*.py` measure one part of Odradek each, in a process of their own. Nothing is asserted: the figures of one
-machine on one day are no one else's. The whole run takes about fifteen minutes.
+`bench_*.py` measure one part of Odradek each, in a process of their own. Nothing is asserted, because figures differ
+between machines and days. The whole run takes about fifteen minutes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What compaction costs a record: the offset map at several fill levels, and both passes for each codec.
+"""The cost of compaction for each record: the offset map at several fill levels, and both passes for each codec.
 
-In processor time, for it runs beside a broker and not alone on the machine.
+In processor time, because in a broker it does not run alone on the machine.
 
 python -m tests.benchmarks.bench_compaction
 """

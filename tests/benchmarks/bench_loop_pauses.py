@@ -1,4 +1,4 @@
-"""The longest pause of the event loop in each situation that is known to be much work at once.
+"""The longest pause of the event loop in each situation that needs much work at once.
 
     python -m tests.benchmarks.bench_loop_pauses [--quick] [NAME ...]
 

@@ -1,4 +1,4 @@
-"""What a start costs: seconds for each GB of unflushed log, and for ten thousand partitions that were stopped cleanly.
+"""The cost of a start: seconds for each GB of unflushed log, and for ten thousand partitions that were stopped cleanly.
 
     python -m tests.benchmarks.bench_recovery
 

@@ -1,7 +1,7 @@
-"""What it takes to follow: how fast a new follower catches up on one partition, what that costs both brokers, and how
-long acks=all waits for one follower.
+"""Replication: how fast a new follower catches up on one partition, the cost for both brokers, and how long acks=all
+waits for one follower.
 
-Two brokers, each in a process of its own, are told by this one who leads, as a controller would tell them.
+There are two brokers, each in a process of its own; this process sends them LeaderAndIsr, as a controller would.
 
 python -m tests.benchmarks.bench_replication
 """

@@ -1,10 +1,10 @@
-"""What a request costs from its frame to its answer, without the network.
+"""The cost of a request from its frame to its answer, without the network.
 
     python -m tests.benchmarks.bench_requests [--profile NAME]
 
-Dispatcher, decoding, handler, replica manager, log and encoding are what they are in a broker; the connection only
-counts the bytes of the answer, and a fetch ends with the region of the file that the kernel would be handed. Prints
-microseconds per request as the best of several rounds.
+Dispatcher, decoding, handler, replica manager, log and encoding are those of a broker; the connection only counts the
+bytes of the answer, and a fetch ends with the region of the file that the kernel would be handed. Prints microseconds
+per request as the best of several rounds.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What the log costs per operation.
+"""The cost of each operation of a log.
 
     python -m tests.benchmarks.bench_storage [--profile]
 
 Prints microseconds per operation as the best of several rounds; system calls are counted separately where they matter,
-because the disk of the day is not the subject.
+because the speed of the disk is not the subject.
 """
 
 from __future__ import annotations

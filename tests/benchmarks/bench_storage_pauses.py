@@ -2,8 +2,8 @@
 
     python -m tests.benchmarks.bench_storage_pauses
 
-Both brokers watch their loops themselves (`odradek.event.loop.pause.ms`); printed is what they say at their stop, and
-each pause beyond the limit with what held the loop up. The load is a producer and a consumer on a topic of their own.
+Both brokers watch their loops themselves (`odradek.event.loop.pause.ms`); their summary at the stop is printed, and
+each pause beyond the limit with its cause. The load is a producer and a consumer on a topic of their own.
 """
 
 from __future__ import annotations

@@ -7,10 +7,10 @@
 - call_later: asyncio's own timers, on a loop that is advanced by hand
 
 Delays are uniform up to a minute. `insert` adds all of them. `cancel` takes out a quarter in the order of insertion,
-about as requests complete; `shuffled` another quarter in no order, where what is paid for is mostly cache misses.
-`expire` runs the remaining half, moving the clock from deadline to deadline as the ticker does, and includes every
-demotion on the way down. The clock is a manual one in all three, so what is compared is the data structures.
-Nanoseconds per operation, the best of the rounds; compare figures of one run only.
+about as requests complete; `shuffled` another quarter in random order, which costs mostly cache misses. `expire` runs
+the remaining half, moving the clock from deadline to deadline as the ticker does, and includes every demotion on the
+way down. All three have a manual clock, so that only the data structures are compared. Nanoseconds per operation, the
+best of the rounds; compare figures of one run only.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The two brokers of a comparison: Odradek and Apache Kafka 3.9, on one machine, in one run, with the same settings.
 
-Apache runs as it is run in earnest (1 GB heap, G1, both compilers) and is warmed up by each benchmark before it is
-measured. Only ratios within a run say something: the machine of the day is in every absolute figure.
+Apache Kafka runs with its usual settings (1 GB heap, G1, both compilers), and each benchmark warms it up before it
+measures. Only ratios within a run mean something: absolute figures depend on the machine and its load.
 """
 
 from __future__ import annotations

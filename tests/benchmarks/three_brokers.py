@@ -1,6 +1,6 @@
-"""Three brokers of one kind for a benchmark, and what is done to them: topics, preferred leaders, a death.
+"""Three brokers of one kind for a benchmark: their topics, preferred leaders, and a kill.
 
-Odradek and Apache Kafka take turns: six brokers at a time would be in each other's way.
+Odradek and Apache Kafka take turns: six brokers at a time would slow each other down.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Coroutines as tests: one event loop per test, and a limit to how long it may take."""
+"""Coroutines as tests: one event loop and a time limit for each test."""
 
 from __future__ import annotations
 

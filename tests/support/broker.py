@@ -1,4 +1,4 @@
-"""What a conformance test knows of a broker, whichever it is: an address, a data directory, a log, and start and stop.
+"""The port to a broker under test, Odradek or Apache Kafka: its address, data directory and log, and start and stop.
 
 `FAST_SETTINGS` are given to both targets alike: a difference in behaviour is never a difference in configuration.
 """

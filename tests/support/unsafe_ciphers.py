@@ -1,4 +1,4 @@
-"""Ciphers that stand in for AES where a test is about everything around it: reversible, and dependent on the key."""
+"""Ciphers in place of AES, for tests of the code around it: reversible, and dependent on the key."""
 
 from __future__ import annotations
 

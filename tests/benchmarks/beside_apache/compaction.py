@@ -1,7 +1,7 @@
 """Compaction of the same logs by our worker and by Apache's own Cleaner, each in a process of its own.
 
 A million records, two and four: the time a record takes must not grow with the log. Apache's JVM cleans a smaller log
-first, to be warm. Half of the records have a key that comes again.
+first, to be warm. Half of the records have a key that occurs again.
 """
 
 from __future__ import annotations

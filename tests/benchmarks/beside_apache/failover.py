@@ -1,6 +1,6 @@
-"""Three brokers, one of them the controller: one is stopped in order, or, with more and more partitions, killed.
+"""Three brokers, one of them the controller: one is stopped cleanly, or, with more and more partitions, killed.
 
-Stopped: the longest that one of twelve partitions acknowledges nothing to an idempotent producer with acks=all.
+Stopped: the longest time that one of twelve partitions acknowledges nothing to an idempotent producer with acks=all.
 
 Killed: from ZooKeeper's end of its session until every broker that is left names a living leader for each partition.
 Before, every broker leads a third of them, as preferred leader.

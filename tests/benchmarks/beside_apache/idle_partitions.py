@@ -1,7 +1,7 @@
-"""Three brokers with more and more idle partitions of three replicas: what those cost who uses others.
+"""Three brokers with more and more idle partitions of three replicas: how they slow down the use of other partitions.
 
 Beside none, and beside the idle ones: the latency of one record at a time with acks=all to a topic of one partition;
-how long a transaction of one record takes to commit; what the busiest broker uses of a core while nothing is asked.
+how long a transaction of one record takes to commit; the share of a core that the busiest broker uses without requests.
 
 Then what happens to brokers. One is stopped and started again: how long until it is in sync with all partitions. One
 that is not the controller, leads a third of all and coordinates a thousand groups is killed: how long from ZooKeeper's
@@ -10,7 +10,7 @@ answered. The controller, leader of a third as well, is stopped in order: the lo
 
 `ODRADEK_BENCH_PARTITIONS=1000,10000` says how many there are, `ODRADEK_BENCH_KINDS=odradek` runs one kind alone.
 
-The client is a plain socket with one prepared frame. It pauses between two records, as who waits for each does.
+The client is a plain socket with one prepared frame. It pauses between two records, like a client that waits for each.
 """
 
 from __future__ import annotations

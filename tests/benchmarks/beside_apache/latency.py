@@ -1,6 +1,6 @@
 """One record of 100 bytes per request, acks=all, the next one sent when the last one is answered.
 
-The client is a plain socket with one prepared frame, so that what is measured is the broker and the kernel.
+The client is a plain socket with one prepared frame, so that the broker and the kernel are measured.
 """
 
 from __future__ import annotations

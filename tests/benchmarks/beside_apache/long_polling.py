@@ -1,4 +1,4 @@
-"""Two hundred consumers that wait for records that do not come, each with a Fetch every half a second."""
+"""Two hundred idle consumers, each with a Fetch every half a second that waits for records in vain."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""How long the broker lets others wait under load: ApiVersions round trips of a second process while one produces.
+"""How long a broker under load makes other clients wait: ApiVersions round trips of one process while another produces.
 
-Seen from outside, so it holds for both: a pause of Odradek's event loop, or of Apache's collector, is a slow answer.
-The other process shares the machine's cores with the load; both brokers are probed alike.
+It is measured at the client, so it holds for both: a pause of Odradek's loop, or of Apache's collector, is a slow
+answer. The other process shares the machine's cores with the load; both brokers are probed alike.
 """
 
 from __future__ import annotations

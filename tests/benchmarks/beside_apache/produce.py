@@ -1,4 +1,4 @@
-"""1,000-byte records from one librdkafka producer, acks=all: what a GB costs the broker, and how fast it goes."""
+"""1,000-byte records from one librdkafka producer, acks=all: the broker's cost of a GB, and the throughput."""
 
 from __future__ import annotations
 

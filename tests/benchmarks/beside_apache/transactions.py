@@ -1,12 +1,11 @@
 """Transactions of 1, 100 and 10,000 records of 100 bytes on four partitions, one after the other.
 
-How many there are in a second is measured with librdkafka. It waits for its coordinator between transactions when it is
-told to, as applications do: EndTxn is answered before the markers are written, and the next transaction may have to
-come again. How long a commit takes is measured on a bare connection, in librdkafka the greater part of it is its own
-(of 10,000 records it frees the messages meanwhile): from EndTxn to its answer, which is when the transaction is
-decided, and on until its markers are written, which is when consumers see it and the next one is let in.
+Their number in a second is measured with librdkafka. It retries the next transaction until the coordinator accepts it:
+EndTxn is answered before the markers are written. The time of a commit is measured on a bare connection, because
+librdkafka itself takes the greater part of it (after 10,000 records it frees the messages): from EndTxn to its answer,
+when the transaction is decided, and on until its markers are written, when consumers see it and the next one may begin.
 
-The brokers take turns: within a minute this machine's speed changes by more than what is compared.
+The brokers take turns, because within a minute the speed of a machine changes by more than the difference measured.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""One broker whose loop watches itself, and the longest pause of each situation it is put into.
+"""One broker that measures the pauses of its loop, and the longest pause in each situation.
 
-The broker logs every pause beyond `NOTED_MS` with what became of the time (`odradek.event.loop.pause.ms`). Two figures
-are shown of each: how late the loop was, and what of that was its own, which is all but the time for which the kernel
-counts the thread as ready without a core. On a machine that others use only the second one is the broker's.
+The broker logs every pause beyond `NOTED_MS` with its cause (`odradek.event.loop.pause.ms`). Each has two figures: how
+late the loop was, and its own part of that, without the time for which the kernel counts the thread as ready without a
+core. On a machine that others use, too, only the second one is the broker's.
 """
 
 from __future__ import annotations

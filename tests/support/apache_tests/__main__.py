@@ -1,8 +1,8 @@
 """Apache Kafka's own integration tests against Odradek: `make apache-tests`.
 
-`ARGS` names what is run: suites (streams, core, tools), packages, classes by full or simple name, or CLASS#REGEX for
-some tests of a class; all of them without any. `ARGS=--selection` is what `make test` runs, `ARGS=--list` prints the
-names. Each class has a JVM of its own; what failed is left in .cache/apache-tests/runs.
+`ARGS` names the tests to run: suites (streams, core, tools), packages, classes by full or simple name, or CLASS#REGEX
+for some tests of a class; all of them without any. `ARGS=--selection` is what `make test` runs, `ARGS=--list` prints
+the names. Each class has a JVM of its own; the output of failed classes is left in .cache/apache-tests/runs.
 """
 
 from __future__ import annotations

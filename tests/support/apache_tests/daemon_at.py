@@ -1,4 +1,4 @@
-"""The daemon at another time: `python -m tests.support.apache_tests.daemon_at MS serve ...`.
+"""The daemon with another wall clock: `python -m tests.support.apache_tests.daemon_at MS serve ...`.
 
 Some of Apache's tests give their broker a clock that begins at 0, and write records of the first seconds of 1970, which
 retention would take away at once today. The wall clock begins at MS milliseconds here, and goes on from there.

@@ -1,4 +1,4 @@
-"""One of Apache's test classes in a JVM of its own: started, bounded, ended with all its brokers, its report read."""
+"""Runs one of Apache's test classes in a JVM with a time limit, ends it with all its brokers, and reads its report."""
 
 from __future__ import annotations
 

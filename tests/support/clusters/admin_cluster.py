@@ -1,4 +1,4 @@
-"""A cluster that commands ask: brokers 1, 2 and 3, whose answers a test says; no connection is opened."""
+"""A cluster for tests of commands: the test sets the answers of brokers 1, 2 and 3, and no connection is opened."""
 
 from __future__ import annotations
 

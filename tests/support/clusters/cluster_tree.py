@@ -1,7 +1,7 @@
-"""What a cluster's ZooKeeper says, and what a test does to it: read through kazoo, beside every broker.
+"""Reads and changes the nodes of a cluster's ZooKeeper, through a kazoo client of the test.
 
-`expire` ends a broker's session from outside. ZooKeeper derives the password of a session from its id, so that anybody
-who knows the id can take the session over, and close it.
+`expire` ends a broker's session. ZooKeeper derives the password of a session from its id, so the client can take the
+session over with the id alone, and close it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A cluster of controllers over one embedded tree, with brokers that only record what they are told.
+"""A cluster of controllers over one embedded tree, with brokers that only record the requests they get.
 
 `ControllerCluster` opens a database in memory; each `FakeBroker` has a session, a registration and a controller, as a
 real broker has. Control requests reach the brokers at once and in order, through `RecordingChannels`; every broker

@@ -1,7 +1,7 @@
-"""A cluster under load whose brokers die, sleep and lose each other: what must hold through all of it.
+"""A cluster under load whose brokers are killed, paused and cut off, and the checks of what it has acknowledged.
 
-Three partitions on three brokers with two of them needed, each led by another one; an idempotent producer and a plain
-one, both with acks=all. `check` holds every acknowledgement against what is there in the end.
+Three partitions on three brokers, each led by another one, `min.insync.replicas` 2; an idempotent producer and a plain
+one, both with acks=all. `check` compares every acknowledgement with the records at the end.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a cluster of Odradek and Apache Kafka brokers goes through in the tests."""
+"""Loads on a cluster of Odradek and Apache Kafka brokers, changes of its brokers, and checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens to sessions with ZooKeeper and the connections they use, done to a tree on purpose."""
+"""Ends sessions with ZooKeeper and the connections they use, for tests of a metadata tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Apache Kafka's own cleaner, run on directories: the oracle of compaction, with the time it is told."""
+"""Apache Kafka's own cleaner, run on directories: the oracle of compaction, with a time that the test sets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compaction without computing: a simple-minded clean, and workers that wait until the test lets them go on."""
+"""Compaction without worker processes: a simple clean, and workers that wait until the test lets them continue."""
 
 from __future__ import annotations
 

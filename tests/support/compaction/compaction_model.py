@@ -1,4 +1,4 @@
-"""Random logs with random compactions, and a model of them that is as plain as can be: lists, and loops over them."""
+"""Random logs with random compactions, and a simple model of them: lists, and loops over them."""
 
 from __future__ import annotations
 

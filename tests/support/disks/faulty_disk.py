@@ -1,8 +1,8 @@
 """A disk that fails at the n-th change of a file: by an error the broker sees, or by the end of the process.
 
 Every mutation of the storage layer goes through `FileSystem`, so counting its calls numbers all the points at which a
-process can die between two of them. A write that is hit stores half of its bytes first. Nothing is synced in truth:
-the kernel outlives the process (for the loss of power there is `simulated_disk`).
+process can die between two of them. A write that fails stores half of its bytes first. Nothing is really synced,
+because the kernel outlives the process (`simulated_disk` is for the loss of power).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Logs on a disk that loses its power in the middle of anything, and what must be true after the next start.
+"""Logs on a disk that loses its power at any change of a file, and the checks after the next start.
 
 `PowerLoss(seed, path).run()` does random things to a few logs (appends with and without idempotence, flushes, rolls,
 retention, truncation, checkpoints, creation and deletion of topics, clean restarts), cuts the power at some change of a

@@ -1,13 +1,13 @@
-"""A disk that can lose its power: what was synced is there afterwards, and of the rest, chance decides.
+"""A disk that can lose its power: synced data is there afterwards, and a seed decides about the rest.
 
 The files live in a real directory, where everything reads and maps them as usual. Beside them the disk keeps what is
-durable: of each file the bytes at its last fsync, of each directory the names at its last fsync, and the changes of
+durable: the bytes of each file at its last fsync, the names in each directory at its last fsync, and the changes of
 names since then. `cut_power` makes a directory of what is left:
 
-* of a file, the old bytes, the new ones, or a mixture in blocks, of the old length, the new one, or one in between;
-  blocks that were cut off or not there before may be zeros. Writes through a mapping are bytes like others.
-* of the changes of names (create, rename, remove), some. Of those of one file a beginning, in order. A rename happens
-  as a whole or not at all.
+* A file has the old bytes, the new ones, or a mixture in blocks, and the old length, the new one, or one in between;
+  blocks that were cut off or not there before may be zeros. Writes through a mapping are treated like all others.
+* Some of the changes of names (create, rename, remove) have happened; for one file, the first ones in their order. A
+  rename has happened as a whole or not at all.
 
 That is what POSIX promises, and no more: a file that was synced has no name until its directory is synced.
 """

@@ -1,7 +1,7 @@
-"""Damage to the files of a killed broker, and what must hold after it: the cases of a short test and of a long one.
+"""Damage to the files of a killed broker, and the checks after it: the cases of a short test and of a long one.
 
 A killed directory is kept in memory. For each case the files are put back, one of them is damaged, and the log is
-loaded as a start would; nothing is fsynced and no process is started, so that a hundred thousand cases take minutes.
+loaded as by a start; nothing is fsynced and no process is started, so that a hundred thousand cases take minutes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Two brokers' replicas, of which one follows the other over a link without a network, for tests of replication.
+"""The replicas of two brokers, one of which follows the other over a link without a network, for tests of replication.
 
 The leader answers with the broker's own handlers, and every request and answer is encoded and decoded. Both clocks are
 moved by hand, together.

@@ -1,4 +1,4 @@
-"""Links that answer what a test says, or fail, and remember what was asked."""
+"""Links whose answers or failures a test sets, and which record the requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much of its work a coroutine does before others have a turn."""
+"""How much work a coroutine does before it lets the loop turn."""
 
 from __future__ import annotations
 

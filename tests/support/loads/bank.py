@@ -1,10 +1,9 @@
-"""A bank whose books must balance: transfers are read from one topic and booked in two others, in transactions.
+"""A bank whose accounts must balance: transfers are read from one topic and booked in two others, in transactions.
 
 Each transfer takes a sum from an account and gives it to another: two entries, in different topics and partitions, and
 the transfer's offset, all in one transaction. Tellers (teller.py) are processes that abort some of their transactions
-on purpose and are started anew when they have failed or were killed. Every try is numbered, so that an entry of one
-that was aborted is known when it is seen. An auditor reads along all the time: what it has seen must be there at the
-end.
+on purpose and are started anew when they have failed or were killed. Every try has a number, so that an entry of an
+aborted try is recognised. An auditor reads all the time: the entries that it has read must be there at the end.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The bank under everything at once: a bad network, and kills of the broker and of the tellers."""
+"""A run of the bank with a bad network, and kills of the broker and of the tellers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A member of a consumer group that polls in a thread of its own, and remembers what it was given and lost.
+"""A member of a consumer group that polls in a thread of its own, and records its assignments and revocations.
 
-`KillableMember` is the same in a process of its own, for the one thing a thread cannot do: die without leaving.
+`KillableMember` is the same in a process of its own, which can be killed before it leaves the group.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What was acknowledged by the brokers that served one log directory, and whether it is all still there.
+"""The records that brokers have acknowledged on one log directory, and the check that all of them are still there.
 
-`Ledger.write` has a broker take records of every kind; `Ledger.check` reads everything through a client and compares
-it, record by record: offset, timestamp, key, value and headers.
+`Ledger.write` sends a broker records of every kind; `Ledger.check` reads everything through a client and compares it,
+record by record: offset, timestamp, key, value and headers.
 """
 
 from __future__ import annotations

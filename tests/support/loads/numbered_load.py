@@ -1,4 +1,4 @@
-"""A load whose every record can be accounted for afterwards: numbered per partition, each acknowledgement noted."""
+"""A load of records that are numbered for each partition and whose acknowledgements are noted, and checks of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A partition as an idempotent producer knows it: which batches are answered how.
+"""A model of one idempotent producer on a partition: the answer to each batch.
 
 the batch                                          answer
 -------------------------------------------------  -------------------------------

@@ -1,8 +1,8 @@
-"""How long the last stable offset of a partition stands still while there is more behind it.
+"""How long the last stable offset of a partition stays the same while records are behind it.
 
-A transaction that is open keeps it where the transaction began, at the longest until the transaction has timed out and
-the coordinator has looked for those that have: `transaction.timeout.ms` and then the interval of its sweep. A broker
-that is down aborts nothing, and one that starts looks for the first time after an interval.
+An open transaction keeps it where the transaction began, until the transaction has timed out and the coordinator has
+looked for such transactions: at most `transaction.timeout.ms` and the interval of that search. A broker that is down
+aborts nothing, and after a start the first search comes after an interval.
 """
 
 from __future__ import annotations

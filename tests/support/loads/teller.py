@@ -2,9 +2,8 @@
 
     python -m tests.support.loads.teller '{"bootstrap": ..., "teller": 0, ...}'
 
-It says on its standard output what it has done, a line each: `booked N` (so many transfers in all are known to be
-booked), `aborted TRY` (the broker has confirmed it). It ends when all is booked, when its client has failed, and when
-it gets no further.
+It prints a line for each event: `booked N` (the number of transfers that are known to be booked), `aborted TRY` (the
+broker has confirmed it). It ends when all is booked, when its client has failed, and when it makes no progress.
 """
 
 from __future__ import annotations

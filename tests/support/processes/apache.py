@@ -1,7 +1,7 @@
-"""Apache Kafka 3.9 in ZooKeeper mode, the oracle: what it does is right.
+"""Apache Kafka 3.9 in ZooKeeper mode, the oracle of the tests.
 
-One ZooKeeper serves every Apache broker of a test session; each broker gets a chroot of its own in it, which is as good
-as a fresh ZooKeeper.
+One ZooKeeper serves every Apache broker of a test session; each broker gets a chroot of its own in it, which is empty
+like a new ZooKeeper.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The daemon with the calls counted that move a segment's bytes.
+"""The daemon, with a count of the calls that move the bytes of segments.
 
 `python -m tests.support.processes.counting_daemon serve ...` starts it.
 

@@ -1,4 +1,4 @@
-"""kafka-dump-log and `odradek dump-log` side by side: all runs of the one in one JVM, the other in process."""
+"""Runs kafka-dump-log, always in the same JVM, and `odradek dump-log`, in this process."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""The JVM pieces of the tests: where the jars are, and how a class of theirs is run.
+"""Apache Kafka's jars, and the command that runs a class of them.
 
-The jars are resolved once by `make jars` from `tests/support/jvm/pom.xml` into `.cache/jvm/libs`; `ODRADEK_JVM_LIBS`
-names another directory. A missing JDK or jar is a failure and never a skip: these tests are what "compatible" means.
-The classes of these jars as a JVM maps them into memory (shared_classes.py) halve every start; without them all is the
-same, and slower.
+The jars are resolved once by make from `tests/support/jvm/pom.xml` into `.cache/jvm/libs`; `ODRADEK_JVM_LIBS` names
+another directory. A missing JDK or jar is a failure and never a skip. The archive of their classes (shared_classes.py)
+halves the time of every start; without it everything runs, only slower.
 """
 
 from __future__ import annotations

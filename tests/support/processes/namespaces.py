@@ -1,7 +1,7 @@
-"""Hosts of their own on one machine: network namespaces behind a bridge, and packets that get lost between them.
+"""Hosts on one machine: network namespaces behind a bridge, and packets that get lost between them.
 
-A cut is made in the neighbour table of the one who sends: what it sends goes to a hardware address that nobody has. So
-a cut has a direction, nobody is told of it, and connections live on until somebody's patience ends.
+A cut changes the neighbour table of the sender: its packets go to a hardware address that no host has. So a cut has a
+direction, no host gets an error, and connections live on until one side's time-out.
 
 Needs `ip` of iproute2 and the right to make namespaces; without them a test fails and is not skipped.
 """

@@ -1,7 +1,7 @@
 """Makes the archive of classes that the JVMs of the tests share: `python -m tests.support.processes.shared_classes`.
 
-A ZooKeeper, a broker and its tools run once and note which classes they load; the JVM writes these as it holds them in
-memory. It takes them from there only for the same jars and the same JDK, and loads them from the jars otherwise.
+A ZooKeeper, a broker and its tools run once and record the classes they load; the JVM writes these in the form in which
+it maps them into memory. It uses the archive only with the same jars and JDK, and loads from the jars otherwise.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the tests of Spark share: records to send, the rows they become, jobs as processes."""
+"""Pieces of the tests of Spark: records to send, the rows they become, jobs as processes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Run seeds: `python -m tests.support.simulation FIRST [COUNT] [--trace]`. A seed that fails is told with its trace.
+"""Run seeds: `python -m tests.support.simulation FIRST [COUNT] [--trace]`. The trace of a seed that fails is printed.
 
-Python salts the hashes of texts for each process, and with them the order of sets. So that a seed does the same in
-every process, the simulation runs itself again without the salt.
+Python salts the hashes of texts, and so the order of sets, differently in each process. The simulation runs itself
+again without the salt, so that a seed does the same in every process.
 """
 
 from __future__ import annotations

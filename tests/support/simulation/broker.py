@@ -1,8 +1,8 @@
 """A broker of a simulated cluster: a whole KafkaServer per life, its files, and what can be done to it.
 
-A life is one process: `start` begins one, `crash` ends it without a word (its files stay as they are), `lose_power`
-too, but of its files only what was synced is sure to stay, and `stop` ends it as SIGTERM does. A life ends by itself
-when the broker refuses to start or cannot go on, as a process would exit.
+A life is one process: `start` begins one, `crash` ends it as kill -9 does (its files stay as they are), `lose_power`
+too, but only synced data is sure to stay, and `stop` ends it as SIGTERM does. A life ends by itself when the broker
+refuses to start or cannot continue, as a process would exit.
 """
 
 from __future__ import annotations

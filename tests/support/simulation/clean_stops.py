@@ -4,8 +4,8 @@ Each partition has a producer that waits for the acknowledgement of a batch befo
 appended while a high watermark stays where it is. Nothing else is wrong: every link is quick, and one broker at a time
 is stopped, every other time the controller, and started again when the others have been watched for a while.
 
-With every other seed a broker that stops follows what it has led for as long as it runs: whoever leads has waited for
-it, and has to go on without it.
+With every other seed a broker that stops still follows the partitions that it has led: their new leaders wait for it at
+first, and then have to continue without it.
 """
 
 from __future__ import annotations

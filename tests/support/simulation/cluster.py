@@ -1,7 +1,7 @@
 """One run of a simulation: a seed, a cluster of whole brokers, clients, faults, and the oracle that watches.
 
-`Simulation(seed, directory).run()` is all there is to it: the same seed does the same, to the last frame, in every
-process with the same PYTHONHASHSEED (see `__main__.py`). The trace says what happened; a violation ends with it.
+`Simulation(seed, directory).run()` does the same for the same seed, to the last frame, in every process with the same
+PYTHONHASHSEED (see `__main__.py`). The trace lists the events; the error of a violation ends with it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The batches of a partition that are there for good, and how they are read out of a log."""
+"""The committed batches of a partition, and how they are read out of a log."""
 
 from __future__ import annotations
 

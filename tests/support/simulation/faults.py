@@ -1,7 +1,7 @@
-"""What happens to a simulated cluster: a schedule of faults, drawn by the seed.
+"""The faults of a simulated cluster: a schedule that the seed draws.
 
-Each seed draws first which kinds of faults there are at all, and how often: a run in which only links are cut gets
-further into what links can do than one in which everything breaks at once.
+Each seed first draws the kinds of faults and how often they come: a run in which only links are cut tests links more
+deeply than one in which everything breaks at once.
 """
 
 from __future__ import annotations

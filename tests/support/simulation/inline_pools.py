@@ -1,4 +1,4 @@
-"""The pools of a simulated machine: work is done in place, a little later, as the seed decides.
+"""The pools of a simulated machine: work is done in this thread, after a delay that the seed draws.
 
 Work that was submitted when the machine dies is never done, like an fsync that a killed process did not get to.
 """

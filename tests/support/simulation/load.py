@@ -1,4 +1,4 @@
-"""Clients of a simulated cluster: producers that want every record acknowledged by all, and readers.
+"""Clients of a simulated cluster: producers with acks=all, and readers.
 
 A client has its own machine in the network, asks any broker who leads, and asks again after every error. A producer
 sends one batch at a time and repeats it until it is acknowledged; a plain one may give up (its record may be there or

@@ -2,8 +2,9 @@
 
 A connection is a pipe with one request in flight. Frames of one direction arrive in the order in which they were sent.
 A direction that is cut holds what is sent, as TCP does: it arrives when the cut is healed, however late that is, unless
-the connection was given up meanwhile; some connections are reset instead. The asker gets an OSError then, and whether
-its request was carried out is open. A machine that dies resets its connections; one that is paused says nothing.
+the connection was given up meanwhile; some connections are reset instead. The sender of the request then gets an
+OSError, and does not know whether the request was carried out. A machine that dies resets its connections; a paused one
+sends nothing.
 """
 
 from __future__ import annotations

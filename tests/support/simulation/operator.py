@@ -1,8 +1,8 @@
-"""Whoever runs a simulated cluster: moves replicas, deletes a topic and makes it anew, deposes controllers.
+"""The operator of a simulated cluster: moves replicas, deletes a topic and creates it again, deposes controllers.
 
-All of it is asked of the brokers, as tools do, except that a controller is deposed by deleting its node in the tree.
-Whatever is refused or not answered is left as it is, and something else is done; what has been accepted has to be
-carried through, by whichever controller. At the end every replica is brought back to where it was.
+It sends requests to brokers, as tools do, except that it deposes a controller by deleting its node in the tree. A
+request that is refused or not answered is given up; one that has been accepted has to be carried through, by any
+controller. At the end every replica is moved back to where it was.
 """
 
 from __future__ import annotations

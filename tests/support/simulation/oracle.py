@@ -1,21 +1,19 @@
-"""What must hold at each step of a simulated cluster, whatever happens to it.
+"""Checks of what must hold after each step of a simulated cluster.
 
 The oracle looks into the brokers after each of their turns and remembers what has been committed: the batches below a
-high watermark. From then on they are there for good: a replica whose high watermark has passed an offset holds the very
-batch there, a new leader holds them all, a reader sees nothing else, and what was acknowledged is among them. Each
-member of the ISR in the tree holds them all, so that it may be elected at any time, and there are `min.insync.replicas`
-of them when a batch is committed. Of what is written about a partition, epochs only grow, and only the controller of
-the moment writes.
+high watermark. They must never be lost: a replica whose high watermark has passed an offset holds the very batch there,
+a new leader holds them all, a reader sees nothing else, and every acknowledged batch is among them. Each member of the
+ISR in the tree holds them all, so that it may be elected at any time, and there are `min.insync.replicas` members when
+a batch is committed. The epochs of a partition only grow, and only the current controller writes its state.
 
-Power that is lost takes with it what was not synced. Kafka syncs nothing before it acknowledges: it relies on the other
-replicas. So a replica that has lost its power is *doubtful* for as long as it is in the ISR in which the loss has found
-it: nothing is asked of it, and if nobody better is left and it is elected, all may be lost and the run is over
-(`NotJudged`). The same goes for the ISR that a leader has just proposed, with the replica as it was before: the
-controller looks for no more than its session, as Apache's does, and writes what was proposed if nothing was written
-since. What must hold is the rest: the controller takes a broker that was gone out of every ISR in which it is
-not alone, it comes back in sync only with everything that was committed, and meanwhile the others have it. As doubtful
-is a replica that a reassignment takes away: when it ends, the leader hears of the new replicas first, waits no longer
-for the others, and the ISR in the tree has them still.
+A loss of power loses what was not synced. Kafka syncs nothing before it acknowledges: it relies on the other replicas.
+So a replica that has lost its power is *doubtful* for as long as it stays in the ISR that it was in: nothing is checked
+of it, and if it is elected because no other is left, all may be lost and the run is over (`NotJudged`). The same holds
+for an ISR that a leader has just proposed with such a replica: the controller only looks at the broker's session, as
+Apache's does, and writes the proposal if nothing was written since. The rest must hold: the controller takes a broker
+that was gone out of every ISR in which it is not alone, it comes back in sync only with everything that was committed,
+and meanwhile the others have all of it. A replica that a reassignment takes away is doubtful, too: at the end the
+leader hears of the new replicas first and no longer waits for the others, while the ISR in the tree still has them.
 """
 
 from __future__ import annotations

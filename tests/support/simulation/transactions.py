@@ -1,10 +1,9 @@
 """Transactions on a simulated cluster: producers that write one value to some partitions at a time, all or none.
 
-A producer is as good a client as Apache Kafka's: it repeats what was not answered, and begins anew with InitProducerId
-when it is told that it cannot go on. Now and then it is a bad one: it leaves a transaction where it is and begins anew,
-or has a request of before come in late. In the end every transaction is known by its outcome: there as a whole, if its
-commit was confirmed; not there at all, if no commit was ever asked for, or its abort was confirmed; one of the two if
-nobody can tell.
+A producer behaves like Apache Kafka's: it repeats a request that was not answered, and begins anew with InitProducerId
+after an error that it cannot recover from. Now and then it does not: it abandons a transaction and begins anew, or an
+old request of it arrives late. At the end a transaction is there as a whole if its commit was confirmed; not there at
+all if its commit was never requested, or its abort was confirmed; and one of the two otherwise.
 """
 
 from __future__ import annotations

@@ -4,10 +4,10 @@ The server keeps the rules of one operation in the broker's own `TreeStore` (SQL
 `TreeWatches`. What is here is what ZooKeeper adds: requests, answers and watch events that travel, in order for each
 client; sessions that time out on the server while their client does not know; connections that end.
 
-A client that is cut off waits. If it is back before its session has timed out, it hears of what its watches saw
-meanwhile, and requests that were not answered go out again, even if they had been carried out. If not, everything that
-waits fails with SessionExpired, the listeners are told, and the next session begins when they are through. That is what
-`zookeeper_tree` does.
+A client that is cut off waits. If it is back before its session has timed out, it gets the watch events of the
+meantime, and sends unanswered requests again, even if they had been carried out. If not, everything that waits fails
+with SessionExpired, the listeners are called, and the next session begins when they are done. `zookeeper_tree` does the
+same.
 """
 
 from __future__ import annotations

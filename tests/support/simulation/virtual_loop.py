@@ -1,11 +1,11 @@
 """An event loop of virtual time for several machines at once: no I/O, no threads, no waiting.
 
-Every callback belongs to a `Machine`: the one whose code asked for it, which is told by the context that asyncio hands
-from callback to callback and to every task. What is ready is in the order of arrival on each machine, as on a loop of
-its own; which machine goes on is drawn by the seed. When nothing is ready, the clock jumps to the next deadline.
+Every callback belongs to the `Machine` whose code scheduled it: the context that asyncio passes from callback to
+callback and to every task says which. Ready callbacks of a machine run in the order of arrival, as on a loop of its
+own; the seed draws which machine is next. When nothing is ready, the clock jumps to the next deadline.
 
-A machine can be paused (its callbacks pile up, as under SIGSTOP) and killed (they are kept and never run again).
-What belongs to no machine belongs to the world: the schedule of faults and the network itself.
+A machine can be paused (its callbacks pile up, as under SIGSTOP) and killed (they are kept and never run again). The
+schedule of faults and the network itself belong to no machine.
 """
 
 from __future__ import annotations

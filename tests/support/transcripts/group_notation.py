@@ -1,4 +1,4 @@
-"""The notation of group transcripts: a command line taken apart, and records as one reads them."""
+"""The notation of group transcripts: parses a command line, and writes records as text."""
 
 from __future__ import annotations
 

@@ -9,11 +9,10 @@ prose.
     m1 <- JoinGroup MEMBER_ID_REQUIRED member=m1-1
     g: Empty gen 0
 
-Whoever is named (`m1`) is a client: it has a client id of that name, remembers the member id and generation it was
-last told, and uses them unless told otherwise (`id=`, `gen=`; `id=none` is the empty id). Random ids count up from 1.
-What a command does is in the modules `group_*_commands`, one table each.
-`check` replays a file, `python -m tests.support.transcripts.group_transcript FILE...` rewrites the outputs of files, to
-be read before they are committed.
+A name (`m1`) is a client with that client id. It remembers the member id and generation of the last response, and uses
+them unless the command gives others (`id=`, `gen=`; `id=none` is the empty id). Random ids count up from 1. What a
+command does is in the modules `group_*_commands`, one table each. `check` replays a file, `python -m
+tests.support.transcripts.group_transcript FILE...` rewrites the outputs of files, to be read before they are committed.
 """
 
 from __future__ import annotations

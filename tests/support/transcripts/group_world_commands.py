@@ -1,4 +1,4 @@
-"""Commands of a group transcript that concern the world around the groups: time, the log, who leads, the process."""
+"""Commands of a group transcript about everything around the groups: time, the log, the leader, the process."""
 
 from __future__ import annotations
 

@@ -6,10 +6,10 @@
     p1: Empty 1/0
 
 The output is answers as they come, markers as they are sent, and every change of a transaction: its state, the producer
-id and epoch, its partitions, and the state that is pending. Whoever is named is a producer with a transactional id of
-that name; it remembers the id and epoch it was last told and uses them unless told otherwise (`id=`, `epoch=`).
-`check` of transcript_file replays a file, `python -m tests.support.transcripts.transaction_transcript FILE...` rewrites
-the outputs of files, to be read before they are committed.
+id and epoch, its partitions, and the pending state. A name (`p1`) is a producer with that transactional id; it
+remembers the id and epoch of the last response and uses them unless the command gives others (`id=`, `epoch=`). `check`
+of transcript_file replays a file, `python -m tests.support.transcripts.transaction_transcript FILE...` rewrites the
+outputs of files, to be read before they are committed.
 """
 
 from __future__ import annotations

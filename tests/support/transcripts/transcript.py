@@ -1,9 +1,9 @@
-"""Transcripts: a list of requests with the answers Apache Kafka gave to them, recorded once and compared ever after.
+"""Transcripts: requests with the answers of Apache Kafka, which are recorded once and compared in every run.
 
 A test writes down requests; `Transcript` sends them, writes the answers as plain JSON with everything that differs from
 run to run replaced by a name (topics, members, ids, addresses, times), and compares with the golden file of the test.
-`pytest tests/conformance --target apache --record` writes those files; without `--record` Apache Kafka is held against
-them too, so that an answer which is not stable is found at once.
+`pytest tests/conformance --target apache --record` writes those files; without `--record` Apache Kafka's answers are
+compared with them too, so that an answer which is not stable is found.
 """
 
 from __future__ import annotations

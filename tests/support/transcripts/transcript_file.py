@@ -1,7 +1,7 @@
-"""Files of commands and what came of them, as the readable transcripts of the coordinators are written down.
+"""The file format of the readable transcripts of the coordinators: commands and their output.
 
 A file consists of blocks: a command line, a line of dashes, and the lines of output, up to a blank one. Lines that
-begin with # are prose.
+begin with # are comments.
 """
 
 from __future__ import annotations

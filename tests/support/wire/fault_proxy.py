@@ -1,12 +1,12 @@
-"""A TCP proxy in front of a broker that knows where a request begins and ends, and treats each as its faults say.
+"""A TCP proxy in front of a broker, which reads whole requests and applies its faults to each.
 
 The broker gives out the proxy's address by `advertised.listeners`, so clients stay behind it. Answers reach a client in
 the order of its requests, each once, whatever the broker was sent.
 
-A request that is replayed, or whose client has gone while it was delayed, is late. What ends a transaction or puts
-something into it is only let loose once its producer has been succeeded by one with a newer epoch: before Kafka 4.0
-(KIP-890, part 2) the epoch stays the same from one transaction to the next, and what comes after its own transaction
-counts for the next one. Everything else comes late to the same producer too.
+A request that is replayed, or whose client has gone while it was delayed, is late. A late request that ends a
+transaction or adds to it is only sent after a producer with a newer epoch has followed: before Kafka 4.0 (KIP-890, part
+2) the epoch stays the same from one transaction to the next, and a request that comes after its own transaction counts
+for the next one. All other requests come late to the same producer, too.
 """
 
 from __future__ import annotations

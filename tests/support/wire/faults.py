@@ -1,4 +1,4 @@
-"""What a network may do to a request, and who decides it: by chance from a seed, or as a test has written it down."""
+"""The faults of a network for a request: drawn from a seed, or listed by a test."""
 
 from __future__ import annotations
 

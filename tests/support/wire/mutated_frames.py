@@ -1,4 +1,4 @@
-"""Request frames with something wrong in them: real ones of every API, changed by a seeded choice of mutations.
+"""Invalid request frames: valid ones of every API, changed by a seeded choice of mutations.
 
 The originals are the requests that Kafka's own classes have encoded (tests/golden/wire) and one sample of every API and
 version, so that mutations begin from bytes that decode.

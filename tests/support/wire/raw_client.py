@@ -1,6 +1,6 @@
-"""A client of one connection that sends exactly the request it is told to, in exactly that version.
+"""A client of one connection that sends exactly the given request, in exactly the given version.
 
-It is built on our own codec, which the wire oracle holds against Kafka's classes; frames can also be sent as bytes.
+It is built on our own codec, which the wire oracle compares with Kafka's classes; frames can also be sent as bytes.
 """
 
 from __future__ import annotations

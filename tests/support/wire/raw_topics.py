@@ -1,4 +1,4 @@
-"""Topics of one partition by raw requests: made, and asked for their end."""
+"""Creates topics of one partition by raw requests, and reads their end offsets."""
 
 from __future__ import annotations
 

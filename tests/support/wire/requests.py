@@ -1,4 +1,4 @@
-"""Requests written down briefly: nested structs as dicts, turned into the message classes of the protocol."""
+"""A short notation of requests: dicts in place of nested structs, turned into the message classes of the protocol."""
 
 from __future__ import annotations
 
