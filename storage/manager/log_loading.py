@@ -1,14 +1,14 @@
-"""What a start finds in a log directory: which logs lie there, and what the last stop has written down of them.
+"""Reads a log directory at start: its logs, and the checkpoints of the last stop.
 
-A directory's name says what it holds:
+The name of a subdirectory determines its content:
 
     topic-partition                     a log
-    topic-partition.<uuid>-future       a log that a move is filling
-    topic-partition.<uuid>-delete       what was deleted and not yet removed
-    topic-partition.<uuid>-stray        what the controller did not know; never touched again
+    topic-partition.<uuid>-future       the target of a move
+    topic-partition.<uuid>-delete       a deleted log that is not removed yet
+    topic-partition.<uuid>-stray        a log of a partition that the controller did not know; ignored
 
-Invariants: the clean-shutdown marker is taken before anything else is read, so that a start that dies is not clean; a
-directory that is none of these stops the start, because nobody knows whose it is; files are passed over.
+Invariants: the clean-shutdown marker is removed before anything else is read, so that a start that dies is unclean; a
+subdirectory with another name refuses the start; files are ignored.
 
 Kafka: LogManager.loadLogs.
 """
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredLog:
-    """A log's directory, and the suffix that says what has become of it: `marker`, empty for a log in use."""
+    """A directory of a log. `marker`: the suffix of its name, such as `-delete`; empty for a log in use."""
 
     path: str
     topic_partition: TopicPartition
@@ -49,7 +49,7 @@ class StoredLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastStop:
-    """What the last stop has said about the logs of a directory."""
+    """The checkpoints of the last stop in a log directory, and whether the stop was clean."""
 
     was_clean: bool
     recovery_points: Mapping[TopicPartition, int]
@@ -58,7 +58,7 @@ class LastStop:
 
 
 def take_last_stop(log_dir: LogDir) -> LastStop:
-    """Read it; a clean stop is believed once."""
+    """Read the checkpoints of the last stop, and remove the marker of a clean one. Raises OSError."""
     return LastStop(
         was_clean=log_dir.take_clean_shutdown(),
         recovery_points=log_checkpoints.read(log_dir, checkpoints.RECOVERY_POINT_FILE),
@@ -68,7 +68,7 @@ def take_last_stop(log_dir: LogDir) -> LastStop:
 
 
 def stored_logs(log_dir: LogDir) -> Iterator[StoredLog]:
-    """The logs' directories, by name. Raises LogDirError at one that is not a log's."""
+    """The log directories, sorted by name. Raises LogDirError for a directory with another name."""
     for entry in sorted(os.scandir(log_dir.path), key=lambda found: found.name):
         if not entry.is_dir() or entry.name in log_files.SKIPPED_DIRECTORIES:
             continue
@@ -94,7 +94,7 @@ def open_log(
     recovered: ProducerMemory | None = None,
     topic_id: bytes | None = None,
 ) -> UnifiedLog:
-    """Load the log at `path`, or make it. Raises LogDirError when what is there cannot be a log."""
+    """Load the log at `path`, or create it. Raises OSError; LogDirError for a log that cannot be loaded."""
     try:
         return load_log(
             path,

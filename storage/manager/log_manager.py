@@ -1,14 +1,14 @@
-"""All logs of a broker: starting with them, finding them, creating and deleting them, and stopping.
+"""All logs of a broker: loads, finds, creates, moves, deletes and closes them.
 
-What a start finds in a directory is `log_loading`'s; the checkpoints are `log_checkpoints`'; the work that recurs is
-`log_sweeps`'; a log that takes another one's place is `log_moves`'.
+`log_startup` and `log_loading` load the logs; `log_checkpoints` writes the checkpoints; `log_sweeps` does the recurring
+work; `log_moves` replaces a log by its future log; `log_placement` chooses the directory of a new log.
 
-High watermarks are the replica manager's; it calls `checkpoint_high_watermarks` every 5 s. A new log goes where
-`log_placement` says. A deleted one is renamed `-delete` at once and removed after `file.delete.delay.ms`.
+The replica manager owns the high watermarks and calls `checkpoint_high_watermarks` every 5 s. A deleted log is renamed
+`-delete` at once and removed after `file.delete.delay.ms`.
 
 Invariants: a partition has at most one log and at most one future log, which a move fills in another directory (a
-second one found at start is fatal); a failed directory's logs are gone from here, and the others go on; the
-clean-shutdown marker is written last, and only if everything before succeeded.
+second one found at start is fatal); the logs of a failed directory are removed from here, and the others continue; the
+clean-shutdown marker is written last, and only if everything before it succeeded.
 
 Kafka: LogManager.
 """
@@ -66,24 +66,22 @@ class LogManager:
         for log_dir in self.log_dirs:
             log_dir.on_failure = self._on_dir_failure
         self.on_log_dir_failure: Callable[[LogDir, list[TopicPartition]], None] | None = None
-        """Told which partitions went offline with a directory; those that were only being moved to it go on. The
-        replica manager's hook.
-        """
+        """Called with a failed directory and the partitions whose current log was in it. Set by the replica manager."""
         self._logs: dict[TopicPartition, UnifiedLog] = {}
         self._future_logs: dict[TopicPartition, UnifiedLog] = {}
         self.cleaner = LogCleaner(settings.cleaner, self._logs, self._future_logs, environment)
         self._configs = TopicConfigs(broker_settings)
         self._high_watermarks: dict[tuple[str, TopicPartition], int] = {}
-        """By directory as well: one that a log has left may still have an entry for it."""
+        """Keyed by directory too: a directory that a log was moved away from may still have an entry for it."""
         self._placement = LogPlacement(self.log_dirs)
         self._moves = LogMoves(environment, self._delete)
         self._startup: LogStartup | None = None
         self._recovery_threads = settings.recovery_threads_per_data_dir
         self._stopped = False
-        self._are_dirs_taken = False
+        self._are_dirs_locked = False
         self._is_started = False
 
-    # -- finding ----------------------------------------------------------------------------------------
+    # -- look-up ----------------------------------------------------------------------------------------
 
     @property
     def live_log_dirs(self) -> list[LogDir]:
@@ -93,21 +91,21 @@ class LogManager:
         return (self._future_logs if is_future else self._logs).get(topic_partition)
 
     def all_logs(self) -> list[UnifiedLog]:
-        """Every log, those being filled by a move included."""
+        """All logs, including future logs."""
         return [*self._logs.values(), *self._future_logs.values()]
 
     def logs_in(self, log_dir: LogDir) -> list[UnifiedLog]:
         return [log for log in self.all_logs() if log.log_dir is log_dir]
 
     def is_log_dir_online(self, path: str) -> bool:
-        """Raises KafkaError LOG_DIR_NOT_FOUND for a path that is none of `log.dirs`."""
+        """Raises KafkaError LOG_DIR_NOT_FOUND for a path that is not in `log.dirs`."""
         for log_dir in self.log_dirs:
             if log_dir.path == path:
                 return log_dir.is_online
         raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND, f"Log dir {path} is not found in the config.")
 
     def checkpointed_high_watermark(self, log: UnifiedLog) -> int:
-        """The high watermark as of the last checkpoint before the start; 0 when unknown."""
+        """The high watermark of the last checkpoint before the start; 0 if unknown."""
         return self._high_watermarks.get((log.log_dir.path, log.topic_partition), 0)
 
     # -- configuration ------------------------------------------------------------------------------------
@@ -116,7 +114,7 @@ class LogManager:
         return self._configs.of(topic)
 
     def update_topic_config(self, topic: str, overrides: Mapping[str, str]) -> None:
-        """Apply a topic's overrides to its logs, unless they are in force already."""
+        """Apply a topic's overrides to its logs, if they changed."""
         if self._configs.override(topic, overrides):
             for topic_partition in self._configs.partitions_with_logs(topic):
                 for log in (self._logs.get(topic_partition), self._future_logs.get(topic_partition)):
@@ -124,7 +122,7 @@ class LogManager:
                         self._apply_config(log)
 
     def update_broker_settings(self, broker_settings: Mapping[str, str]) -> None:
-        """Apply new broker-wide defaults to all logs, some now and the others soon."""
+        """Apply new broker-wide defaults to all logs, a few per callback."""
         if self._configs.set_broker_settings(broker_settings):
             self.sweeps.visits.visit(self.all_logs(), self._apply_config)
 
@@ -134,12 +132,12 @@ class LogManager:
         if was_compacted and not log.config.compact:
             self.cleaner.abort(log.topic_partition)
 
-    # -- starting -------------------------------------------------------------------------------------------
+    # -- start ----------------------------------------------------------------------------------------------
 
     def startup(self, topic_overrides: Mapping[str, Mapping[str, str]] | None = None) -> None:
-        """Load what is in the directories, and wait: for tests and tools, whose pools work in place.
+        """Load all logs synchronously: for tests and tools, whose pools run work in place.
 
-        Raises: LogDirError when no directory is usable, or what is in one cannot be a log's.
+        Raises: LogDirError when no directory is usable, or a log cannot be loaded.
         """
         refused: list[BaseException | None] = []
         self.begin_startup(topic_overrides or {}, refused.append, slice_ms=2**62)
@@ -153,7 +151,7 @@ class LogManager:
         *,
         slice_ms: int = SLICE_MS,
     ) -> None:
-        """Load what is in the directories, after locking them; then `done` is called with what refuses the start."""
+        """Lock the directories and load all logs; then `done` gets None, or the error that refuses the start."""
         for topic, overrides in topic_overrides.items():
             self._configs.override(topic, overrides)
 
@@ -162,7 +160,7 @@ class LogManager:
             if error is None:
                 self.cleaner.checkpoints.load(self.live_log_dirs)
             else:
-                self._abandon()
+                self._abort_startup()
             done(error)
 
         try:
@@ -174,10 +172,10 @@ class LogManager:
         self._startup.begin(self.live_log_dirs, slice_ms=slice_ms)
 
     def lock_dirs(self) -> None:
-        """Take the directories, once; to be called before anything in them is read. `startup` does it if need be."""
-        if self._are_dirs_taken:
+        """Lock the directories, once, before anything in them is read. Raises LogDirError when none is usable."""
+        if self._are_dirs_locked:
             return
-        self._are_dirs_taken = True
+        self._are_dirs_locked = True
         for log_dir in self.log_dirs:
             try:
                 log_dir.create()
@@ -186,8 +184,8 @@ class LogManager:
                 log_dir.fail("Error while opening the log directory", error)
         self.require_a_live_dir()
 
-    def _abandon(self) -> None:
-        """A start that failed leaves no lock and no descriptor behind."""
+    def _abort_startup(self) -> None:
+        """Release all locks and descriptors after a failed start."""
         self._stopped = True
         self.sweeps.stop()
         for log in self.all_logs():
@@ -198,13 +196,13 @@ class LogManager:
             log_dir.unlock()
 
     def require_a_live_dir(self) -> None:
-        """Raises LogDirError when all have failed."""
+        """Raises LogDirError when all directories have failed."""
         if not self.live_log_dirs:
             failures = "; ".join(f"{log_dir.path}: {log_dir.failure}" for log_dir in self.log_dirs)
             raise LogDirError(f"None of the log directories can be used: {failures}")
 
-    def take_over_last_stop(self, log_dir: LogDir, last_stop: LastStop) -> None:
-        """Know what the last stop has said of a directory's logs."""
+    def keep_high_watermarks(self, log_dir: LogDir, last_stop: LastStop) -> None:
+        """Keep the checkpointed high watermarks of a directory."""
         for topic_partition, high_watermark in last_stop.high_watermarks.items():
             self._high_watermarks[log_dir.path, topic_partition] = high_watermark
 
@@ -226,10 +224,10 @@ class LogManager:
             self.cleaner.abort(log.topic_partition)
         self._configs.log_added(log.topic_partition)
 
-    # -- creating ---------------------------------------------------------------------------------------------
+    # -- creation ---------------------------------------------------------------------------------------------
 
     def maybe_update_preferred_dir(self, topic_partition: TopicPartition, path: str) -> None:
-        """Let the log that is created next go to this directory, unless the partition has one there already."""
+        """Create the partition's next log in this directory, unless it has one there already."""
         for logs in (self._logs, self._future_logs):
             log = logs.get(topic_partition)
             if log is not None and log.log_dir.path == path:
@@ -244,11 +242,11 @@ class LogManager:
         is_new: bool = False,
         is_future: bool = False,
     ) -> UnifiedLog:
-        """The partition's log. A new one is made on the disk; `when_durable` tells when it will survive a crash.
+        """The partition's log; creates it if missing. `when_durable` calls back when a new one survives a crash.
 
-        `is_new` says that the controller has just created the replica: otherwise a missing log may lie in a directory
-        that is offline, and must not be replaced by an empty one. A future log is made in the preferred directory,
-        which is to be another one than the log's.
+        `is_new`: the controller has just created the replica. Otherwise a missing log may be in an offline directory,
+        and must not be replaced by an empty one. A future log is created in the preferred directory, which must differ
+        from the log's. Raises KafkaError KAFKA_STORAGE_ERROR.
         """
         log = self.get_log(topic_partition, is_future=is_future)
         if log is not None:
@@ -273,13 +271,13 @@ class LogManager:
         except OSError as error:
             self._refuse_to_create(path, log_dir, error, is_there=is_there)
         self.register(log, is_future=is_future)
-        self._placement.made(topic_partition)
+        self._placement.on_created(topic_partition)
         log_dir.sync_queue.sync_dir(path)
         log_dir.sync_queue.sync_dir(log_dir.path)
         return log
 
     def _refuse_to_create(self, path: str, log_dir: LogDir, error: OSError, *, is_there: bool) -> NoReturn:
-        """There was no space, which leaves nothing behind; or the directory has failed."""
+        """Raise after a log that could not be created. A full directory stays online, any other error fails it."""
         if is_no_space(error) and not is_there:
             try:
                 self.environment.fs.remove_tree(path)
@@ -293,7 +291,7 @@ class LogManager:
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message) from error
 
     def when_durable(self, callback: Callable[[OSError | None], None]) -> None:
-        """Call back once all small files and directory changes queued so far are on the disk."""
+        """Call back when all small files and directory changes queued so far are stored, or with the error."""
         live = self.live_log_dirs
         remaining = len(live)
         failure: OSError | None = None
@@ -310,12 +308,12 @@ class LogManager:
         for log_dir in live:
             log_dir.sync_queue.when_durable(done)
 
-    # -- moving -------------------------------------------------------------------------------------------------
+    # -- moves --------------------------------------------------------------------------------------------------
 
     def replace_current_with_future(self, topic_partition: TopicPartition) -> UnifiedLog:
-        """Let the future log take the place of the current one, which is deleted; returns the new current log.
+        """Replace the current log by the future log and delete the old one; returns the new current log.
 
-        Raises: KafkaError KAFKA_STORAGE_ERROR, and then the current log is what it was.
+        Raises: KafkaError KAFKA_STORAGE_ERROR, which leaves the current log unchanged.
         """
         current, future = self._logs.get(topic_partition), self._future_logs.get(topic_partition)
         if current is None or future is None:
@@ -330,16 +328,16 @@ class LogManager:
         self.checkpoint_recovery_points(future.log_dir)
         return future
 
-    # -- deleting -----------------------------------------------------------------------------------------------
+    # -- deletion -----------------------------------------------------------------------------------------------
 
     def async_delete(self, topic_partition: TopicPartition, *, is_future: bool = False) -> UnifiedLog | None:
-        """Take a log away: renamed at once, so that a new one may be made, and removed later."""
-        log = self._take(topic_partition, is_future=is_future)
+        """Delete a log: renames it at once, so that a new one can be created, and removes it later."""
+        log = self._unregister(topic_partition, is_future=is_future)
         if log is not None:
             self._delete(log)
         return log
 
-    def _take(self, topic_partition: TopicPartition, *, is_future: bool = False) -> UnifiedLog | None:
+    def _unregister(self, topic_partition: TopicPartition, *, is_future: bool = False) -> UnifiedLog | None:
         self._moves.finish(topic_partition)
         log = (self._future_logs if is_future else self._logs).pop(topic_partition, None)
         if log is not None:
@@ -350,12 +348,12 @@ class LogManager:
         return log
 
     def _delete(self, log: UnifiedLog) -> None:
-        """Delete a log that is in no one's hands any more."""
-        self._set_aside(log, log_files.DELETE_DIR_SUFFIX)
+        """Delete a log that is not registered any more."""
+        self._rename_and_discard(log, log_files.DELETE_DIR_SUFFIX)
         if log.log_dir.is_online:
             self.remove_dir_later(log.dir, log.log_dir, log.config.file_delete_delay_ms)
 
-    def _set_aside(self, log: UnifiedLog, suffix: str) -> None:
+    def _rename_and_discard(self, log: UnifiedLog, suffix: str) -> None:
         name = log_files.marked_dir_name(log.topic_partition, self.environment.new_uuid_hex(), suffix)
         try:
             log.rename_dir(log.log_dir.file(name), keep_writing=False)
@@ -378,10 +376,10 @@ class LogManager:
 
         self.environment.timer.schedule(delay_ms, remove)
 
-    # -- truncating ---------------------------------------------------------------------------------------------
+    # -- truncation ---------------------------------------------------------------------------------------------
 
     def when_cuttable(self, log: UnifiedLog, offset: int, callback: Callable[[OSError | None], None]) -> None:
-        """See `truncation.when_cuttable`. A log that is closed meanwhile cannot be cut."""
+        """See `truncation.when_cuttable`. The callback gets an error if the log was closed meanwhile."""
 
         def cuttable(error: OSError | None) -> None:
             callback(OSError(errno.ENOENT, "the log is closed") if error is None and log.is_closed else error)
@@ -395,7 +393,7 @@ class LogManager:
         is_future: bool = False,
         producers: Mapping[TopicPartition, ProducerMemory] | None = None,
     ) -> None:
-        """Truncate logs and checkpoint what has moved back. `producers`: from `truncation.replay_producers`."""
+        """Truncate logs and checkpoint their offsets. `producers`: from `truncation.replay_producers`."""
         for topic_partition, offset in offsets.items():
             log = self.get_log(topic_partition, is_future=is_future)
             if log is None:
@@ -404,7 +402,7 @@ class LogManager:
             if is_compacted_part_cut:
                 self.cleaner.abort(topic_partition)
             if log.truncate_to(offset, (producers or {}).get(topic_partition)):
-                self._checkpoint_cut(log.log_dir)
+                self._checkpoint_truncation(log.log_dir)
             if is_compacted_part_cut:
                 self.cleaner.truncated(log)
 
@@ -416,10 +414,10 @@ class LogManager:
             self.cleaner.abort(topic_partition)
             log.truncate_fully_and_start_at(offset)
             self.cleaner.truncated(log)
-            self._checkpoint_cut(log.log_dir)
+            self._checkpoint_truncation(log.log_dir)
 
-    def _checkpoint_cut(self, log_dir: LogDir) -> None:
-        """Both may have moved back; a log start that has not would hide what is appended below it."""
+    def _checkpoint_truncation(self, log_dir: LogDir) -> None:
+        """Checkpoint what a truncation lowered. A checkpointed log start that is too high would hide later appends."""
         self.checkpoint_recovery_points(log_dir)
         self.checkpoint_log_start_offsets(log_dir)
 
@@ -452,35 +450,35 @@ class LogManager:
             log_dir.check_space()
 
     def delete_old_segments(self) -> int:
-        """Apply retention to every log at once; returns the number of deleted segments."""
+        """Apply retention to all logs synchronously; returns the number of deleted segments."""
         return sum(delete_old_segments_of(log) for log in self.all_logs())
 
     # -- failure and shutdown ---------------------------------------------------------------------------------------
 
     def _on_dir_failure(self, log_dir: LogDir) -> None:
-        """Forget the logs of a failed directory; what is in it is looked at again at the next start.
+        """Unregister the logs of a failed directory; the next start loads them again.
 
-        A partition that was only being moved there goes on where it is.
+        A partition that was being moved there keeps its current log.
         """
         self.cleaner.handle_log_dir_failure(log_dir)
         offline = [topic_partition for topic_partition, log in self._logs.items() if log.log_dir is log_dir]
-        doomed = self.logs_in(log_dir)
+        failed = self.logs_in(log_dir)
         for logs in (self._logs, self._future_logs):
             for topic_partition in [tp for tp, log in logs.items() if log.log_dir is log_dir]:
                 del logs[topic_partition]
-        for log in doomed:
+        for log in failed:
             log.discard()
         log_dir.unlock()
         if self.on_log_dir_failure is not None:
             self.on_log_dir_failure(log_dir, offline)
 
     def shutdown(self) -> None:
-        """Flush and close everything and say so on the disk. Waits: the loop is done serving."""
+        """Flush and close all logs and write the clean-shutdown markers. Waits for the disk."""
         if self._stopped:
             return
         if not self._is_started:
-            # What has not been loaded must not be declared clean, nor its checkpoints be replaced by empty ones.
-            self._abandon()
+            # Logs that were not loaded must not be marked as clean, and their checkpoints must not become empty.
+            self._abort_startup()
             return
         self._stopped = True
         self.sweeps.stop()

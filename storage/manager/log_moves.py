@@ -1,16 +1,16 @@
-"""A future log taking the place of the current one: the swap at the end of a move between two log directories.
+"""Replaces a current log by its future log, at the end of a move between two log directories.
 
     future                              current
     topic-0.<uuid>-future               topic-0
     topic-0                             topic-0                      renamed; from here on the new log is in use
-    (its name is durable)               topic-0.<uuid>-delete        renamed, and removed later
+    (the name is synced)                topic-0.<uuid>-delete        renamed, and removed later
 
-The old directory keeps its name until the new name is on the disk: after a power failure at least one of the two is
-found under the partition's name. A process that is killed in between leaves two, and the next start refuses both with
-Kafka's "Duplicate log directories", as Apache does at the same place.
+The old directory keeps its name until the new name is synced: after a loss of power, at least one of the two has the
+partition's name. A process that is killed in between leaves both, and the next start refuses them with Kafka's
+"Duplicate log directories", as Apache does at the same place.
 
-Invariants: `replace` changes everything for readers and writers, or raises and changes nothing; who waits for a flush
-of the old log is called back by the new one. Regions of the old log's files can be read until its directory is
+Invariants: `replace` changes everything for readers and writers, or raises and changes nothing; the new log's flusher
+calls back those that wait for a flush of the old log. Regions of the old log's files can be read until its directory is
 removed.
 
 Kafka: LogManager.replaceCurrentWithFutureLog.
@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 
 class LogMoves:
-    """The swaps of one log manager; `delete` takes a log's directory away."""
+    """The replacements of one log manager; `delete` deletes a replaced log."""
 
     __slots__ = ("_delete", "_environment", "_replaced")
 
@@ -43,43 +43,45 @@ class LogMoves:
         self._environment = environment
         self._delete = delete
         self._replaced: dict[TopicPartition, tuple[UnifiedLog, UnifiedLog]] = {}
-        """Logs whose directory still has the partition's name, with the log that took their place."""
+        """(replaced log, new log): the replaced log's directory still has the partition's name."""
 
     def replace(self, current: UnifiedLog, future: UnifiedLog) -> None:
-        """Give `future` the name and the high watermark of `current`; `retire` is to follow.
+        """Give `future` the name and the high watermark of `current`. Call `retire` next.
 
         Raises: KafkaError KAFKA_STORAGE_ERROR when the future log cannot be renamed: its directory is offline then.
         """
         topic_partition = current.topic_partition
-        self.finish(topic_partition)  # the partition's name may be taken by what the move before has left
+        self.finish(topic_partition)  # the log that an earlier move replaced may still have the partition's name
         future.rename_dir(future.log_dir.file(log_files.log_dir_name(topic_partition)))
         future.update_high_watermark(current.high_watermark)
         current.flusher.hand_over(future.flusher)
         logger.info("Replaced the log of %s in %s by the one in %s", topic_partition, current.dir, future.dir)
 
     def retire(self, current: UnifiedLog, future: UnifiedLog) -> None:
-        """Delete the log that was replaced, as soon as the name of its successor is durable.
+        """Delete the replaced log, as soon as the name of the new one is synced.
 
-        That is not left to the sync queue, where it would wait for other files: a kill should not find two names.
+        The sync does not use the sync queue, where it would wait for other files: a kill before it leaves two names.
         """
         self._replaced[current.topic_partition] = (current, future)
         fs, path = self._environment.fs, future.log_dir.path
-        self._environment.io_pool.submit(lambda: fs.sync_dir(path), lambda failure: self._named(current, failure))
+        self._environment.io_pool.submit(
+            lambda: fs.sync_dir(path), lambda failure: self._on_name_synced(current, failure)
+        )
 
-    def _named(self, replaced: UnifiedLog, failure: OSError | None) -> None:
+    def _on_name_synced(self, replaced: UnifiedLog, failure: OSError | None) -> None:
         current, successor = self._replaced.get(replaced.topic_partition, (None, None))
         if current is not replaced or successor is None:
-            return  # finished meanwhile
+            return  # deleted meanwhile
         if failure is None:
             self.finish(replaced.topic_partition)
             return
-        # The name may be lost: what is found under the old one is better than nothing.
+        # The new name may be lost, so that the old log must keep its name.
         del self._replaced[replaced.topic_partition]
         replaced.discard()
         successor.log_dir.fail(f"Error while renaming {successor.dir}", failure)
 
     def finish(self, topic_partition: TopicPartition) -> None:
-        """Delete the log that was replaced, if it is not deleted already."""
+        """Delete the replaced log, if it is not deleted already."""
         replaced, _ = self._replaced.pop(topic_partition, (None, None))
         if replaced is None:
             return
@@ -88,15 +90,15 @@ class LogMoves:
             return
         try:
             self._delete(replaced)
-        except KafkaError as error:  # its directory is offline now, and the log that took its place goes on
-            logger.error("%s was replaced and cannot be deleted: %s", replaced.dir, error)
+        except KafkaError as error:  # its directory is offline now; the new log continues
+            logger.error("Could not delete the replaced log %s: %s", replaced.dir, error)
 
     def finish_all(self) -> None:
-        """At a stop: wait for the names, and delete what was replaced."""
+        """Sync the new names and delete all replaced logs, synchronously: for shutdown."""
         for replaced, successor in list(self._replaced.values()):
             try:
                 self._environment.fs.sync_dir(successor.log_dir.path)
             except OSError as error:
-                self._named(replaced, error)
+                self._on_name_synced(replaced, error)
             else:
-                self._named(replaced, None)
+                self._on_name_synced(replaced, None)

@@ -1,6 +1,6 @@
-"""In which log directory a new log is made: the one asked for, else the one with the fewest logs that has room.
+"""Chooses the log directory of a new log: the preferred one, else the one with the fewest logs that is not full.
 
-Kafka: LogManager.nextLogDirs and its preferred log directories.
+Kafka: LogManager.nextLogDirs, LogManager.maybeUpdatePreferredLogDir.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class LogPlacement:
-    """The choice for each partition whose log is not made yet."""
+    """The preferred directories of partitions whose log is not created yet."""
 
     __slots__ = ("_log_dirs", "_preferred")
 
@@ -28,17 +28,17 @@ class LogPlacement:
         self._preferred: dict[TopicPartition, str] = {}
 
     def prefer(self, topic_partition: TopicPartition, path: str) -> None:
-        """Make the partition's next log in this directory, whatever else could be said for another."""
+        """Create the partition's next log in this directory."""
         self._preferred[topic_partition] = path
 
-    def made(self, topic_partition: TopicPartition) -> None:
-        """The log is made: what was asked for it is done with."""
+    def on_created(self, topic_partition: TopicPartition) -> None:
+        """Forget the preferred directory after the log was created."""
         self._preferred.pop(topic_partition, None)
 
     def dir_for(self, topic_partition: TopicPartition, logs: Iterable[UnifiedLog]) -> LogDir:
-        """`logs`: all there are, those that moves are filling included.
+        """The directory for a new log. `logs`: all logs, including future logs.
 
-        Raises: KafkaError KAFKA_STORAGE_ERROR when no directory, or not the one asked for, is online.
+        Raises: KafkaError KAFKA_STORAGE_ERROR when no directory, or not the preferred one, is online.
         """
         live = [log_dir for log_dir in self._log_dirs if log_dir.is_online]
         preferred = self._preferred.get(topic_partition)

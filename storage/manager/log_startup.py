@@ -1,19 +1,17 @@
-"""Loading all logs at start: those that need a scan in worker processes, the others on the loop, a few at a time.
+"""Loads all logs at start: those that need a long scan in worker processes, the others on the event loop.
 
-    on the loop        logs that were stopped cleanly, and those with less than `INLINE_SCAN_BYTES` to scan
-    in a worker        the others, `num.recovery.threads.per.data.dir` at a time in each directory; then opened on the
-                       loop, where nothing is left to scan
-    in the I/O pool    first of all, what is read of a log to open it is brought into memory (`log_warming`), for some
-                       logs ahead of those that are opened
+    in the I/O pool    the file parts that opening a log reads are read ahead of its opening (`log_warming`)
+    on the loop        logs that were stopped cleanly, and those with at most `INLINE_SCAN_BYTES` to scan, are opened
+    in a worker        the other logs are recovered, `num.recovery.threads.per.data.dir` at a time in each directory;
+                       then they are opened on the loop, without a scan
 
-The loop is let go on every few milliseconds, so that signals are heard during a recovery that takes minutes.
+The event loop runs other callbacks every `SLICE_MS`, so that a recovery of minutes does not block signals.
 
-An I/O error in one log fails its directory, once all its logs have been tried; a log that contradicts itself, a
-directory that is no log's, a worker that dies: any of these refuses the start, as an exception in one of Apache's
-loading threads does.
+An I/O error in one log fails its directory, after all its logs were tried. An unrepairable log, a directory that is no
+log's, or the death of a worker refuses the start, as an exception in one of Apache's loading threads does.
 
-Invariants: `done` is called once, after which nothing more is loaded; a log is touched by a worker or by the loop,
-never by both; after `cancel` nothing is called.
+Invariants: `done` is called once, and nothing is loaded afterwards; a log is accessed by a worker or by the loop, never
+by both; after `cancel` nothing is called.
 
 Kafka: LogManager.loadLogs.
 """
@@ -45,14 +43,14 @@ if TYPE_CHECKING:
     from odradek.storage.producers.producer_state_manager import ProducerMemory
 
 INLINE_SCAN_BYTES: Final = 256 * 1024
-"""Scanned on the loop: at most a few milliseconds, the worst being batches of one small record (1.2 us each)."""
+"""The scan on the loop takes at most a few milliseconds, the most for batches of one small record (1.2 us each)."""
 
 SLICE_MS: Final = 10
-"""For so long logs are opened before the loop goes on; a log that was stopped cleanly takes about 0.2 ms."""
+"""The time for opening logs before the loop runs other callbacks. A log that was stopped cleanly takes about 0.2 ms."""
 
-LOGS_AHEAD: Final = 64
-"""Logs that one call in the I/O pool brings into memory; there are `CALLS_AHEAD` of them at a time."""
-CALLS_AHEAD: Final = 2
+LOGS_PER_WARM_CALL: Final = 64
+"""The logs that one call in the I/O pool warms; at most `WARM_CALLS_MAX` calls run at a time."""
+WARM_CALLS_MAX: Final = 2
 
 PROGRESS_INTERVAL_MS: Final = 5_000
 _UNBOUNDED_MS: Final = 2**62
@@ -61,25 +59,25 @@ logger = logging.getLogger(__name__)
 
 
 class LogsOwner(Protocol):
-    """What becomes of the logs: the log manager."""
+    """The log manager, as the start uses it."""
 
     def config_of(self, topic: str) -> LogConfig: ...
 
-    def take_over_last_stop(self, log_dir: LogDir, last_stop: LastStop) -> None: ...
+    def keep_high_watermarks(self, log_dir: LogDir, last_stop: LastStop) -> None: ...
 
     def register(self, log: UnifiedLog, *, is_future: bool) -> None:
-        """Raises LogDirError when there is a log of that partition already."""
+        """Raises LogDirError for a second log of a partition."""
 
     def checkpoint_recovery_points(self, log_dir: LogDir) -> None: ...
 
     def remove_dir_later(self, path: str, log_dir: LogDir, delay_ms: int) -> None: ...
 
     def require_a_live_dir(self) -> None:
-        """Raises LogDirError when all have failed."""
+        """Raises LogDirError when all directories have failed."""
 
 
 class _Recovery:
-    """A log that is being recovered in a worker, or waits for it."""
+    """A log that a worker recovers, or that waits for a worker."""
 
     __slots__ = ("bytes_done", "job", "segments_remaining", "size", "stored")
 
@@ -92,14 +90,14 @@ class _Recovery:
 
 
 class _Directory:
-    """How far the loading of one directory has come."""
+    """The progress of loading one directory."""
 
     __slots__ = (
         "failure",
-        "has_shorter_logs",
         "last_stop",
         "loaded",
         "log_dir",
+        "needs_checkpoint",
         "recovered_bytes",
         "running",
         "total",
@@ -115,16 +113,16 @@ class _Directory:
         self.waiting: deque[_Recovery] = deque()
         self.running: set[_Recovery] = set()
         self.failure: OSError | None = None
-        self.has_shorter_logs = False
-        """Whether the last checkpoint of recovery points promises more than there is."""
+        self.needs_checkpoint = False
+        """Whether a checkpointed recovery point is above the log's present one, so that a new checkpoint is needed."""
 
     @property
     def is_untouched(self) -> bool:
-        """Stopped cleanly, and nothing has been begun that would have to be finished first."""
+        """Whether the directory was stopped cleanly and no recovery runs in it."""
         return self.last_stop.was_clean and self.failure is None and not self.running
 
     def progress(self, elapsed_ms: int) -> str:
-        """One line on what is done and what remains, for an operator who waits."""
+        """A log line with the remaining logs, segments and seconds."""
         done_bytes = self.recovered_bytes + sum(recovery.bytes_done for recovery in self.running)
         total_bytes = self.recovered_bytes + sum(recovery.size for recovery in [*self.running, *self.waiting])
         text = f"Loading logs from {self.log_dir.path}: {self.total - self.loaded} of {self.total} logs remain"
@@ -137,7 +135,7 @@ class _Directory:
 
 
 class LogStartup:
-    """One start: `begin`, and then `done` is called with None or with what refuses the start."""
+    """One start: `begin` loads the logs, then `done` gets None, or the error that refuses the start."""
 
     def __init__(
         self,
@@ -153,34 +151,34 @@ class LogStartup:
         self._done: Callable[[BaseException | None], None] | None = done
         self._directories: list[_Directory] = []
         self._found: deque[tuple[_Directory, StoredLog]] = deque()
-        """Not looked into yet."""
-        self._calls_ahead = 0
+        """Found logs that are not warmed yet."""
+        self._warm_calls = 0
         self._to_open: deque[tuple[_Directory, StoredLog, ProducerMemory | None]] = deque()
-        """In memory. And what a worker has left that has recovered the log."""
+        """Logs to open: warmed ones, and recovered ones with the worker's producer state."""
         self._slice_ms = _UNBOUNDED_MS
         self._started_ms = 0
         self._progress = PeriodicTask(
-            environment.timer, "progress of the start", PROGRESS_INTERVAL_MS, self._tell_progress
+            environment.timer, "progress of the start", PROGRESS_INTERVAL_MS, self._log_progress
         )
-        self._is_working = False
+        self._is_loading = False
         self._is_between_slices = False
 
     def begin(self, log_dirs: Sequence[LogDir], *, slice_ms: int = SLICE_MS) -> None:
-        """Look at the directories and load what is in them; in slices without an end the caller waits for it all."""
+        """Load the logs in the directories. With an unlimited `slice_ms`, returns only after all are loaded."""
         self._slice_ms = slice_ms
         if slice_ms >= _UNBOUNDED_MS:
             self._io_pool = InlineIoPool()
         self._started_ms = self._environment.clock.monotonic_ms()
         logger.info("Loading logs from log dirs %s", [log_dir.path for log_dir in log_dirs])
         self._io_pool.submit(
-            partial(warm_dirs, [log_dir.path for log_dir in log_dirs]), lambda _: self._look_into_all(log_dirs)
+            partial(warm_dirs, [log_dir.path for log_dir in log_dirs]), lambda _: self._list_all_logs(log_dirs)
         )
 
-    def _look_into_all(self, log_dirs: Sequence[LogDir]) -> None:
-        self._look_on(step for log_dir in log_dirs for step in self._look_into(log_dir))
+    def _list_all_logs(self, log_dirs: Sequence[LogDir]) -> None:
+        self._list_slice(step for log_dir in log_dirs for step in self._list_logs(log_dir))
 
-    def _look_on(self, steps: Iterator[None]) -> None:
-        """Look for the time of a slice, and then let the loop go on; begin to open logs when all have been found."""
+    def _list_slice(self, steps: Iterator[None]) -> None:
+        """List logs for one slice, then schedule the next slice; when all logs are listed, begin to open them."""
         if self._done is None:
             return
         clock = self._environment.clock
@@ -188,19 +186,19 @@ class LogStartup:
         try:
             for _ in steps:
                 if clock.monotonic_ms() >= deadline_ms:
-                    self._environment.timer.schedule(1, partial(self._look_on, steps))
+                    self._environment.timer.schedule(1, partial(self._list_slice, steps))
                     return
         except LogDirError as error:
-            self._finish(error)
+            self._end_startup(error)
             return
         except BaseException as error:
-            self._finish(error)  # a bug: who waits for the start is to hear of it, whatever called this
+            self._end_startup(error)  # a bug: `done` must get it, whoever called this
             raise
         self._progress.start()
-        self._work()
+        self._load_slice()
 
     def cancel(self) -> None:
-        """Give up. A directory that was stopped cleanly is as it was then, and is said to be."""
+        """Cancel the start. Directories that are still cleanly stopped get the marker of a clean stop again."""
         self._done = None
         self._progress.cancel()
         for directory in self._directories:
@@ -214,13 +212,13 @@ class LogStartup:
                     path = directory.log_dir.path
                     logger.warning("The next start will recover the logs in %s: %s", path, error)
 
-    def _look_into(self, log_dir: LogDir) -> Iterator[None]:
-        """Find the logs of a directory, one a step."""
+    def _list_logs(self, log_dir: LogDir) -> Iterator[None]:
+        """List the logs of a directory; yields after each step."""
         try:
             last_stop = take_last_stop(log_dir)
             directory = _Directory(log_dir, last_stop)
             self._directories.append(directory)
-            self._owner.take_over_last_stop(log_dir, last_stop)
+            self._owner.keep_high_watermarks(log_dir, last_stop)
             yield
             found = []
             for stored in stored_logs(log_dir):
@@ -240,78 +238,78 @@ class LogStartup:
         else:
             logger.info("Recovering %d logs from %s since no clean shutdown file was found", len(found), log_dir.path)
 
-    # -- doing -------------------------------------------------------------------------------------------------
+    # -- loading -----------------------------------------------------------------------------------------------
 
-    def _work(self) -> None:
-        """Open logs and hand out recoveries for a while, then let the loop go on.
+    def _load_slice(self) -> None:
+        """Open logs and submit recoveries for one slice, then schedule the next slice.
 
-        One slice follows another, however many recoveries end meanwhile: they add to what the next one does.
+        Only one slice is scheduled at a time: a recovery that ends meanwhile adds its log to the next one.
         """
-        if self._is_between_slices or self._is_working:  # at work: a worker of the tests, which is done at once
+        if self._is_between_slices or self._is_loading:  # loading: an inline worker of tests ends within `submit`
             return
-        self._is_working = True
+        self._is_loading = True
         clock = self._environment.clock
         deadline_ms = clock.monotonic_ms() + self._slice_ms
         try:
-            while self._done is not None and self._do_one():
+            while self._done is not None and self._load_next():
                 if clock.monotonic_ms() >= deadline_ms:
                     self._is_between_slices = True
                     self._environment.timer.schedule(1, self._next_slice)
                     return
         except LogDirError as error:
-            self._finish(error)
+            self._end_startup(error)
         except BaseException as error:
-            self._finish(error)  # a bug: who waits for the start is to hear of it, whatever called this
+            self._end_startup(error)  # a bug: `done` must get it, whoever called this
             raise
         finally:
-            self._is_working = False
-        is_waiting = self._calls_ahead or any(directory.running for directory in self._directories)
+            self._is_loading = False
+        is_waiting = self._warm_calls or any(directory.running for directory in self._directories)
         if not (self._found or self._to_open or is_waiting):
-            self._finish(None)
+            self._end_startup(None)
 
     def _next_slice(self) -> None:
         self._is_between_slices = False
-        self._work()
+        self._load_slice()
 
-    def _do_one(self) -> bool:
-        """Open one log or begin one recovery; False when there is nothing to be done now."""
-        self._look_ahead()
+    def _load_next(self) -> bool:
+        """Open one log or submit one recovery; False when nothing is ready."""
+        self._warm_next_logs()
         if self._to_open:
             directory, stored, recovered = self._to_open.popleft()
             if recovered is None:
-                self._begin_log(directory, stored)
+                self._open_or_queue_recovery(directory, stored)
             else:
-                self._open(directory, stored, recovered)
+                self._open_log(directory, stored, recovered)
             return True
         for directory in self._directories:
             if directory.waiting and len(directory.running) < self._threads:
-                self._recover(directory, directory.waiting.popleft())
+                self._submit_recovery(directory, directory.waiting.popleft())
                 return True
         return False
 
-    def _look_ahead(self) -> None:
-        """Have some logs brought into memory, if there are not enough of them."""
-        while self._found and self._calls_ahead < CALLS_AHEAD and len(self._to_open) <= LOGS_AHEAD:
-            some = [self._found.popleft() for _ in range(min(LOGS_AHEAD, len(self._found)))]
-            self._calls_ahead += 1
+    def _warm_next_logs(self) -> None:
+        """Submit calls that warm the next logs, if too few are ready."""
+        while self._found and self._warm_calls < WARM_CALLS_MAX and len(self._to_open) <= LOGS_PER_WARM_CALL:
+            some = [self._found.popleft() for _ in range(min(LOGS_PER_WARM_CALL, len(self._found)))]
+            self._warm_calls += 1
             self._io_pool.submit(
-                partial(warm_dirs, [stored.path for _, stored in some]), partial(self._looked_ahead, some)
+                partial(warm_dirs, [stored.path for _, stored in some]), partial(self._on_warmed, some)
             )
 
-    def _looked_ahead(self, some: Sequence[tuple[_Directory, StoredLog]], _: object) -> None:
-        self._calls_ahead -= 1
+    def _on_warmed(self, some: Sequence[tuple[_Directory, StoredLog]], _: object) -> None:
+        self._warm_calls -= 1
         if self._done is not None:
             self._to_open += [(directory, stored, None) for directory, stored in some]
-            self._work()
+            self._load_slice()
 
-    def _begin_log(self, directory: _Directory, stored: StoredLog) -> None:
+    def _open_or_queue_recovery(self, directory: _Directory, stored: StoredLog) -> None:
         if stored.marker == log_files.DELETE_DIR_SUFFIX:
             delay_ms = self._owner.config_of(stored.topic_partition.topic).file_delete_delay_ms
             self._owner.remove_dir_later(stored.path, directory.log_dir, delay_ms)
             directory.loaded += 1
             return
         if stored.marker == log_files.STRAY_DIR_SUFFIX:
-            logger.warning("Ignoring %s, which was set aside as stray", stored.path)
+            logger.warning("Ignoring the stray log directory %s", stored.path)
             directory.loaded += 1
             return
         stop = directory.last_stop
@@ -322,15 +320,15 @@ class LogStartup:
                 had_clean_shutdown=stop.was_clean,
             )
         except OSError as error:
-            self._failed(directory, stored, error)
+            self._on_load_error(directory, stored, error)
             return
         if size > INLINE_SCAN_BYTES:
             directory.waiting.append(_Recovery(stored, size))
         else:
-            self._open(directory, stored, None)
+            self._open_log(directory, stored, None)
 
-    def _open(self, directory: _Directory, stored: StoredLog, recovered: ProducerMemory | None) -> None:
-        """Open a log on the loop. Raises LogDirError."""
+    def _open_log(self, directory: _Directory, stored: StoredLog, recovered: ProducerMemory | None) -> None:
+        """Open a log on the event loop. Raises LogDirError."""
         clock = self._environment.clock
         started_ms = clock.monotonic_ms()
         try:
@@ -344,7 +342,7 @@ class LogStartup:
                 recovered=recovered,
             )
         except OSError as error:
-            self._failed(directory, stored, error)
+            self._on_load_error(directory, stored, error)
             return
         directory.loaded += 1
         logger.log(
@@ -362,21 +360,21 @@ class LogStartup:
         else:
             self._owner.register(log, is_future=stored.marker == log_files.FUTURE_DIR_SUFFIX)
             last_recovery_point = directory.last_stop.recovery_points.get(log.topic_partition, 0)
-            directory.has_shorter_logs |= log.flusher.checkpoint_offset < last_recovery_point
+            directory.needs_checkpoint |= log.flusher.checkpoint_offset < last_recovery_point
 
-    def _failed(self, directory: _Directory, stored: StoredLog, error: OSError) -> None:
+    def _on_load_error(self, directory: _Directory, stored: StoredLog, error: OSError) -> None:
         directory.loaded += 1
         logger.error("Error while loading log %s: %s", stored.path, error)
         directory.failure = directory.failure or error
 
-    def _recover(self, directory: _Directory, recovery: _Recovery) -> None:
+    def _submit_recovery(self, directory: _Directory, recovery: _Recovery) -> None:
         stored, stop = recovery.stored, directory.last_stop
         directory.running.add(recovery)
 
         def done(result: ProducerMemory | Unloadable | OSError | WorkerError) -> None:
             directory.running.discard(recovery)
             if self._done is not None:
-                self._recovered(directory, recovery, result)
+                self._on_recovered(directory, recovery, result)
 
         def on_report(progress: object) -> None:
             assert isinstance(progress, RecoveryProgress)
@@ -398,7 +396,7 @@ class LogStartup:
             on_report,
         )
 
-    def _recovered(
+    def _on_recovered(
         self,
         directory: _Directory,
         recovery: _Recovery,
@@ -406,24 +404,24 @@ class LogStartup:
     ) -> None:
         directory.recovered_bytes += recovery.size
         if isinstance(result, OSError):
-            self._failed(directory, recovery.stored, result)
+            self._on_load_error(directory, recovery.stored, result)
         elif isinstance(result, Unloadable | WorkerError):
             reason = result.reason if isinstance(result, Unloadable) else result
-            self._finish(LogDirError(f"The log in {recovery.stored.path} cannot be loaded: {reason}"))
+            self._end_startup(LogDirError(f"The log in {recovery.stored.path} cannot be loaded: {reason}"))
             return
         else:
             self._to_open.append((directory, recovery.stored, result))
-        self._work()
+        self._load_slice()
 
-    # -- telling ------------------------------------------------------------------------------------------------
+    # -- progress and end ---------------------------------------------------------------------------------------
 
-    def _tell_progress(self) -> None:
+    def _log_progress(self) -> None:
         elapsed_ms = self._environment.clock.monotonic_ms() - self._started_ms
         for directory in self._directories:
             if directory.loaded < directory.total:
                 logger.info("%s", directory.progress(elapsed_ms))
 
-    def _finish(self, error: BaseException | None) -> None:
+    def _end_startup(self, error: BaseException | None) -> None:
         self._progress.cancel()
         done, self._done = self._done, None
         if done is None:
@@ -432,13 +430,13 @@ class LogStartup:
             for directory in self._directories:
                 if directory.failure is not None:
                     directory.log_dir.fail("Error while loading log dir", directory.failure)
-                elif directory.has_shorter_logs and directory.log_dir.is_online:
+                elif directory.needs_checkpoint and directory.log_dir.is_online:
                     self._owner.checkpoint_recovery_points(directory.log_dir)
             logger.info(
                 "Loaded %d logs in %d ms%s",
                 sum(directory.total for directory in self._directories),
                 self._environment.clock.monotonic_ms() - self._started_ms,
-                self._unclean(),
+                self._unclean_suffix(),
             )
             try:
                 self._owner.require_a_live_dir()
@@ -446,6 +444,6 @@ class LogStartup:
                 error = none_left
         done(error)
 
-    def _unclean(self) -> str:
+    def _unclean_suffix(self) -> str:
         unclean = [d.log_dir.path for d in self._directories if d.total and not d.last_stop.was_clean]
         return f" (unclean log dirs = {unclean})" if unclean else ""

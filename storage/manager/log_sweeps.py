@@ -1,18 +1,18 @@
-"""The work that recurs over all logs of a broker.
+"""The recurring work over all logs of a broker.
 
     every                                          does
     log.flush.offset.checkpoint.interval.ms        writes recovery points
     log.flush.start.offset.checkpoint.interval.ms  writes log start offsets
     log.flush.scheduler.interval.ms                flushes logs whose flush.ms has passed
     log.retention.check.interval.ms                applies retention
-    producer.id.expiration.check.interval.ms       forgets idle producers
-    CHECK_EVERY_MS                                  looks how much room the disks have
+    producer.id.expiration.check.interval.ms       removes expired producers
+    CHECK_EVERY_MS                                 checks the free space of the disks
 
-A sweep visits a few logs at a time (`log_visits`).
+A sweep visits a few logs per callback (`log_visits`).
 
-Invariant: after `stop` nothing is begun.
+Invariant: nothing begins after `stop`.
 
-Kafka: LogManager.startupWithConfigOverrides, cleanupLogs and flushDirtyLogs.
+Kafka: LogManager.startupWithConfigOverrides, LogManager.cleanupLogs, LogManager.flushDirtyLogs.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogManagerSettings:
-    """The broker settings that drive the start and the recurring work, with Kafka's defaults."""
+    """The broker settings of the start and the recurring work, with Kafka's defaults."""
 
     recovery_threads_per_data_dir: int = 1
 

@@ -1,10 +1,10 @@
-"""Bringing into memory what opening a log looks at, in the I/O pool, so that the event loop does not wait for a disk.
+"""Reads the file parts that opening a log needs into the page cache, in the I/O pool: the event loop then does not wait
+for the disk.
 
-A log's directory is listed, each of its files is looked at and opened, and small ones and the ends of large ones are
-read: leader epochs, producer snapshots, the last entries of indexes, the last batches. On a busy disk each of these
-may take a hundred milliseconds the first time, and none the second.
+It lists a log's directory, opens each file and reads its end: leader epochs, producer snapshots, the last entries of
+indexes, the last batches. On a busy disk each first access may take a hundred milliseconds, the second one none.
 
-Nothing comes of an error: who opens the log meets it again, and says so.
+Errors are ignored: opening the log meets and reports them.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 END_BYTES: Final = 8 * 1024
-"""Read at the end of a file; a batch that begins further ahead is not known of before."""
+"""The bytes read at the end of each file. The batches before them are not warmed."""
 
 
 def warm_dirs(paths: Iterable[str]) -> None:
-    """Look at these directories, and at the files right in them."""
+    """List these directories, and read the ends of the files in them."""
     for path in paths:
         with suppress(OSError), os.scandir(path) as entries:
             for entry in entries:

@@ -41,7 +41,7 @@ def test_what_is_asked_for_goes_before_and_is_asked_once(dirs: list[LogDir]) -> 
     placement.prefer(TP, c.path)
     assert placement.dir_for(TopicPartition("t", 1), logs_in(c)) is a
     assert placement.dir_for(TP, logs_in(c)) is c
-    placement.made(TP)
+    placement.on_created(TP)
     assert placement.dir_for(TP, logs_in(c)) is a
 
 

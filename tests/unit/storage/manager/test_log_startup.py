@@ -11,7 +11,7 @@ from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.disk.log_dir import LogDirError
 from odradek.storage.disk.ports import WorkerError
 from odradek.storage.manager import log_startup
-from odradek.storage.manager.log_startup import CALLS_AHEAD
+from odradek.storage.manager.log_startup import WARM_CALLS_MAX
 from odradek.storage.recovery.recovery_job import RecoveryProgress, Unloadable, recover_log
 from tests.support.disks.logs import DeferredIoPool, append, read_all, values_of
 from tests.support.disks.managed_logs import Broker, DeferredWorkers, create
@@ -224,7 +224,7 @@ def test_what_a_log_is_opened_from_is_brought_into_memory_first_and_not_by_the_e
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_logs(tmp_path, *LOGS, clean=True)
-    monkeypatch.setattr(log_startup, "LOGS_AHEAD", 1)
+    monkeypatch.setattr(log_startup, "LOGS_PER_WARM_CALL", 1)
     warmed: list[str] = []
 
     def warm_dirs(paths: list[str]) -> None:
@@ -236,7 +236,7 @@ def test_what_a_log_is_opened_from_is_brought_into_memory_first_and_not_by_the_e
     manager.begin_startup({}, outcome.append)
     opened = []
     while not outcome:
-        assert len(pool.pending) <= CALLS_AHEAD
+        assert len(pool.pending) <= WARM_CALLS_MAX
         pool.run_one()
         opened.append((len(warmed), len(manager.all_logs())))
     assert outcome == [None]
