@@ -1,1 +1,1 @@
-"""Copies of logs: what keeps a replica like the log it is copied from."""
+"""Copies of logs: followers fetch from their leaders, and moves copy a log to another log directory."""

@@ -1,23 +1,22 @@
-"""Filling future logs: a partition's log is copied to another log directory while it is written and read.
+"""Fills future logs: copies a partition's log to another log directory while it is written and read.
 
-Each partition that moves has a `LogMove`. It first cuts the future log to what it has in common with the current one
-(by leader epochs, as a follower does), then reads the current log chunk by chunk and appends to the future one, and
-when both end at the same offset lets the one take the other's place. As many partitions move at a time as
-`num.replica.alter.log.dirs.threads` says, in order of their names; a move that has to wait (an error, the quota) gives
-its turn to the next.
+Each moving partition has a `LogMove`. It first truncates the future log to the part that it has in common with the
+current one (by leader epochs, as a follower does). Then it reads the current log chunk by chunk, appends to the future
+one, and swaps them when both end at the same offset. `num.replica.alter.log.dirs.threads` partitions move at a time, in
+the order of their names; a move that has to wait (after an error, or for the quota) gives its turn to the next.
 
-A chunk is read in the I/O pool, unless it is in memory, and appended in slices, with other work between them. What was
-appended to the current log in the meantime is in memory: so the last step reads, appends, compares and swaps in one
-call, in which nothing can be appended to the current log, and a partition under load catches up all the same.
+A chunk is read in the I/O pool, unless it is in memory, and appended in slices, with other work between them. Records
+that were appended to the current log meanwhile are in memory. So the last step reads, appends, compares and swaps in
+one call, during which nothing can be appended to the current log: a partition under load catches up, too.
 
-What is on the disk in the current log has to be there in the future one as well before they are swapped. With
-`flush.messages` that point moves on with each append, on a fast disk further than a slow one can follow. So while the
-slower disk is waited for nothing is flushed in the current log: who waits for that is answered by the future log.
+Records that are on the disk in the current log must be on the disk in the future one before the swap. With
+`flush.messages` the flushed offset moves on with each append, faster than a slow disk can follow. So while a move waits
+for the slower disk, flushes of the current log are held back; the future log answers the requests that wait for them.
 
-Invariants: at most one step of a move is under way; a step whose move has been taken away, or begun anew, does
-nothing; what was flushed in the current log is flushed in the future one before they are swapped.
+Invariants: at most one step of a move is in progress; a step of a move that was removed or replaced does nothing; what
+was flushed in the current log is flushed in the future one before they are swapped.
 
-Kafka: ReplicaAlterLogDirsManager, ReplicaAlterLogDirsThread and LocalLeaderEndPoint.
+Kafka: ReplicaAlterLogDirsManager, ReplicaAlterLogDirsThread, LocalLeaderEndPoint.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ if TYPE_CHECKING:
 SLICE_INTERVAL_MS: Final = 1
 
 HOLD_MAX_MS: Final = 5_000
-"""For so long at most the answers of producers wait, when a log is about to move, for the disk it moves to."""
+"""Limit of the time that producers wait for the disk to which a log is about to move."""
 
 log = logging.getLogger(__name__)
 
@@ -71,16 +70,16 @@ class MoveSettings:
 
 @dataclass(slots=True, eq=False)
 class LogMove:
-    """How far the move of one partition is. Begun anew, it is a new object: steps of the old one are void."""
+    """The state of one partition's move. A restarted move is a new object; steps of the old one do nothing."""
 
     partition: Partition
     leader_epoch: int
     initial_offset: int
-    """Where the future log is cut to if epochs cannot tell."""
+    """The future log is truncated to it if leader epochs give no offset."""
     is_truncating: bool = True
     ready_at_ms: int = 0
     held: LogFlusher | None = None
-    """That of the current log, while it waits for the future one to be flushed."""
+    """The flusher of the current log, held back while the future log is flushed."""
     hold_end: TimerTask | None = None
 
     @property
@@ -99,7 +98,7 @@ class AlterLogDirsManager:
         on_progress: Callable[[TopicPartition], None],
         on_moved: Callable[[TopicPartition], None],
     ) -> None:
-        """`on_progress`: a future log has deleted what the current one has; `on_moved`: it has taken its place."""
+        """`on_progress`: a future log has followed a change of the log start; `on_moved`: it has replaced the log."""
         self._log_manager = log_manager
         self._environment = log_manager.environment
         self._quota = settings.quota
@@ -111,7 +110,7 @@ class AlterLogDirsManager:
         self._wake_up: TimerTask | None = None
 
     def add(self, partition: Partition) -> None:
-        """Begin to fill the partition's future log, or begin anew under a new leader epoch."""
+        """Begin to fill the partition's future log, or restart under a new leader epoch."""
         future = partition.future_log
         move = self._moves.get(partition.topic_partition)
         if future is None or (move is not None and move.leader_epoch == partition.leader_epoch):
@@ -122,7 +121,7 @@ class AlterLogDirsManager:
         self._fill()
 
     def remove(self, topic_partition: TopicPartition) -> None:
-        """Stop filling the partition's future log, which stays as it is."""
+        """Stop to fill the partition's future log, which stays as it is."""
         move = self._moves.pop(topic_partition, None)
         if move is not None:
             self._let_flush(move)
@@ -130,7 +129,7 @@ class AlterLogDirsManager:
             self._fill()
 
     def mark_for_truncation(self, topic_partition: TopicPartition, offset: int) -> None:
-        """The current log was cut to `offset`: the future log has to be cut as well before it goes on."""
+        """The current log was truncated to `offset`: truncate the future log as well before the move continues."""
         move = self._moves.get(topic_partition)
         if move is not None:
             self.remove(topic_partition)
@@ -144,10 +143,10 @@ class AlterLogDirsManager:
         self._moves.clear()
         self._running.clear()
 
-    # -- whose turn it is ------------------------------------------------------------------------------------
+    # The order of moves
 
     def _fill(self) -> None:
-        """Let the next moves begin that are ready, if there is room; see to those that are not ready yet."""
+        """Start the next moves that are ready, if there is room, and schedule a wake-up for the others."""
         if self._wake_up is not None:
             self._wake_up.cancel()
             self._wake_up = None
@@ -168,7 +167,7 @@ class AlterLogDirsManager:
         self._environment.timer.schedule(delay_ms, lambda: self._step(move))
 
     def _delay(self, move: LogMove) -> None:
-        """Give others the turn for a while."""
+        """Stop this move for `fetch_backoff_ms`; others may run."""
         self._let_flush(move)
         move.ready_at_ms = self._environment.clock.monotonic_ms() + self._settings.fetch_backoff_ms
         self._running.discard(move)
@@ -178,7 +177,7 @@ class AlterLogDirsManager:
         return self._moves.get(move.topic_partition) is move
 
     def _step(self, move: LogMove) -> None:
-        """Cut, or read the next chunk. What comes after is scheduled, or delayed, or the move is over."""
+        """Truncate, or read the next chunk. Then the next step is scheduled or delayed, or the move ends."""
         if not self._is_current(move):
             return
         current, future = move.partition.log, move.partition.future_log
@@ -188,7 +187,7 @@ class AlterLogDirsManager:
         try:
             if move.is_truncating:
                 self._truncate(move, future)
-            elif self._quota.is_exceeded and move.held is None:  # what is left is little, and producers wait for it
+            elif self._quota.is_exceeded and move.held is None:  # with held flushes producers wait, and little is left
                 self._delay(move)
             else:
                 self._read(move, current, future)
@@ -199,17 +198,21 @@ class AlterLogDirsManager:
         if not self._is_current(move):
             return  # a directory has failed, and the move with it
         if error.code == ErrorCode.FENCED_LEADER_EPOCH:
-            self._give_up(move, error)  # until the LeaderAndIsr with the new epoch comes
+            self._give_up(move, error)  # the LeaderAndIsr with the new epoch starts it again
             return
-        log.info("The move of %s waits: %s", move.topic_partition, error.message)
+        log.info("The move of %s is tried again later: %s", move.topic_partition, error.message)
         self._delay(move)
 
     def _give_up(self, move: LogMove, error: KafkaError) -> None:
         if self._is_current(move):
-            log.error("The move of %s failed: %s", move.topic_partition, error.message)
+            log.error(
+                "The move of %s failed; the next LeaderAndIsr or AlterReplicaLogDirs starts it again: %s",
+                move.topic_partition,
+                error.message,
+            )
             self.remove(move.topic_partition)
 
-    # -- agreeing with the current log -----------------------------------------------------------------------
+    # Truncation
 
     def _truncate(self, move: LogMove, future: UnifiedLog) -> None:
         offset, is_complete = move.initial_offset, True
@@ -229,8 +232,8 @@ class AlterLogDirsManager:
         self._when_cuttable(move, future, offset, cut)
 
     def _when_cuttable(self, move: LogMove, future: UnifiedLog, offset: int, cut: Callable[[], None]) -> None:
-        """Cut the future log as soon as it may be cut at `offset`; the move goes on when that is on the disk: what is
-        appended must not meet records that were cut off.
+        """Truncate the future log when it may be truncated to `offset`. The move continues when that is on the disk:
+        otherwise truncated records could come back behind new ones after a loss of power.
         """
         if offset >= future.log_end_offset:  # nothing is cut off
             cut()
@@ -245,7 +248,7 @@ class AlterLogDirsManager:
                     cut()
                     future.log_dir.sync_queue.when_durable(durable)
                 else:
-                    log.info("The future log of %s is cut later: %s", move.topic_partition, error)
+                    log.info("Truncation of the future log of %s is tried later: %s", move.topic_partition, error)
                     self._delay(move)
             except KafkaError as failure:
                 self._read_failed(move, failure)
@@ -257,7 +260,7 @@ class AlterLogDirsManager:
         self._log_manager.when_cuttable(future, offset, cuttable)
 
     def _reset(self, move: LogMove, current: UnifiedLog, future: UnifiedLog) -> None:
-        """The current log ends before the future one, or begins behind its end: cut, or begin at its start."""
+        """The current log ends before the future one (truncate), or starts behind its end (restart at its start)."""
         if current.log_end_offset < future.log_end_offset:
             offset = current.log_end_offset
             self._when_cuttable(
@@ -275,7 +278,7 @@ class AlterLogDirsManager:
     def _begin_at(self, move: LogMove, offset: int) -> None:
         self._log_manager.truncate_fully_and_start_at(move.topic_partition, offset, is_future=True)
 
-    # -- copying ---------------------------------------------------------------------------------------------
+    # Copying
 
     def _read(self, move: LogMove, current: UnifiedLog, future: UnifiedLog) -> None:
         try:
@@ -320,7 +323,7 @@ class AlterLogDirsManager:
         return read.fetched.records
 
     def _copy(self, move: LogMove, current: UnifiedLog, future: UnifiedLog, parts: deque[memoryview]) -> None:
-        """Append a slice; then come back for the others, or for the next chunk, or swap the logs."""
+        """Append a slice; then schedule the next slice or the next chunk, or swap the logs."""
         if not self._is_current(move):
             return
         part = parts.popleft() if parts else memoryview(b"")
@@ -343,7 +346,7 @@ class AlterLogDirsManager:
         elif part:
             self._continue(move, SLICE_INTERVAL_MS)
         else:
-            self._delay(move)  # the end of the current log is no record's: wait for the next one
+            self._delay(move)  # the last offsets of the current log have no records: wait for the next append
 
     def _follow_watermarks(self, current: UnifiedLog, future: UnifiedLog) -> None:
         future.update_high_watermark(current.high_watermark)
@@ -351,12 +354,12 @@ class AlterLogDirsManager:
         if start <= future.high_watermark and future.maybe_increment_log_start_offset(start, "move of the log"):
             self._on_progress(current.topic_partition)
 
-    # -- the end -----------------------------------------------------------------------------------------------
+    # The swap
 
     def _promote(self, move: LogMove, current: UnifiedLog, future: UnifiedLog) -> None:
         if future.recovery_point < current.recovery_point:
             self._hold_flushes(move, current)
-            # To the very end: a flush of the current log may be under way.
+            # Up to the end: a flush of the current log may be in progress.
             end_offset = future.log_end_offset
             future.when_flushed(end_offset, lambda failure: None if failure else self._continue(move, 0))
             return
@@ -365,7 +368,7 @@ class AlterLogDirsManager:
         except KafkaError as error:
             self._give_up(move, error)
             return
-        move.held = None  # who waited for it waits for the new log
+        move.held = None  # its waiters have moved to the new log
         self.remove(move.topic_partition)
         self._on_moved(move.topic_partition)
 
@@ -376,7 +379,7 @@ class AlterLogDirsManager:
         move.hold_end = self._environment.timer.schedule(HOLD_MAX_MS, lambda: self._let_flush(move))
 
     def _let_flush(self, move: LogMove) -> None:
-        """The current log is flushed again, if it was not for the sake of this move."""
+        """Resume the flushes of the current log, if this move held them back."""
         if move.hold_end is not None:
             move.hold_end.cancel()
             move.hold_end = None

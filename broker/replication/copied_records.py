@@ -1,6 +1,6 @@
-"""Appending records that were copied from another log: a slice at a time, each batch with the offsets it has there.
+"""Appends records that were copied from another log, in slices; the batches keep their offsets.
 
-The event loop has its turn between two slices: a megabyte of small batches takes long to append.
+The event loop gets a turn between two slices: a megabyte of small batches takes long to append.
 
 Kafka: Partition.appendRecordsToFollowerOrFutureReplica.
 """
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 SLICE_BYTES: Final = 256 * 1024
 SLICE_BATCHES: Final = 256
-"""Appended before the event loop has a turn: about 3 ms of small batches."""
+"""Batches that are appended before the event loop gets a turn: about 3 ms of small batches."""
 
 PASSING_ERRORS: Final = frozenset({ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD})
-"""The records may arrive whole the next time. Any other error ends the copying."""
+"""The next copy of the records may be intact. Any other error ends the copying."""
 
 
 def slices(records: memoryview, max_bytes: int) -> Iterator[memoryview]:
-    """Cut at the ends of batches: up to `max_bytes` and SLICE_BATCHES each, a longer batch alone; a torn end is left
-    out.
+    """Slices of whole batches: at most `max_bytes` and SLICE_BATCHES each, or one longer batch. An incomplete batch at
+    the end is omitted.
     """
     start = position = count = 0
     while len(records) - position >= HEADER_SIZE_UP_TO_MAGIC:
@@ -45,7 +45,7 @@ def slices(records: memoryview, max_bytes: int) -> Iterator[memoryview]:
 
 
 def append_copied(log: UnifiedLog, records: memoryview, begin_at: Callable[[int], None]) -> LogAppendInfo:
-    """Append to a copy. `begin_at` empties the copy and lets it begin at an offset.
+    """Append to the copy `log`. `begin_at` empties it and sets its first offset.
 
     Raises: KafkaError.
     """
@@ -55,6 +55,6 @@ def append_copied(log: UnifiedLog, records: memoryview, begin_at: Callable[[int]
         end = log.log_end_offset
         if not (end == log.log_start_offset and error.first_offset < end <= error.last_offset):
             raise
-        # The other log begins inside its first batch, which is copied whole.
+        # The log start of the source is inside its first batch, which is copied whole.
         begin_at(error.first_offset)
         return log.append_as_follower(records)

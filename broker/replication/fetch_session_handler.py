@@ -1,19 +1,18 @@
-"""The follower's side of incremental fetch sessions (KIP-227), decided purely: what a fetch has to say, and whether an
-answer can be believed.
+"""The follower's side of incremental fetch sessions (KIP-227), without I/O: builds requests and checks answers.
 
-    next request                     names                                  after
-    session 0, epoch 0               everything                             the start, or an answer without a session
-    session n, epoch 0               everything; n is closed                a failure, or an answer that does not fit
-    session n, epoch 1, 2, ...       what is new, changed or forgotten      an answer of the session
+    next request                     partitions in it                       after
+    session 0, epoch 0               all                                    the start, or an answer without a session
+    session n, epoch 0               all; session n is closed               a failure, or an invalid answer
+    session n, epoch 1, 2, ...       new, changed and forgotten ones        an answer of the session
 
-A partition whose topic was created anew under its name is forgotten under the old id and named under the new one.
-Versions from 13 on name topics by id, which needs an id for every topic; the leader refuses a session that changes
-between ids and names, and the next request begins a new one.
+A partition of a topic that was deleted and created again is forgotten under the old id and added under the new one.
+Versions from 13 on name topics by id and need an id for every topic. The leader refuses a session that changes between
+ids and names, and the next request begins a new session.
 
-Within a session only the partitions that may have changed are looked at: a follower of thousands asks several times a
-second, and mostly about one of them.
+Within a session only the partitions that may have changed are compared: a follower of thousands of partitions fetches
+several times a second, and usually one of them has changed. The leader's side is broker/fetch/fetch_session.py.
 
-Kafka: FetchSessionHandler and FetchMetadata; the leader's side is broker/fetch/fetch_session.py.
+Kafka: FetchSessionHandler, FetchMetadata.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ START: Final = (INVALID_SESSION_ID, INITIAL_EPOCH)
 
 
 class PartitionRequest(NamedTuple):
-    """What a fetch says of one partition. Epochs are -1 and the topic id is zero where there is none."""
+    """The fields of one partition in a fetch. Epochs are -1 and the topic id is zero where there is none."""
 
     topic_id: bytes
     fetch_offset: int
@@ -48,8 +47,8 @@ class PartitionRequest(NamedTuple):
 
 
 class SessionRequest(NamedTuple):
-    """What the next fetch has to carry. `forgotten` pairs partitions with the topic ids they were known by; those in
-    `replaced` are to be forgotten only if topics are named by id.
+    """The content of the next fetch. `forgotten` pairs partitions with the topic ids of the session. `replaced` does
+    so for partitions that are forgotten only if the request names topics by id.
     """
 
     session_id: int
@@ -61,7 +60,7 @@ class SessionRequest(NamedTuple):
 
 
 class FetchSessionHandler:
-    """The session with one leader. `partitions` is what the leader was last asked for, implied partitions included."""
+    """The session with one leader. `partitions` are all partitions of the session, with their last requests."""
 
     __slots__ = ("_metadata", "_next_place", "_node", "_places", "_topics", "_without_id", "partitions")
 
@@ -70,28 +69,27 @@ class FetchSessionHandler:
         self._metadata = START
         self.partitions: dict[TopicPartition, PartitionRequest] = {}
         self._places: dict[TopicPartition, int] = {}
-        """Of each partition, in the order in which they came into the session."""
+        """The order in which the partitions came into the session."""
         self._next_place = 0
         self._topics: dict[bytes, tuple[str, int]] = {}
-        """By topic id: the name, and how many of the partitions are asked for by that id."""
+        """By topic id: the name, and the number of partitions of the session with that id."""
         self._without_id = 0
 
     @property
     def is_full(self) -> bool:
-        """Whether the next request names everything."""
+        """Whether the next request names all partitions."""
         return self._metadata[1] == INITIAL_EPOCH
 
     def build_full(self, wanted: Mapping[TopicPartition, PartitionRequest]) -> SessionRequest:
-        """The next request, if it is full and these are the partitions to fetch."""
+        """The next full request, for the partitions `wanted`."""
         self.partitions, self._places, self._topics, self._without_id = {}, {}, {}, 0
         for partition, request in wanted.items():
             self._put(partition, request)
         return SessionRequest(*self._metadata, dict(wanted), [], [], self._without_id == 0)
 
     def build_incremental(self, changes: Mapping[TopicPartition, PartitionRequest | None]) -> SessionRequest:
-        """The next request of a session, if these partitions are fetched in this way from now on; None: not any more.
-
-        Those that are fetched as before may be among them.
+        """The next incremental request. `changes` maps partitions to their new requests, None to forget one. Unchanged
+        partitions may be among them.
         """
         added: dict[TopicPartition, PartitionRequest] = {}
         altered: list[TopicPartition] = []
@@ -149,7 +147,7 @@ class FetchSessionHandler:
             del self._topics[topic_id]
 
     def handle_response(self, response: FetchResponse, version: int) -> dict[TopicPartition, PartitionData] | None:
-        """What the leader says of each partition; None for an answer that is of no use."""
+        """The leader's answer for each partition; None when the response has an error or is invalid."""
         session_id, epoch = self._metadata
         if response.error_code != ErrorCode.NONE:
             log.info(
@@ -178,7 +176,7 @@ class FetchSessionHandler:
         return found
 
     def _read(self, response: FetchResponse, version: int) -> tuple[dict[TopicPartition, PartitionData], str | None]:
-        """The answers by partition, and what is wrong with them."""
+        """The answers by partition, and a description of the first problem or None."""
         found: dict[TopicPartition, PartitionData] = {}
         for topic in response.responses:
             name = topic.topic if version < TOPIC_ID_VERSION else self._topics.get(topic.topic_id, (None, 0))[0]
@@ -192,5 +190,5 @@ class FetchSessionHandler:
         return found, None
 
     def handle_error(self) -> None:
-        """There was no answer: close the session with the next request, and ask for a new one."""
+        """There was no answer: the next request closes the session and asks for a new one."""
         self._metadata = self._metadata[0], INITIAL_EPOCH

@@ -1,21 +1,22 @@
-"""Where one follower stands with each partition it fetches from one leader, decided purely.
+"""The fetch states of the partitions that one fetcher follows, without I/O.
 
-    state         what happens next                            it ends with
-    truncating    the log is cut to the fetch offset           fetching
-    fetching      a fetch names the partition                  fetching, further on; or cut, and fetching
-    delayed       nothing, until the time is up; then as above
+    state         next step                                    ends in
+    truncating    the log is truncated to the fetch offset     fetching
+    fetching      a fetch names the partition                  fetching, at the next offset or after a truncation
+    delayed       none until the delay is over; then as above
 
-A partition whose log knows leader epochs begins as fetching, at its log end: the leader tells where the logs diverge.
-One without begins as truncating, at its high watermark. What is not to be fetched any more, because the leader has
-changed or the log cannot be written, is not here.
+A partition whose log has leader epochs begins as fetching, at its log end: the leader's answer tells where the logs
+diverge. One without epochs begins as truncating, at its high watermark. A partition that is not fetched any more,
+because its leader has changed or its log cannot be written, has no state.
 
-Invariants: a state is replaced, never changed, so that one who has waited sees whether it is still the same; partitions
-that have got data go to the end of the order, so that each has its turn when answers are limited in size.
+Invariants: a state is replaced, never changed, so that its identity shows after an await whether it is still valid;
+partitions that have got data go to the end of the order, so that each gets its turn when the size of answers is
+limited.
 
-What the next fetch has to say anew is noted as it changes (`take_changed`): nobody walks over thousands of partitions
-to find the one that moved.
+Changes for the next fetch are collected as they happen (`take_changed`), so that no fetch walks over thousands of
+partitions to find a few.
 
-Kafka: PartitionFetchState and to the states of AbstractFetcherThread.
+Kafka: PartitionFetchState, AbstractFetcherThread, PartitionStates.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ DOUBLINGS_MAX: Final = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PartitionFetchState:
-    """One partition. `last_fetched_epoch` is that of the last record in the log; `lag`, in records behind the leader's
-    high watermark, is None until the first answer; `delayed_until_ms` is a time of the monotonic clock; `refusals` says
-    how often the leader did not know yet that it leads.
+    """One partition. `last_fetched_epoch` is the epoch of the last record in the log. `lag` is the number of records
+    behind the leader's high watermark, None until the first answer. `delayed_until_ms` is a time of the monotonic
+    clock. `refusals` counts the answers of a leader that did not have our epoch yet.
     """
 
     fetch_offset: int
@@ -88,13 +89,13 @@ class FetchStates:
         return self._states.get(topic_partition)
 
     def take_all(self) -> list[TopicPartition]:
-        """All partitions, in order; none of them counts as changed any more."""
+        """All partitions, in order; clears the set of changed ones."""
         self._changed.clear()
         return list(self._states)
 
     def take_changed(self, now_ms: int) -> list[TopicPartition]:
-        """Those that may have to be fetched in another way than when they were taken last: whose state was replaced,
-        removed or delayed long enough, who lag behind (the throttle decides on those anew each time), who were touched.
+        """The partitions whose request may have changed since the last call: their state was replaced or removed, their
+        delay has ended, they lag (the throttle decides on each fetch), or they were touched.
         """
         changed, self._changed = self._changed | self._lagging, set()
         for topic_partition in [each for each in self._delayed if not self._states[each].is_delayed(now_ms)]:
@@ -103,7 +104,7 @@ class FetchStates:
         return sorted(changed, key=self._place)
 
     def touch(self, topic_partition: TopicPartition) -> None:
-        """Something else of it has changed than its state."""
+        """Count the partition as changed, although its state has not."""
         self._changed.add(topic_partition)
 
     def to_truncate(self, now_ms: int) -> list[tuple[TopicPartition, PartitionFetchState]]:
@@ -113,7 +114,7 @@ class FetchStates:
     def add(
         self, topic_partition: TopicPartition, *, leader_epoch: int, latest_epoch: int, end_offset: int, watermark: int
     ) -> None:
-        """Begin to follow a leader. `latest_epoch`, `end_offset` and the high `watermark` are those of the own log."""
+        """Begin to follow a leader. `latest_epoch`, `end_offset` and the high `watermark` are those of our log."""
         has_epochs = latest_epoch != NO_PARTITION_LEADER_EPOCH
         state = PartitionFetchState(
             fetch_offset=end_offset if has_epochs else watermark,
@@ -124,7 +125,7 @@ class FetchStates:
         self._to_end(topic_partition, state)
 
     def remove(self, topic_partition: TopicPartition) -> bool:
-        """Fetch it no longer; False if it was not fetched."""
+        """Stop to fetch the partition; False if it was not fetched."""
         if self._states.pop(topic_partition, None) is None:
             return False
         del self._places[topic_partition]
@@ -134,15 +135,15 @@ class FetchStates:
         return True
 
     def delay(self, topic_partitions: Iterable[TopicPartition], now_ms: int, delay_ms: int) -> None:
-        """Leave them alone for a while; those that are delayed already stay as they are."""
+        """Do not fetch these for `delay_ms`. Partitions that are delayed already keep their delay."""
         for topic_partition in list(topic_partitions):
             state = self._states.get(topic_partition)
             if state is not None and not state.is_delayed(now_ms):
                 self._to_end(topic_partition, replace(state, delayed_until_ms=now_ms + delay_ms))
 
     def refused(self, topic_partition: TopicPartition, now_ms: int, delay_ms_max: int) -> None:
-        """The leader has not been told yet what we have: it is left alone for a short while, the next time for twice as
-        long.
+        """The leader does not have our leader epoch yet: delay the partition for a short time, which doubles with each
+        refusal.
         """
         state = self._states.get(topic_partition)
         if state is not None and not state.is_delayed(now_ms):
@@ -151,7 +152,7 @@ class FetchStates:
             self._to_end(topic_partition, refused)
 
     def truncated(self, topic_partition: TopicPartition, offset: int, latest_epoch: int) -> None:
-        """The log was cut, or told to begin anew, and is to be fetched from `offset` on."""
+        """The log was truncated or restarted; fetch from `offset` on."""
         state = self._states[topic_partition]
         self._set(
             topic_partition,
@@ -159,7 +160,7 @@ class FetchStates:
         )
 
     def reset(self, topic_partition: TopicPartition, offset: int, latest_epoch: int, lag: int) -> None:
-        """What was asked for was out of the leader's range; go on at `offset`."""
+        """The fetch offset was out of the leader's range; fetch from `offset` on."""
         self._to_end(
             topic_partition,
             PartitionFetchState(
@@ -173,9 +174,9 @@ class FetchStates:
     def fetched(
         self, topic_partition: TopicPartition, next_offset: int, last_epoch: int, high_watermark: int
     ) -> PartitionFetchState:
-        """The log was appended to, up to `next_offset`, with records of `last_epoch` at its end (-1: of none).
+        """Records up to `next_offset` were appended, the last one of `last_epoch` (-1: nothing was appended).
 
-        Answers the state it has then. If nothing was appended, it changes once, when the lag becomes known.
+        Returns the new state. Without an append it changes only once, when the lag becomes known.
         """
         state = self._states[topic_partition]
         if next_offset == state.fetch_offset and state.lag is not None:
@@ -190,7 +191,7 @@ class FetchStates:
         return state
 
     def next_ready_ms(self, now_ms: int) -> int | None:
-        """The time when the first delayed partition is to be looked at again; None if none is delayed."""
+        """The time at which the first delay ends; None if no partition is delayed."""
         times = [self._states[each].delayed_until_ms or 0 for each in self._delayed]
         return min((time for time in times if time > now_ms), default=None)
 
@@ -214,5 +215,5 @@ class FetchStates:
                 kind.discard(topic_partition)
 
     def _place(self, topic_partition: TopicPartition) -> int:
-        """Those that were removed come first."""
+        """Sort key; removed partitions come first."""
         return self._places.get(topic_partition, -1)

@@ -1,4 +1,4 @@
-"""What a broker's fetchers live by: their settings, apart from what they do, which only a broker that follows loads."""
+"""Fetcher settings, in a module of their own so that a broker without followers does not import replica_fetcher."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteLeaderSettings:
-    """Who asks, and the broker settings `replica.fetch.*` and `replica.socket.timeout.ms`, with Kafka's defaults."""
+    """Identity of this broker, and its `replica.fetch.*` and `replica.socket.timeout.ms`, with Kafka's defaults."""
 
     broker_id: int
     broker_epoch: Callable[[], int]
@@ -42,7 +42,7 @@ class FetcherSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchersSettings:
-    """`end_point` tells where a live broker listens for brokers, `count` is `num.replica.fetchers` of the moment."""
+    """`end_point` returns the inter-broker address of a live broker, `count` the present `num.replica.fetchers`."""
 
     make_link: MakeLink
     end_point: Callable[[int], EndPoint | None]

@@ -1,6 +1,6 @@
-"""What a follower does to its log beside appending: watermarks that follow the leader's, and cuts that hold nobody up.
+"""A follower's changes of its log beside appends: it takes over watermarks, and truncates without blocking the loop.
 
-Kafka: ReplicaFetcherThread.processPartitionData, after its append.
+Kafka: ReplicaFetcherThread.processPartitionData, ReplicaFetcherThread.truncate.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ logger = logging.getLogger(__name__)
 
 
 def follow_watermarks(log: UnifiedLog, high_watermark: int, log_start_offset: int) -> bool:
-    """Take over the leader's; whether the high watermark has moved. It may go back: what lies above the leader's is not
-    known to be committed.
+    """Take over the leader's watermarks; True when the high watermark has moved. It may go back: records above the
+    leader's high watermark may not be committed.
     """
     before = log.high_watermark
     moved = log.update_high_watermark(high_watermark) != before
@@ -34,8 +34,8 @@ def follow_watermarks(log: UnifiedLog, high_watermark: int, log_start_offset: in
 
 
 async def producers_at(log: UnifiedLog, offset: int, now_ms: int) -> ProducerMemory | None:
-    """The log's producers as they were at `offset`, for a cut. None where the cut has nothing to replay, or will find
-    out itself what is wrong.
+    """The producer states at `offset`, for a truncation. None when it has nothing to replay, or when the replay failed:
+    the truncation itself then meets the error.
     """
     replay = replay_producers(log.state, offset, now_ms)
     try:
@@ -46,26 +46,26 @@ async def producers_at(log: UnifiedLog, offset: int, now_ms: int) -> ProducerMem
         producers: ProducerMemory | None = end.value
         return producers
     except (OSError, KafkaError) as error:
-        logger.warning("The producers of %s cannot be replayed before it is cut: %s", log, error)
+        logger.warning("Cannot replay the producer states of %s before its truncation: %s", log, error)
         return None
 
 
 async def when_cuttable(log_manager: LogManager, log: UnifiedLog, offset: int, cut: Callable[[], bool]) -> bool:
-    """Call `cut` once the log may be cut at `offset`, and answer what it answers.
+    """Call `cut` when the log may be truncated to `offset`, and return its result.
 
-    Others have had their turn before: it is to look again whether the log should be cut at all. Raises: KafkaError.
+    Other code runs before: `cut` must check again whether the log should be truncated at all. Raises: KafkaError.
     """
     done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
     def cuttable(error: OSError | None) -> None:
         if done.done():
-            return  # nobody waits any more
+            return  # the waiting task was cancelled
         was_cut = False
         try:
             if error is not None and is_no_space(error):
                 raise LogDirFullError(log.log_dir.path)
             if error is not None:
-                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{log} cannot be cut: {error}")
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Cannot truncate {log}: {error}")
             was_cut = cut()
         except KafkaError as failure:
             done.set_exception(failure)

@@ -1,10 +1,10 @@
-"""What a follower asks a leader, over a link: Fetch in sessions, and ListOffsets where its own log does not fit.
+"""A follower's requests to a leader, over a link: Fetch in sessions, and ListOffsets after OFFSET_OUT_OF_RANGE.
 
-The versions are those of the inter-broker protocol, sent unannounced: at 3.9 Fetch v17, v12 while a topic has no id,
-and ListOffsets v9. OffsetForLeaderEpoch, which Apache Kafka's followers know as well, is never sent: from 2.7 on a
-fetch tells where the logs diverge, and a log without epochs has nothing to ask about.
+The versions are those of the inter-broker protocol, without ApiVersions: at 3.9 Fetch v17, v12 while a topic has no id,
+and ListOffsets v9. OffsetForLeaderEpoch, which Apache Kafka's followers can send, is never sent: from 2.7 on the answer
+to a fetch tells where the logs diverge, and a log without epochs cannot ask for one.
 
-Kafka: RemoteLeaderEndPoint and BrokerBlockingSender.
+Kafka: RemoteLeaderEndPoint, BrokerBlockingSender.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _SESSION_IS_OVER: Final = (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVAL
 
 
 class RemoteLeader:
-    """The leader of some partitions, as one fetcher talks to it: one request at a time."""
+    """One fetcher's connection to a leader: one request at a time."""
 
     def __init__(self, leader_id: int, link: BrokerLink, settings: RemoteLeaderSettings) -> None:
         self.session = FetchSessionHandler(leader_id)
@@ -56,9 +56,9 @@ class RemoteLeader:
         self._link.close()
 
     async def fetch(self, request: SessionRequest) -> dict[TopicPartition, PartitionData]:
-        """What the leader says; nothing if the session has to begin anew.
+        """The leader's answer by partition; empty if the session has to begin again.
 
-        Raises: OSError; KafkaError for any other error of the answer as a whole, where Apache Kafka asks again at once.
+        Raises: OSError; KafkaError for any other error of the whole answer, where Apache Kafka fetches again at once.
         """
         version = self._settings.metadata_version.fetch_request_version
         if not request.can_use_topic_ids:
@@ -123,7 +123,7 @@ def _fetch_request(request: SessionRequest, settings: RemoteLeaderSettings, vers
 
 
 def _topics(partitions: Iterable[tuple[TopicPartition, PartitionRequest]], max_bytes: int) -> list[FetchTopic]:
-    """Consecutive partitions of one topic share an entry; their order is the order in which they are served."""
+    """Group consecutive partitions of one topic; the leader serves them in this order."""
     topics: list[FetchTopic] = []
     for (topic, index), asked in partitions:
         if not topics or topics[-1].topic != topic:

@@ -1,23 +1,25 @@
-"""One follower's loop: cut what has to be cut, ask the leader, append what it sends.
+"""The loop of a follower: truncate logs, fetch from the leader, append its records.
 
-    answer about a partition             what the follower does
-    records                              appends them, takes over the high watermark and the log start
-    a diverging epoch                    cuts its log to what both have, takes over nothing
-    OFFSET_OUT_OF_RANGE                  leader's end < own end: cuts to it; leader's start > own end: begins anew there
-    FENCED_LEADER_EPOCH                  parks the partition until the next LeaderAndIsr
-    it has still to be told of its epoch asks again soon, then later and later
-    records that are corrupt             asks again after a while, as after any other error
-    ... that the log will not take       parks the partition
+    answer for a partition               action of the follower
+    records                              append them, take over the high watermark and the log start
+    a diverging epoch                    truncate the log to the common part
+    OFFSET_OUT_OF_RANGE                  leader's end < own end: truncate to it; leader's start > own end: restart there
+    FENCED_LEADER_EPOCH                  park the partition until the next LeaderAndIsr
+    leader does not have our epoch yet   fetch again soon, with growing delays
+    corrupt records                      fetch again after a delay, as after any other error
+    records that the log refuses         park the partition
 
-The leader takes the offset of a fetch for what the follower has: so what `flush.messages` wants on the disk is there
-before the next fetch, and before the first one of a new leader; and so are cuts before the next append. A partition
-that was taken away, given another epoch or cut while the answer was under way is left alone; between two slices of
-records everything may have changed as well.
+The leader takes the fetch offset as the follower's end offset. So records with `flush.messages` are on the disk before
+the next fetch, also before the first one from a new leader; and truncations are on the disk before the next append. A
+partition that was removed, given another epoch or truncated while the answer was under way is skipped; the same is
+checked after each slice of records.
 
-OffsetsForLeaderEpoch is not asked: at the inter-broker protocol of 3.9 a log with epochs learns from its fetch where it
-diverges, and one without has nothing to ask about.
+OffsetsForLeaderEpoch is not sent: at the inter-broker protocol of 3.9 the answer to a fetch tells a log with epochs
+where it diverges, and a log without epochs cannot ask.
 
-Kafka: AbstractFetcherThread and ReplicaFetcherThread.
+Kafka: AbstractFetcherThread, ReplicaFetcherThread, AbstractFetcherThread.processFetchRequest,
+AbstractFetcherThread.truncateOnFetchResponse, AbstractFetcherThread.fetchOffsetAndTruncate,
+AbstractFetcherThread.handlePartitionsWithErrors.
 """
 
 from __future__ import annotations
@@ -55,11 +57,11 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 ANSWERS_AT_ONCE: Final = 100
-"""Partitions without records whose answers are looked at before the event loop has a turn; those with have one each."""
+"""Answers without records that are processed before the event loop gets a turn; it gets one for each with records."""
 
-# The controller tells brokers of an election one after another. The leader may be the last to hear of it, a few
-# milliseconds later; nothing is committed until it is followed.
-_LEADER_HAS_STILL_TO_BE_TOLD: Final = frozenset(
+# The controller sends LeaderAndIsr to one broker after another. The leader may get it last, some milliseconds later. No
+# record is committed until its followers fetch.
+_LEADER_HAS_OLD_EPOCH: Final = frozenset(
     {
         ErrorCode.UNKNOWN_LEADER_EPOCH,
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -70,7 +72,7 @@ _LEADER_HAS_STILL_TO_BE_TOLD: Final = frozenset(
 
 
 class OwnLog:
-    """Notes that a partition may have to be asked for in another way: its log start or its topic id may have changed.
+    """Marks a partition as changed for the next fetch: its log start or its topic id may have changed.
 
     Implements `Reader`.
     """
@@ -88,8 +90,8 @@ class OwnLog:
 class ReplicaFetcher:
     """Follows some of the partitions that one broker leads.
 
-    `complete_delayed` is told of partitions whose high watermark has moved, `mark_for_truncation` of those whose log
-    was cut, and to which offset.
+    `complete_delayed` is called with partitions whose high watermark has moved, `mark_for_truncation` with partitions
+    whose log was truncated, and the offset.
     """
 
     def __init__(
@@ -117,23 +119,23 @@ class ReplicaFetcher:
         self._added = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._on_disk: list[asyncio.Future[None]] = []
-        """What has to be on the disk before the leader is asked again."""
+        """Flushes and truncations that must be on the disk before the next fetch."""
 
-    # Life
+    # The task
 
     def start(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self._run(), name=self._name)
         self._task.add_done_callback(self._ended)
 
     def close(self) -> None:
-        """Stop at once, and hang up."""
+        """Stop at once, and close the connection."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
         self._leader.close()
 
     def add(self, partition: Partition) -> None:
-        """Follow a partition, which has a log and is none of this fetcher's, under its leader epoch."""
+        """Follow a partition under its leader epoch. It has a log, and this fetcher does not follow it yet."""
         own = partition.log
         assert own is not None
         self.states.add(
@@ -144,12 +146,12 @@ class ReplicaFetcher:
             watermark=own.high_watermark,
         )
         if own.unflushed_messages >= own.config.flush_messages:
-            # Appended for another leader, or before the process was killed: nobody has waited for the disk yet.
+            # Fetched from another leader, or before the process was killed: the flush was not waited for yet.
             self._wait_for_disk(lambda callback: own.when_flushed(own.log_end_offset, callback))
         self._added.set()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        """A bug ends the loop, and must not end replication."""
+        """Start the loop again after a bug ended it."""
         error = None if task.cancelled() else task.exception()
         if error is None:
             return
@@ -169,11 +171,11 @@ class ReplicaFetcher:
                 await self._fetch(request)
 
     async def _pause(self) -> None:
-        """Nothing can be fetched: wait until that may have changed."""
+        """Nothing can be fetched: wait until a partition is added or a delay ends."""
         self._added.clear()
         now_ms = self._clock.monotonic_ms()
         ready_ms = self.states.next_ready_ms(now_ms)
-        delay_ms = self._settings.backoff_ms  # for what is throttled
+        delay_ms = self._settings.backoff_ms  # for throttled partitions
         if ready_ms is not None:
             delay_ms = min(delay_ms, ready_ms - now_ms)
         wake_up = self._timer.schedule(delay_ms, self._added.set) if self.states else None
@@ -184,7 +186,7 @@ class ReplicaFetcher:
                 wake_up.cancel()
 
     def _wait_for_disk(self, register: Callable[[Callable[[OSError | None], None]], None]) -> None:
-        """`register` takes what is to be called back. A failure needs no answer here: the directory is offline."""
+        """`register` is called with a callback. Its error is ignored: the directory is offline then."""
         on_disk: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._on_disk.append(on_disk)
         register(lambda failure: None if on_disk.done() else on_disk.set_result(None))
@@ -193,14 +195,14 @@ class ReplicaFetcher:
         while self._on_disk:
             await self._on_disk.pop()
 
-    # Asking
+    # Requests
 
     def _log(self, topic_partition: TopicPartition) -> UnifiedLog | None:
         partition = self._partitions.hosted(topic_partition)
         return None if partition is None else partition.log
 
     def _request(self) -> SessionRequest | None:
-        """The next fetch; None if there is nothing to ask."""
+        """The next fetch; None if there is nothing to fetch."""
         session, now_ms = self._leader.session, self._clock.monotonic_ms()
         if session.is_full:
             asked = {each: self._partition_request(each, now_ms) for each in self.states.take_all()}
@@ -211,7 +213,7 @@ class ReplicaFetcher:
         return request if session.partitions or request.forgotten else None
 
     def _partition_request(self, topic_partition: TopicPartition, now_ms: int) -> PartitionRequest | None:
-        """What is to be asked of a partition; None: nothing."""
+        """The request for a partition; None if it is not to be fetched now."""
         state, partition = self.states.get(topic_partition), self._partitions.hosted(topic_partition)
         if state is None:
             self._own_logs.pop(topic_partition, None)
@@ -222,7 +224,7 @@ class ReplicaFetcher:
         if partition is None or own is None:
             self._delay([topic_partition])
             return None
-        # One that is in sync would otherwise leave the ISR, and come back, and leave it.
+        # In-sync partitions are exempt: otherwise they would leave the ISR and join it again and again.
         if not state.is_in_sync and self._is_throttled(own) and self._settings.quota.is_exceeded:
             return None
         watch = self._own_logs.get(topic_partition)
@@ -253,8 +255,8 @@ class ReplicaFetcher:
             if data.records or count % ANSWERS_AT_ONCE == 0:
                 await asyncio.sleep(0)
             has_records = data.error_code == ErrorCode.NONE and data.diverging_epoch.epoch < 0
-            # What the leader has said, it does not say again: the high watermark of an answer counts even if the
-            # leader's epoch has changed meanwhile.
+            # The leader sends a high watermark once in a session. So an answer counts even if the leader epoch has
+            # changed meanwhile.
             state = self._asked_state(topic_partition, in_any_epoch=has_records)
             if state is None:
                 continue
@@ -277,7 +279,7 @@ class ReplicaFetcher:
     def _asked_state(
         self, topic_partition: TopicPartition, *, in_any_epoch: bool = False
     ) -> PartitionFetchState | None:
-        """The state of a partition that still wants what it asked for; None if that has changed."""
+        """The state of a partition if it still matches the request; None if it has changed."""
         state = self.states.get(topic_partition)
         asked = self._leader.session.partitions[topic_partition]
         if (
@@ -301,10 +303,10 @@ class ReplicaFetcher:
     def _refused(self, topic_partition: TopicPartition, error: ErrorCode) -> None:
         """The leader answered with an error."""
         if error == ErrorCode.FENCED_LEADER_EPOCH:
-            self._park(topic_partition, "its leader has a newer epoch, which the controller has still to tell")
+            self._park(topic_partition, "its leader has a newer epoch; waiting for the next LeaderAndIsr")
         else:
             log.info("[%s] The leader of %s answered %s", self._name, topic_partition, error.name)
-            if error in _LEADER_HAS_STILL_TO_BE_TOLD:
+            if error in _LEADER_HAS_OLD_EPOCH:
                 self.states.refused(topic_partition, self._clock.monotonic_ms(), self._settings.backoff_ms)
             else:
                 self._delay([topic_partition])
@@ -312,7 +314,7 @@ class ReplicaFetcher:
     # Appending
 
     async def _append(self, topic_partition: TopicPartition, state: PartitionFetchState, data: PartitionData) -> bool:
-        """Append what was fetched, slice by slice; whether the high watermark has moved."""
+        """Append the fetched records, slice by slice; True when the high watermark has moved."""
         received = b"" if data.records is None else data.records
         assert isinstance(received, bytes | bytearray | memoryview), "regions of files are sent, not received"
         records = memoryview(received)
@@ -323,7 +325,7 @@ class ReplicaFetcher:
                 return False
             if records and not parts:
                 parts.extend(slices(records, min(SLICE_BYTES, own.config.segment_bytes)))
-                parts = parts or deque([records])  # no batch at all: the log says what is wrong with it
+                parts = parts or deque([records])  # not even one batch: the log raises the error
                 records = records[:0]
             try:
                 part = parts.popleft() if parts else records
@@ -364,15 +366,20 @@ class ReplicaFetcher:
 
     def _not_appended(self, topic_partition: TopicPartition, error: KafkaError) -> None:
         if error.code in PASSING_ERRORS or isinstance(error, LogDirFullError):
-            log.error("[%s] Records of %s are not appended: %s", self._name, topic_partition, error.message)
+            log.error(
+                "[%s] Could not append records of %s, fetching them again later: %s",
+                self._name,
+                topic_partition,
+                error.message,
+            )
             self._delay([topic_partition])
         else:
             self._park(topic_partition, error.message)
 
-    # Cutting
+    # Truncation
 
     async def _cut_to_high_watermarks(self) -> None:
-        """Logs without epochs keep what is known to be committed."""
+        """Truncate logs without epochs to their high watermarks."""
         for topic_partition, state in self.states.to_truncate(self._clock.monotonic_ms()):
             await self._cut(topic_partition, state, OffsetTruncationState(state.fetch_offset, is_complete=True))
 
@@ -388,8 +395,8 @@ class ReplicaFetcher:
             end_offset_for_epoch=own.end_offset_for_epoch,
         )
         log.info("[%s] Truncating %s to %s since the leader's log ends with %s", self._name, own, truncation, answer)
-        # Where the logs agree, the answer's watermarks hold; the leader does not tell them again. Below its start they
-        # do not: the next fetch is out of range.
+        # After a complete truncation the watermarks of the answer are taken over: the leader does not send them again.
+        # Below the leader's log start they are not: the next fetch is out of range.
         if (
             await self._cut(topic_partition, state, truncation)
             and truncation.is_complete
@@ -401,7 +408,7 @@ class ReplicaFetcher:
     async def _cut(
         self, topic_partition: TopicPartition, state: PartitionFetchState, truncation: OffsetTruncationState
     ) -> bool:
-        """Whether it was cut: the partition may have been taken away before, or the log may fail."""
+        """Truncate; False if the partition was removed or changed meanwhile, or if the log failed."""
         own, offset = self._log(topic_partition), truncation.offset
         if own is None:
             self._delay([topic_partition])
@@ -433,13 +440,13 @@ class ReplicaFetcher:
 
     def _not_cut(self, topic_partition: TopicPartition, error: KafkaError) -> None:
         if isinstance(error, LogDirFullError):
-            log.error("[%s] %s is cut later: %s", self._name, topic_partition, error.message)
+            log.error("[%s] Could not truncate %s, trying again later: %s", self._name, topic_partition, error.message)
             self._delay([topic_partition])
         else:
             self._park(topic_partition, error.message)
 
     async def _begin_anew(self, topic_partition: TopicPartition, state: PartitionFetchState, start: int) -> bool:
-        """Whether the log is empty now and begins at `start`. Raises: KafkaError."""
+        """Empty the log and let it start at `start`; False if it was removed meanwhile. Raises: KafkaError."""
         own = self._log(topic_partition)
         if own is None:
             return False
@@ -447,7 +454,7 @@ class ReplicaFetcher:
         def begin() -> bool:
             if self.states.get(topic_partition) is not state or self._log(topic_partition) is not own:
                 return False
-            log.warning("[%s] %s begins anew at the leader's start offset %d", self._name, own, start)
+            log.warning("[%s] Truncating %s fully and starting at the leader's start offset %d", self._name, own, start)
             self._log_manager.truncate_fully_and_start_at(topic_partition, start)
             return True
 
@@ -457,7 +464,7 @@ class ReplicaFetcher:
         return True
 
     async def _reset(self, topic_partition: TopicPartition) -> None:
-        """The leader does not have the offset that was asked for."""
+        """The fetch offset was out of the leader's range: truncate, or restart at the leader's log start."""
         state = self._asked_state(topic_partition)
         if state is None:
             return
@@ -467,7 +474,7 @@ class ReplicaFetcher:
             if own is None or self.states.get(topic_partition) is not state:
                 return
             if end < own.log_end_offset:
-                # Both logs may differ below: Kafka leaves that to those who allow unclean elections.
+                # The logs may differ below that offset, too. As in Apache Kafka: only after an unclean election.
                 log.warning("[%s] Truncating %s to the leader's end offset %d", self._name, own, end)
                 if await self._cut(topic_partition, state, OffsetTruncationState(end, is_complete=True)):
                     self.states.reset(topic_partition, end, own.latest_epoch, lag=0)

@@ -1,9 +1,9 @@
-"""The fetchers of a broker: `num.replica.fetchers` for each broker that leads what this one follows.
+"""The fetchers of a broker: `num.replica.fetchers` for each leader of followed partitions.
 
-Which of them a partition belongs to depends on its name alone. A fetcher begins with its first partition and ends with
-its last; its requests wait for data, so a partition that is added is asked about when the fetch under way is answered.
+The name of a partition decides its fetcher. A fetcher starts with its first partition and ends with its last. Its
+requests wait for data, so an added partition is first fetched after the pending request is answered.
 
-Kafka: AbstractFetcherManager and ReplicaFetcherManager.
+Kafka: AbstractFetcherManager, ReplicaFetcherManager, AbstractFetcherManager.getFetcherId.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ log = logging.getLogger(__name__)
 
 
 class Fetchers(Protocol):
-    """Who keeps the logs of a broker like those of their leaders; `ReplicaFetchers` does."""
+    """Replicates the logs of leaders; `ReplicaFetchers` implements it."""
 
     def add(self, partitions: Iterable[Partition]) -> None:
-        """Follow the leaders these partitions have now, from where their logs are, whomever they followed before."""
+        """Follow the present leaders of these partitions from their log ends, and no former leader."""
 
     def remove(self, topic_partitions: Iterable[TopicPartition]) -> None:
-        """Follow nobody there any more."""
+        """Stop to fetch these partitions."""
 
     def resize(self) -> None:
-        """`num.replica.fetchers` may have changed."""
+        """Apply a change of `num.replica.fetchers`."""
 
     def begin_shutdown(self) -> None:
-        """Begin to follow nobody any more; what is followed is followed on, in its epoch."""
+        """From now on follow no further partitions and no new epochs; the present fetches continue."""
 
     def shutdown(self) -> None:
-        """Follow nobody, now and later."""
+        """Stop all fetches for good."""
 
 
 class ReplicaFetchers:
@@ -76,7 +76,11 @@ class ReplicaFetchers:
             self._drop(topic_partition)
             end_point = None if leader_id is None else self._settings.end_point(leader_id)
             if leader_id is None or end_point is None:
-                log.error("%s is not fetched: its leader %s does not listen for brokers", topic_partition, leader_id)
+                log.error(
+                    "Not fetching %s: leader %s has no endpoint on the inter-broker listener",
+                    topic_partition,
+                    leader_id,
+                )
                 continue
             log.info("Fetching %s in epoch %d from broker %d", topic_partition, partition.leader_epoch, leader_id)
             index = fetcher_index(topic_partition, self._count)
@@ -92,15 +96,15 @@ class ReplicaFetchers:
         if self._settings.count() == self._count:
             return
         self._count = self._settings.count()
-        log.info("Every leader is followed by %d fetchers from now on", self._count)
+        log.info("Using %d replica fetchers for each leader from now on", self._count)
         followed = [partition for _, fetcher in self._fetchers.values() for partition in self._followed(fetcher)]
         self._close_all()
         self.add(followed)
 
     def begin_shutdown(self) -> None:
-        """What a broker has led is led by another one after its controlled shutdown, and it is not in the ISR any more.
-        If it followed, it would count as caught up there, and be waited for when it is gone: by Apache's leaders until
-        somebody appends.
+        """Implements `Fetchers`. After a controlled shutdown other brokers lead this broker's partitions, and it is not
+        in their ISR. If it followed them, their leaders would count it as caught up and wait for it after its end;
+        Apache Kafka's leaders would wait until the next append.
         """
         self._is_ending = True
 
@@ -116,9 +120,9 @@ class ReplicaFetchers:
             if where == end_point:
                 return fetcher
             fetcher.close()
-            # A leader that was started again elsewhere has a new epoch everywhere; one that only listens elsewhere not.
+            # A leader that only changed its listener keeps its epochs; a restarted one has new epochs everywhere.
             left = [partition for partition in self._followed(fetcher) if partition.leader_id == leader_id]
-        # A broker that is alone follows nobody.
+        # Imported here: a single broker never needs them.
         from odradek.broker.replication.remote_leader import RemoteLeader
         from odradek.broker.replication.replica_fetcher import ReplicaFetcher
 
@@ -160,7 +164,7 @@ class ReplicaFetchers:
 
 
 def fetcher_index(topic_partition: TopicPartition, count: int) -> int:
-    """Which of `count` fetchers a partition belongs to: Java's arithmetic, as in `Utils.abs(...) % count`."""
+    """The fetcher (0 to `count` - 1) of a partition, in Java's arithmetic: `Utils.abs(...) % count`."""
     value = (31 * java_string_hash(topic_partition.topic) + topic_partition.partition) & 0xFFFFFFFF
     value = value - 0x1_0000_0000 if value & 0x8000_0000 else value
     return (0 if value == -0x8000_0000 else abs(value)) % count

@@ -1,15 +1,17 @@
-"""Where a copy of a log has to be cut before it can go on: the end of the last leader epoch that both logs know.
+"""The offset to which a copy of a log is truncated before it continues: the end of the last epoch that both logs have.
 
-The copy names its latest epoch; the log it is copied from answers with the largest epoch it has at or below that one,
-and where it ends there:
+The copy names its latest epoch; the source answers with the largest epoch that it has at or below that one, and with
+the end offset of that epoch:
 
-    the answer                              the copy is cut to
-    undefined                               the offset it was told to begin at, its high watermark as a rule
-    an epoch the copy has as well           the smaller of the two ends of that epoch
-    an epoch the copy does not have         the end of its largest epoch below; then it has to ask again
-    ... and it has none below               the end that was answered
+    the answer                              the copy is truncated to
+    undefined                               its initial offset, usually its high watermark
+    an epoch that the copy has              the smaller of the two ends of that epoch
+    an epoch that the copy does not have    the end of its largest epoch below; then it asks again
+    ... and it has none below               the end offset of the answer
 
-and never beyond its own end. Kafka: AbstractFetcherThread.getOffsetTruncationState (KIP-101, KIP-279).
+and never beyond its own end (KIP-101, KIP-279).
+
+Kafka: AbstractFetcherThread.getOffsetTruncationState, OffsetTruncationState.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class OffsetTruncationState(NamedTuple):
-    """The offset to cut to, and whether that settles it."""
+    """The offset to truncate to, and whether no further question is needed."""
 
     offset: int
     is_complete: bool

@@ -1,4 +1,4 @@
-"""Two brokers' replicas, of which one follows the other."""
+"""The replicas of two brokers; one follows the other."""
 
 from __future__ import annotations
 

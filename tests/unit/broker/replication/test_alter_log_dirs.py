@@ -41,7 +41,7 @@ def led(path: Path, *values: bytes, pool: DeferredIoPool | None = None, **settin
 
 
 def read_ahead(moving: Moving, pool: DeferredIoPool) -> None:
-    """Begin a move, and leave its first read to the pool."""
+    """Begin a move whose first read is in the I/O pool."""
     moving.alter(1)
     pool.run_all()
     moving.replicas.advance(1)  # cuts the future log
@@ -108,7 +108,7 @@ def test_small_segments_take_small_slices(tmp_path: Path) -> None:
 
 
 def test_a_batch_that_no_longer_fits_a_segment_ends_the_move(tmp_path: Path) -> None:
-    """As in Apache: RECORD_LIST_TOO_LARGE is for the operator, who has made the segments too small."""
+    """As in Apache Kafka: after RECORD_LIST_TOO_LARGE the operator has to make the segments larger."""
     moving = led(tmp_path, b"x" * 1_000)
     moving.log_manager.update_topic_config("t", {"segment.bytes": "100"})
     moving.alter(1)
@@ -159,7 +159,7 @@ def test_a_log_that_begins_inside_a_batch_is_copied_with_it(tmp_path: Path) -> N
 
 
 def diverged(moving: Moving, *batches: tuple[bytes, int]) -> UnifiedLog:
-    """A future log, as an earlier life has left it, of records in their epochs."""
+    """A future log with records of several epochs, as it was before a restart."""
     moving.replicas.move_bytes_per_second = -1
     moving.alter(1)
     moving.replicas.advance(1)
@@ -371,7 +371,7 @@ def test_a_disk_that_cannot_be_read_is_offline(
 
 @pytest.mark.parametrize("failure", [io_error, disk_full], ids=lambda failure: failure.__name__)
 def test_a_disk_that_cannot_be_written(tmp_path: Path, failure: Callable[[], BaseException]) -> None:
-    """A broken one ends the move; a full one makes it wait."""
+    """A failed directory ends the move; a full one makes it wait."""
     fs = FaultyFileSystem(failure=failure, for_good=False, kinds=frozenset({"append"}))
     moving = Moving(tmp_path, fs=fs)
     moving.lead()

@@ -1,4 +1,4 @@
-"""A move to a slower disk ends, whatever is flushed on the faster one meanwhile, and no answer is forgotten."""
+"""A move to a slower disk ends although the faster one goes on flushing, and every producer is answered."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def response(
 def build(
     handler: FetchSessionHandler, wanted: Mapping[TopicPartition, PartitionRequest], *, only: Container[str] = "ac"
 ) -> SessionRequest:
-    """The next request, if these are the partitions to fetch and those of the topics `only` have been looked at."""
+    """The next request for these partitions; only those of the topics `only` count as changed."""
     if handler.is_full:
         return handler.build_full(wanted)
     changes = {each: wanted.get(each) for each in {**wanted, **handler.partitions} if each.topic in only}

@@ -157,7 +157,7 @@ def test_a_refusal_of_what_is_not_fetched_any_more_changes_nothing() -> None:
 
 
 def settled(*partitions: TopicPartition) -> FetchStates:
-    """All caught up, and taken."""
+    """All partitions caught up, and no changes left to take."""
     made = states(*partitions)
     for partition in partitions:
         made.fetched(partition, 10, -1, 10)

@@ -40,7 +40,7 @@ ResponseT = TypeVar("ResponseT", bound=Response)
 
 
 class Link:
-    """Answers with what it was given, in turn."""
+    """Gives the prepared answers in their order."""
 
     def __init__(self, *answers: Response | OSError) -> None:
         self._answers = list(answers)

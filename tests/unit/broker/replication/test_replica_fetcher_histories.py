@@ -1,4 +1,4 @@
-"""Two logs with any history of leader changes, and a follower that has to find out by itself where they part.
+"""Two logs with random histories of leader changes, and a follower that has to find where they diverge.
 
 The history is made by a dumb model, which compares the records of both logs one by one, cuts the follower's to what
 they have in common, and copies. Only the last leader is followed for real.

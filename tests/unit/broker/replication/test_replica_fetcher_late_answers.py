@@ -1,4 +1,4 @@
-"""Answers that come when a partition is no longer what it was when it was asked about."""
+"""Answers for partitions whose state has changed since the request."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_an_answer_is_left_alone_if_the_log_ends_elsewhere_by_now(tmp_path: Path
 
 @async_test
 async def test_what_the_leader_said_before_its_next_epoch_counts(following: Following) -> None:
-    """It does not say the same high watermark twice in one fetch session."""
+    """The leader does not send the same high watermark twice in one fetch session."""
     following.lead()
     told: list[int] = []
 

@@ -1,4 +1,4 @@
-"""What a fetch costs while most of its partitions stay as they are."""
+"""The cost of a fetch while most of its partitions do not change."""
 
 from __future__ import annotations
 

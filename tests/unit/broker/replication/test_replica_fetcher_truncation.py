@@ -1,4 +1,4 @@
-"""Followers whose logs do not fit their leader's."""
+"""Followers whose logs diverge from their leader's, or are out of its range."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OTHER = TopicPartition("t", 1)
 
 
 async def behind_the_leaders_start(following: Following) -> None:
-    """The follower has offset 0, the leader what is from offset 3 on; neither has been told the new epoch."""
+    """The follower has offset 0, the leader offsets from 3 on; neither has the new epoch yet."""
     following.lead()
     following.append(b"a")
     await following.turns()
@@ -146,7 +146,7 @@ def test_an_offset_that_cannot_be_had(tmp_path: Path, code: ErrorCode | None, is
 
 
 async def with_another_history(following: Following) -> None:
-    """The follower has one record like the leader's, and one of an epoch that nobody else saw."""
+    """The follower has one record of the leader's, and one of an epoch that only it has."""
     following.lead(epoch=1)
     following.append(b"a")
     await following.turns()
@@ -216,7 +216,7 @@ async def test_a_diverging_answer_moves_no_watermark_beyond_the_cut(following: F
 
 @async_test
 async def test_a_cut_that_is_not_the_last_one_moves_no_watermark(following: Following) -> None:
-    """Both know epoch 1, which ends earlier at the leader; the first cut only takes epoch 3 away."""
+    """Both have epoch 1, which ends earlier at the leader; the first truncation only removes epoch 3."""
     following.lead(epoch=1)
     following.append(b"a")
     await following.turns()
@@ -344,7 +344,7 @@ async def test_a_log_is_not_cut_that_was_taken_away_before_the_checkpoint_was_on
 
 
 def with_a_long_tail(following: Following) -> None:
-    """The follower has some hundreds of batches of an epoch that nobody else saw."""
+    """The follower has some hundreds of batches of an epoch that only it has."""
     following.tell_leader(epoch=1)
     following.append(b"a")
     following.follower.follow(leader=9, epoch=1)
