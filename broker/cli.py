@@ -28,7 +28,7 @@ _TOOLS: Final = {
     "verify": ("verify", "check log directories and print what is wrong with them"),
     "topics": ("admin.topics", "list, describe, create, alter and delete topics"),
     "reassign": ("admin.reassign", "move replicas between brokers and directories"),
-    "elect-leaders": ("admin.elect_leaders", "have preferred or unclean leaders elected"),
+    "elect-leaders": ("admin.elect_leaders", "elect preferred or unclean leaders"),
     "cluster": (
         "admin.cluster",
         "print the controller, the live brokers, and partitions without a leader or with replicas out of sync",

@@ -191,7 +191,7 @@ class KafkaServer:
         links.serve(services, dispatcher)
         services.spawn, services.in_slices = dispatcher.spawn, dispatcher.in_slices
         dynamic = DynamicBrokerConfig(self.config, self._log_manager, self._passwords)
-        await self._encode_passwords_anew(client)
+        await self._re_encode_passwords(client)
         self._config_changes = ConfigChangeListener(
             client, self.clock, lambda kind, name, values: self._apply_config(dynamic, kind, name, values)
         )
@@ -207,12 +207,12 @@ class KafkaServer:
         self._has_started = True
         logger.info("[KafkaServer id=%d] started", self.broker_id)
 
-    async def _encode_passwords_anew(self, client: MetadataClient) -> None:
+    async def _re_encode_passwords(self, client: MetadataClient) -> None:
         entity_path = f"brokers/{self.broker_id}"
         try:
             configs = await self._passwords.encoded_anew(await client.entity_config(entity_path))
         except (BadZnode, ConfigError) as error:
-            raise StartupError(f"The passwords of {entity_path} cannot be encoded anew: {error}") from error
+            raise StartupError(f"The passwords of {entity_path} cannot be re-encoded: {error}") from error
         if configs is not None:
             path = znodes.entity_config_path(entity_path)  # no other broker reads it; there may be no controller yet
             await client.tree.run(SetData(path, znodes.encode_entity_config(configs)))

@@ -34,9 +34,7 @@ class AnsweredTopic(Protocol[RefusalT]):
 def split_by_existence(
     broker: Services, topics: Iterable[NamedTopic[PartitionT_co]], refusal: Callable[[int], RefusalT]
 ) -> Generator[None, None, tuple[list[tuple[str, list[PartitionT_co]]], dict[str, list[RefusalT]]]]:
-    """(topic, its partitions that exist) in the order of the request, and the refusals of the others by topic; in
-    steps.
-    """
+    """Returns (topic, its existing partitions) in the order of the request, and the refusals of the others by topic."""
     existing: list[tuple[str, list[PartitionT_co]]] = []
     missing: dict[str, list[RefusalT]] = {}
     for topic in topics:

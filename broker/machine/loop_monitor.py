@@ -133,7 +133,7 @@ class LoopMonitor:
             where if last_tick_ms == self._last_tick_ms else UNSEEN,
         )
 
-    # -- in the thread -------------------------------------------------------------------------------------
+    # In the watching thread
 
     def _watch(self) -> None:
         while not self._stopped.wait(WATCH_MS / 1000):

@@ -158,7 +158,7 @@ class _Worker:
             self.current.cancel()
         self.jobs.put(None)
 
-    # -- in the thread -------------------------------------------------------------------------------------
+    # In the worker's thread
 
     def _serve(self) -> None:
         try:

@@ -38,14 +38,14 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("directories", nargs="+", metavar="DIR", help="a log directory, or that of a partition")
     directories = parser.parse_args(arguments).directories
     printer = FindingsPrinter(sys.stdout.write)
-    homes: dict[TopicPartition, str] = {}
+    directory_of: dict[TopicPartition, str] = {}
     try:
         for directory in directories:
             for topic_partition in verify(directory, printer.report):
-                other = homes.setdefault(topic_partition, directory)
-                if other != directory:
+                first = directory_of.setdefault(topic_partition, directory)
+                if first != directory:
                     where = os.path.join(directory, str(topic_partition))
-                    printer.report(Finding(where, None, f"the partition is also in {other}: a broker does not start"))
+                    printer.report(Finding(where, None, f"the partition is also in {first}: a broker does not start"))
     except (OSError, NothingToVerifyError) as error:
         printer.finish()
         sys.stdout.flush()
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
         return EXIT_CANNOT_RUN
     printer.finish()
     sys.stdout.flush()
-    sys.stderr.write(f"{len(homes)} partitions, {printer.count} findings\n")
+    sys.stderr.write(f"{len(directory_of)} partitions, {printer.count} findings\n")
     return EXIT_FINDINGS if printer.count else EXIT_CLEAN
 
 

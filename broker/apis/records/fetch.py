@@ -64,14 +64,14 @@ def handle(broker: Services, ctx: RequestContext, request: FetchRequest) -> None
         now_ms=broker.clock.monotonic_ms(),
     )
     if ctx.slices is not None:
-        broker.in_slices(ctx, request, _fetch_much(broker, ctx, request, making, asked_by))
+        broker.in_slices(ctx, request, _fetch_in_slices(broker, ctx, request, making, asked_by))
         return
     context = run_through(making)
     work = _fetch(broker, ctx, request, context, asked_by)
     now_or_in_slices(broker, ctx, request, work, is_small=len(context.partitions) <= SMALL_REQUEST_PARTITIONS)
 
 
-def _fetch_much(
+def _fetch_in_slices(
     broker: Services,
     ctx: RequestContext,
     request: FetchRequest,

@@ -46,7 +46,7 @@ def apply(
 ) -> Steps:
     """Write the markers, a partition a step; `respond` is called when all of them have reached the replicas."""
     if any(marker.producer_id < 0 or marker.producer_epoch < 0 for marker in request.markers):
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka fails to build the batch
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Kafka raises an exception when it builds the batch
     errors: dict[int, Errors] = {}
     left = len(request.markers)
 

@@ -25,9 +25,9 @@ TIMEOUT_MS: Final = 30_000
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Have leaders elected. Returns the exit status."""
+    """Elect leaders. Returns the exit status."""
     parser = argparse.ArgumentParser(
-        prog="odradek elect-leaders", description="Have leaders elected. Exit status 1 if one could not be."
+        prog="odradek elect-leaders", description="Elect leaders. Exit status 1 if an election fails."
     )
     parser.add_argument("--bootstrap-server", required=True, metavar="HOST:PORT,...")
     parser.add_argument("--election-type", required=True, type=str.lower, choices=ELECTION_TYPES)
