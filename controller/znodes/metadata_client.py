@@ -44,6 +44,7 @@ from odradek.controller.tree.metadata_tree import (
 )
 from odradek.controller.znodes import broker_node, topic_nodes, znodes
 from odradek.controller.znodes.topic_nodes import TopicIdReplicaAssignment
+from odradek.controller.znodes.topic_text import TopicText
 from odradek.controller.znodes.znode_json import BadZnode
 from odradek.controller.znodes.znodes import ProducerIdsBlock
 from odradek.protocol.topic_partition import TopicPartition
@@ -97,6 +98,8 @@ class MetadataClient:
         self._last_topic: tuple[bytes, TopicIdReplicaAssignment] | None = None
         """The topic node that was read or written last. A reassignment changes the partitions of a topic one by one,
         and its watcher reads the whole node after each change."""
+        self._last_text: tuple[TopicIdReplicaAssignment, TopicText] | None = None
+        """The text of that node, if it was written last."""
 
     # Building blocks
 
@@ -259,15 +262,27 @@ class MetadataClient:
         while True:
             node = await self.tree.run(GetData(znodes.topic_path(topic)))
             found = self._topic_in(topic, node.data)
-            assignment = {**found.assignment, **changed}
-            data = topic_nodes.encode_topic(found.topic_id, assignment)
+            text = self._take_text(found)
+            for partition, replicas in changed.items():
+                text.change(partition, replicas)
+            data = text.encode()
             try:
                 await self.write(epoch_zk_version, SetData(znodes.topic_path(topic), data, node.stat.version))
             except BadVersion:
                 continue
-            in_order = {partition: assignment[partition] for partition in sorted(assignment)}
-            self._last_topic = data, TopicIdReplicaAssignment(topic, found.topic_id, in_order)
+            assignment = {**found.assignment, **changed}
+            if not changed.keys() <= found.assignment.keys():
+                assignment = dict(sorted(assignment.items()))
+            written = TopicIdReplicaAssignment(topic, found.topic_id, assignment)
+            self._last_topic, self._last_text = (data, written), (written, text)
             return
+
+    def _take_text(self, found: TopicIdReplicaAssignment) -> TopicText:
+        """The text of a topic node, for a change. A change that is not written does not give it back."""
+        last, self._last_text = self._last_text, None
+        if last is not None and last[0] is found:
+            return last[1]
+        return TopicText(found.topic_id, found.assignment)
 
     def _topic_in(self, topic: str, data: bytes | None) -> TopicIdReplicaAssignment:
         """The decoded topic node; not decoded again if it is equal to the one decoded or written last."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from odradek.controller.model.leader_and_isr import LeaderAndIsr, LeaderIsrAndControllerEpoch, LeaderRecoveryState
 from odradek.controller.model.reassignment import ReplicaAssignment
 from odradek.controller.znodes import znodes
+from odradek.controller.znodes.topic_text import TopicText
 from odradek.controller.znodes.znode_json import (
     BadZnode,
     Json,
@@ -22,7 +23,7 @@ from odradek.controller.znodes.znode_json import (
     list_in,
     parse,
 )
-from odradek.protocol.codec.primitives import uuid_from_text, uuid_to_text
+from odradek.protocol.codec.primitives import uuid_from_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +36,7 @@ class TopicIdReplicaAssignment:
 
 
 def encode_topic(topic_id: bytes | None, assignment: Mapping[int, ReplicaAssignment]) -> bytes:
-    def listed(replicas_of: Mapping[int, tuple[int, ...]]) -> dict[str, Json]:
-        return {str(partition): list(replicas_of[partition]) for partition in sorted(replicas_of)}
-
-    node: dict[str, Json] = {"partitions": listed({p: a.replicas for p, a in assignment.items()})}
-    if topic_id is not None:
-        node["topic_id"] = uuid_to_text(topic_id)
-    node["adding_replicas"] = listed({p: a.adding_replicas for p, a in assignment.items() if a.adding_replicas})
-    node["removing_replicas"] = listed({p: a.removing_replicas for p, a in assignment.items() if a.removing_replicas})
-    node["version"] = 3
-    return encode(node)
+    return TopicText(topic_id, assignment).encode()
 
 
 def decode_topic(topic: str, data: bytes | None) -> TopicIdReplicaAssignment:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
@@ -9,7 +9,7 @@ from odradek.controller.model.controller_moved import ControllerMoved
 from odradek.controller.model.reassignment import ReplicaAssignment
 from odradek.controller.tree.embedded_tree import TreeDatabase
 from odradek.controller.tree.metadata_tree import BadVersion, Check, Create, Delete, NoNode, SetData
-from odradek.controller.znodes import topic_nodes, znodes
+from odradek.controller.znodes import topic_nodes, topic_text, znodes
 from odradek.controller.znodes.metadata_client import (
     OPERATIONS_PER_BATCH_MAX,
     MetadataClient,
@@ -211,3 +211,28 @@ async def test_partitions_that_are_changed_one_by_one_have_the_node_of_their_top
         await client.change_topic_assignment("t", {1: ReplicaAssignment((4,))}, 0)
         (known,) = await client.topic_assignments(["t"])
         assert known.assignment == {0: ReplicaAssignment((3,)), 1: ReplicaAssignment((4,))}, "somebody else has written"
+
+
+@async_test
+async def test_partitions_of_a_topic_that_do_not_change_are_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded: list[int] = []
+    entry = topic_text._entry
+
+    def noted(partition: int, replicas: Sequence[int]) -> str:
+        encoded.append(partition)
+        return entry(partition, replicas)
+
+    async with opened() as client:
+        await client.create_recursive(znodes.TOPICS)
+        data = topic_nodes.encode_topic(bytes(16), {partition: ReplicaAssignment((1,)) for partition in range(100)})
+        await client.tree.run(Create(znodes.topic_path("t"), data))
+        monkeypatch.setattr(topic_text, "_entry", noted)
+        for partition in range(10):
+            await client.change_topic_assignment("t", {partition: ReplicaAssignment((2, 1), (2,), (1,))}, 0)
+        assert len(encoded) == 100 + 10 * len(("replicas", "adding", "removing"))
+        with pytest.raises(ControllerMoved):
+            await client.change_topic_assignment("t", {3: ReplicaAssignment((9,))}, 7)
+        await client.change_topic_assignment("t", {4: ReplicaAssignment((8,))}, 0)
+        (known,) = await client.topic_assignments(["t"])
+        assert known.assignment[3] == ReplicaAssignment((2, 1), (2,), (1,)), "the change was refused"
+        assert known.assignment[4] == ReplicaAssignment((8,))
