@@ -1,1 +1,1 @@
-"""Configurations of topics, of the cleaner and of producer states."""
+"""The configurations of topics, the cleaner and producer states."""

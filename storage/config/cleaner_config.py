@@ -1,6 +1,6 @@
-"""The settings of the log cleaner, `log.cleaner.*`, and which of their changes a running broker accepts.
+"""The settings of the log cleaner, `log.cleaner.*`, and the checks of their dynamic changes.
 
-Kafka: CleanerConfig and LogCleaner.validateReconfiguration.
+Kafka: CleanerConfig, LogCleaner.validateReconfiguration.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 from odradek.storage.config.config_def import ConfigError
 
 OFFSET_MAP_BYTES_MAX: Final = 2**31 - 1
-"""Of one cleaner, whatever log.cleaner.dedupe.buffer.size says."""
+"""The maximum for one cleaner, even if log.cleaner.dedupe.buffer.size is larger."""
 
 RECONFIGURABLE: Final = frozenset(
     {
@@ -24,12 +24,12 @@ RECONFIGURABLE: Final = frozenset(
         "log.cleaner.backoff.ms",
     }
 )
-"""The broker configs whose change the cleaner must be told."""
+"""The broker configs whose change must be passed to the cleaner. Kafka: LogCleaner.ReconfigurableConfigs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanerConfig:
-    """Kafka's defaults. What is shared between `threads` cleaners comes as their sum."""
+    """The settings with Kafka's defaults. Buffers and rates are the sums for all `threads` cleaners."""
 
     enable: bool = True
     threads: int = 1
@@ -42,11 +42,11 @@ class CleanerConfig:
 
     @property
     def offset_map_bytes(self) -> int:
-        """Of one cleaner."""
+        """The bytes for the offset map of one cleaner."""
         return min(self.dedupe_buffer_bytes // self.threads, OFFSET_MAP_BYTES_MAX)
 
     def validate_reconfiguration(self, new: CleanerConfig) -> None:
-        """Raises ConfigError for a number of threads that is too far from the present one."""
+        """Raises ConfigError for fewer than half or more than double the present number of threads."""
         if new.threads < 1:
             raise ConfigError("Log cleaner threads should be at least 1")
         if new.threads < self.threads // 2:

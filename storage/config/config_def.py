@@ -1,11 +1,10 @@
 """Configuration definitions: name, type, default, validator and documentation of every key, in one table.
 
-The same machinery serves topic configs (`storage/config/log_config.py`) and broker configs
-(`broker/config/broker_config.py`): the parser, DescribeConfigs and the written reference all read the table. Texts in,
-typed values out; a value that does not fit raises `ConfigError` with the sentence an operator knows from Kafka. Class
-names are never imported: of Java's classes there is none but a key's default.
+Topic configs (`storage/config/log_config.py`) and broker configs (`broker/config/broker_config.py`) use it: the parser,
+DescribeConfigs and the configuration page read the table. It parses texts into typed values; an invalid value raises
+`ConfigError` with Kafka's message. Classes are not loaded: the only accepted class name of a key is its default.
 
-Kafka: org.apache.kafka.common.config.ConfigDef.
+Kafka: ConfigDef, ConfigException.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _COMMA = re.compile(r"\s*,\s*")
 
 
 class ConfigError(Exception):
-    """A key or a value that cannot be accepted; the message is fit for the user."""
+    """An unknown key or an invalid value; the message is for the user."""
 
     @classmethod
     def of_value(cls, name: str, value: ConfigValue, reason: str | None = None) -> ConfigError:
@@ -35,7 +34,7 @@ class ConfigError(Exception):
 
 
 class ConfigType(IntEnum):
-    """Type ids as DescribeConfigs v3+ puts them on the wire."""
+    """The type ids of DescribeConfigs v3 and later."""
 
     BOOLEAN = 1
     STRING = 2
@@ -55,7 +54,7 @@ class Importance(Enum):
 
 
 class Password:
-    """A secret. It is shown as `[hidden]` wherever it is printed."""
+    """A secret, which is always printed as `[hidden]`."""
 
     __slots__ = ("value",)
 
@@ -82,7 +81,7 @@ _BOUNDS = {
 
 
 def shown(value: ConfigValue) -> str:
-    """The value as Java prints it inside error messages."""
+    """The value as Java prints it in error messages."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -106,7 +105,7 @@ def _shown_double(value: float) -> str:
 
 
 def to_text(value: ConfigValue) -> str | None:
-    """The value as it would stand in a properties file; None for null."""
+    """The value as text in a properties file; None for null."""
     if value is None:
         return None
     if isinstance(value, list):
@@ -115,7 +114,7 @@ def to_text(value: ConfigValue) -> str | None:
 
 
 def parse_integer(text: str) -> int | None:
-    """The number a text stands for in Java; None for any other text and for more than 19 digits, which no type holds.
+    """The number that Java parses from a text; None for any other text, and for more than 19 digits.
 
     `int` alone raises ValueError for a text of thousands of digits.
     """
@@ -124,7 +123,7 @@ def parse_integer(text: str) -> int | None:
 
 
 def parse_type(name: str, text: str, config_type: ConfigType) -> ConfigValue:
-    """Turn a text into a value of the type, or raise ConfigError."""
+    """Parse a text as a value of the type. Raises ConfigError."""
     trimmed = text.strip()
     match config_type:
         case ConfigType.BOOLEAN:
@@ -151,15 +150,15 @@ def parse_type(name: str, text: str, config_type: ConfigType) -> ConfigValue:
 
 
 class Validator(Protocol):
-    """A check on a parsed value; `str(validator)` is the reference's column "Valid Values"."""
+    """A check of a parsed value; `str(validator)` is the column "Valid Values" of the configuration page."""
 
     def ensure_valid(self, name: str, value: ConfigValue) -> None:
-        """Raise ConfigError unless the value is acceptable."""
+        """Raise ConfigError unless the value is valid."""
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A number between two inclusive bounds, either of which may be open."""
+    """A number between two inclusive bounds; None is no bound."""
 
     low: int | float | None = None
     high: int | float | None = None
@@ -245,14 +244,14 @@ def between(low: int | float, high: int | float) -> Range:
 
 
 class NoDefault(Enum):
-    """The marker of a key that must be given."""
+    """The default of a required key."""
 
     REQUIRED = "required"
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigKey:
-    """One row of the table. `default` is a text as it would be configured; None is Kafka's null."""
+    """One row of the table. `default` is a configuration text; None is Kafka's null."""
 
     name: str
     type: ConfigType
@@ -263,7 +262,7 @@ class ConfigKey:
     internal: bool = False
 
     def parse(self, text: str | None) -> ConfigValue:
-        """The typed, validated value of a text; None stands for null."""
+        """The typed, validated value of a text; None is null. Raises ConfigError."""
         value = None if text is None else parse_type(self.name, text, self.type)
         if self.type is ConfigType.CLASS and value not in (None, self.default):
             raise ConfigError.of_value(self.name, text, f"Class {text} could not be found.")
@@ -313,14 +312,14 @@ class ConfigDef:
         return sorted(self._keys)
 
     def parse(self, name: str, text: str | None) -> ConfigValue:
-        """The typed value of one key; raises ConfigError for an unknown name or a bad value."""
+        """The typed value of one key. Raises ConfigError for an unknown name or an invalid value."""
         key = self._keys.get(name)
         if key is None:
             raise ConfigError(f"Unknown configuration '{name}'")
         return key.parse(text)
 
     def parse_all(self, texts: Mapping[str, str | None]) -> dict[str, ConfigValue]:
-        """Every key of the table with its value: the given one, else the default. Unknown names are ignored."""
+        """All keys of the table with their given or default values. Ignores unknown names. Raises ConfigError."""
         return {
             key.name: key.parse(texts[key.name]) if key.name in texts else key.default_value()
             for key in self._keys.values()

@@ -1,9 +1,9 @@
-"""Topic-level configuration: the table of Kafka 3.9's topic configs and the typed `LogConfig` of one log.
+"""Topic configs: the table of Kafka 3.9 and the typed `LogConfig` of one log.
 
 A value comes from the topic's override, else from the first broker setting among its synonyms, else from the default.
-The synonyms keep the units of old broker settings (hours, minutes), which become milliseconds here.
+Old broker settings in hours and minutes are converted to milliseconds.
 
-Kafka: LogConfig, TopicConfig and ServerTopicConfigSynonyms.
+Kafka: LogConfig, TopicConfig, ServerTopicConfigSynonyms.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ TOPIC_CONFIGS: Final = ConfigDef(TOPIC_CONFIG_KEYS)
 
 @dataclass(frozen=True, slots=True)
 class ConfigSynonym:
-    """A broker setting that supplies a topic config's default; `factor` turns its unit into the topic config's."""
+    """A broker setting that is the default of a topic config; `factor` converts its unit."""
 
     name: str
     factor: int = 1
@@ -92,20 +92,20 @@ TOPIC_CONFIG_SYNONYMS: Final[Mapping[str, tuple[ConfigSynonym, ...]]] = {
 
 
 def broker_default_text(name: str, broker_settings: Mapping[str, str]) -> str | None:
-    """What the broker's own settings say for a topic config; None when none of its synonyms is set."""
+    """The default of a topic config from the broker's settings; None when none of its synonyms is set."""
     if name == MESSAGE_FORMAT_VERSION:
         return message_format_of_broker(broker_settings)
     for synonym in TOPIC_CONFIG_SYNONYMS.get(name, ()):
         text = broker_settings.get(synonym.name)
         if text is not None:
             converted = synonym.convert(text)
-            # A negative retention in any unit means "unlimited"; the topic config knows it as -1 only.
+            # A negative retention in any unit means "unlimited"; the topic config accepts -1 only.
             return "-1" if name == "retention.ms" and converted.strip().startswith("-") else converted
     return None
 
 
 def effective_texts(broker_settings: Mapping[str, str], overrides: Mapping[str, str]) -> dict[str, str | None]:
-    """The configured texts of a topic: overrides over broker settings. Keys left at their default are absent."""
+    """The configured texts of a topic: overrides, then broker settings. Keys with default values are absent."""
     texts: dict[str, str | None] = {}
     for key in TOPIC_CONFIGS:
         text = overrides.get(key.name)
@@ -149,7 +149,7 @@ class LogConfig:
     message_timestamp_after_max_ms: int = LONG_MAX
     message_downconversion_enable: bool = True
     message_format_version: MetadataVersion = MESSAGE_FORMAT_DEFAULT
-    """The one that holds, not one that is ignored."""
+    """The effective version: see `message_format`."""
     allows_zstd: bool = True
     leader_replication_throttled_replicas: tuple[str, ...] = ()
     follower_replication_throttled_replicas: tuple[str, ...] = ()
@@ -215,7 +215,7 @@ class LogConfig:
 
     @property
     def record_version(self) -> int:
-        """The magic in which a leader writes."""
+        """The magic that a leader writes."""
         return self.message_format_version.record_version
 
 
@@ -232,7 +232,7 @@ def validate_topic_configs(
     broker_settings: Mapping[str, str] | None = None,
     existing_overrides: Mapping[str, str] | None = None,
 ) -> None:
-    """Refuse unknown names, bad values and contradictions with KafkaError(INVALID_CONFIG)."""
+    """Raise KafkaError INVALID_CONFIG for unknown names, invalid values and contradictions."""
     for name in overrides:
         if name not in TOPIC_CONFIGS:
             raise KafkaError(ErrorCode.INVALID_CONFIG, f"Unknown topic config name: {name}")
@@ -272,9 +272,9 @@ def _conflict(low: int, high: int) -> str:
 
 
 def check_broker_settings(broker_settings: Mapping[str, str]) -> None:
-    """Refuse, with ConfigError, broker settings of which no `LogConfig` can be made.
+    """Raise ConfigError for broker settings that are no valid default of a topic config.
 
-    The limits of a topic config can be narrower than those of the settings that supply its default.
+    The limits of a topic config can be narrower than those of the broker setting.
     """
     for key in TOPIC_CONFIGS:
         text = broker_default_text(key.name, broker_settings)
@@ -291,9 +291,9 @@ def check_broker_settings(broker_settings: Mapping[str, str]) -> None:
 
 
 def usable_overrides(topic: str, overrides: Mapping[str, str]) -> dict[str, str]:
-    """What a topic has in the tree, without the values that cannot be: each is left out with a line in the log.
+    """The overrides of a topic's znode without the invalid ones, which are logged.
 
-    They come from whoever writes to the tree without asking a broker.
+    Only programs that write to ZooKeeper directly can store invalid ones.
     """
     usable = {}
     for name, text in overrides.items():
@@ -302,7 +302,7 @@ def usable_overrides(topic: str, overrides: Mapping[str, str]) -> dict[str, str]
             if key is not None:
                 key.parse(text)
         except ConfigError as error:
-            logger.error("A config of topic %s is left out: %s", topic, error)
+            logger.error("Ignoring an invalid config of topic %s: %s", topic, error)
         else:
             usable[name] = text
     return usable

@@ -1,10 +1,10 @@
-"""In which record format the logs of a topic are written, as `message.format.version` and the broker's settings say.
+"""The record format of a topic's logs, from `message.format.version` and the broker's settings.
 
-With an `inter.broker.protocol.version` of 3.0 or later, format 2 whatever they say. Below, the topic's version holds if
-the protocol's version is not older, else the broker's `log.message.format.version`. Apache Kafka lets an older protocol
-decide when a topic's config is changed or the broker is started, but not when the topic is created.
+With an `inter.broker.protocol.version` of 3.0 or later it is always format 2. Below, it is the topic's version if that
+is not newer than the protocol version, else the broker's `log.message.format.version`. Apache Kafka applies this rule
+when a topic's config is changed or the broker is started, but not when the topic is created.
 
-Kafka: LogConfig.MessageFormatVersion, TopicConfigHandler.excludedConfigs and KafkaConfig.logMessageFormatVersion.
+Kafka: LogConfig.MessageFormatVersion, TopicConfigHandler.excludedConfigs, KafkaConfig.logMessageFormatVersion.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def protocol_version(broker_settings: Mapping[str, str]) -> MetadataVersion:
 
 
 def message_format_of_broker(broker_settings: Mapping[str, str]) -> str | None:
-    """`log.message.format.version`, written in full; None if it is not set or is ignored."""
+    """The full name of `log.message.format.version`; None if it is not set or is ignored."""
     text = broker_settings.get("log.message.format.version")
     if text is None or protocol_version(broker_settings).ignores_message_format:
         return None
@@ -36,7 +36,7 @@ def message_format_of_broker(broker_settings: Mapping[str, str]) -> str | None:
 
 
 def why_broker_setting_is_ignored(broker_settings: Mapping[str, str]) -> str | None:
-    """A line for the log if the broker asks for an old format that no topic gets."""
+    """A log line if the broker's setting of an old format is ignored, else None."""
     text, spoken = broker_settings.get("log.message.format.version"), protocol_version(broker_settings)
     if text is None or not spoken.ignores_message_format or MetadataVersion.of_text(text).record_version == MAGIC_V2:
         return None
@@ -48,7 +48,7 @@ def why_broker_setting_is_ignored(broker_settings: Mapping[str, str]) -> str | N
 
 
 def message_format(overrides: Mapping[str, str], broker_settings: Mapping[str, str]) -> MetadataVersion:
-    """The version that holds for a topic."""
+    """The effective version of a topic."""
     spoken = protocol_version(broker_settings)
     text = overrides.get(MESSAGE_FORMAT_VERSION)
     if text is not None and not spoken.ignores_message_format:
@@ -60,14 +60,14 @@ def message_format(overrides: Mapping[str, str], broker_settings: Mapping[str, s
 
 
 def why_ignored(topic: str, overrides: Mapping[str, str], broker_settings: Mapping[str, str]) -> str | None:
-    """A line for the log if a topic asks for a format that it does not get."""
+    """A log line if the format in a topic's overrides is ignored, else None."""
     text = overrides.get(MESSAGE_FORMAT_VERSION)
     if text is None:
         return None
     try:
         wanted = MetadataVersion.of_text(text)
     except ValueError:
-        return None  # refused where the topic's config is put together
+        return None  # `usable_overrides` ignores and logs it
     spoken = protocol_version(broker_settings)
     beginning = f"Topic configuration {MESSAGE_FORMAT_VERSION} with value `{text}` is ignored for `{topic}` because "
     if spoken.ignores_message_format:

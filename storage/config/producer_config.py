@@ -1,4 +1,4 @@
-"""How long the logs of a broker remember an idle producer, and whether transactions are verified (KIP-890).
+"""The expiration of idle producers, and the verification of transactions (KIP-890).
 
 Kafka: ProducerStateManagerConfig.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True, kw_only=True)
 class ProducerStateManagerConfig:
-    """One for all logs of a broker. A dynamic config changes it while they are open."""
+    """One instance for all logs of a broker. Dynamic configs change it while the logs are open."""
 
     producer_id_expiration_ms: int = 86_400_000
     """`producer.id.expiration.ms`"""

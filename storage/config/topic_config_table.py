@@ -1,6 +1,8 @@
-"""The table of topic configs: names, types, defaults and limits of Kafka 3.9, explained in our own words.
+"""The table of topic configs: names, types, defaults and limits of Kafka 3.9, with our own documentation.
 
-Data only. `storage/config/log_config.py` gives it meaning; DescribeConfigs and the written reference print it.
+Data only: `storage/config/log_config.py` uses it; DescribeConfigs and the configuration page print it.
+
+Kafka: TopicConfig.
 """
 
 from __future__ import annotations
@@ -64,7 +66,7 @@ class VersionName:
 
 @dataclass(frozen=True, slots=True)
 class GzipLevel:
-    """What zlib takes: -1 for its default, or 1 to 9."""
+    """A compression level of zlib: -1 for its default, or 1 to 9."""
 
     def ensure_valid(self, name: str, value: ConfigValue) -> None:
         if not isinstance(value, int):

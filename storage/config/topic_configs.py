@@ -1,8 +1,8 @@
 """The configs of the topics that have logs here: the broker's settings with each topic's overrides.
 
-Also which partitions of a topic have logs, so that a change of one topic costs what that topic has.
+It also records which partitions of a topic have logs, so that a config change visits only the logs of that topic.
 
-Invariant: a deleted topic leaves nothing behind; one made anew under the name begins with its own configs.
+Invariant: with its last log, a topic is removed from here, so that a new topic of the same name gets its own configs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SETTINGS: Final = (
 
 
 class TopicConfigs:
-    """What holds for each topic; put together when it is first asked for."""
+    """The LogConfig of each topic, created on first use."""
 
     __slots__ = ("_broker_settings", "_configs", "_log_counts", "_overrides")
 
@@ -37,7 +37,7 @@ class TopicConfigs:
         self._overrides: dict[str, dict[str, str]] = {}
         self._configs: dict[str, LogConfig] = {}
         self._log_counts: dict[str, Counter[TopicPartition]] = {}
-        """How many logs the partitions of a topic have, in directories that work or have failed."""
+        """The number of logs of each partition, including those in failed directories."""
 
     def of(self, topic: str) -> LogConfig:
         config = self._configs.get(topic)
@@ -47,7 +47,7 @@ class TopicConfigs:
         return config
 
     def override(self, topic: str, overrides: Mapping[str, str]) -> bool:
-        """A topic has these overrides from now on, and no others; whether it had others before."""
+        """Set all overrides of a topic; returns whether they changed."""
         if overrides == self._overrides.get(topic, {}):
             return False
         ignored = why_ignored(topic, overrides, self._broker_settings)
@@ -58,7 +58,7 @@ class TopicConfigs:
         return True
 
     def set_broker_settings(self, broker_settings: Mapping[str, str]) -> bool:
-        """The broker has these settings from now on; whether topics are concerned."""
+        """Set the broker's settings; returns whether the defaults of topic configs changed."""
         settings = _of_topics(broker_settings)
         if settings == self._broker_settings:
             return False
@@ -73,7 +73,7 @@ class TopicConfigs:
         self._log_counts.setdefault(topic_partition.topic, Counter())[topic_partition] += 1
 
     def log_removed(self, topic_partition: TopicPartition) -> None:
-        """With its last log, what was said about a topic is forgotten."""
+        """Remove a log; with its last log, the topic's configs are removed."""
         topic = topic_partition.topic
         counts = self._log_counts[topic]
         counts[topic_partition] -= 1
@@ -86,5 +86,5 @@ class TopicConfigs:
 
 
 def _of_topics(broker_settings: Mapping[str, str]) -> dict[str, str]:
-    """The settings that supply defaults of topic configs."""
+    """The settings that are defaults of topic configs."""
     return {name: broker_settings[name] for name in _SETTINGS if name in broker_settings}

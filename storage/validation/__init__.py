@@ -1,1 +1,1 @@
-"""What is looked at in records before they are appended: batches, timestamps, old formats."""
+"""Validation of records before they are appended: batches, timestamps, old formats."""

@@ -1,13 +1,13 @@
-"""Which max timestamp a batch gets: what retention, rolling and lookups by time go by for all of its records.
+"""The max timestamp of a batch, which retention, rolling and lookups by time use for all of its records.
 
-Apache Kafka walks the records of every batch for it. That would double the work of a produce here, so the header is
-believed where it can do no harm: near the present, where a wrong one moves retention and lookups by a minute at most.
-Any other, as clients send that do not fill the field in (0, or -1), is worked out from the records.
+Apache Kafka decodes the records of every batch to compute it. That would double the work of a produce here, so that the
+header is trusted where it does no harm: near the present, where a wrong one moves retention and lookups by a minute at
+most. Any other value is computed from the records: some clients do not set the field (0, or -1).
 
-Invariants: a batch whose header says anything but the last or the next minute gets what its records say, or, of more
-than `RECORDS_WALKED_MAX` records, no less than that of the first of them; the time this takes is bounded.
+Invariants: a batch whose header differs from the present by more than a minute gets the max timestamp of its records;
+with more than `RECORDS_WALKED_MAX` records, at least that of the first ones. The time this takes is bounded.
 
-Answers to what LogValidator does about maxTimestamp.
+Kafka: LogValidator.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from odradek.protocol.records.timestamps import largest_timestamp
 if TYPE_CHECKING:
     from odradek.protocol.records.batch import RecordBatch
 
-BELIEVED_DISTANCE_MS: Final = 60_000
-"""From the present, in either direction: where a producer's clock and its queue usually are."""
+TRUSTED_DISTANCE_MS: Final = 60_000
+"""The distance from the present in which a header is trusted: more than usual clock differences and queueing times."""
 
 RECORDS_WALKED_MAX: Final = 100_000
-"""About 25 ms."""
+"""The number of records that are decoded: about 25 ms."""
 
 OPENED_BYTES_MAX: Final = 8 * 1024 * 1024
-"""Decompressed for this: about 16 ms with gzip, the slowest."""
+"""The number of bytes that are decompressed: about 16 ms with gzip, the slowest codec."""
 
 
-def is_believable(batch: RecordBatch, now_ms: int) -> bool:
-    """Whether the header's max timestamp may stand for the records unread."""
+def is_trusted(batch: RecordBatch, now_ms: int) -> bool:
+    """Whether the header's max timestamp is trusted without decoding the records."""
     return batch.base_timestamp <= batch.max_timestamp and (
-        -BELIEVED_DISTANCE_MS <= now_ms - batch.max_timestamp <= BELIEVED_DISTANCE_MS
+        -TRUSTED_DISTANCE_MS <= now_ms - batch.max_timestamp <= TRUSTED_DISTANCE_MS
     )
 
 
 def max_timestamp_of(batch: RecordBatch) -> int:
-    """The largest timestamp of the records. Where they are too many to look at, the header has a say.
+    """The largest timestamp of the records. If not all are decoded, at least the one in the header.
 
-    Raises: InvalidRecordError when they cannot be opened, or end early.
+    Raises: InvalidRecordError when the records cannot be decoded, or end early.
     """
     count = batch.record_count
     try:

@@ -1,16 +1,16 @@
-"""Records that are written in format 0 or 1, and how a leader assigns offsets there.
+"""Validates records that are written in message format v0 or v1, and assigns their offsets on the leader.
 
-    what was sent                                  treatment
+    received                                       treatment
     ---------------------------------------------  --------------------------------------------------------------
-    messages of the same magic, nothing packed     in place: each gets its offset, and in magic 1 its time
-    a wrapper of magic 1 with the target codec     in place: it gets the last offset and the largest time
+    messages of the same magic, uncompressed       in place: each gets its offset, and in magic 1 its timestamp
+    a wrapper of magic 1 with the target codec     in place: it gets the last offset and the largest timestamp
       and inner offsets 0..n-1
-    anything else                                  opened and written anew: as many messages as records, or one
-                                                   wrapper around them
+    anything else                                  rebuilt: one message per record, or one wrapper around them
 
-These formats have no place for headers, producers and leader epochs, and magic 0 none for a time.
+These formats have no headers, producers and leader epochs, and magic 0 has no timestamps.
 
-Kafka: LogValidator with a target magic below 2.
+Kafka: LogValidator.convertAndAssignOffsetsNonCompressed, LogValidator.assignOffsetsNonCompressed,
+LogValidator.validateMessagesAndAssignOffsetsCompressed.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ def assign_in_old_format(
     next_offset: int,
     now_ms: int,
 ) -> ValidatedBatch:
-    """Messages of the magic `rules` ask for, with offsets from `next_offset` on.
+    """Messages in the magic of `rules`, with offsets from `next_offset` on.
 
-    Raises: KafkaError for records that are refused, or that the format cannot hold.
+    Raises: KafkaError for invalid records, and for records that the format cannot represent.
     """
     raise_record_errors(found, rules, source_codec, now_ms)
     first = found[0]
@@ -52,15 +52,15 @@ def assign_in_old_format(
     can_stay = len(same) == len(found) and source_codec == target_codec
     if can_stay and source_codec == CompressionType.NONE:
         stored = b"".join(
-            _stamped(message, offset, message.max_timestamp, rules, now_ms)
+            _updated(message, offset, message.max_timestamp, rules, now_ms)
             for offset, message in enumerate(same, next_offset)
         )
     elif can_stay and rules.record_version == MAGIC_V1 and _is_sequential(first, rules):
         records = list(records_of(first, rules))
         largest = max(record.timestamp for record in records)
-        stored = _stamped(same[0], next_offset + len(records) - 1, largest, rules, now_ms)
+        stored = _updated(same[0], next_offset + len(records) - 1, largest, rules, now_ms)
     else:
-        stored = _written_anew(found, rules, target_codec, next_offset, now_ms)
+        stored = _rebuilt(found, rules, target_codec, next_offset, now_ms)
     view = memoryview(stored)
     messages = [
         AppendedBatch(message.last_offset, message.max_timestamp, message.last_offset, message.size_in_bytes)
@@ -82,8 +82,8 @@ def _is_sequential(wrapper: AnyBatch, rules: ValidationRules) -> bool:
     return all(record.offset == index for index, record in enumerate(records_of(wrapper, rules)))
 
 
-def _stamped(message: LegacyBatch, last_offset: int, timestamp: int, rules: ValidationRules, now_ms: int) -> bytes:
-    """A message with its offset, and with another time if it does not have the right one."""
+def _updated(message: LegacyBatch, last_offset: int, timestamp: int, rules: ValidationRules, now_ms: int) -> bytes:
+    """A message with its offset, and with a new timestamp if its own is not the right one."""
     timestamp = now_ms if rules.timestamp_type == LOG_APPEND_TIME else max(timestamp, NO_TIMESTAMP)
     is_right = message.timestamp_type == rules.timestamp_type and message.max_timestamp == timestamp
     if message.magic == MAGIC_V0 or is_right:
@@ -99,7 +99,7 @@ def _stamped(message: LegacyBatch, last_offset: int, timestamp: int, rules: Vali
     )
 
 
-def _written_anew(
+def _rebuilt(
     found: Sequence[AnyBatch], rules: ValidationRules, target_codec: int, next_offset: int, now_ms: int
 ) -> bytes:
     magic = rules.record_version
@@ -133,5 +133,5 @@ def _written_anew(
 
 
 def _cannot_hold(message: str) -> KafkaError:
-    """Apache Kafka fails there on an argument that its builder of records does not take."""
+    """The error for a record that the format cannot represent. Apache: IllegalArgumentException of its builder."""
     return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, message)

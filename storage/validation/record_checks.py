@@ -1,4 +1,4 @@
-"""What a leader demands of single records: keys where a topic is compacted, timestamps within their limits.
+"""The checks of single records on the leader: keys in compacted topics, timestamps within their limits.
 
 Kafka: LogValidator.validateRecord.
 """
@@ -26,14 +26,14 @@ _SHOWN_RECORD_ERRORS: Final = 3
 
 
 def records_of(batch: AnyBatch, rules: ValidationRules) -> Iterable[Record]:
-    """The records of a batch that was sent."""
+    """The records of a received batch."""
     return deep_records(batch, max_decompressed_bytes=rules.max_decompressed_bytes)
 
 
 def has_bad_records(
     batch: RecordBatch, summary: RecordsSummary, rules: ValidationRules, source_codec: int, now_ms: int
 ) -> bool:
-    """Whether any record would be refused, told from the sums alone."""
+    """Whether the summary of a batch shows an invalid record."""
     if rules.compact and summary.keyless:
         return True
     if source_codec != CompressionType.NONE and summary.compressed_attribute:
@@ -49,7 +49,7 @@ def has_bad_records(
 
 
 def raise_record_errors(found: Sequence[AnyBatch], rules: ValidationRules, source_codec: int, now_ms: int) -> None:
-    """Look at every record and raise with the list of those that are refused, if there are any."""
+    """Check every record. Raises RecordValidationError with the list of the invalid ones, if any."""
     for batch in found:
         errors: list[tuple[int, str]] = []
         has_time_error = False

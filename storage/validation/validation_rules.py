@@ -1,4 +1,7 @@
-"""What a topic's config asks of an append, and what comes of one that has been validated."""
+"""The rules of a topic's config for appends, and the result of a validation.
+
+Kafka: LogValidator.ValidationResult.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ _TARGET_CODECS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValidationRules:
-    """What a topic's config asks of an append, worked out once per change of the config."""
+    """The rules of a topic's config for appends, computed once per change of the config."""
 
     partition: object
     max_message_bytes: int
@@ -38,7 +41,7 @@ class ValidationRules:
     timestamp_before_max_ms: int
     timestamp_after_max_ms: int
     target_codec: int | None
-    """None keeps the producer's."""
+    """None keeps the producer's codec."""
     level: int | None
     record_version: int
     """The magic to write."""
@@ -83,9 +86,9 @@ class ValidationRules:
 
 
 class ValidatedBatch(NamedTuple):
-    """What is ready to be written: `parts`, with offsets assigned. It is one batch, or messages of an old format.
+    """A batch, or messages of an old format, that is ready to be written: `parts` have the assigned offsets.
 
-    `batch` is a view of what was sent, which may still lack them.
+    `batch` is a view of the received batch, which may not have them.
     """
 
     batch: AnyBatch
@@ -96,4 +99,4 @@ class ValidatedBatch(NamedTuple):
     max_timestamp: int
     log_append_time: int
     messages: Sequence[AppendedBatch] = ()
-    """Of the old formats: each message by itself, as the indexes need to know it."""
+    """The single messages of an old format, for the indexes."""

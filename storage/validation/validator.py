@@ -1,22 +1,22 @@
-"""Validation of what is appended, and assignment of offsets by the leader.
+"""Validates appended batches, and assigns their offsets on the leader.
 
     source codec -> target codec             treatment
     ---------------------------------------  ------------------------------------------------------------------
     same, magic 2, inner offsets 0..n-1      in place: base offset and leader epoch are set, outside the CRC;
                                              timestamp type and max timestamp too if they change, with a new CRC
     control batch, uncompressed              in place, whatever the target
-    another codec, gaps in offsets, magic<2  opened and rebuilt with the target codec
-    any, to be written in an old format      see `old_formats`
+    another codec, gaps in offsets, magic<2  decoded and rebuilt with the target codec
+    any, if written in an old format         see `old_formats`
 
-The header of a batch is always checked. Its records are walked only where something depends on them: compacted topics
-need keys, timestamp limits need timestamps, a rebuild needs everything; or always, with
-`odradek.validate.records=always`. Without a walk the batch's own max timestamp holds if it is near the present, and is
-worked out if it is not (`max_timestamp`). This is a named difference to Apache Kafka, which always walks.
+The header of a batch is always checked. Its records are decoded only where needed: for the keys of a compacted topic,
+for timestamp limits, for a rebuild, or always with `odradek.validate.records=always`. Without decoding, the max
+timestamp of the header is used if it is near the present, else it is computed (`max_timestamp`). This is a documented
+difference to Apache Kafka, which decodes all records.
 
-Invariants: nothing here touches a log or the given bytes; the result's parts, joined, are one batch of magic 2, or
-messages of an old format, with a right CRC; a refused append has raised.
+Invariants: nothing here changes a log or the given bytes; the parts of the result together are one batch of magic 2, or
+messages of an old format, with a valid CRC; a refused append raises.
 
-Kafka: LogValidator and UnifiedLog.analyzeAndValidateRecords.
+Kafka: LogValidator, UnifiedLog.analyzeAndValidateRecords.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from odradek.protocol.records.layout import (
     PREFIX_SIZE,
 )
 from odradek.storage.append_info import AppendOrigin, UnexpectedAppendOffsetError
-from odradek.storage.validation.max_timestamp import is_believable, max_timestamp_of
+from odradek.storage.validation.max_timestamp import is_trusted, max_timestamp_of
 from odradek.storage.validation.old_formats import assign_in_old_format
 from odradek.storage.validation.record_checks import has_bad_records, raise_record_errors, records_of
 from odradek.storage.validation.validation_rules import ValidatedBatch
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 
 def analyze(records: memoryview, rules: ValidationRules, origin: AppendOrigin) -> list[AnyBatch]:
-    """The whole batches in the bytes, each with a right CRC; a partial one at the end is left out."""
+    """The complete batches in the bytes, with valid CRCs; a partial one at the end is ignored. Raises KafkaError."""
     found: list[AnyBatch]
     size = len(records)
     if (
@@ -93,7 +93,10 @@ def validate_and_assign(
     leader_epoch: int,
     now_ms: int,
 ) -> ValidatedBatch:
-    """Check what a leader must check and assign offsets from `next_offset` on. `found` comes from `analyze`."""
+    """Validate batches on the leader and assign offsets from `next_offset` on. `found`: from `analyze`.
+
+    Raises: KafkaError; RecordValidationError.
+    """
     first = found[0]
     source_codec = _source_codec(found)
     target_codec = source_codec if rules.target_codec is None else rules.target_codec
@@ -107,7 +110,7 @@ def validate_and_assign(
         raise KafkaError(ErrorCode.INVALID_RECORD, "Compressed outer record has more than one batch")
     in_place = source_codec == target_codec or (first.is_control and source_codec == CompressionType.NONE)
     if rules.record_version < MAGIC_V2 and first.is_transactional and in_place and source_codec == CompressionType.NONE:
-        # Before anything else is looked at, as it is in Apache Kafka by the builder of what is to be written.
+        # Before all other checks, as in Apache Kafka, where the builder of the new records raises it.
         raise KafkaError(
             ErrorCode.UNKNOWN_SERVER_ERROR,
             f"Transactional records are not supported for magic {rules.record_version}",
@@ -135,7 +138,7 @@ def validate_and_assign(
     elif (
         origin is AppendOrigin.CLIENT
         and rules.timestamp_type == first.timestamp_type == CREATE_TIME
-        and not is_believable(first, now_ms)
+        and not is_trusted(first, now_ms)
     ):
         max_timestamp = max_timestamp_of(first)
     else:
@@ -146,7 +149,7 @@ def validate_and_assign(
 def check_replicated_offsets(
     found: list[AnyBatch], log_end_offset: int, partition: object, log_start_offset: int
 ) -> None:
-    """Check that batches with offsets given by a leader follow each other and the end of the log."""
+    """Check that the offsets of a leader's batches increase and begin at or above the log end. Raises KafkaError."""
     last_offset = -1
     for batch in found:
         if batch.last_offset <= last_offset:
@@ -156,7 +159,7 @@ def check_replicated_offsets(
             )
         last_offset = batch.last_offset
     first = found[0]
-    is_exact = first.magic >= MAGIC_V2  # the first offset of an old wrapper is inside it
+    is_exact = first.magic >= MAGIC_V2  # the first offset of an old compressed message is inside it
     offset = first.base_offset if is_exact else first.last_offset
     if offset < log_end_offset:
         which = "First offset" if is_exact else "Last offset of the first batch"
@@ -252,7 +255,7 @@ def _rebuild(
     leader_epoch: int,
     now_ms: int,
 ) -> ValidatedBatch:
-    """Open everything and write it anew as one batch with the target codec."""
+    """Decode all records and build one batch with the target codec."""
     raise_record_errors(found, rules, source_codec, now_ms)
     is_append_time = rules.timestamp_type == LOG_APPEND_TIME
     built = rebuild(

@@ -11,7 +11,7 @@ from odradek.protocol.records.batch import RecordBatch
 from odradek.protocol.records.builder import assemble_batch, build_batch
 from odradek.protocol.records.record import SimpleRecord
 from odradek.storage.validation import max_timestamp
-from odradek.storage.validation.max_timestamp import BELIEVED_DISTANCE_MS, is_believable, max_timestamp_of
+from odradek.storage.validation.max_timestamp import TRUSTED_DISTANCE_MS, is_trusted, max_timestamp_of
 from tests.support.disks.logs import NOW, Disk, batch
 
 YEAR_MS = 365 * 24 * 3600 * 1000
@@ -38,20 +38,20 @@ def shifted(timestamp: int, base_timestamp: int, count: int) -> memoryview:
     ("claimed", "believed"),
     [
         (NOW, True),
-        (NOW + BELIEVED_DISTANCE_MS, True),
-        (NOW + BELIEVED_DISTANCE_MS + 1, False),
+        (NOW + TRUSTED_DISTANCE_MS, True),
+        (NOW + TRUSTED_DISTANCE_MS + 1, False),
         (0, False),
         (-1, False),
         (NOW - 1, False),
     ],
 )
 def test_the_header_is_believed_near_the_present_and_not_below_the_base(claimed: int, believed: bool) -> None:
-    assert is_believable(claiming(claimed), NOW) == believed
+    assert is_trusted(claiming(claimed), NOW) == believed
 
 
-@pytest.mark.parametrize(("age", "believed"), [(BELIEVED_DISTANCE_MS, True), (BELIEVED_DISTANCE_MS + 1, False)])
+@pytest.mark.parametrize(("age", "believed"), [(TRUSTED_DISTANCE_MS, True), (TRUSTED_DISTANCE_MS + 1, False)])
 def test_the_past_has_two_sides_too(age: int, believed: bool) -> None:
-    assert is_believable(claiming(NOW - age, timestamp=NOW - YEAR_MS), NOW) == believed
+    assert is_trusted(claiming(NOW - age, timestamp=NOW - YEAR_MS), NOW) == believed
 
 
 @pytest.mark.parametrize("claimed", [-1, 0, NOW - 1, NOW + YEAR_MS, 2**63 - 1])
