@@ -1,8 +1,8 @@
-"""Asking transaction coordinators whether partitions belong to a transaction (KIP-890), many questions in one request.
+"""Asks transaction coordinators whether partitions belong to a transaction (KIP-890), many questions in one request.
 
-One request at a time is under way to a coordinator; what is asked meanwhile goes with the next one. Of each
-transactional id at most one question waits: if a second one comes, the one with the lower producer epoch is answered
-INVALID_PRODUCER_EPOCH, and of two with the same epoch the earlier one NETWORK_EXCEPTION, for its client repeats itself.
+Each coordinator has at most one request in flight; later questions go with the next one. At most one question of a
+transactional id waits. When a second one comes, the one with the lower producer epoch gets INVALID_PRODUCER_EPOCH; of
+two with the same epoch the earlier one gets NETWORK_EXCEPTION, since its client has sent the request again.
 
 Kafka: AddPartitionsToTxnManager.
 """
@@ -27,14 +27,14 @@ from odradek.protocol.topic_partition import TopicPartition
 _E = ErrorCode
 
 OnPartitionErrors = Callable[[Mapping[TopicPartition, ErrorCode]], None]
-"""Hears of the partitions that are not part of the transaction, or could not be verified; empty: all are."""
+"""Called with the partitions that are not in the transaction or could not be verified, and their errors."""
 
 
 class VerificationChannel(Protocol):
-    """The way to the transaction coordinators."""
+    """Sends requests to transaction coordinators."""
 
     def coordinator_of(self, transactional_id: str) -> int | None:
-        """The coordinator's broker id; None while there is none that lives."""
+        """The coordinator's broker id; None while no live broker is the coordinator."""
         ...
 
     def send_verification(
@@ -43,8 +43,8 @@ class VerificationChannel(Protocol):
         request: AddPartitionsToTxnRequest,
         respond: Callable[[AddPartitionsToTxnResponse | None], None],
     ) -> None:
-        """Send the request; the response, or None if none will come. UNSUPPORTED_VERSION: that coordinator verifies
-        nothing.
+        """Send the request; `respond` gets the response, or None after a failure. UNSUPPORTED_VERSION means that the
+        coordinator cannot verify.
         """
         ...
 
@@ -60,7 +60,7 @@ class _Question(NamedTuple):
 
 
 _Questions: TypeAlias = dict[str, _Question]
-"""Those that go together, by transactional id."""
+"""The questions of one request, by transactional id."""
 
 
 class AddPartitionsToTxnManager:
@@ -81,7 +81,7 @@ class AddPartitionsToTxnManager:
         *,
         knows_abortable_error: bool,
     ) -> None:
-        """Ask; `respond` gets errors as clients may hear them."""
+        """Ask the coordinator; `respond` gets errors that may be sent to clients."""
         broker_id = self._channel.coordinator_of(transactional_id)
         topics: dict[str, AddPartitionsToTxnTopic] = {}
         for name, partition in partitions:
@@ -101,7 +101,7 @@ class AddPartitionsToTxnManager:
 
     @staticmethod
     def _displace(waiting: dict[str, _Question], question: _Question) -> bool:
-        """Let the question wait in place of an earlier one of its id; False if it is out of date itself."""
+        """Let the question replace an earlier one of its transactional id; False if the earlier one is newer."""
         transaction = question.transaction
         earlier = waiting.get(transaction.transactional_id)
         if earlier is not None:
@@ -125,28 +125,28 @@ class AddPartitionsToTxnManager:
         self._channel.send_verification(broker_id, request, respond)
 
     def batch_answered(self, questions: _Questions, response: AddPartitionsToTxnResponse | None, /) -> bool:
-        call_all(partial(question.respond, errors) for question, errors in _told(questions, response))
+        call_all(partial(question.respond, errors) for question, errors in _errors_of(questions, response))
         return True
 
 
-def _told(
+def _errors_of(
     questions: _Questions, response: AddPartitionsToTxnResponse | None
 ) -> Iterator[tuple[_Question, Mapping[TopicPartition, ErrorCode]]]:
-    """What each of those who asked is told, whatever the response has to say of them."""
+    """The errors for each question, also for those that the response omits."""
     if response is None:
         error = _E.NETWORK_EXCEPTION
     elif response.error_code == _E.UNSUPPORTED_VERSION:
-        yield from ((question, {}) for question in questions.values())  # as before there was verification
+        yield from ((question, {}) for question in questions.values())  # append without verification
         return
     elif response.error_code != _E.NONE:
         error = ErrorCode.for_code(response.error_code)
         if error == _E.CLUSTER_AUTHORIZATION_FAILED:
-            error = _E.INVALID_TXN_STATE  # that this broker may not ask is nothing a client can do about
+            error = _E.INVALID_TXN_STATE  # the client cannot change this broker's authorization
     else:
         results = {result.transactional_id: result for result in response.results_by_transaction}
         for transactional_id, question in questions.items():
             result = results.get(transactional_id)
-            if result is None:  # its client asks again
+            if result is None:  # the client retries
                 yield question, dict.fromkeys(question.partitions, _E.NETWORK_EXCEPTION)
             else:
                 yield question, _errors_for_client(result, question.knows_abortable_error)
@@ -162,7 +162,7 @@ def _errors_for_client(
         for partition in topic.results_by_partition:
             error = ErrorCode.for_code(partition.partition_error_code)
             if error == _E.PRODUCER_FENCED:
-                error = _E.INVALID_PRODUCER_EPOCH  # what producers expect of an append
+                error = _E.INVALID_PRODUCER_EPOCH  # producers expect this error of a Produce
             elif error == _E.TRANSACTION_ABORTABLE and not knows_abortable_error:
                 error = _E.INVALID_TXN_STATE
             if error != _E.NONE:

@@ -1,4 +1,8 @@
-"""An internal topic as its coordinator sees it: numbered logs it appends to and reloads (the port `CoordinatorLog`)."""
+"""The log of a coordinator: appends to the partitions of an internal topic, and reads them back.
+
+Kafka: GroupMetadataManager.appendForGroup, GroupMetadataManager.doLoadGroupsAndOffsets,
+TransactionStateManager.appendTransactionToLog, TransactionStateManager.loadTransactionMetadata.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +29,14 @@ if TYPE_CHECKING:
     from odradek.storage.disk.ports import IoPool
 
 FIRST_SEQUENCE = 0
-"""Transactional offsets are not deduplicated: Kafka writes every batch of them with sequence 0."""
+"""Transactional offsets are not deduplicated: Kafka writes each of their batches with sequence 0."""
 
 
 class InternalTopicLog:
-    """The partitions of one internal topic.
+    """The partitions of one internal topic. Implements the port `CoordinatorLog`.
 
-    `required_acks` and `timeout_ms`: what an append waits for. `load_buffer_bytes`: how much of a log is read at a
-    time on load; a batch larger than that is read whole.
+    `required_acks` and `timeout_ms` are those of appends. A load reads `load_buffer_bytes` at a time, or one larger
+    batch.
     """
 
     def __init__(
@@ -124,14 +128,14 @@ class InternalTopicLog:
                 return
 
     def _read(self, region: FileRegion) -> Generator[Wait, None, bytes]:
-        """The bytes of the region, which are waited for if they are not in the page cache."""
+        """The bytes of the region; read in the I/O pool if they are not in the page cache."""
         data = read_hot(region)
         if data is not None:
             return data
         results: list[bytes | OSError] = []
 
         def begin(end: Callable[[], None]) -> None:
-            region.retain()  # whatever becomes of the load: the descriptor is the thread's until it has read
+            region.retain()  # the thread needs the descriptor until it has read, even if the load is cancelled
             fd = region.fileno()
 
             def done(result: bytes | OSError) -> None:

@@ -1,6 +1,6 @@
-"""The coordinators, made from the broker's configuration: what of it each of them lives by, and the log it keeps.
+"""Builds GroupCoordinator and TransactionCoordinator, with their logs, from BrokerConfig.
 
-Kafka: GroupCoordinator.apply, GroupCoordinator.offsetConfig and TransactionCoordinator.apply.
+Kafka: GroupCoordinator.apply, GroupCoordinator.offsetConfig, TransactionCoordinator.apply.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""Transactional appends, verified before they are made (KIP-890, part 1).
+"""Verifies transactional appends before they are made (KIP-890, part 1).
 
-A request that was delayed on its way could arrive when its transaction is over, and begin one in the log that nobody
-will ever end: the last stable offset would stand still. So the first append of a transaction to a partition waits until
-the transaction coordinator has confirmed that the partition was added. The log hands out a *guard* before the question
-is asked, and takes the append only with that guard: whatever ends or begins a transaction there meanwhile makes the
-guard worthless.
+A delayed request could arrive after the end of its transaction and begin one in the log that is never ended: the last
+stable offset would not move any more. So the first append of a transaction to a partition waits until the transaction
+coordinator has confirmed that the partition was added. The log creates a *guard* before the coordinator is asked, and
+accepts the append only with that guard. The guard becomes invalid when a transaction begins or ends there meanwhile.
 
-Kafka: ReplicaManager.handleProduceAppend and maybeStartTransactionVerificationForPartitions.
+Kafka: ReplicaManager.handleProduceAppend, ReplicaManager.maybeStartTransactionVerificationForPartitions.
 """
 
 from __future__ import annotations
@@ -38,8 +37,8 @@ UNVERIFIED = frozenset(
         _E.NOT_COORDINATOR,
     }
 )
-"""Errors that say nothing of the transaction. Not every producer knows to repeat a Produce after them, so they are told
-NOT_ENOUGH_REPLICAS, after which all do, without asking for new metadata."""
+"""Errors that do not concern the transaction. Not every producer retries a Produce after them, so producers get
+NOT_ENOUGH_REPLICAS, after which all retry without a Metadata request."""
 
 Guards = Mapping[TopicPartition, object | None]
 OnAllVerified = Callable[[Mapping[TopicPartition, ErrorCode], Guards], None]
@@ -47,7 +46,7 @@ OnAllVerified = Callable[[Mapping[TopicPartition, ErrorCode], Guards], None]
 
 
 class TransactionVerification:
-    """Verifies appends to partitions this broker leads."""
+    """Verifies appends to partitions that this broker leads."""
 
     def __init__(
         self, config: BrokerConfig, replica_manager: ReplicaManager, manager: AddPartitionsToTxnManager
@@ -64,9 +63,9 @@ class TransactionVerification:
         *,
         knows_abortable_error: bool,
     ) -> None:
-        """Verify what a Produce brings; the partitions not to append to come with what their producer is told.
+        """Verify the partitions of a Produce. `on_verified` gets the results of refused partitions, and the guards.
 
-        Raises: KafkaError INVALID_PRODUCER_ID_MAPPING if there is more than one transactional producer in it.
+        Raises: KafkaError INVALID_PRODUCER_ID_MAPPING for records of more than one transactional producer.
         """
         producers: set[tuple[int, int]] = set()
         sequences: dict[TopicPartition, int] = {}
@@ -96,7 +95,7 @@ class TransactionVerification:
         )
 
     def of_topic(self, topic: str) -> TransactionVerifier:
-        """Verifies appends to an internal topic, which its coordinator makes on a producer's behalf."""
+        """The verifier of appends that a coordinator makes to an internal topic for a producer."""
 
         def verify(
             partition: int,

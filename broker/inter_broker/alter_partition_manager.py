@@ -1,11 +1,11 @@
-"""ISR changes on their way to the controller: everything that is pending goes out together, one request at a time.
+"""Sends ISR changes to the controller: all pending changes in one request, one request at a time.
 
-A partition has one change here at most; a second one is refused with OPERATION_NOT_ATTEMPTED, so that its leader goes
-back to what is committed and proposes again when the first is settled. A change stays until its partition is answered:
-errors of the whole request, and answers that leave a partition out, send it again. The broker epoch is asked for anew
-each time, since after STALE_BROKER_EPOCH it is what has to change.
+A partition has at most one change here. A second one gets OPERATION_NOT_ATTEMPTED: the leader returns to the committed
+ISR and proposes again later. A change stays until its partition is answered; it is sent again after an error of the
+whole request, and when the answer omits the partition. Each request reads the broker epoch again, since it must have
+changed after STALE_BROKER_EPOCH.
 
-Kafka: DefaultAlterPartitionManager.
+Kafka: AlterPartitionManager, DefaultAlterPartitionManager, AlterPartitionItem.
 """
 
 from __future__ import annotations
@@ -48,9 +48,7 @@ _RECOVERY_STATES: Final = frozenset(LeaderRecoveryState)
 
 @dataclass(frozen=True, slots=True)
 class AlterPartitionItem:
-    """One partition's proposal. `respond` gets the state that holds now or the partition's error, perhaps before the
-    proposal is handed over.
-    """
+    """One partition's proposal. `respond` gets the present state or the partition's error, perhaps within `submit`."""
 
     topic_partition: TopicPartition
     topic_id: bytes | None
@@ -59,7 +57,7 @@ class AlterPartitionItem:
 
 
 class AlterPartition(Protocol):
-    """Where a leader proposes an ISR; `AlterPartitionManager` is the real one."""
+    """The port for proposals of an ISR; `AlterPartitionManager` implements it."""
 
     def submit(self, item: AlterPartitionItem, /) -> None: ...
 
@@ -84,7 +82,7 @@ class AlterPartitionManager:
         self._broker_epoch = broker_epoch
         self._version = metadata_version.alter_partition_request_version
         self._unsettled: dict[TopicPartition, AlterPartitionItem] = {}
-        """By name, not by id: of a topic that was deleted and made again one change can be here, too."""
+        """By name, not by id: also of a topic that was deleted and created again there is only one change."""
         self._requests: BatchedRequests[None, list[AlterPartitionItem], AlterPartitionResponse] = BatchedRequests(self)
 
     def submit(self, item: AlterPartitionItem, /) -> None:
@@ -130,10 +128,10 @@ class AlterPartitionManager:
             respond(response)
 
     def _take(self, items: list[AlterPartitionItem], response: AlterPartitionResponse) -> bool:
-        """Settle what is answered; whether the request as a whole went well."""
+        """Answer the proposals that the response names; False when the whole request failed."""
         error = ErrorCode.for_code(response.error_code)
         if error != ErrorCode.NONE:
-            log.warning("Controller answered AlterPartition %r", error)
+            log.warning("Controller answered AlterPartition with %r; sending it again", error)
             return False
         self._settle(items, answers_of(response, {item.topic_id: item.topic_partition.topic for item in items}))
         return True
@@ -144,16 +142,18 @@ class AlterPartitionManager:
         for item in items:
             answer = answers.get(item.topic_partition)
             if answer is None:
-                log.warning("Partition %s was sent but is not in the answer", item.topic_partition)
+                log.warning(
+                    "AlterPartition response omits partition %s; sending its change again", item.topic_partition
+                )
                 continue
-            del self._unsettled[item.topic_partition]  # before it is told, for it may propose again
+            del self._unsettled[item.topic_partition]  # before the answer, which may submit a new proposal
             item.respond(answer)
 
 
 def make_request(
     items: Iterable[AlterPartitionItem], broker_id: int, broker_epoch: int, version: int
 ) -> AlterPartitionRequest:
-    """Epochs of replicas are for controllers of KRaft: here they are -1."""
+    """The request for these proposals. Broker epochs of replicas are -1: only KRaft controllers use them."""
     has_epochs = version >= FIRST_VERSION_WITH_EPOCHS
     topics: dict[str, RequestTopicData] = {}
     for item in items:
@@ -176,7 +176,7 @@ def make_request(
 def answers_of(
     response: AlterPartitionResponse, topics: Mapping[bytes | None, str]
 ) -> dict[TopicPartition, LeaderAndIsr | ErrorCode]:
-    """Each partition's answer. `topics`: names by id, as they were sent; the metadata cache may not know them yet."""
+    """The answer of each partition. `topics`: names of the request by topic id; the metadata cache may lack them."""
     return {
         TopicPartition(name, part.partition_index): _answer_of(part)
         for topic in response.topics

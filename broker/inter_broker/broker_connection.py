@@ -1,12 +1,11 @@
-"""A link to another broker over a socket: connect, ask, wait for the answer.
+"""A link to another broker over a socket: connect, send a request, wait for the answer.
 
-The connection is opened when a request needs it, and dropped with anything that makes the next answer doubtful: an
-error, a time-out, a caller that gave up, bytes that are no answer. After a failed attempt to connect the next one waits
-`RECONNECT_BACKOFF_MS`, and has twice as long to succeed, up to `connection_setup_timeout_max_ms`. Versions are agreed
-upon (ApiVersions) when a request first leaves the choice to the two ends; most requests between brokers go out
-unannounced, in the version that 3.9 lays down.
+A request opens the connection when there is none. It is dropped after an error, a time-out, a cancelled request, or an
+invalid answer, since the next answer could be a wrong one. After a failed attempt to connect the next one waits
+`RECONNECT_BACKOFF_MS` and has twice the time, up to `connection_setup_timeout_max_ms`. ApiVersions is sent before the
+first request without a fixed version; most requests between brokers have the version of the inter-broker protocol.
 
-Kafka: NetworkClient with one request in flight, as BrokerBlockingSender and InterBrokerSendThread use it.
+Kafka: NetworkClient (with one request in flight), BrokerBlockingSender, InterBrokerSendThread.
 """
 
 from __future__ import annotations
@@ -43,12 +42,12 @@ _UNSUPPORTED_VERSION: Final = ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big")
 
 
 class VersionMismatch(OSError):
-    """The two ends have no version of an API in common, or none in which a request can be said."""
+    """The two brokers have no version of an API in common, or none that can encode the request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkSettings:
-    """What all links of a broker have in common."""
+    """Settings of all links of a broker."""
 
     connect: Connect
     timer: SystemTimer
@@ -59,17 +58,17 @@ class LinkSettings:
 
 
 class BrokerConnection:
-    """Implements `links.BrokerLink`."""
+    """Implements `ports.BrokerLink`."""
 
     def __init__(self, end_point: EndPoint, *, client_id: str, settings: LinkSettings) -> None:
         self._end_point = end_point
         self._client_id = client_id
         self._settings = settings
-        self._turn = asyncio.Lock()  # first come, first served
+        self._turn = asyncio.Lock()  # requests are sent in the order of their calls
         self._closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._receiver: AnswerReceiver | None = None
         self._versions: dict[int, int] | None = None
-        """By API key, the highest version that both ends know; None until it was asked."""
+        """The highest common version by API key; None before ApiVersions is answered."""
         self._correlation_id = 0
         self._failed_attempts = 0
 
@@ -84,9 +83,11 @@ class BrokerConnection:
                         return await self._ask_in_agreed_version(receiver, request, response_type)
                     return await self._ask(receiver, request, response_type, version)
             except VersionMismatch:
-                raise  # the connection is as good as it was
+                raise  # the connection stays usable
             except BaseException as error:
-                self._hang_up(error if isinstance(error, OSError) else ConnectionAbortedError("given up"))
+                self._hang_up(
+                    error if isinstance(error, OSError) else ConnectionAbortedError("the request was cancelled")
+                )
                 raise
 
     def close(self) -> None:
@@ -141,13 +142,13 @@ class BrokerConnection:
         try:
             return await self._ask(receiver, request, response_type, version)
         except EncodeError as error:
-            raise VersionMismatch(f"{self} knows no version for this request: {error}") from error
+            raise VersionMismatch(f"No common version with {self} can encode this request: {error}") from error
 
     async def _agreed_version(self, receiver: AnswerReceiver, api_key: int) -> int:
         if self._versions is None:
             self._versions = await self._ask_versions(receiver, API[ApiKey.API_VERSIONS].max_version)
         if api_key not in self._versions:
-            raise VersionMismatch(f"{self} serves no version of {API[api_key].name} that this broker knows")
+            raise VersionMismatch(f"No common version of {API[api_key].name} with {self}")
         return self._versions[api_key]
 
     async def _ask_versions(self, receiver: AnswerReceiver, version: int) -> dict[int, int]:
@@ -174,7 +175,7 @@ class BrokerConnection:
         header = RequestHeader(api_key, version, self._correlation_id, self._client_id)
         frame = await receiver.exchange(encode_request(header, request))
         try:
-            # An ApiVersions that is not served is answered in version 0, which every version begins with.
+            # A broker answers an unsupported ApiVersions in version 0; every version begins with the same error code.
             correlation_id, position = decode_response_header(api_key, version, frame)
             if correlation_id != self._correlation_id:
                 raise DecodeError(f"correlation id {correlation_id} instead of {self._correlation_id}")
@@ -182,7 +183,7 @@ class BrokerConnection:
                 version = 0
             return decode(response_type, frame, version, None, position)
         except DecodeError as error:
-            raise ConnectionAbortedError(f"{self} answered {header} with what is no answer: {error}") from error
+            raise ConnectionAbortedError(f"{self} sent an invalid answer to {header}: {error}") from error
 
     def _hang_up(self, reason: OSError) -> None:
         receiver, self._receiver = self._receiver, None
@@ -191,6 +192,6 @@ class BrokerConnection:
 
 
 def _drop(opened: asyncio.Future[AnswerReceiver]) -> None:
-    """What was opened all the same."""
+    """Abort a connection that was opened after the request was cancelled."""
     if not opened.cancelled() and opened.exception() is None:
-        opened.result().abort(ConnectionAbortedError("not needed any more"))
+        opened.result().abort(ConnectionAbortedError("the request was cancelled"))

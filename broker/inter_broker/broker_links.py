@@ -1,6 +1,6 @@
-"""Links to brokers by id: where a broker listens for others is what the metadata cache says at that moment.
+"""Links to brokers by id; the metadata cache gives their present addresses.
 
-A link is kept until the broker is gone or listens elsewhere. A broker reaches itself through its `OwnLink`.
+A link is kept until the broker is gone or has another address. A broker reaches itself through its `OwnLink`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class BrokerLinks:
         self._links: dict[int, tuple[EndPoint, BrokerLink]] = {}
 
     def link(self, broker_id: int) -> BrokerLink:
-        """Raises: ConnectionRefusedError if no such broker lives, or it has no such listener."""
+        """Raises: ConnectionRefusedError if the broker is not alive, or does not have the listener."""
         if broker_id == self._broker_id:
             return self._own_link
         end_point = self._cache.end_point(broker_id, self._listener)
@@ -47,13 +47,13 @@ class BrokerLinks:
                 return link
             self.hang_up(broker_id)
         if end_point is None:
-            raise ConnectionRefusedError(f"broker {broker_id} is not there on listener {self._listener.name}")
+            raise ConnectionRefusedError(f"broker {broker_id} is not alive or has no listener {self._listener.name}")
         link = self._make_link(end_point, client_id=self._client_id)
         self._links[broker_id] = end_point, link
         return link
 
     def hang_up(self, broker_id: int) -> None:
-        """Drop the link to a broker; the next one is a new connection."""
+        """Close the link to a broker; the next request opens a new one."""
         _, link = self._links.pop(broker_id, (None, None))
         if link is not None:
             link.close()

@@ -1,4 +1,7 @@
-"""From the controller to one broker: requests over a link, in the versions of `metadata_version`, unannounced."""
+"""The controller's requests to one broker, over a link, in the versions of `metadata_version` without ApiVersions.
+
+Kafka: RequestSendThread, ControllerChannelManager.addNewBroker.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ class LinkTransport:
 
 
 class NoListener:
-    """The way to a broker that does not advertise the listener the controller uses. Implements `ControlTransport`."""
+    """Refuses requests to a broker that does not advertise the controller's listener. Implements `ControlTransport`."""
 
     def __init__(self, broker_id: int, listener_name: str) -> None:
         self._reason = f"broker {broker_id} has no listener {listener_name}"

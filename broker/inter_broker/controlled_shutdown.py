@@ -1,8 +1,8 @@
-"""A broker that is about to stop asks the controller to take its leaderships, and waits until it has.
+"""Controlled shutdown: before it stops, a broker asks the controller to move its leaderships to other brokers.
 
-It asks `controlled.shutdown.max.retries` times in all, `controlled.shutdown.retry.backoff.ms` apart: no controller, no
-answer, an error, and partitions that nobody else can lead are all reasons to ask again, and after the last time to go
-all the same.
+It sends the request up to `controlled.shutdown.max.retries` times, `controlled.shutdown.retry.backoff.ms` apart. It
+tries again without a controller, without an answer, after an error, and when partitions remain that no other broker can
+lead. After the last attempt the broker stops in any case.
 
 Kafka: KafkaServer.controlledShutdown.
 """
@@ -51,7 +51,7 @@ class ControlledShutdown:
         self._controller_id: int | None = None
 
     async def run(self) -> bool:
-        """True if nothing is led here any more that somebody else could lead."""
+        """True if all leaderships were moved that another broker can take."""
         log.info("Starting controlled shutdown")
         left = self._config.controlled_shutdown_max_retries
         while left > 0:
@@ -96,4 +96,4 @@ class ControlledShutdown:
             log.info("Broker registration for controller %d is not available in the metadata cache", found)
         else:
             return found
-        return self._controller_id  # the one of the attempt before, if there was one
+        return self._controller_id  # the controller of the last attempt, or None

@@ -1,8 +1,7 @@
-"""The link of a broker to itself: requests go to the very handlers that serve them from the wire, and nothing is
-encoded.
+"""The link of a broker to itself: requests go to the handlers without being encoded.
 
-A controller is a broker too, a leader asks the controller in its own process, and a broker that stops may be the
-controller itself. Who holds a link need not know which end it has.
+A controller sends LeaderAndIsr to its own broker, a leader may send AlterPartition to the controller in its own
+process, and a broker that stops may be the controller. Callers use this link like any other.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ ResponseT = TypeVar("ResponseT", bound=Response)
 
 
 class OwnLink:
-    """Implements `links.BrokerLink`. Requests may overlap; each is applied as far as it goes when it is handed over."""
+    """Implements `ports.BrokerLink`. Requests may overlap; the synchronous part of a handler runs in `exchange`."""
 
     def __init__(self, broker_id: int, listener_name: str, timer: SystemTimer) -> None:
         self._client_id = str(broker_id)
@@ -35,7 +34,7 @@ class OwnLink:
         self._serve: Callable[[RequestContext, Request], None] | None = None
 
     def serve(self, serve: Callable[[RequestContext, Request], None]) -> None:
-        """From here on `serve` handles the requests; who sends them is built before the handlers are."""
+        """Set the dispatcher's function; the senders of requests are built before the handlers."""
         self._serve = serve
 
     async def exchange(
@@ -50,7 +49,7 @@ class OwnLink:
             return cast("ResponseT", await caller.answer)
 
     def close(self) -> None:
-        """Nothing to hang up."""
+        """Nothing to close."""
 
 
 class _Caller:
@@ -66,14 +65,14 @@ class _Caller:
         self.answer: asyncio.Future[Response | None] = asyncio.get_running_loop().create_future()
 
     def complete(self, ctx: RequestContext, response: Response | None) -> None:
-        if not self.answer.done():  # else it came too late
+        if not self.answer.done():  # it is done after a time-out
             self.answer.set_result(response)
 
     def flush_answers(self) -> None:
-        """Answers do not wait here."""
+        """Answers are not buffered here."""
 
     def proceed(self) -> None:
-        """There is no next one."""
+        """There is no next request."""
 
     def close(self, reason: str) -> None:
         if not self.answer.done():

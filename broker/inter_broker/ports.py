@@ -1,10 +1,10 @@
-"""The ways from this broker to the others: the ports.
+"""The ports for requests to other brokers.
 
-A broker talks to other brokers with Kafka's own requests and in nothing else, so a JVM broker can be at either end. A
-`BrokerLink` is one connection to one broker; `ToController` finds the controller, wherever it is. A real broker makes
-links of sockets; a simulation, of whatever it likes.
+Brokers use only Kafka's own requests, so the other end may be a JVM broker. A `BrokerLink` is one connection to one
+broker; `ToController` sends requests to the present controller. A real broker makes links of sockets, the simulation
+makes its own.
 
-Kafka: BlockingSend, InterBrokerSendThread and NodeToControllerChannelManager.
+Kafka: BlockingSend, InterBrokerSendThread, NodeToControllerChannelManager.
 """
 
 from __future__ import annotations
@@ -21,35 +21,37 @@ ResponseT = TypeVar("ResponseT", bound=Response)
 
 
 class BrokerLink(Protocol):
-    """One connection to one broker: opened when it is first needed, and anew after a failure. Requests are sent one at
-    a time, in the order in which they were handed over.
+    """One connection to one broker. The first request opens it, and the next one after a failure. Requests are sent one
+    at a time, in the order of their calls.
     """
 
     async def exchange(
         self, request: Request, response_type: type[ResponseT], *, version: int | None, timeout_ms: int
     ) -> ResponseT:
-        """Send a request and wait for its answer. `version` None: the highest that both ends know.
+        """Send a request and wait for its answer. `version` None: the highest common version.
 
-        Raises: OSError (TimeoutError is one) if there was no answer; the request may have been carried out.
+        Raises: OSError (TimeoutError is one) if there was no answer; the other broker may have applied the request.
         """
 
     def close(self) -> None:
-        """Hang up; whoever waits for an answer gets an OSError."""
+        """Close the connection; pending requests raise OSError."""
 
 
 class MakeLink(Protocol):
+    """Makes links."""
+
     def __call__(self, end_point: EndPoint, /, *, client_id: str) -> BrokerLink:
         """A link to the broker behind an endpoint. Nothing is connected yet."""
 
 
 class ToController(Protocol):
-    """The way to the controller of the moment."""
+    """Sends requests to the present controller."""
 
     async def ask(
         self, request: Request, response_type: type[ResponseT], *, timeout_ms: int | None, version: int | None = None
     ) -> ResponseT:
-        """The controller's answer. One request at a time; after a failure, or if the one who was asked is not the
-        controller, it is sent again, to the controller of then, for as long as `timeout_ms` says (None: forever).
+        """The controller's answer. One request is sent at a time. After a failure, or when the receiver is not the
+        controller, it is sent again to the controller at that time, until `timeout_ms` is over (None: forever).
         `version` is as in `BrokerLink.exchange`.
 
         Raises: TimeoutError.

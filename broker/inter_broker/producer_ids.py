@@ -1,8 +1,9 @@
-"""Producer ids for idempotent producers, handed out from blocks the controller allocates (Kafka's
-``ProducerIdManager``).
+"""Producer ids for idempotent producers, from blocks that the controller allocates.
 
-A block holds 1000 ids. The next one is asked for when 90 % of this one are gone; who asks while none is left is told
-COORDINATOR_LOAD_IN_PROGRESS and comes again, except for the very first, who waits for the first block.
+A block holds 1000 ids. The next block is requested when 90 % of this one are used. A client that needs an id while none
+is left gets COORDINATOR_LOAD_IN_PROGRESS and retries; before the first block clients wait instead.
+
+Kafka: ProducerIdManager, RPCProducerIdManager, ZkProducerIdManager.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class ProducerIdManager:
         self._waiting: list[OnProducerId] = []
 
     def next(self, respond: OnProducerId) -> None:
-        """Answer a fresh id, or the error with which the client should come again."""
+        """Call `respond` with an unused id, or with a retriable error."""
         if self._next_id >= self._end:
             self._take_next_block()
         if self._next_id >= self._end:
@@ -92,9 +93,9 @@ class ProducerIdManager:
             if block.error_code == ErrorCode.NONE:
                 self._next_block = block.producer_id_start, block.producer_id_len
             else:
-                log.warning("No block of producer ids: error %d", block.error_code)
+                log.warning("The controller allocated no block of producer ids: error %d", block.error_code)
         except TimeoutError as error:
-            log.warning("No block of producer ids: %s", error)
+            log.warning("The controller allocated no block of producer ids: %s", error)
         finally:
             self._allocating = False
             self._answer_waiting()
@@ -109,8 +110,8 @@ class ProducerIdManager:
 
 
 class OwnBlocks:
-    """Takes the blocks from the metadata itself, for an inter-broker protocol older than 3.0, in which no controller
-    gives them. Implements `ToController` for AllocateProducerIds. Kafka: ZkProducerIdManager.
+    """Allocates blocks in the metadata tree, for an inter-broker protocol older than 3.0, which has no
+    AllocateProducerIds. Implements `ToController` for this request. Kafka: ZkProducerIdManager.
     """
 
     def __init__(self, next_block: Callable[[int, int], Awaitable[ProducerIdsBlock]]) -> None:
@@ -123,7 +124,7 @@ class OwnBlocks:
         try:
             block = await self._next_block(request.broker_id, PRODUCER_IDS_BLOCK_SIZE)
         except (KafkaError, TreeError) as error:
-            log.warning("No block of producer ids: %r", error)
+            log.warning("Could not allocate a block of producer ids in the metadata: %r", error)
             return cast("ResponseT", AllocateProducerIdsResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR))
         return cast(
             "ResponseT", AllocateProducerIdsResponse(producer_id_start=block.block_start, producer_id_len=block.size)

@@ -1,4 +1,7 @@
-"""All error codes of a response, however deep they lie. Kafka: AbstractResponse.errorCounts."""
+"""All error codes of a response, at any depth.
+
+Kafka: AbstractResponse.errorCounts.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from odradek.protocol.codec.schema import Struct
 
 
 def error_codes(response: Struct) -> Iterator[int]:
-    """One for each `error_code` in the response, 0 where there is none."""
+    """The value of each `error_code` field in the response, 0 for no error."""
     for field in response.FIELDS:
         value = getattr(response, field.name)
         if field.name == "error_code":

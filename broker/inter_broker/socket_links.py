@@ -1,10 +1,10 @@
-"""Links over sockets, and the one place that knows how a security protocol connects.
+"""Links over sockets, and the table of security protocols that can connect.
 
-Apache Kafka takes an answer of any size from another broker. Here it is bounded: by what a follower asks for, and by
-one request on top, because a first batch comes even if it alone is larger, and no batch can have been sent to its
-leader that was larger than `socket.request.max.bytes`.
+Apache Kafka accepts an answer of any size from another broker. Here it is limited to the bytes that a follower requests
+plus `socket.request.max.bytes`: the first batch of an answer comes even if it is larger than requested, and no producer
+can have sent a larger one.
 
-Kafka: ChannelBuilders.clientChannelBuilder and NetworkUtils.buildNetworkClient.
+Kafka: ChannelBuilders.clientChannelBuilder, NetworkUtils.buildNetworkClient.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 
 
 async def connect_plaintext(end_point: EndPoint, make_receiver: Callable[[], AnswerReceiver]) -> AnswerReceiver:
-    """TCP, without delay of small requests (both event loops set TCP_NODELAY)."""
+    """Connect over TCP. Small requests are not delayed: both event loops set TCP_NODELAY."""
     loop = asyncio.get_running_loop()
     _, receiver = await loop.create_connection(make_receiver, end_point.host, end_point.port)
     return receiver
 
 
 CONNECT: Final[Mapping[SecurityProtocol, Connect]] = {SecurityProtocol.PLAINTEXT: connect_plaintext}
-"""The others are refused when the broker starts (`config_checks`)."""
+"""A start refuses the other protocols (`config_checks`)."""
 
 
 class SocketLinks:
-    """Implements `links.MakeLink`."""
+    """Implements `ports.MakeLink`."""
 
     def __init__(self, config: BrokerConfig, timer: SystemTimer) -> None:
         self._config = config
@@ -47,9 +47,8 @@ class SocketLinks:
         self._settings: LinkSettings | None = None
 
     def __call__(self, end_point: EndPoint, /, *, client_id: str) -> BrokerConnection:
-        from odradek.broker.inter_broker.broker_connection import (
-            BrokerConnection,  # a broker that is alone connects to nobody
-        )
+        # Imported here: a single broker never needs it.
+        from odradek.broker.inter_broker.broker_connection import BrokerConnection
 
         if self._settings is None:
             self._settings = self._make_settings()

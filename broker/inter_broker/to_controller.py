@@ -1,9 +1,9 @@
-"""Asking the controller, wherever it is: the metadata cache says who it is, and is asked again after every failure.
+"""Sends requests to the controller, which the metadata cache names; each attempt reads the cache again.
 
-One request at a time. One that meets a broker that is not the controller (any more), be it for one of many partitions,
-or a connection that breaks, is sent again after `RETRY_BACKOFF_MS`, ahead of those that came later.
+One request is sent at a time. It is sent again after `RETRY_BACKOFF_MS`, before later ones, when the connection fails
+or when any error code of the answer is NOT_CONTROLLER.
 
-Kafka: NodeToControllerChannelManager in ZooKeeper mode.
+Kafka: NodeToControllerChannelManagerImpl, NodeToControllerRequestThread.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ResponseT = TypeVar("ResponseT", bound=Response)
 
 
 class ControllerChannel:
-    """Implements `links.ToController`. `request_timeout_ms` is how long one attempt may take."""
+    """Implements `ports.ToController`. `request_timeout_ms` limits one attempt."""
 
     def __init__(
         self, links: BrokerLinks, cache: MetadataCache, clock: Clock, timer: SystemTimer, request_timeout_ms: int
@@ -42,7 +42,7 @@ class ControllerChannel:
         self._clock = clock
         self._timer = timer
         self._request_timeout_ms = request_timeout_ms
-        self._turn = asyncio.Lock()  # first come, first served
+        self._turn = asyncio.Lock()  # requests are sent in the order of their calls
 
     async def ask(
         self, request: Request, response_type: type[ResponseT], *, timeout_ms: int | None, version: int | None = None
@@ -70,7 +70,7 @@ class ControllerChannel:
             link = self._links.link(controller_id)
             response = await link.exchange(request, response_type, version=version, timeout_ms=timeout_ms)
         except OSError as error:
-            logger.info("%s did not reach controller %d: %s", type(request).__name__, controller_id, error)
+            logger.info("%s to controller %d failed: %s", type(request).__name__, controller_id, error)
             return None
         if ErrorCode.NOT_CONTROLLER in error_codes(response):
             logger.debug("%s: broker %d is not the controller", type(request).__name__, controller_id)

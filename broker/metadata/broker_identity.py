@@ -1,10 +1,10 @@
-"""Who a broker is: its cluster and its number there, agreed between the tree and its directories, and its addresses.
+"""The identity of a broker: cluster id, broker id, and registered addresses.
 
-`meta.properties` in every directory of `log.dirs` says whose the directory is. One that belongs to another cluster or
-another broker, or is at odds with the others, refuses the start. A lone broker whose metadata was lost goes on as the
-cluster its directories name; a ZooKeeper that knows no cluster yet is a new one, whatever the directories say.
+`meta.properties` in every directory of `log.dirs` names the cluster and the broker. The start is refused when they
+differ from the metadata tree, from the configuration or from each other. A single broker whose metadata was lost takes
+the cluster id of its directories; a ZooKeeper without a cluster id gets a new one, which the directories must match.
 
-Kafka: the beginning of KafkaServer.startup, MetaPropertiesEnsemble and KafkaServer.createBrokerInfo.
+Kafka: KafkaServer.startup, KafkaServer.createBrokerInfo, KafkaServer.getOrGenerateBrokerId, MetaPropertiesEnsemble.
 """
 
 from __future__ import annotations
@@ -24,10 +24,12 @@ if TYPE_CHECKING:
     from odradek.controller.znodes.metadata_client import MetadataClient
 
 GENERATE_ID = -1
-"""As `broker.id`: the id is the directories', else a new one."""
+"""`broker.id` for which the id of the directories is taken, else a new one."""
 
 
 class BrokerIdentity(NamedTuple):
+    """The ids of a broker."""
+
     cluster_id: str
     broker_id: int
 
@@ -35,9 +37,10 @@ class BrokerIdentity(NamedTuple):
 async def establish_identity(
     config: BrokerConfig, client: MetadataClient, log_dirs: Sequence[LogDir], new_id: Callable[[], bytes]
 ) -> BrokerIdentity:
-    """Find out who this is and write it into every directory; makes the base nodes of the tree as well.
+    """Determine the ids and write them into every directory; also create the base nodes of the tree.
 
-    Raises: LogDirError for a directory of somebody else. A directory that cannot be read or written fails by itself.
+    Raises: LogDirError for a directory of another cluster or broker. A directory that cannot be read or written is
+    taken offline.
     """
     await create_base_nodes(client)
     stored = {log_dir: found for log_dir in log_dirs if (found := _read(log_dir)) is not None}
@@ -65,9 +68,9 @@ async def establish_identity(
 
 
 def registered_info(config: BrokerConfig, broker_id: int, bound: Iterable[ListenerEndPoint]) -> BrokerInfo:
-    """What is registered: the advertised listeners, with the ports that were really bound.
+    """The registration: the advertised listeners, with the ports that were bound.
 
-    A member of a cluster that was told no host is known by the name of its machine, as in Apache; this may ask DNS.
+    In ZooKeeper mode a listener without a host gets the host name of the machine, as in Apache Kafka, with a DNS query.
     """
     ports = {end_point.listener_name: end_point.port for end_point in bound}
     end_points = []
@@ -82,7 +85,7 @@ def registered_info(config: BrokerConfig, broker_id: int, bound: Iterable[Listen
 
 
 def _read(log_dir: LogDir) -> dict[str, str] | None:
-    """What the directory says, empty for a new one; None if it cannot be read."""
+    """The properties of the directory, empty for a new one; None if they cannot be read."""
     try:
         return log_dir.read_meta_properties() or {}
     except OSError as error:

@@ -1,7 +1,8 @@
 """Offsets that version 0 of OffsetCommit keeps in the metadata tree: /consumers/<group>/offsets/<topic>/<partition>.
 
-The value is the offset in decimal, as Kafka's first consumers wrote it (``KafkaZkClient.setOrCreateConsumerOffset``).
-Implements the port `coordinator.ports.ConsumerOffsetTree`.
+The value is the offset in decimal.
+
+Kafka: KafkaZkClient.setOrCreateConsumerOffset, KafkaZkClient.getConsumerOffset.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ log = logging.getLogger(__name__)
 
 
 class ZnodeOffsets:
+    """Implements the port `coordinator.ports.ConsumerOffsetTree`."""
+
     def __init__(self, client: MetadataClient, spawn: Callable[[Coroutine[object, object, None]], None]) -> None:
         self._client = client
         self._spawn = spawn
@@ -46,7 +49,7 @@ class ZnodeOffsets:
         await self._client.create_recursive(parent_path(path))
         try:
             await self._client.tree.run(Create(path, data))
-        except NodeExists:  # another member of the group was faster; the last commit counts
+        except NodeExists:  # another commit has created it meanwhile; the last commit counts
             await self._client.tree.run(SetData(path, data))
 
     def get(

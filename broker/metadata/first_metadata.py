@@ -1,10 +1,10 @@
-"""Requests that wait until the controller has told this broker of the cluster.
+"""Holds client requests after a start until the controller has sent the cluster's metadata.
 
-After a start the metadata cache knows no broker, no controller and no topic. A client that is answered from it takes
-the cluster for empty: librdkafka's admin client waits for a controller for as long as its request may take, a producer
-forgets its topic, and a topic that exists is created once more. So what clients alone ask, and what is answered from
-the cache, is held, `FIRST_METADATA_WAIT_MS` at most; after that the answer is what is known. What brokers ask of each
-other is never held: the controller tells nobody who does not answer it.
+After a start the metadata cache has no broker, no controller and no topic. A client with an answer from it takes the
+cluster for empty: librdkafka's admin client waits for a controller until its request times out, a producer forgets its
+topic, and an existing topic is created again. So requests that only clients send, and that are answered from the cache,
+are held for at most `FIRST_METADATA_WAIT_MS`. Requests that brokers send are never held: the controller waits for their
+answers before it sends the metadata.
 
 Which UpdateMetadata ends the wait:
 
@@ -12,10 +12,10 @@ Which UpdateMetadata ends the wait:
     topics, and a controller in office  the first, which names all partitions (onBrokerStartup)
     topics, and a new controller        the second: the first names the brokers only, then comes LeaderAndIsr
 
-One that names no partition although there were topics ends the wait later, after `FIRST_METADATA_WAIT_MS`: the topics
-may have been deleted meanwhile. On one node the controller is always a new one.
+If the first one names no partition although there were topics, the wait ends at the latest `FIRST_METADATA_WAIT_MS`
+after it: the topics may have been deleted meanwhile. On one node the controller is always a new one.
 
-Apache Kafka has no such wait, and a window of the same kind, which its slower start makes less likely.
+Apache Kafka has no such wait. Its clients can get the same wrong answers; its slower start makes that less likely.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from odradek.timer.task import TimerTask
 
 FIRST_METADATA_WAIT_MS: Final = 5_000
-"""After this time a request is answered from what is known."""
+"""After this time a request is answered from the cache as it is."""
 
 ANSWERED_FROM_THE_CACHE: Final = frozenset(
     {
@@ -48,12 +48,14 @@ ANSWERED_FROM_THE_CACHE: Final = frozenset(
         ApiKey.ELECT_LEADERS,
     }
 )
-"""What no broker asks of another. Fetch, ListOffsets and the epochs of leaders are asked by followers too; consumers
-ask for metadata, and so wait here, when they are told that a partition is unknown."""
+"""Requests that only clients send. Followers, too, send Fetch, ListOffsets and OffsetForLeaderEpoch; a consumer that
+gets an error for an unknown partition from them sends Metadata next, which is held."""
 
 
 class FirstMetadata:
-    """Who waits to be told; `is_awaited` is False when the broker has been. `has_topics`: when it was started."""
+    """The held requests. `is_awaited` is False after the metadata has arrived. `has_topics`: there were topics at the
+    start.
+    """
 
     __slots__ = ("_call_soon", "_end_of_wait", "_has_topics", "_timer", "_waiting", "is_awaited")
 
@@ -63,14 +65,14 @@ class FirstMetadata:
         self.is_awaited = True
         self._has_topics = has_topics
         self._end_of_wait: TimerTask | None = None
-        """There once an UpdateMetadata without partitions has come that is not yet all."""
+        """Set after an UpdateMetadata without partitions when more is expected."""
         self._timer = timer
         self._call_soon = call_soon
         self._waiting: dict[Callable[[], None], TimerTask] = {}
-        """What goes on with each request, with its time limit; the oldest first."""
+        """The function that continues each request, with its time-out; the oldest first."""
 
     def hold(self, go_on: Callable[[], None]) -> None:
-        """Call `go_on` when the broker has been told, or time is up."""
+        """Call `go_on` when the metadata has arrived, or after the time-out."""
 
         def expire() -> None:
             del self._waiting[go_on]
@@ -88,7 +90,7 @@ class FirstMetadata:
             self._end_of_wait = self._timer.schedule(FIRST_METADATA_WAIT_MS, self._end)
 
     def close(self) -> None:
-        """The broker stops: nobody waits any longer, nor is anybody answered."""
+        """The broker stops: drop the held requests without an answer."""
         if self._end_of_wait is not None:
             self._end_of_wait.cancel()
         for expiration in self._waiting.values():
@@ -102,7 +104,7 @@ class FirstMetadata:
         self._go_on()
 
     def _go_on(self) -> None:
-        """One request in each turn of the loop: thousands of clients may have come back at once."""
+        """Continue one request in each turn of the event loop: there may be thousands."""
         if not self._waiting:
             return
         go_on = next(iter(self._waiting))

@@ -1,8 +1,9 @@
-"""Topics that are created because somebody asked for them: by a client's Metadata request, or as the home of a
-coordinator.
+"""Automatic creation of topics: for a client's Metadata request, and the internal topics of the coordinators.
 
-Creation goes on in the background; who asked is told LEADER_NOT_AVAILABLE or COORDINATOR_NOT_AVAILABLE and comes
-again. A topic whose creation is under way is not created a second time (Kafka's ``AutoTopicCreationManager``).
+Creation runs in the background. The client gets LEADER_NOT_AVAILABLE or COORDINATOR_NOT_AVAILABLE and retries. A topic
+whose creation is in progress is not created a second time.
+
+Kafka: AutoTopicCreationManager, DefaultAutoTopicCreationManager.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ log = logging.getLogger(__name__)
 
 
 class TopicCreator:
+    """Creates topics through the controller. `spawn` runs a coroutine until the broker stops."""
+
     def __init__(
         self,
         config: BrokerConfig,
@@ -42,7 +45,7 @@ class TopicCreator:
         self._in_flight: set[str] = set()
 
     async def create_automatically(self, names: Sequence[str]) -> list[MetadataResponseTopic]:
-        """Start the creation of `names`; what a Metadata answer says of each."""
+        """Start the creation of `names`; return their entries for the Metadata response."""
         errors: dict[str, ErrorCode] = {}
         creatable = []
         for name in names:
@@ -65,16 +68,16 @@ class TopicCreator:
         ]
 
     def create_in_background(self, name: str) -> None:
-        """Start the creation of an internal topic, unless it is under way."""
+        """Start the creation of an internal topic, unless it is in progress."""
         if name not in self._in_flight:
-            # At once and not in the task: one request may ask for the topic many times.
+            # Before the task starts: one request may name the topic many times.
             self._in_flight.add(name)
             self._spawn(self._create(name))
 
     async def _create(self, name: str) -> None:
         try:
             errors = await self._admin.auto_create_topics([self._topic(name)])
-        except TreeError as error:  # whoever needs the topic asks again
+        except TreeError as error:  # the next client that needs the topic starts the creation again
             log.warning("Creating %s failed: %s", name, error)
             return
         finally:

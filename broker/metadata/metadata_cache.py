@@ -1,11 +1,13 @@
-"""What this broker knows of the cluster: leaders, replicas, live brokers, topic ids.
+"""The cluster's metadata on this broker: leaders, replicas, live brokers, topic ids.
 
-The cache is fed by UpdateMetadata requests alone, on one node as in a cluster. Every request builds a new
-`MetadataSnapshot` and swaps it in, so a reader that took the snapshot once sees one state of the cluster however long
-it works on it.
+Only UpdateMetadata requests change the cache, on one node as in a cluster. Every request builds a new
+`MetadataSnapshot` and replaces the old one, so a reader that took a snapshot sees one state of the cluster for as long
+as it uses it.
 
-Rules that bite (Kafka's ``ZkMetadataCache``): partitions in a request are incremental while its live brokers are the
-complete list; leader -2 removes a partition; a topic with the zero id loses the id known before.
+The partitions of a request are incremental, but its live brokers are the complete list. Leader -2 removes a partition.
+A topic with the zero id loses its former id.
+
+Kafka: ZkMetadataCache, MetadataSnapshot, ZkMetadataCache.updateMetadata.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """One address of a live broker: what a client of one listener is told."""
+    """The address of a live broker on one listener."""
 
     broker_id: int
     host: str
@@ -55,8 +57,8 @@ class MetadataSnapshot:
     nodes: Mapping[int, Mapping[str, Node]] = field(default_factory=dict)
     controller_id: int | None = None
     answers: dict[tuple[str, str, bool, bool], list[MetadataResponsePartition]] = field(default_factory=dict)
-    """What clients were told of the partitions of a topic, by the arguments of `_partition_answers`. Goes with the
-    snapshot, so it is never out of date and holds at most a few variants of each topic."""
+    """Cached parts of Metadata responses, by the arguments of `_partition_answers`. They go with the snapshot, so they
+    are never out of date; there are at most a few variants of each topic."""
 
     def node(self, broker_id: int, listener: str) -> Node | None:
         """The address of `broker_id` on `listener`, or None when it is dead or lacks that listener."""
@@ -65,7 +67,7 @@ class MetadataSnapshot:
 
 
 class MetadataCache:
-    """The current `MetadataSnapshot` and the questions request handlers ask of it."""
+    """The current `MetadataSnapshot`, and queries on it."""
 
     __slots__ = ("_broker_id", "snapshot")
 
@@ -137,8 +139,8 @@ class MetadataCache:
                 yield node
 
     def end_point(self, broker_id: int, listener: ListenerSecurity) -> EndPoint | None:
-        """Where a broker listens for others, None when it is dead or lacks that listener. It is reached by the security
-        protocol that the listener has here, whatever it has registered.
+        """The address of a broker for requests of brokers; None when it is dead or lacks that listener. The security
+        protocol is that of our own listener, not the registered one.
         """
         node = self.snapshot.node(broker_id, listener.name)
         return None if node is None else EndPoint(node.host, node.port, listener.name, listener.security_protocol)
@@ -151,10 +153,9 @@ class MetadataCache:
         error_unavailable_endpoints: bool,
         error_unavailable_listeners: bool,
     ) -> Iterator[MetadataResponseTopic]:
-        """Metadata of those `topics` that exist, as a client of `listener` is told it: all of one state of the cluster,
-        whatever is changed in between.
+        """Metadata of those `topics` that exist, for a client of `listener`; all from the present snapshot.
 
-        `error_unavailable_endpoints` (Metadata v0): dead replicas are left out and reported as REPLICA_NOT_AVAILABLE.
+        `error_unavailable_endpoints` (Metadata v0): dead replicas are omitted and reported as REPLICA_NOT_AVAILABLE.
         `error_unavailable_listeners` (v6 on): a live leader without the listener is LISTENER_NOT_FOUND.
         """
         snapshot = self.snapshot
@@ -174,7 +175,7 @@ class MetadataCache:
 
 
 def _topic_states(request: UpdateMetadataRequest) -> Iterator[tuple[str, bytes, list[UpdateMetadataPartitionState]]]:
-    """Topic name, topic id and states: grouped by topic since v5, one flat list that names its topics before."""
+    """Topic name, topic id and states: grouped by topic since v5, a flat list before."""
     if request.ungrouped_partition_states:
         by_topic: dict[str, list[UpdateMetadataPartitionState]] = {}
         for state in request.ungrouped_partition_states:
@@ -199,7 +200,7 @@ def _nodes(request: UpdateMetadataRequest) -> dict[int, dict[str, Node]]:
 
 
 def _listener(endpoint: UpdateMetadataEndpoint) -> str:
-    """The listener's name; before v3 a listener had none and was known by its security protocol."""
+    """The listener's name; before v3 the name of its security protocol."""
     if endpoint.listener:
         return endpoint.listener
     known = {protocol.value: protocol.name for protocol in SecurityProtocol}
@@ -213,7 +214,7 @@ def _partition_answers(
     error_unavailable_endpoints: bool,
     error_unavailable_listeners: bool,
 ) -> list[MetadataResponsePartition]:
-    """Metadata of every partition of `topic`. Made once for a snapshot: clients ask far more often than it changes."""
+    """Metadata of every partition of `topic`, cached in the snapshot: it is read far more often than it changes."""
     asked = topic, listener, error_unavailable_endpoints, error_unavailable_listeners
     answers = snapshot.answers.get(asked)
     if answers is None:

@@ -1,7 +1,7 @@
-"""Where a broker's metadata tree comes from.
+"""Opens and closes a broker's metadata tree.
 
-With `zookeeper.connect` it is that ZooKeeper's; else a SQLite file in `metadata.dir` that nobody else has open. Closing
-the tree ends its session, and whatever it took to open it.
+With `zookeeper.connect` the tree is in that ZooKeeper; otherwise in a SQLite file in `metadata.dir`, which only this
+process may open. Closing the tree ends its session.
 """
 
 from __future__ import annotations
@@ -19,23 +19,24 @@ if TYPE_CHECKING:
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.timer.clock import Clock
 
-LAST_WORDS_TIMEOUT_S: Final = 3.0
-"""For what the controller is at when the broker stops, though the tree answers."""
+FINAL_WRITES_TIMEOUT_S: Final = 3.0
+"""Limit for the controller's last writes when the broker stops, while the tree is available."""
 
 AWAY_TIMEOUT_S: Final = 1.5
+"""Limit for all waits of a stop while the tree is not available."""
 
 LOOK_EVERY_S: Final = 0.1
-"""So often a stop looks whether the tree is away."""
+"""Interval at which a stop checks whether the tree is available."""
 
 OnFailure: TypeAlias = Callable[[BaseException], None]
 """Called when the tree has failed for good and the broker must stop."""
 
 OpenTree: TypeAlias = "Callable[[BrokerConfig, Clock, OnFailure], Awaitable[MetadataTree]]"
-"""How a broker gets its tree; raises StartupError or TreeError. Whoever gets the tree closes it."""
+"""Opens a broker's tree; raises StartupError or TreeError. The caller closes the tree."""
 
 
 async def open_metadata_tree(config: BrokerConfig, clock: Clock, on_failure: OnFailure) -> MetadataTree:
-    """The tree that the configuration asks for."""
+    """Open the tree that the configuration names."""
     if config.uses_zookeeper:
         from odradek.broker.config.zookeeper_config import zookeeper_settings
         from odradek.controller.tree.zookeeper_tree import ZooKeeperTree
@@ -46,10 +47,10 @@ async def open_metadata_tree(config: BrokerConfig, clock: Clock, on_failure: OnF
 
 
 class Patience:
-    """How long a stop waits for a tree that is away: `AWAY_TIMEOUT_S` in all, for whatever it waits meanwhile.
+    """Limits the waits of a stop while the tree is not available: `AWAY_TIMEOUT_S` in all.
 
-    What is written into a ZooKeeper that is away waits for it to return, and so does everybody who waits for that, in
-    this broker or another. A cluster is often stopped together with its ZooKeeper.
+    A write into an unavailable ZooKeeper waits for its return, and so does everything that waits for the write, in this
+    broker or another. A cluster is often stopped together with its ZooKeeper.
     """
 
     def __init__(self, tree: MetadataTree) -> None:
@@ -57,7 +58,7 @@ class Patience:
         self._left_s = AWAY_TIMEOUT_S
 
     async def wait(self, work: asyncio.Future[None], timeout_s: float = math.inf) -> bool:
-        """Whether the work was done before the patience, or the time, was over."""
+        """Wait for `work`, at most `timeout_s` or until the limit is used up; True if it is done."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
         while not work.done() and self._left_s > 0 and (now := loop.time()) < deadline:
@@ -68,13 +69,13 @@ class Patience:
 
 
 async def close_tree(
-    tree: MetadataTree, patience: Patience, last_words: Coroutine[object, object, None] | None = None
+    tree: MetadataTree, patience: Patience, final_writes: Coroutine[object, object, None] | None = None
 ) -> None:
-    """Close the tree after the last words have been said, or when they take too long: then closing ends them."""
-    if last_words is None:
+    """Close the tree after `final_writes`, or after their time limit: then closing ends them with an error."""
+    if final_writes is None:
         await tree.close()
         return
-    saying = asyncio.ensure_future(last_words)
-    await patience.wait(saying, LAST_WORDS_TIMEOUT_S)
+    writing = asyncio.ensure_future(final_writes)
+    await patience.wait(writing, FINAL_WRITES_TIMEOUT_S)
     await tree.close()
-    await saying
+    await writing

@@ -1,9 +1,10 @@
-"""Requests that wait until a topic has appeared in, or vanished from, this broker's metadata.
+"""Requests that wait until this broker's metadata shows their effect.
 
-CreateTopics and CreatePartitions wait until every partition has a leader, DeleteTopics until the topic is forgotten;
-ElectLeaders until clients are told of the leaders that were elected; all are tried again whenever an UpdateMetadata
-names one of their topics (Kafka's ``DelayedCreatePartitions``, ``DelayedDeleteTopics`` and ``DelayedElectLeader``).
-Implements the port `TopicsReady`.
+CreateTopics and CreatePartitions wait until every partition has a leader, DeleteTopics until the topic is gone,
+ElectLeaders until the metadata names the elected leaders. Each UpdateMetadata that names one of their topics checks
+them again.
+
+Kafka: DelayedCreatePartitions, DelayedDeleteTopics, DelayedElectLeader.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class DelayedTopics(DelayedOperation):
-    """Completes when `unfinished` names no topic any more; the future gets those it still names then."""
+    """Completes when `unfinished` returns no topic, or at the time-out; the future gets the remaining topics."""
 
     __slots__ = ("_done", "_unfinished")
 
@@ -35,12 +36,12 @@ class DelayedTopics(DelayedOperation):
         return not self._unfinished() and self.force_complete()
 
     def on_complete(self) -> None:
-        if not self._done.done():  # whoever waited may have been cancelled
+        if not self._done.done():  # the waiting task may have been cancelled
             self._done.set_result(self._unfinished())
 
 
 class TopicWaits:
-    """The topics this broker's metadata knows, and who waits for them to change."""
+    """The waits of one broker. Implements the port `TopicsReady`."""
 
     def __init__(self, metadata_cache: MetadataCache, timer: SystemTimer) -> None:
         self._metadata_cache = metadata_cache
@@ -50,7 +51,7 @@ class TopicWaits:
         return await self._wait(partitions, lambda: self._without_leaders(partitions), timeout_ms)
 
     async def wait_for_elected(self, leaders: Mapping[TopicPartition, int], timeout_ms: int) -> set[TopicPartition]:
-        """Wait until clients are told these leaders; the partitions of which they still are not when time is up."""
+        """Wait until the metadata names these leaders; return the partitions without them after `timeout_ms`."""
 
         def late() -> set[TopicPartition]:
             return {tp for tp, leader in leaders.items() if self._leader_of(tp) != leader}

@@ -1,4 +1,4 @@
-"""Questions to transaction coordinators: which are sent together, and what is told of the answers."""
+"""Questions to transaction coordinators: which are sent together, and the errors for clients."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Log:
         return committed
 
     def values(self) -> list[bytes]:
-        """What is loaded, with all reads from the disk made as soon as they are waited for."""
+        """The loaded batches; each read from the disk is done as soon as the load waits for it."""
         values = []
         for batch in self.log.read_all(0):
             if isinstance(batch, Wait):

@@ -1,4 +1,4 @@
-"""What is configured reaches the coordinators."""
+"""Settings of the configuration reach the coordinators."""
 
 from __future__ import annotations
 

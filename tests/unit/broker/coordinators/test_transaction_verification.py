@@ -1,4 +1,4 @@
-"""Transactional appends wait for the coordinator's word (KIP-890)."""
+"""Transactional appends wait until the coordinator has verified them (KIP-890)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 class FakeManager:
-    """Coordinators that answer when told to."""
+    """Coordinators whose answers the test gives."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[Any, ...]] = []
@@ -100,7 +100,7 @@ def test_the_append_takes_the_guard_it_was_verified_with(world: World) -> None:
 
 
 def test_a_marker_makes_the_guard_worthless(world: World) -> None:
-    """The transaction ends while the append is verified: it would begin another one that nobody ends."""
+    """The transaction ends while the append is verified: the append would begin another one that is never ended."""
     records = transactional(2)
     world.verify({T0: records})
     topics = [{"name": "t", "partition_indexes": [0]}]

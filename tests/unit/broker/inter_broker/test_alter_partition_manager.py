@@ -1,4 +1,4 @@
-"""ISR changes on their way: what goes out together, what stays, what goes out again. The controller is the test."""
+"""ISR changes on their way to the controller: which are sent together, and which are sent again."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NONE = ErrorCode.NONE
 
 
 class Answer:
-    """What a request waits for."""
+    """A request, and the future of its answer."""
 
     def __init__(self) -> None:
         self.response: Response | None = None
@@ -41,7 +41,7 @@ class Answer:
 
 
 class Controller:
-    """Implements `ToController`: keeps what it is asked, answers when told to."""
+    """Implements `ToController`: keeps the requests; the test answers them."""
 
     def __init__(self) -> None:
         self.clock = ManualClock()

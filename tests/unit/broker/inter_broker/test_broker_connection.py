@@ -35,7 +35,7 @@ SETUP_TIMEOUT_MS = 10_000
 
 
 class Peer:
-    """The broker at the other end; as a transport it takes what is written to it."""
+    """The broker at the other end; as a transport it receives the written bytes."""
 
     def __init__(self) -> None:
         self.clock = ManualClock()
@@ -243,7 +243,7 @@ async def test_a_caller_that_gives_up_leaves_no_answer_behind_for_the_next_one()
 async def test_what_is_no_answer_to_the_request_ends_the_connection(answer: bytes) -> None:
     peer = Peer()
     peer.answer = lambda header, request: answer
-    with pytest.raises(ConnectionAbortedError, match="no answer"):
+    with pytest.raises(ConnectionAbortedError, match="sent an invalid answer"):
         await peer.ask()
     assert peer.hangups == 1
 

@@ -1,4 +1,4 @@
-"""Producer ids come from blocks; a block is asked for before the last one is used up."""
+"""Producer ids come from blocks; the next block is requested before the last one is used up."""
 
 from __future__ import annotations
 

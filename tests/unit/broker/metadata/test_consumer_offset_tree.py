@@ -57,7 +57,7 @@ async def opened() -> AsyncIterator[EmbeddedTree]:
 
 
 def before(tree: EmbeddedTree, path: str, act: Callable[[], Coroutine[object, object, None]]) -> None:
-    """Have somebody else act just before this client creates `path`."""
+    """Another client acts just before this one creates `path`."""
     run = tree.run
 
     async def racing(operation: Operation[ResultT]) -> ResultT:

@@ -106,7 +106,7 @@ def test_where_there_are_topics_the_brokers_alone_are_not_enough(waits: Waits) -
 
 
 def test_partitions_that_do_not_come_are_waited_for_once(waits: Waits) -> None:
-    """Otherwise each request would be held for as long, where the topics were deleted during the start."""
+    """Otherwise each request would be held for the whole time when the topics were deleted during the start."""
     waits.metadata.arrived(names_partitions=False)
     waits.advance(FIRST_METADATA_WAIT_MS - 1)
     waits.metadata.arrived(names_partitions=False)

@@ -1,4 +1,4 @@
-"""Topics that come into being by being asked for."""
+"""Automatic creation of topics."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LATER = ErrorCode.LEADER_NOT_AVAILABLE
 
 
 class Admin:
-    """Remembers what it is asked to create; answers when `answer` is set."""
+    """Records the topics to create; answers when `answer` is set."""
 
     def __init__(self) -> None:
         self.asked: list[list[CreatableTopic]] = []
@@ -91,7 +91,7 @@ async def test_creation_under_way_is_not_begun_again() -> None:
 
 @async_test
 async def test_internal_topic_asked_for_twice_in_one_turn_is_begun_once() -> None:
-    """FindCoordinator with many keys asks for every one of them."""
+    """FindCoordinator with many keys needs the topic for each of them."""
     creator = Creator()
     creator.admin.answer.set()
     for _ in range(100):

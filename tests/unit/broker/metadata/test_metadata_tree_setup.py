@@ -52,10 +52,10 @@ async def test_zookeeper_is_opened_with_its_settings(monkeypatch: pytest.MonkeyP
 
 
 @async_test
-async def test_the_tree_is_closed_after_the_last_words_or_ends_them(
+async def test_the_tree_is_closed_after_the_final_writes_or_ends_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(metadata_tree_setup, "LAST_WORDS_TIMEOUT_S", 0.001)
+    monkeypatch.setattr(metadata_tree_setup, "FINAL_WRITES_TIMEOUT_S", 0.001)
     steps: list[str] = []
     is_closed = asyncio.Event()
 
@@ -80,7 +80,7 @@ async def test_the_tree_is_closed_after_the_last_words_or_ends_them(
 
 
 class AwayTree:
-    """Is away in the given spans of time."""
+    """A tree that is not available in the given spans of time."""
 
     def __init__(self, *spans: tuple[float, float]) -> None:
         self.spans = spans

@@ -1,4 +1,4 @@
-"""Waiting for topics to appear and to vanish."""
+"""Waits until topics appear in, or disappear from, the metadata."""
 
 from __future__ import annotations
 
