@@ -1,4 +1,4 @@
-"""What `archive_topic` can be told: its command line, checked before a JVM is started, and what that means to Spark.
+"""The options of `archive_topic`: its command line, checked before a JVM is started, and Spark's options for it.
 
 Everything here is plain values: no Spark, no sockets, no files but the one a `--schema` names.
 """
@@ -335,7 +335,7 @@ def _zone(name: str) -> tzinfo:
 
 
 def _schema(text: str) -> str:
-    """The text of a schema; Spark judges it."""
+    """The text of a schema; Spark checks it."""
     try:
         is_file = Path(text).is_file()
     except OSError:  # a schema longer than a file name may be

@@ -37,7 +37,7 @@ WRAPPINGS = (
 
 
 class JobError(Exception):
-    """The job cannot do what it was told; the message is one line."""
+    """The job cannot run like this; the message is one line."""
 
 
 def archive_rows(
@@ -72,7 +72,7 @@ def archive_rows(
 
 
 def archive(spark: SparkSession, options: ArchiveOptions, stop: StopRequest) -> None:
-    """Run the query until it ends or is asked to."""
+    """Run the query until it ends, or until a signal asks for the end."""
     output = ParquetOutput(spark, options.output, options.checkpoint)
     output.open()
     rows = archive_rows(
@@ -170,7 +170,7 @@ def fail(message: str) -> int:
 
 
 def reason(message: str) -> str:
-    """What went wrong, without what Spark wraps it in: the ids of the query, the state, the packages of a class."""
+    """An error's message, without what Spark adds to it: the ids of the query, the state, the packages of a class."""
     line = first_line(message)
     for wrapping in WRAPPINGS:
         line = wrapping.sub("", line)

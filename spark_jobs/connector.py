@@ -1,13 +1,13 @@
-"""Where Spark gets its Kafka connector from, and the session every job runs in: the one place that knows.
+"""Finds Spark's Kafka connector, and makes the session that every job runs in.
 
-The connector is four jars, named with their versions in `pom.xml` beside this file. The first of these that applies:
+The connector is four jars, named with their versions in `pom.xml` beside this file. The first that applies:
 
 1. `SPARK_KAFKA_JARS`: jars, or folders that hold the four, separated by commas or colons;
 2. `jars/` in the checkout, if it holds the four;
 3. Maven, once, into `.cache/spark/jars` (`python -m spark_jobs.connector` does just that, and prints them);
 4. `spark.jars.packages`: Spark resolves them itself when the session starts, with all they depend on.
 
-What is wrong is said in one line, as a `SetupError`.
+Errors are `SetupError`s with a message of one line.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ DEFAULT_LOG_LEVEL = "FATAL"
 
 
 class SetupError(Exception):
-    """Spark or its Kafka connector cannot be used as things are; the message is one line and says what to do."""
+    """Spark or its Kafka connector cannot be used; the message is one line and says what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ class Artifact:
         return f"{self.name}-{self.version}.jar"
 
     def find(self, folder: Path) -> Path | None:
-        """This jar in `folder`; another version of it only where there is no choice to make."""
+        """This jar in `folder`; another version of it if that is the only one there."""
         if (folder / self.jar).is_file():
             return folder / self.jar
         pattern = re.compile(rf"{re.escape(self.name)}-\d[\w.]*\.jar")
@@ -129,7 +129,7 @@ def _named_jars(named: str, artifacts: tuple[Artifact, ...]) -> list[Path]:
 
 
 def _jars_from_maven(maven: str, checkout: Path, artifacts: tuple[Artifact, ...]) -> list[Path]:
-    """Let Maven fetch the jars: their folder appears complete or not at all, whoever is killed or races."""
+    """Let Maven fetch the jars. Their folder is complete or not there, even if this is killed or runs twice."""
     folder = checkout / FETCHED
     jars = [folder / artifact.jar for artifact in artifacts]
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -170,7 +170,7 @@ def spark_session(
 ) -> SparkSession:
     """A session with the Kafka connector, in UTC.
 
-    Under spark-submit the JVM already runs: master and connector (`--packages`, `--jars`) are then its business.
+    Under spark-submit the JVM already runs: it has set master and connector (`--packages`, `--jars`).
     """
     if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
         raise SetupError("Spark needs Java 17 or 21: install a JDK, or set JAVA_HOME")
@@ -219,7 +219,7 @@ def children_ignoring_sigterm() -> Iterator[None]:
 
 
 def first_line(text: str) -> str:
-    """The first line of a message that says something."""
+    """The first line of a message that is not empty."""
     return next((line.strip() for line in text.splitlines() if line.strip()), "no reason given")
 
 

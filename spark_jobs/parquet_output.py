@@ -1,13 +1,13 @@
-"""The folder a streaming query writes Parquet to, together with its checkpoint: do they fit, and what was left behind.
+"""The folder that a streaming query writes Parquet to, and its checkpoint: their check, and the files left behind.
 
 Spark's file sink writes the files of a batch under names of their own and then, in one step, the list of them into
-`_spark_metadata`. Whoever reads the folder through Spark sees what is listed only, so each record once. A run that was
-killed within a batch leaves files that are in no list: only a reader that ignores `_spark_metadata` (DuckDB, pandas, a
-copy) sees them, and for its sake they are removed here, so that it too sees each record once.
+`_spark_metadata`. Spark itself reads only listed files, so each record once. A run that was killed within a batch
+leaves files that are in no list. A reader that ignores `_spark_metadata` (DuckDB, pandas, a copy) would read them, too:
+they are removed here, so that it also sees each record once.
 
-When they may go: a batch is listed once, by whoever is first. Files that were there before the checkpoint's latest
-batch was looked up belong to it or to earlier ones, and once that batch is listed, none of them can enter a list any
-more, not even by a run that was thought dead.
+They can be removed when a later batch is listed: each batch is listed once, by the first run that finishes it. Files
+that were there before the checkpoint's latest batch was looked up belong to it or to earlier ones. Once that batch is
+listed, no run can list them any more, not even one that was only taken for dead.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class OutputError(Exception):
 
 
 def check_pair(*, output: str, checkpoint: str, listed: int, planned: int, has_sink_log: bool, has_data: bool) -> None:
-    """Refuse an output and a checkpoint of different jobs: Spark would take it, and skip batches it believes done.
+    """Refuse an output and a checkpoint of different jobs: Spark would accept them, and skip batches as already done.
 
     `listed` is the last batch in the output's list, `planned` the last one that the checkpoint has offsets for.
     A batch is planned, then listed, then the next one is planned.
@@ -63,7 +63,7 @@ class ParquetOutput:
         self._suspects: dict[str, str] = {}  # name -> path
 
     def open(self) -> None:
-        """Look at both before the query starts: do they fit, and what is there that may have been left behind?"""
+        """Check both before the query starts, and note the files that may have been left behind."""
         self._suspects = self._files()  # before the checkpoint is looked at: see above
         names = self._names(self._output)
         self._planned = last_batch(self._names(f"{self._checkpoint}/offsets"))

@@ -29,7 +29,7 @@ Offsets = dict[str, dict[str, int]]
 
 
 class StopRequest:
-    """Whether the user wants the end."""
+    """Set when a signal has asked for the end."""
 
     def __init__(self) -> None:
         self.requested = False
@@ -47,7 +47,7 @@ class StopRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """A micro-batch that is done, as Spark tells of it."""
+    """A finished micro-batch, as Spark reports it."""
 
     number: int
     records: int
@@ -57,7 +57,7 @@ class Batch:
 
     @classmethod
     def of(cls, progress: Mapping[str, object]) -> Batch | None:
-        """None for a progress report that tells of no batch, only of a trigger that found nothing."""
+        """None for a progress report without a batch: of a trigger that found nothing."""
         if "addBatch" not in _mapping(progress["durationMs"]):
             return None
         sources = progress["sources"]
@@ -94,7 +94,7 @@ class Batch:
 
 
 def follow(query: StreamingQuery, stop: StopRequest, on_batch: Callable[[Batch], None]) -> None:
-    """Wait for the end of the query, or for a wish to stop it; raises what the query failed with."""
+    """Wait for the end of the query, or for a request to stop it; raises the error of the query."""
     reporter = _Reporter(query, on_batch)
     while not query.awaitTermination(LOOK_INTERVAL_S):  # type: ignore[arg-type]  # declared int, taken as float
         reporter.report()
@@ -116,12 +116,12 @@ def _finish_batch(query: StreamingQuery) -> None:
 
 
 def _is_processing(status: Mapping[str, object]) -> bool:
-    """Whether a batch is in flight. Asking the brokers how far they are is none, and may take long if they are gone."""
+    """Whether a batch is in flight. Spark's query for the latest offsets is none, and takes long without brokers."""
     return bool(status["isTriggerActive"]) and not str(status["message"]).startswith(LOOKING_FOR_DATA)
 
 
 class _Reporter:
-    """Tells of each batch once, in order.
+    """Prints each batch once, in order.
 
     Spark keeps the last hundred reports. Fetching them all is slow and only needed when more than one is new.
     """
@@ -144,7 +144,7 @@ class _Reporter:
 
 
 def _identity(progress: StreamingQueryProgress | None) -> tuple[int, str] | None:
-    """What tells one report from the next: comparing them whole would compare rates, which may be NaN."""
+    """What differs between two reports: comparing them whole would compare rates, which may be NaN."""
     return None if progress is None else (progress["batchId"], progress["timestamp"])
 
 

@@ -6,6 +6,8 @@ from the future is read as the highest known one. All versions share their begin
 v1   owned_partitions, for cooperative rebalancing (KIP-429)
 v2   generation_id (KIP-792)
 v3   rack_id (KIP-881)
+
+Kafka: ConsumerProtocol.
 """
 
 from __future__ import annotations
