@@ -56,7 +56,7 @@ class Broker(Protocol):
         """SIGKILL."""
 
     def close(self) -> None:
-        """End the process if it still runs, without ceremony: its data is thrown away."""
+        """Kill the process if it still runs: its data is not needed any more."""
 
     def log_text(self) -> str:
-        """What the running (or last) process has logged."""
+        """The log of the running (or last) process."""

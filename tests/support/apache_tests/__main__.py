@@ -51,7 +51,7 @@ def choose(
 
 
 def run(chosen: Sequence[tuple[TestClass, str]], jobs: int, *, apache: bool) -> int:
-    """Run them and say what came of each; the exit status."""
+    """Run them and print the result of each; returns the exit status."""
     passed = failed = missing = 0
     with ThreadPoolExecutor(jobs) as pool:
         outcomes = pool.map(lambda choice: run_class(*choice, apache=apache), chosen)

@@ -13,7 +13,7 @@ from odradek.timer.clock import SystemClock
 
 
 def begin_at(start_ms: int) -> None:
-    """Let every wall clock of this process be at `start_ms` now."""
+    """Set every wall clock of this process to `start_ms`."""
     real_ms = SystemClock().monotonic_ms
     began_ms = real_ms()
 

@@ -31,7 +31,7 @@ KRAFT = "does not apply: KRaft"
 
 @dataclass
 class Outcome:
-    """What came of one class: its tests by their names, and what was wrong with those that failed."""
+    """The result of one class: the names of its tests, and the errors of those that failed."""
 
     name: str
     passed: list[str] = field(default_factory=list)

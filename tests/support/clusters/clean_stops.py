@@ -22,7 +22,7 @@ IN_FLIGHT: Final = 5
 PAUSE_S: Final = 0.005
 SETTLE_S: Final = 0.5
 GIVE_UP_S: Final = 8
-"""A partition that is silent for so long is taken for one that would be until the broker is back."""
+"""A partition that is silent for so long counts as silent until the broker is back."""
 WATCH_S: Final = 2
 
 
@@ -66,7 +66,7 @@ class CleanStops:
         return silence_s
 
     def _prepare(self, role: Role) -> int:
-        """Who is to be stopped, with the leaders where its role wants them."""
+        """The broker to stop, after the leaders have been moved to fit its role."""
         cluster = self._cluster
         controller = cluster.await_controller()
         others = sorted(set(cluster.brokers) - {controller})

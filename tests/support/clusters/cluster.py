@@ -30,7 +30,7 @@ ClusterBroker = ApacheBroker | OdradekBroker
 
 SESSION_TIMEOUT_S: Final = 6
 SETTLE_TIMEOUT_S: Final = 60
-"""For what takes a second on a machine that has nothing else to do."""
+"""For steps that take a second on an idle machine."""
 
 SETTINGS: Final[Mapping[str, str]] = {
     "zookeeper.session.timeout.ms": str(SESSION_TIMEOUT_S * 1000),
@@ -49,7 +49,7 @@ JVM_OPTIONS: Final = ("-Xmx256m", *QUICK_START)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """The cluster as one broker's Metadata answer describes it."""
+    """The cluster according to one broker's Metadata answer."""
 
     controller: int
     brokers: frozenset[int]
@@ -57,7 +57,7 @@ class View:
 
 
 def described_by(host: str, port: int) -> View:
-    """What the broker there tells clients."""
+    """The Metadata answer of the broker at that address."""
     with RawClient(host, port) as client:
         answer = client.call(MetadataRequest(topics=None), METADATA_VERSION)
     assert isinstance(answer, MetadataResponse)
@@ -171,7 +171,7 @@ class Cluster:
         self.start(broker_id)
 
     def close(self) -> None:
-        """End everything, without ceremony."""
+        """Kill all processes."""
         for broker in self.brokers.values():
             broker.close()
         if self._tree is not None:
@@ -212,11 +212,11 @@ class Cluster:
         return "".join(path.read_text(errors="replace") for path in sorted(directory.glob("*.log")))
 
     def metadata(self, broker_id: int) -> View:
-        """What a broker tells clients."""
+        """The Metadata answer of a broker."""
         return described_by(self.host(broker_id), self.ports[broker_id])
 
     def check_logs(self) -> None:
-        """No broker has come upon a bug of its own."""
+        """Fail if a broker has logged a traceback."""
         for broker_id in self.brokers:
             for path in (self._directory / f"broker-{broker_id}").glob("odradek.log"):
                 text = path.read_text(errors="replace")
@@ -250,7 +250,7 @@ class Cluster:
         eventually(disagreements, accept=lambda found: not found, timeout_s=SETTLE_TIMEOUT_S)
 
     def make_controller(self, broker_id: int) -> None:
-        """Let this broker win the next election: the others sleep through it."""
+        """Let this broker win the next election: the others are paused during it."""
         if self.tree.controller() == broker_id:
             return
         others = self._running - {broker_id}
@@ -276,7 +276,7 @@ class Cluster:
 
 @contextmanager
 def running_cluster(cluster: Cluster) -> Iterator[Cluster]:
-    """Start all brokers, and end them whatever happens."""
+    """Start all brokers, and end them in any case."""
     try:
         cluster.start()
         yield cluster

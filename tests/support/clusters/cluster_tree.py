@@ -66,7 +66,7 @@ class ClusterTree:
         return None if node is None else int(node["brokerid"])
 
     def delete_controller(self) -> None:
-        """Whoever is the controller is not any longer; all brokers alive try to become it."""
+        """Delete the node of the controller: all live brokers try to become the next one."""
         try:
             self.client.delete("/controller")
         except NoNodeError:

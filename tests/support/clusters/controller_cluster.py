@@ -43,7 +43,7 @@ SETTLE_ROUNDS = 200
 
 
 class FakeBroker:
-    """What a broker makes of control requests. `requests` keeps them all, `leaders` is its metadata cache."""
+    """The handling of control requests by a fake broker. `requests` keeps them all, `leaders` is its metadata cache."""
 
     def __init__(self, broker_id: int, rack: str | None) -> None:
         point = EndPoint(f"host{broker_id}", 9092, "PLAINTEXT", SecurityProtocol.PLAINTEXT)
@@ -192,7 +192,7 @@ class ControllerCluster:
         return controller
 
     async def kill(self, broker_id: int) -> None:
-        """End a broker without a word: its session goes, and with it what was ephemeral."""
+        """Kill a broker: its session ends, and with it its ephemeral nodes."""
         broker = self.brokers[broker_id]
         assert broker.controller is not None
         assert broker.tree is not None
@@ -209,7 +209,7 @@ class ControllerCluster:
         await self.settle()
 
     async def settle(self) -> None:
-        """Wait until no controller has anything to do and nothing is on its way."""
+        """Wait until no controller has work left and no request is under way."""
         quiet = 0
         while quiet < 3:
             for broker in self.brokers.values():
@@ -221,7 +221,7 @@ class ControllerCluster:
             quiet = quiet + 1 if before == after else 0
 
     async def _flush(self) -> None:
-        """A round trip through the tree: everything it had to say before has been said."""
+        """A round trip through the tree: all earlier watch events have arrived."""
         for broker in self.brokers.values():
             if broker.tree is not None and not broker.tree.is_closed:
                 await MetadataClient(broker.tree).exists("/")

@@ -17,7 +17,7 @@ CONTROLLER_EPOCH = 7
 
 
 class InMemoryStates:
-    """State nodes as a dictionary. `races` counts writes that are lost to somebody else first."""
+    """State nodes as a dictionary. `races`: how many writes fail because of another writer."""
 
     def __init__(self) -> None:
         self.states: dict[TopicPartition, LeaderIsrAndControllerEpoch] = {}
@@ -108,7 +108,7 @@ def broker(broker_id: int) -> Broker:
 
 
 def shown(request: ControlRequest) -> str:
-    """What a request says about partitions, in one line."""
+    """The partitions of a request, in one line."""
     parts: list[str] = []
     for topic in request.topic_states:
         for state in topic.partition_states:

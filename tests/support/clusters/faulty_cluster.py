@@ -22,7 +22,7 @@ from tests.support.waiting import eventually
 ASSIGNMENT: Final = ((0, 1, 2), (1, 2, 0), (2, 0, 1))
 UNAVAILABLE_AT_MOST_S: Final = SESSION_TIMEOUT_S + 5
 SILENT_AFTER_A_STOP_S: Final = 2.5
-"""A second, and what Apache Kafka's brokers and librdkafka need together on a machine that has much to do."""
+"""A second, and the time that Apache Kafka's brokers and librdkafka need on a busy machine."""
 PROGRESS_TIMEOUT_S: Final = 60
 LED = re.compile(r"Leader (\S+) with topic id \S+ starts at leader epoch (\d+)")
 CONTROLLED = re.compile(r"Epoch incremented to (\d+)")
@@ -65,7 +65,7 @@ class FaultyCluster:
 
     @contextmanager
     def disturbed(self, available_after_s: float = UNAVAILABLE_AT_MOST_S) -> Iterator[None]:
-        """From a healthy cluster to a healthy cluster, with a fault within. No partition may be silent for longer."""
+        """A fault between two healthy states of the cluster. No partition may be silent for longer than the limit."""
         self.cluster.await_complete(*self.topics)
         self.await_progress()
         for load in self.loads.values():
@@ -96,7 +96,7 @@ class FaultyCluster:
             self.cluster.start(victim)
 
     def kill_all(self, restart_limit_s: float) -> None:
-        """All at once; they come back when ZooKeeper has given them up."""
+        """Kill all brokers at once; they start again when ZooKeeper has ended their sessions."""
         with self.disturbed(restart_limit_s):
             self.cluster.kill(*self.cluster.brokers)
             self.cluster.start()
@@ -111,7 +111,7 @@ class FaultyCluster:
         self.cluster.await_controller()
 
     def sleep_once(self, broker_id: int, sleep_s: float) -> None:
-        """SIGSTOP and SIGCONT: a broker that does not know that it has been given up."""
+        """SIGSTOP and SIGCONT: a broker that does not know that its session has ended."""
         self.during(lambda: self.cluster.pause(broker_id), lambda: self.cluster.resume(broker_id), sleep_s)
 
     def during(
@@ -121,7 +121,7 @@ class FaultyCluster:
         fault_s: float,
         available_after_s: float = UNAVAILABLE_AT_MOST_S,
     ) -> None:
-        """A fault that lasts, and is over."""
+        """Keep a fault up for a while, then end it."""
         with self.disturbed(available_after_s):
             begin()
             try:
@@ -147,7 +147,7 @@ class FaultyCluster:
 
 
 def check_epochs(cluster: Cluster) -> None:
-    """By what the brokers have logged: one leader per partition and leader epoch, one controller per epoch."""
+    """The logs of the brokers have one leader for each partition and leader epoch, one controller for each epoch."""
     holders: defaultdict[tuple[str, ...], set[int]] = defaultdict(set)
     for broker_id in cluster.brokers:
         text = cluster.log_text(broker_id)

@@ -43,7 +43,7 @@ def reassign(cluster: Cluster, plan: Plan) -> None:
 
 
 def begin_reassignment(cluster: Cluster, plan: Plan) -> None:
-    """Asks the controller, and nobody else."""
+    """Sends the request to the controller only."""
     partitions = defaultdict(list)
     for (topic, partition), replicas in plan.items():
         partitions[topic].append(ReassignablePartition(partition_index=partition, replicas=[*replicas]))
@@ -111,7 +111,7 @@ def loads(cluster: Cluster, suffix: str, pause_s: float = 0.03) -> dict[str, Loa
 
 
 def check_loads(cluster: Cluster, by_name: Mapping[str, Load]) -> None:
-    """Nothing acknowledged is lost; what was sent idempotently is there once, in order."""
+    """Nothing acknowledged is lost; records of the idempotent load are there once, in order."""
     for name, load in by_name.items():
         if name == "idempotent":
             check_complete(load, cluster.bootstrap)
@@ -133,11 +133,11 @@ def is_passing(error: confluent_kafka.KafkaException) -> bool:
 
 
 class Group:
-    """A consumer group that commits what it is told."""
+    """A consumer group that commits the offsets it is given."""
 
     def __init__(self, cluster: Cluster, name: str, topic: str) -> None:
         self._topic = topic
-        cluster.await_known(topic)  # whoever subscribes to what a broker does not know yet asks again after minutes
+        cluster.await_known(topic)  # a client asks for an unknown topic again only after minutes
         self._consumer = confluent_kafka.Consumer(
             {
                 "bootstrap.servers": cluster.bootstrap,
@@ -193,7 +193,7 @@ class Group:
 
 
 def transact(cluster: Cluster, topic: str, ids: Sequence[str]) -> list[str]:
-    """One committed and one aborted transaction of each id; what is to be seen of them."""
+    """One committed and one aborted transaction of each id; returns the values that must be visible."""
     client = ConfluentTransactions()
     for name in ids:
         producer = client.producer(cluster.bootstrap, name)
@@ -217,8 +217,8 @@ def await_gone(cluster: Cluster, topic: str, ids: Sequence[int] = BROKERS) -> No
 
 
 def dump_problems(cluster: Cluster, topics: Sequence[str]) -> list[str]:
-    """What kafka-dump-log has to say against the replicas of these topics. Of Apache's only the logs are looked at: it
-    finds fault with the indexes of a broker of its own that runs.
+    """The problems that kafka-dump-log finds in the replicas of these topics. Of Apache's brokers it reads only
+    the logs, because it finds problems in their indexes while they run.
     """
     runs = []
     for topic in topics:

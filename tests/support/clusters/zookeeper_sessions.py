@@ -34,7 +34,7 @@ class Line:
         await self._server.wait_closed()
 
     def cut(self) -> None:
-        """End every connection, and the next ones as well, until it is mended."""
+        """End every connection, and each new one, until the line is mended."""
         self._is_cut = True
         for writer in self._writers:
             writer.close()
@@ -66,7 +66,7 @@ class Line:
 
 
 class _Taker:
-    """Takes over a session, to close it."""
+    """A client that takes over a session and closes it."""
 
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()
@@ -96,7 +96,7 @@ class _Renewal:
 
 
 async def expire_session(hosts: str, tree: ZooKeeperTree) -> None:
-    """End the session of a tree behind its back, as a time-out does, and wait until it has begun the next."""
+    """End the session of a tree at the server, as a time-out does, and wait until the tree has begun the next."""
     renewal, taker = _Renewal(), _Taker()
     tree.add_session_listener(renewal)
     assert tree._session is not None

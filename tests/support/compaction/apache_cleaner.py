@@ -15,7 +15,7 @@ TIMEOUT_S = 300
 
 
 class ApacheCleaned(NamedTuple):
-    """What Apache's cleaner says of its work."""
+    """The result of a run of Apache's cleaner."""
 
     next_dirty_offset: int
     messages_read: int

@@ -52,14 +52,14 @@ def keep_last(job: CleanJob, report: Callable[[object], None]) -> CleanResult:
 
 
 def clean_job(found: LogToClean) -> CleanJob:
-    """What a cleaner with Kafka's defaults makes of a log that was looked at."""
+    """The job of a cleaner with Kafka's defaults for a log."""
     log = found.log
     cleaner = LogCleaner(CleanerConfig(), {}, (), log.local_log.environment)
     return cleaner.job_of(found)
 
 
 class HeldJob:
-    """A job that has been submitted; `go_on` does it, with `work` in place of what was submitted."""
+    """A submitted job; `go_on` does it, with `work` in place of its own work if given."""
 
     def __init__(self, argument: object, done: Callable[[object], None], work: Callable[[object], object]) -> None:
         self.argument = argument
@@ -111,7 +111,7 @@ class HeldWorkers:
         return [cast("CleanJob", job.argument) for job in self.jobs]
 
     def go_on(self) -> None:
-        """Let every job that waits come to its end."""
+        """Do every waiting job."""
         jobs, self.jobs = self.jobs, []
         for job in jobs:
             job.go_on()

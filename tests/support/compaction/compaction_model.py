@@ -72,7 +72,7 @@ class Model:
         self.batches[-1].committed_by = written.last_offset
 
     def clean(self, job: CleanJob, end_offset: int, rewritten_below: int) -> None:
-        """What a compaction does whose map covers [first dirty, end offset)."""
+        """A compaction whose map covers [first dirty, end offset)."""
         latest: dict[bytes | None, int] = {}
         for batch in self.batches:
             for offset, (key, _) in batch.records:

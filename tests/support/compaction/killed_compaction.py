@@ -37,7 +37,7 @@ START_S = 0.5
 
 
 class Killing:
-    """The broker, its loads and what was promised so far."""
+    """The broker, its loads and its promises so far."""
 
     def __init__(self, broker: OdradekBroker, seed: int) -> None:
         self.broker = broker
@@ -51,7 +51,7 @@ class Killing:
         self.log_starts = [0] * PARTITIONS
 
     def kill_once(self, number: int) -> None:
-        """Let the loads get on, delete a key, kill and look."""
+        """Wait for progress of the loads, delete a key, kill the broker, start it and check."""
         before = self.keyed.total, self.numbered.total
         eventually(lambda: self.keyed.total > before[0] and self.numbered.total > before[1], timeout_s=READ_TIMEOUT_S)
         key = b"deleted %d" % number
@@ -78,7 +78,7 @@ class Killing:
         assert [key for key in self.deleted if latest.get(key) is not None] == [], "a deleted key is back"
 
     def finish(self) -> None:
-        """End the loads and look at everything."""
+        """End the loads and check everything."""
         self.keyed.finish()
         self.numbered.finish()
         self.check_compacted(self.keyed.acknowledged_values())

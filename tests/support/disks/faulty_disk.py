@@ -32,7 +32,7 @@ PLENTY: Final = (2**40, 2**41)
 
 
 class CrashError(BaseException):
-    """The process ends here. Not an Exception: nothing may catch it."""
+    """The process ends here. Not an Exception, so that nothing catches it."""
 
 
 def crash() -> BaseException:

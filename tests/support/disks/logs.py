@@ -32,7 +32,7 @@ TP = TopicPartition("topic", 0)
 
 
 class DeferredIoPool:
-    """An IoPool whose work happens when the test says so."""
+    """An IoPool whose work is done when the test calls for it."""
 
     def __init__(self) -> None:
         self.pending: deque[Callable[[], None]] = deque()

@@ -35,7 +35,7 @@ class Broker:
         return self.manager
 
     def kill(self) -> None:
-        """What the kernel does for a killed process."""
+        """Release the lock, as the kernel does for a killed process."""
         for log_dir in self.manager.log_dirs:
             log_dir.unlock()
 
@@ -46,7 +46,7 @@ def create(manager: LogManager, *partitions: TopicPartition) -> None:
 
 
 class DeferredWorkers:
-    """A WorkerPool whose jobs are done when the test says so, and can be cancelled before."""
+    """A WorkerPool whose jobs are done when the test calls for it, and can be cancelled before."""
 
     def __init__(self) -> None:
         self.jobs: list[DeferredJob] = []

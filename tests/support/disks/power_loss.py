@@ -48,9 +48,9 @@ TOPICS: Final = {
 PARTITIONS: Final = [TopicPartition(topic, 0) for topic in TOPICS]
 PRODUCERS: Final = (-1, -1, 1, 2)
 BROKEN_CONNECTIONS: Final = 0.4
-"""Of appends with idempotence, how many are sent again."""
+"""The share of idempotent appends that are sent again."""
 BEGUN_ANEW: Final = 0.3
-"""Of truncations, how many leave nothing, as where the leader's log begins behind the end."""
+"""The share of truncations to an empty log, as when the leader's log begins behind the end."""
 
 
 @dataclass(slots=True)
@@ -67,13 +67,13 @@ class Model:
     """Where batches begin: a batch is cut off as a whole, whatever the offset, so that only these leave no gap."""
     start: int = 0
     flushed: int = 0
-    """Everything below was said to be on the disk."""
+    """Everything below has been reported as flushed."""
     truncations: int = 0
     is_truncating: bool = False
-    """Who truncates waits until that may be done, and until it is durable before appending anew, as a follower does."""
+    """A truncation waits until it is allowed, and the next append until it is durable, as in a follower."""
     sequences: dict[int, int] = field(default_factory=dict)
     created: bool = False
-    """Its creation was said to be on the disk: nobody is told of a log before, and so nobody appends to it."""
+    """Its creation is on the disk. Before that no request names the log, and so nothing is appended to it."""
     epoch: int = 0
 
     def begin_anew(self, offset: int) -> None:
@@ -98,7 +98,7 @@ class Model:
 
 
 class PowerLoss:
-    """One life, one death, one resurrection."""
+    """A run: operations, a cut of the power, a start, and the checks."""
 
     def __init__(self, seed: int, path: Path) -> None:
         self.chance = Random(seed)
@@ -110,9 +110,9 @@ class PowerLoss:
         self.pool = DeferredIoPool()
         self.models: dict[TopicPartition, Model] = {}
         self.deleted: list[Model] = []
-        """Deletions under way: what is there of them may come back."""
+        """Deletions under way: their files may come back."""
         self.gone: set[bytes] = set()
-        """Topic ids of those that may not."""
+        """Topic ids of deletions that are durable."""
         self.numbers = itertools.count(1)
         self.manager = self._manager()
 
@@ -197,7 +197,7 @@ class PowerLoss:
             values.append(name.encode() + b"." * self.chance.randint(0, 60))
         producer = {} if producer_id < 0 else {"producer_epoch": 0, "base_sequence": sequence}
         offset = len(model.values)
-        # Written down before: the power may go after the write, and then the records may be there.
+        # Noted before the write: the power may go after it, and then the records may be there.
         for at, value in enumerate(values, offset):
             model.ever.setdefault(at, set()).add(value)
         timestamp = NOW + 10 * offset
@@ -216,7 +216,7 @@ class PowerLoss:
         self._acknowledge(log, model, info)
 
     def _acknowledge(self, log: UnifiedLog, model: Model, info: LogAppendInfo) -> None:
-        """Answer the producer as the broker does: with `flush.messages=1` it is told what is on the disk."""
+        """Answer the producer as the broker does: with `flush.messages=1` the records are on the disk then."""
         if info.flush_required:
             self._promise(log, model)
         elif log.config.flush_messages == 1:
@@ -293,7 +293,7 @@ class PowerLoss:
 
     def _retention(self) -> None:
         for model in self.models.values():
-            model.start = len(model.values)  # while it is done, anything may be gone
+            model.start = len(model.values)  # during the operation any part of it may be lost
             log = self.manager.get_log(model.tp)
             assert log is not None
             log.delete_old_segments()

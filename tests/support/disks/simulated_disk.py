@@ -33,7 +33,7 @@ BLOCKS: Final = (16, 64, 512, 4096)
 
 
 class PowerCutError(BaseException):
-    """The machine is dark. Not an Exception: nothing may catch it."""
+    """The machine has no power. Not an Exception, so that nothing catches it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -202,7 +202,7 @@ class SimulatedDisk:
     # -- the power ---------------------------------------------------------------------------------
 
     def cut_power(self, chance: Random, target: Path) -> None:
-        """Make `target` what the next start finds."""
+        """Make `target` the directory that the next start finds."""
         in_order = chance.random() < 0.5  # as a journal writes them
         loss = chance.choice((0.03, 0.3, 0.9))
         lost: set[int] = set()
@@ -216,7 +216,7 @@ class SimulatedDisk:
         self._write_out(self._tree, target, self._contents(), chance)
 
     def _contents(self) -> dict[int, bytes]:
-        """What every file that has a name holds, whatever of it is durable."""
+        """The content of every file that has a name, a part of which is durable."""
         found: dict[int, bytes] = {}
 
         def walk(directory: Node, path: Path) -> None:

@@ -20,13 +20,13 @@ from tests.support.disks.logs import Disk, append, marker, read_bytes
 
 TAIL_BYTES = 64 * 1024
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
-"""Where the directories of many cases are made: no disk has to see them."""
+"""Directory of many cases: in memory, because they need no disk."""
 OUTSIDE_THE_CHECKSUM = (*range(8), *range(12, 16))
 """Base offset and leader epoch."""
 
 
 class UnsyncedFileSystem(OsFileSystem):
-    """The real disk for who does not mean to lose power."""
+    """The real disk without fsync, for tests without a loss of power."""
 
     def sync(self, fd: int) -> None:
         pass
@@ -143,7 +143,7 @@ def check_flips(killed: KilledLog) -> int:
 
 
 def check_derived_files(killed: KilledLog, step: int = 1) -> int:
-    """Cut and flip every byte, or every `step`th, of all that is made of the batches: all of it is made anew."""
+    """Cut and flip every byte, or every `step`th, of all files that are made from the batches: all are made anew."""
     count = 0
     for name in derived_files(killed):
         content = killed.files[name]

@@ -89,7 +89,7 @@ class InMemoryCoordinatorLog:
         return released
 
     def forget_waiting(self) -> None:
-        """Whoever waits for these appends is gone; the records are in the log."""
+        """Drop the callbacks of these appends; the records are in the log."""
         self._waiting.clear()
 
     @property

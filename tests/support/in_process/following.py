@@ -181,7 +181,7 @@ class Following:
         return self.links[-1]
 
     def lead(self, tp: TopicPartition = TP, *, epoch: int = 0) -> None:
-        """What the controller says when broker 1 leads: to the leader, then to the follower."""
+        """LeaderAndIsr with broker 1 as leader: first to the leader, then to the follower."""
         self.tell_leader(tp, epoch=epoch)
         self.tell_follower(tp, epoch=epoch)
 
@@ -203,7 +203,7 @@ class Following:
             await asyncio.sleep(0)
 
     async def advance(self, ms: int) -> None:
-        """Let time pass on both sides, and what is due happen."""
+        """Let time pass on both sides, and run all tasks that are due."""
         self.leader.advance(ms)
         self.follower.advance(ms)
         await self.turns()
@@ -219,7 +219,7 @@ class Following:
         return any(tp in fetcher.states for _, fetcher in self.fetchers._fetchers.values())
 
     def resume(self) -> None:
-        """Fetch again after a shutdown, what the follower is told from now on."""
+        """Fetch again after a shutdown, with the next LeaderAndIsr."""
         manager = self.follower.manager
         self.fetchers = manager.fetchers = manager.controller_requests._fetchers = self._make_fetchers(manager)
 
@@ -234,7 +234,7 @@ def _log(replicas: Replicas, tp: TopicPartition) -> UnifiedLog:
 
 
 def bytes_of(log: UnifiedLog) -> bytes:
-    """The log as it lies in its files."""
+    """The bytes of the log's files."""
     return b"".join(path.read_bytes() for path in sorted(Path(log.dir).glob("*.log")))
 
 
@@ -248,5 +248,5 @@ def error_in(response: FetchResponse, code: ErrorCode, partitions: Sequence[int]
 
 
 def honest(request: Request, response: Response) -> Response:
-    """The answer as it is: for `LeaderLink.change`."""
+    """The unchanged answer: for `LeaderLink.change`."""
     return response

@@ -41,7 +41,7 @@ from odradek.timer.clock import ManualClock, SystemClock
 T = TypeVar("T")
 
 TURNS = 400
-"""Turns of the loop after which a request that is not answered counts as waiting."""
+"""A request counts as waiting when it is not answered after so many turns of the loop."""
 
 SETTLES = 50
 """How often that is tried for an answer that has to come: the thread of the metadata tree may wait for a processor."""
@@ -96,7 +96,7 @@ class FakeConnection:
 
 
 class NoSockets:
-    """Stands where the sockets are; knows the dispatcher."""
+    """Takes the place of the sockets; knows the dispatcher."""
 
     def __init__(self, config: BrokerConfig, *rest: object) -> None:
         self._config = config
@@ -181,7 +181,7 @@ class InProcessBroker:
         return self.loop.run_until_complete(asyncio.wait_for(work, 20))
 
     def settle(self, done: Callable[[], bool]) -> bool:
-        """Turn the loop until `done`, or until nothing seems to come any more."""
+        """Turn the loop until `done`, or for the usual number of turns."""
 
         async def turn() -> None:
             for number in range(TURNS):
@@ -194,7 +194,7 @@ class InProcessBroker:
         return done()
 
     def advance(self, ms: int) -> None:
-        """Let time pass, and what is due happen."""
+        """Let time pass, and run all tasks that are due."""
         assert isinstance(self.clock, ManualClock)
         self.clock.advance(ms)
 
@@ -229,7 +229,7 @@ class InProcessBroker:
     def call(
         self, request: Request, version: int, *, connection: FakeConnection | None = None, client_id: str = "me"
     ) -> Response:
-        """The answer, which has to come without time passing on the broker's clock."""
+        """The answer, which has to come without a move of the broker's clock."""
         waiting = self.send(request, version, connection=connection, client_id=client_id)
         for _ in range(SETTLES):
             if self.settle(lambda: waiting.is_over):
@@ -240,7 +240,7 @@ class InProcessBroker:
         return waiting.answer
 
     def finish(self, waiting: Waiting) -> None:
-        """Let it be answered; if need be by its time-out."""
+        """Wait for its answer, until its time-out if necessary."""
         if not self.settle(lambda: waiting.is_over):
             self.advance(LONGEST_TIMEOUT_MS)
             self.settle(lambda: waiting.is_over)
@@ -302,7 +302,7 @@ def in_process_broker(
 
 @contextmanager
 def no_bugs_logged() -> Iterator[None]:
-    """Fails if the dispatcher, or anybody else, logs an exception."""
+    """Fails if any logger logs an exception."""
     found: list[str] = []
 
     class Handler(logging.Handler):

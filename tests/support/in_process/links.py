@@ -76,7 +76,7 @@ class FakeLinks:
         return [(link.end_point.port, request) for link in self.made for request, _, _ in link.asked]
 
     def know(self, controller_id: int, brokers: dict[int, int], listener: str = "PLAINTEXT") -> None:
-        """The metadata cache hears of a cluster: the ports of its brokers."""
+        """Put a cluster into the metadata cache: the ports of its brokers."""
         live = [
             UpdateMetadataBroker(
                 id=broker_id, endpoints=[UpdateMetadataEndpoint(host=f"host{broker_id}", port=port, listener=listener)]
@@ -121,7 +121,7 @@ def config(settings: dict[str, str] | None = None) -> BrokerConfig:
 
 
 class OwnAnswers:
-    """Stands where the dispatcher is: answers what this broker asks itself."""
+    """Takes the place of the dispatcher for requests of this broker to itself."""
 
     def __init__(self, answer: Callable[[Request], Response | None]) -> None:
         self.answer = answer

@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 
 
 async def most_in_a_turn(work: Coroutine[object, object, object], amount: Callable[[], int]) -> int:
-    """Have the work done; the most by which `amount` grew between two turns of the event loop."""
+    """Run the work; returns the most by which `amount` grew between two turns of the event loop."""
     task = asyncio.ensure_future(work)
     before, most = amount(), 0
     while not task.done():

@@ -78,7 +78,7 @@ class Moving:
         return values_of(read_all(self.log(tp)))
 
     def settle(self) -> None:
-        """Let time pass and I/O happen until every move is over."""
+        """Let time pass and do I/O until every move is over."""
         for _ in range(STEPS_MAX):
             self.replicas.advance(1)
             if self.pool is not None:
@@ -93,7 +93,7 @@ class Moving:
         return sorted(name[len("t-0") :].rpartition("-")[2] for name in found)
 
     def restart(self) -> Moving:
-        """What a kill leaves, found by the next start."""
+        """Start again on the files that a kill leaves."""
         for log_dir in self.log_manager.log_dirs:
             log_dir.unlock()
         return Moving(Path(self.dirs[0]).parent)

@@ -135,7 +135,7 @@ class FakeDirectSocket:
         self.writable = None
 
     def make_room(self, count: int) -> None:
-        """The peer has read: the poller wakes whoever waits."""
+        """The peer has read: the poller wakes the waiting sender."""
         self.room = count
         callback, self.writable = self.writable, None
         assert callback is not None
@@ -182,7 +182,7 @@ class MemoryRegion:
 
 
 class LaterIoPool:
-    """Runs work when the test says so."""
+    """Runs work when the test calls for it."""
 
     def __init__(self) -> None:
         self.jobs: list[Callable[[], None]] = []

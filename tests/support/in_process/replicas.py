@@ -78,7 +78,7 @@ class NotedFetchers:
             self.followed.pop(topic_partition, None)
 
     def resize(self) -> None:
-        """There is nobody to share it with."""
+        """Does nothing: no pool is shared."""
 
     def begin_shutdown(self) -> None:
         self.is_ending = True
@@ -143,7 +143,7 @@ class Replicas:
         self.disk.advance(ms)
 
     def submit(self, item: AlterPartitionItem, /) -> None:
-        """What a leader proposes is kept until the test answers it. Implements `AlterPartition`."""
+        """Keeps each proposal of a leader until the test answers it. Implements `AlterPartition`."""
         self.proposals.append(Proposal(item.topic_partition, item.topic_id, item.proposed, item.respond))
 
     def lead(self, tp: TopicPartition = TP, **state: object) -> ErrorCode:

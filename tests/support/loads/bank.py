@@ -34,14 +34,14 @@ Place = tuple[str, int]
 
 
 class Address(Protocol):
-    """A broker, or what stands in front of one."""
+    """A broker, or a proxy in front of one."""
 
     @property
     def bootstrap(self) -> str: ...
 
 
 class Mortal(Protocol):
-    """What can be killed and started again."""
+    """A process that can be killed and started again."""
 
     def kill(self) -> None: ...
 
@@ -59,7 +59,7 @@ class Bank:
         self.aborted: set[str] = set()
         """Tries that the broker has confirmed to be aborted."""
         self.failures: list[str] = []
-        """What tellers said last that ended before their work was done."""
+        """The last lines of tellers that ended before their work was done."""
         self.transfers = transfers
         self.source = admin.create_topic("transfers", tellers, replicas=replicas)
         self.ledgers = [admin.create_topic(name, PARTITIONS, replicas=replicas) for name in ("debits", "credits")]
@@ -137,7 +137,7 @@ class Bank:
                 self.failures.append(f"teller {contract.session} ended with {process.returncode}: {said}")
 
     def _note(self, teller: int, line: str) -> str | None:
-        """What a teller has done; any other line is handed back."""
+        """Note an event of a teller; returns a line that is none."""
         match line.split():
             case ["booked", number]:
                 self.booked[teller] = max(self.booked[teller], int(number))
@@ -148,13 +148,13 @@ class Bank:
         return None
 
     def kill_teller(self, teller: int) -> None:
-        """SIGKILL to whoever has this place; another will take it."""
+        """SIGKILL to the teller with this number; another one takes its place."""
         process = self._at_work.get(teller)
         if process is not None:
             process.kill()
 
     def outlive(self, broker: Mortal, kills: int, rng: random.Random) -> None:
-        """Work while the broker and tellers are killed, as many times each, and until all is booked."""
+        """Work until all is booked, while the broker and the tellers are killed so many times each."""
         self.open()
         victims = [victim for _ in range(kills) for victim in ("broker", "teller")]
         rng.shuffle(victims)
@@ -177,7 +177,7 @@ class Bank:
             time.sleep(0.01)
 
     def _read_along(self) -> None:
-        """What a reader of what is committed sees while it happens."""
+        """Read committed records while transactions go on."""
         consumer = confluent_kafka.Consumer(
             {
                 "bootstrap.servers": self._bootstrap,
@@ -200,7 +200,7 @@ class Bank:
     # -- the audit -------------------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Every transfer is booked once on either side, nothing that was aborted is seen, and the books balance."""
+        """Every transfer is booked once on either side, no aborted entry is seen, and the accounts balance."""
         books = {place: self._read(*place) for place in self.places}
         self.close()
         for place, seen in self._seen.items():

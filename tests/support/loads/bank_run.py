@@ -29,7 +29,7 @@ PROBABILITIES = {
     ApiKey.FETCH: CUTS,
 }
 TOLERANCE_S = 1.5
-"""What a machine with more to do may add to a time-out, to a sweep, and to the measurement."""
+"""The time that a busy machine may add to a time-out, to a sweep, and to the measurement."""
 
 SMALL = {"log.segment.bytes": "50000", "transaction.state.log.segment.bytes": "20000"}
 
@@ -43,7 +43,7 @@ def survive(
     seed: int,
     late_offsets: bool = True,
 ) -> None:
-    """Work until all is booked, then check the books, and for how long readers of what is committed were held up.
+    """Work until all is booked, then check the accounts, and how long readers of committed records had to wait.
 
     Without `late_offsets` no TxnOffsetCommit comes late: in Apache Kafka it takes offsets out of a transaction.
     """

@@ -64,7 +64,7 @@ class Relay:
         return self.brokers[target]
 
     async def _raise_leader_epochs(self, target: Target) -> None:
-        """What elections do in a larger cluster; a single broker is never elected again."""
+        """Raise the epochs as elections do in a larger cluster; a single broker is never elected again."""
         async with open_nodes(self._locations[target], is_target=False) as nodes:
             for topic in CODECS:
                 path = partition_state_path(TopicPartition(topic, 0))
@@ -116,7 +116,7 @@ def cleaned_up_to(log_dir: Path, topic: str) -> int:
 
 
 def run_leg(relay: Relay, ledger: Ledger, target: Target, before: Ending, ending: Ending) -> None:
-    """One broker's turn: it is started on what the other left, serves it, adds to it, and ends."""
+    """One broker's turn: it starts on the other's files, serves them, adds records, and ends."""
     closed = closed_segments(relay.log_dir)
     broker = relay.start(target)
     if ledger.legs:

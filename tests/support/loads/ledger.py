@@ -95,7 +95,7 @@ class Ledger:
     # Writing
 
     def write(self, broker: Broker) -> None:
-        """One leg's worth of everything."""
+        """The records and commits of one leg."""
         admin = Admin(broker.bootstrap)
         if not self.legs:
             for topic, config in TOPICS.items():
@@ -204,7 +204,7 @@ class Ledger:
     # Checking
 
     def check(self, broker: Broker) -> None:
-        """Everything that was acknowledged is served, and the rest of what a node knows has survived."""
+        """Everything that was acknowledged is served, and all other state of the broker has survived."""
         found = self._read(broker)
         for topic, start in self.starts.items():
             assert min(found[topic]) >= start if topic == "retained" else min(found[topic]) == start
@@ -275,7 +275,7 @@ class Ledger:
             assert described.items() >= TOPICS[resource.name].items()
 
     def check_identities(self, broker: Broker) -> None:
-        """Topic ids on the wire and in the directory are the ones each topic was born with."""
+        """Topic ids on the wire and in the directory are the ones each topic got at its creation."""
         with RawClient(broker.host, broker.port) as client:
             topics = client.call(build(ApiKey.METADATA, topics=None), 12).topics
         ids = {topic.name: uuid_to_text(topic.topic_id) for topic in topics}

@@ -12,7 +12,7 @@ from tests.support.waiting import eventually
 PARTITIONS = 3
 DRAIN_TIMEOUT_S = 30
 SOCKET_TIMEOUT_MS = 4_000
-"""A broker that sleeps keeps its connections: its clients do not look for another one before they give them up."""
+"""A paused broker keeps its connections: its clients look for another one only after this time-out."""
 
 
 class Load:
@@ -162,7 +162,7 @@ def check_acknowledged(load: Load, partition: int, numbers: list[int]) -> None:
 
 
 def check_complete(load: Load, bootstrap: str) -> None:
-    """What an idempotent load has sent is there, once and in order, whatever was acknowledged of it."""
+    """Every record of an idempotent load is there, once and in order, also those without an acknowledgement."""
     assert load.failed == []
     for partition, sent in enumerate(load.sent):
         numbers = read_all(bootstrap, load.topic, partition)

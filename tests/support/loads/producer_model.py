@@ -35,7 +35,7 @@ class ProducerModel:
 
     def __init__(self) -> None:
         self.written: dict[Sent, int] = {}
-        """What is in the log, each once, and where."""
+        """The batches in the log, each once, with its offset."""
         self.epoch = self.next_sequence = 0
         self._remembered: list[Sent] = []
 

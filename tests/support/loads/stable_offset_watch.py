@@ -38,7 +38,7 @@ class StableOffsetWatch:
 
     def __init__(self, broker: Broker, partitions: Sequence[tuple[str, int]]) -> None:
         self.longest_s = 0.0
-        """As a reader would have it, the times when the broker was away included."""
+        """As a reader sees it, with the times when the broker was down."""
         self.longest_excused_s = 0.0
         """Without those times, and without one sweep for each of them."""
         self._broker = broker

@@ -27,13 +27,13 @@ ABORTED = 0.3
 
 @dataclass(frozen=True, kw_only=True)
 class Contract:
-    """What a teller is told when it starts."""
+    """The options of a teller."""
 
     bootstrap: str
     teller: int
     """It books the partition of `source` of this number."""
     session: str
-    """Nobody else's: tries are named after it."""
+    """A number of its own: the names of tries begin with it."""
     source: str
     ledgers: list[str]
     """Topics of what is taken and of what is given."""
@@ -52,7 +52,7 @@ def say(*words: object) -> None:
 
 
 class Teller:
-    """From one start of the client to its failure, or the end of the work."""
+    """Works from one start of the client to its failure, or to the end of the work."""
 
     def __init__(self, contract: Contract) -> None:
         self._contract = contract
@@ -136,7 +136,7 @@ class Teller:
 
 
 def main() -> None:
-    """Ends without ceremony: a client whose calls have failed may wait long for an orderly end."""
+    """Ends by os._exit: a client whose calls have failed may wait long for an orderly end."""
     signal.alarm(PATIENCE_S)
     teller = Teller(Contract(**json.loads(sys.argv[1])))
     try:

@@ -30,7 +30,7 @@ Values = list[tuple[int, str]]
 
 
 class TransactionFailedError(Exception):
-    """The client, or the broker behind it, refused to go on with the transaction."""
+    """The client or the broker has refused to continue the transaction."""
 
 
 class TransactionalProducer(Protocol):
@@ -56,7 +56,7 @@ class TransactionalClient(Protocol):
     def producer(self, bootstrap: str, transactional_id: str, timeout_ms: int = 20_000) -> TransactionalProducer: ...
 
     def read(self, bootstrap: str, topic: str, isolation: str) -> Values:
-        """All that partition 0 lets a reader of that isolation level see."""
+        """The records of partition 0 that a reader of that isolation level sees."""
         ...
 
     def transform(self, bootstrap: str, source: str, sink: str, group: str, transactional_id: str, count: int) -> None:
@@ -133,7 +133,7 @@ class ConfluentTransactions:
     def read_partition(
         self, bootstrap: str, topic: str, partition: int, isolation: str = "read_committed"
     ) -> tuple[Values, int]:
-        """What is to be seen of a partition, and the offset where it ends."""
+        """The visible records of a partition, and its end offset."""
         consumer = self._consumer(bootstrap, "not-used", isolation)
         consumer.assign([confluent_kafka.TopicPartition(topic, partition, 0)])
         found: Values = []

@@ -28,7 +28,7 @@ STOP_TIMEOUT_S = 60
 SIGTERM_STATUS = 143  # a JVM that ran its shutdown hooks after SIGTERM: 128 + 15
 
 FRUGAL = ("-Xmx512m", *QUICK_START)
-"""For tests: a quick start and little memory. As it is run in earnest: `IN_EARNEST`."""
+"""For tests: a quick start and little memory. `IN_EARNEST` has its usual settings."""
 
 IN_EARNEST = ("-Xmx1g", "-Xms1g", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")
 
@@ -156,7 +156,7 @@ class ApacheBroker:
         self._process.start()
 
     def wait_for_line(self, pattern: str) -> None:
-        """Wait until the process has said something that the pattern matches."""
+        """Wait until the process has printed something that the pattern matches."""
         self._process.wait_for_line(pattern, START_TIMEOUT_S)
 
     def start(self) -> None:
@@ -187,7 +187,7 @@ class ApacheBroker:
         time.sleep(SESSION_TIMEOUT_S)
 
     def close(self) -> None:
-        """End the process if it still runs, without ceremony: its data is thrown away."""
+        """Kill the process if it still runs: its data is not needed any more."""
         if self._process.is_running:
             self._process.kill()
 

@@ -31,7 +31,7 @@ def files_argument(files: Sequence[Path]) -> list[str]:
 
 
 def kafka_prints(runs: Sequence[Sequence[str]]) -> list[Printed]:
-    """What Apache's tool prints for each list of arguments."""
+    """The output of Apache's tool for each list of arguments."""
     command = [java_executable(), *QUICK_START, "-Dfile.encoding=UTF-8", "-cp", f"{libs_dir()}/*", str(PROGRAM)]
     lines = "".join("\t".join(run) + "\n" for run in runs)
     finished = subprocess.run(command, input=lines.encode(), capture_output=True, timeout=TIMEOUT_S, check=False)
@@ -46,7 +46,7 @@ def kafka_prints(runs: Sequence[Sequence[str]]) -> list[Printed]:
 
 
 def we_print(run: Sequence[str]) -> Printed:
-    """What `odradek dump-log` prints."""
+    """The output of `odradek dump-log`."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         status = dump_log.main(run)

@@ -48,11 +48,11 @@ class Network:
         return f"{self._subnet}.{self._names.index(name) + 1}"
 
     def prefix(self, name: str) -> list[str]:
-        """What runs a command on that host."""
+        """The command prefix that runs a command on that host."""
         return ["ip", "netns", "exec", self._namespace(name)]
 
     def cut(self, sender: str, receiver: str) -> None:
-        """What `sender` sends to `receiver` gets lost."""
+        """Packets from `sender` to `receiver` get lost."""
         neighbour = f"{self.address(receiver)} lladdr {NOBODY} dev eth0 nud permanent"
         self._ip(f"-n {self._namespace(sender)} neigh replace {neighbour}")
 

@@ -41,9 +41,9 @@ class OdradekBroker:
         self.start_timeout_s: float = START_TIMEOUT_S
         self.stop_timeout_s: float = STOP_TIMEOUT_S
         self.options: Sequence[str] = ()
-        """More of what stands behind `serve`."""
+        """More arguments behind `serve`."""
         self.prefix: Sequence[str] = ()
-        """A command that runs the broker's: in another namespace, for one."""
+        """A command that runs the broker's command, for example in another namespace."""
 
     @property
     def port(self) -> int:
@@ -96,7 +96,7 @@ class OdradekBroker:
         assert "Traceback" not in log, log[log.index("Traceback") :][:4000]
 
     def wait_for_line(self, pattern: str) -> None:
-        """Wait until the process has said something that the pattern matches."""
+        """Wait until the process has printed something that the pattern matches."""
         self._running().wait_for_line(pattern, START_TIMEOUT_S)
 
     def wait_for_end(self) -> int:
@@ -107,7 +107,7 @@ class OdradekBroker:
         self._running().kill()
 
     def close(self) -> None:
-        """End the process if it still runs, without ceremony: its data is thrown away."""
+        """Kill the process if it still runs: its data is not needed any more."""
         if self._process is not None and self._process.is_running:
             self._process.kill()
 
@@ -124,7 +124,7 @@ AnyOdradekBroker = TypeVar("AnyOdradekBroker", bound=OdradekBroker)
 
 @contextmanager
 def running(broker: AnyOdradekBroker) -> Iterator[AnyOdradekBroker]:
-    """A broker from its start to its clean stop; it is killed when what goes on in between raises."""
+    """A broker from its start to its clean stop; it is killed when the block raises."""
     broker.start()
     try:
         yield broker

@@ -19,7 +19,7 @@ LOG_TAIL_LINES = 60
 
 
 class ProcessError(AssertionError):
-    """A child process did not do what the test needs; the message ends with its log."""
+    """A child process ended, or did not print a line in time; the message ends with its log."""
 
 
 def free_port() -> int:
@@ -65,7 +65,7 @@ class ManagedProcess:
             )
 
     def log_text(self) -> str:
-        """What this process (not an earlier one with the same log file) has printed so far."""
+        """The output of this process so far, without that of earlier ones with the same log file."""
         with self.log_path.open("rb") as log:
             log.seek(self._log_start)
             return log.read().decode(errors="replace")

@@ -37,7 +37,7 @@ class Training:
 
     @contextmanager
     def broker(self) -> Iterator[ApacheBroker]:
-        """Both end in good order: only then is the list of their classes whole."""
+        """Both end cleanly: only then is the list of their classes complete."""
         zookeeper = ZooKeeper(self._directory / "zookeeper", jvm_options=self.noting())
         zookeeper.start()
         broker = ApacheBroker(self._directory / "broker", zookeeper.new_chroot(), jvm_options=self.noting())

@@ -112,7 +112,7 @@ def _produce(producer: confluent_kafka.Producer, topic: str, record: Outgoing, s
 
 
 class BackgroundProducer:
-    """Sends records from a thread, so many a second, until it is told to stop; then `sent` has all of them."""
+    """Sends so many records a second from a thread, until `stop`; then `sent` has all of them."""
 
     def __init__(self, bootstrap: str, topic: str, partitions: int, *, per_second: int) -> None:
         self.sent: list[Sent] = []

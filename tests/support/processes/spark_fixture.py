@@ -24,7 +24,7 @@ JVM_STOP_TIMEOUT_S = 30
 
 @pytest.fixture(scope="session")
 def spark(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """It asks for the broker in order to end before it: Spark keeps its producers, which would look for it."""
+    """Depends on the broker so that it ends first: Spark keeps its producers, which would look for the broker."""
     directory = tmp_path_factory.mktemp("spark")
     with chdir(directory):  # Spark 4.0.0 makes a folder `artifacts` where it is started
         session = spark_session("tests", master="local[2]", conf=quick_conf(directory))

@@ -126,7 +126,7 @@ class SimulatedBroker:
         self._tree = tree
         self._note = note
 
-    # What can be done to it
+    # Actions on it
 
     def start(self) -> None:
         assert self.life is None
@@ -145,7 +145,7 @@ class SimulatedBroker:
             _let_go_of_files(life.server)
 
     def keep_synced(self) -> None:
-        """From its next start on, know what was synced: dear, and needed for `lose_power`."""
+        """From its next start on, note what is synced: expensive, and needed for `lose_power`."""
         self._disk = SimulatedDisk(self._directory)
 
     def lose_power(self) -> None:
@@ -158,7 +158,7 @@ class SimulatedBroker:
         self._disk = SimulatedDisk(self._directory)
 
     def stop(self) -> None:
-        """SIGTERM: it goes when it is through with it."""
+        """SIGTERM: it ends after its clean stop."""
         life = self.life
         if life is not None and life.is_serving:
             self._note(f"{self.name} is to stop")
@@ -185,7 +185,7 @@ class SimulatedBroker:
 
     @property
     def services(self) -> Services | None:
-        """What the broker of the moment works with; None while there is none."""
+        """The services of the running broker; None while there is none."""
         return None if self.life is None else self.life.services
 
     # Underneath
@@ -272,7 +272,7 @@ class _Sockets:
 
 
 def _let_go_of_files(server: KafkaServer) -> None:
-    """What the kernel does for a dead process: close its files and drop its locks. Their content stays."""
+    """Close the files and drop the locks of a dead process, as the kernel does. Their content stays."""
     manager = server._log_manager
     open_files = manager.environment.open_files
     for entry in list(open_files._entries):

@@ -34,7 +34,7 @@ FAULTS_MS: Final = 15_000
 CONVERGENCE_MS_MAX: Final = 60_000
 RESTART_CHECK_MS: Final = 250
 RESTART_BACKOFF_MS: Final = 1_000
-"""How long a broker that refused to start is left alone."""
+"""The time until a broker that refused to start is started again."""
 TRACE_LINES_SHOWN: Final = 120
 
 
@@ -149,7 +149,7 @@ class Simulation:
             raise Violation(failure)
 
     def _start(self, broker: SimulatedBroker) -> None:
-        """Begin a life, each turn of which the oracle watches."""
+        """Begin a life. The oracle looks after each of its turns."""
         broker.start()
         life = broker.life
         assert life is not None
@@ -163,7 +163,7 @@ class Simulation:
         life.machine.after_turn = look
 
     def _keep_up(self) -> None:
-        """Start what is down, now and for as long as the simulation lasts."""
+        """Start brokers that are down, now and until the end of the simulation."""
         for broker in self.brokers:
             if broker.life is None and self.loop.now_us >= broker.restart_not_before_us:
                 self._start(broker)
@@ -195,7 +195,7 @@ class Simulation:
     # The end
 
     def _what_is_missing(self) -> str:
-        """Why the cluster has not converged; empty when it has."""
+        """The reasons why the cluster has not converged yet; empty when it has."""
         for client in (*self.producers, *self.brief_producers, *self.operators):
             if not client.is_idle:
                 return f"{client.name} still waits for an answer"
@@ -273,7 +273,7 @@ class Simulation:
             broker.crash()
 
     def story(self) -> str:
-        """The end of the trace, for whoever has to find out."""
+        """The end of the trace."""
         return "\n".join(deque(self.trace, TRACE_LINES_SHOWN))
 
 

@@ -18,11 +18,11 @@ READ_BYTES = 1 << 20
 
 
 class Violation(AssertionError):
-    """Something that must never happen."""
+    """Something has happened that must never happen."""
 
 
 class Batch(NamedTuple):
-    """What makes a batch what it is: two of them that are equal are the same bytes."""
+    """A batch by its contents: two equal ones have the same bytes."""
 
     base_offset: int
     last_offset: int
@@ -58,7 +58,7 @@ class Committed:
         return self.batches[-1].last_offset + 1 if self.batches else 0
 
     def check(self, found: Iterable[Batch], who: str) -> None:
-        """Each of these is what was committed at its place; what is beyond the end is committed by this."""
+        """Compare these batches with the committed ones; those beyond the end become committed."""
         for batch in found:
             if batch.base_offset == self.end:
                 self.batches.append(batch)

@@ -31,7 +31,7 @@ DELICATE: Final = (
 
 
 class Faults:
-    """See the module. `note` writes into the trace, `decide` has the controller say something new of a partition."""
+    """See the module. `note` writes into the trace, `decide` makes the controller send a new state of a partition."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class Faults:
             self._crash_and_restart(controller)
 
     def _controller(self) -> SimulatedBroker | None:
-        """One that believes to be it."""
+        """A broker that takes itself for the controller."""
         for broker in self._brokers:
             if broker.services is not None and broker.services.controller.is_active:
                 return broker
@@ -109,7 +109,7 @@ class Faults:
         self._restart_later(broker)
 
     def _lose_power(self) -> None:
-        """A single broker: what is acknowledged is only known to be on the disks of those who keep their power."""
+        """Of a single broker: acknowledged records are only sure to be on the disks of the others."""
         if all(broker.is_serving for broker in self._brokers):
             broker = self._chance.choice(self._brokers)
             self._note(f"{broker.name} loses its power")
@@ -119,7 +119,7 @@ class Faults:
             self._restart_later(broker)
 
     def _outdate_the_controller(self) -> None:
-        """It decides something that nobody hears of until long after another one has been elected."""
+        """The requests of one decision arrive long after another controller has been elected."""
         controller = self._controller()
         if controller is None:
             return
@@ -135,7 +135,7 @@ class Faults:
         loop.call_later(self._chance.randint(1, 1_500) / 1000, replace, context=loop.world.context)
 
     def _hold_decisions_back(self) -> None:
-        """One broker hears of several at once, and then, late, of the first of them again."""
+        """One broker gets several decisions at once, and later the first of them again."""
         controller = self._controller()
         if controller is None or not all(broker.is_serving for broker in self._brokers):
             return
@@ -151,7 +151,7 @@ class Faults:
         self._restart_later(broker)
 
     def _restart_later(self, broker: SimulatedBroker) -> None:
-        """Once it is down; a broker that does not come up is tried again by the simulation."""
+        """Start it again when it is down. The simulation repeats a start that fails."""
         broker.restart_not_before_us = self._network.loop.now_us + self._chance.randint(0, 12_000) * 1000
 
     def _pause(self) -> None:
@@ -164,7 +164,7 @@ class Faults:
         self._cut_directions((one, other))
 
     def _isolate(self) -> None:
-        """A broker from all the others, not from the tree nor from clients: the classic stale leader."""
+        """Cut a broker off from all others, but not from the tree and the clients: it becomes a stale leader."""
         name = self._chance.choice(self._brokers).name
         self._cut_directions(*((name, other.name) for other in self._brokers if other.name != name))
 
@@ -220,9 +220,7 @@ class Faults:
         self._later(5_000, heal)
 
     def _at_a_delicate_moment(self) -> None:
-        """Another of the faults, right after somebody was asked for what changes who leads or who is in sync; or the
-        one who has asked is gone.
-        """
+        """Another of the faults, right after a request that changes a leader or an ISR; or its sender dies."""
         kind = self._chance.choice(self._kinds)
         is_for_asker = self._chance.random() < 0.5
 

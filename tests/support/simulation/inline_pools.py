@@ -33,7 +33,7 @@ class DelayedPools:
         self._waiting: dict[Callable[[], None], asyncio.TimerHandle] = {}
 
     def after_a_while(self, work: Callable[[], None]) -> Callable[[], None]:
-        """Do it later; answers what takes it back."""
+        """Schedule it; returns a function that cancels it."""
         is_long = self._chance.random() < LONG_SHARE
         delay_us = self._chance.randint(*(LONG_WORK_US if is_long else USUAL_WORK_US))
 
@@ -50,7 +50,7 @@ class DelayedPools:
         return cancel
 
     def close(self) -> None:
-        """What was submitted is done."""
+        """Do all submitted work now."""
         for run, handle in list(self._waiting.items()):
             handle.cancel()
             run()

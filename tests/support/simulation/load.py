@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 REQUEST_TIMEOUT_MS: Final = 2_000
 ACKS_TIMEOUT_MS: Final = 1_500
 PACES_MS: Final = (60, 300, 1_000)
-"""How long producers wait at most between two batches; each draws its pace."""
+"""The longest pause of a producer between two batches; each draws its own."""
 READER_PACE_MS: Final = 800
 ATTEMPTS_MAX: Final = 4
 """After which a plain producer gives up."""
@@ -58,11 +58,11 @@ EXPECTED_ERRORS: Final = frozenset(
         ErrorCode.FENCED_LEADER_EPOCH,
         ErrorCode.UNKNOWN_LEADER_EPOCH,
         ErrorCode.OFFSET_NOT_AVAILABLE,
-        # From a leader that does not know yet that there is another: it has missed what came since.
+        # From a leader that does not know its successor yet: it has not got the later records.
         ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
     }
 )
-"""What a client of Apache Kafka sees as well when brokers come and go."""
+"""Errors that clients of Apache Kafka get, too, when brokers start and stop."""
 
 
 class Client:
@@ -106,7 +106,7 @@ class Client:
             return None
 
     async def leader(self, partition: TopicPartition) -> int | None:
-        """Who leads, as far as this client has been told."""
+        """The leader that this client knows."""
         if partition not in self.leaders:
             broker_id = self.chance.choice(self.brokers)
             answer = await self.ask(broker_id, MetadataRequest(topics=None), MetadataResponse, 12)
@@ -117,7 +117,7 @@ class Client:
         return self.leaders.get(partition)
 
     def refused(self, partition: TopicPartition, error_code: int) -> None:
-        """An answer with an error: ask who leads. Raises: Violation for errors that nothing explains."""
+        """Handle an answer with an error: forget the leader. Raises: Violation for an unexpected error."""
         self.leaders.pop(partition, None)
         if error_code not in EXPECTED_ERRORS:
             raise Violation(f"{self.name} got {ErrorCode(error_code).name} for {partition}")
@@ -127,7 +127,7 @@ class Client:
 
 
 class Producer(Client):
-    """`sent` are the values of each partition in order, `unsure` those whose fate is not known."""
+    """`sent` are the values of each partition in order, `unsure` those that may be there or not."""
 
     retry_pause_ms = 200
 

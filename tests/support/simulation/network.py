@@ -29,7 +29,7 @@ USUAL_DELAY_US: Final = (50, 2_000)
 LONG_DELAY_US: Final = (2_000, 400_000)
 LATE_MS: Final = 3_000
 ANYWHERE: Final = "anywhere"
-"""A place that is never cut off."""
+"""A machine that is never cut off."""
 
 
 class Dispatch(Protocol):
@@ -45,16 +45,16 @@ class Network:
         self.loop = loop
         self.chance = chance
         self.loss = 0.0
-        """Of how many frames the connection is reset."""
+        """The share of frames at which the connection is reset."""
         self.long_delay = 0.0
-        """How many frames take long."""
+        """The share of frames that are slow."""
         self.late: frozenset[int] = frozenset()
         """API keys of requests that come in late, when their connection was given up before."""
         self.frames = 0
         self.digest = 0
         """Of every frame that arrived, with its time: two runs that agree in it have done the same."""
         self.on_request: dict[int, Callable[[str], None]] = {}
-        """By API key: what is done, once, when the next request of it arrives, whose asker it is told."""
+        """By API key: a callback for the next request of that API, called once with the name of its sender."""
         self._listening: dict[tuple[str, int], tuple[Machine, Dispatch]] = {}
         self._cut: dict[tuple[str, str], None] = {}
         self._held: dict[tuple[str, str], list[Callable[[], None]]] = {}
@@ -66,7 +66,7 @@ class Network:
         self._listening[address] = (machine, dispatch)
 
     def close(self, machine: Machine) -> None:
-        """The machine listens no more, and its connections are reset."""
+        """The machine stops listening, and its connections are reset."""
         for address in [address for address, (owner, _) in self._listening.items() if owner is machine]:
             del self._listening[address]
         for pipe in list(self._pipes):
@@ -74,7 +74,7 @@ class Network:
                 pipe.reset(f"{machine} is gone")
 
     def connect(self, source: Machine, end_point: EndPoint) -> asyncio.Future[Pipe]:
-        """A connection, when the other side has answered; it may never."""
+        """A connection, after the other side has answered, which may never happen."""
         connected: asyncio.Future[Pipe] = asyncio.get_running_loop().create_future()
 
         def arrive() -> None:
@@ -99,14 +99,14 @@ class Network:
             self._cut[direction] = None
 
     def heal(self, *directions: tuple[str, str]) -> None:
-        """Join the directions again, or all of them; what was held comes through."""
+        """Join these directions again, or all; held frames arrive."""
         for direction in directions or tuple(self._cut):
             self._cut.pop(direction, None)
             for deliver in self._held.pop(direction, ()):
                 self.send(direction, deliver)
 
     def send(self, direction: tuple[str, str], deliver: Callable[[], None]) -> None:
-        """Have something happen at the other end, in the world's name, when it gets there."""
+        """Call something at the other end when the frame arrives; it runs outside of any machine."""
         if direction in self._cut:
             self._held.setdefault(direction, []).append(deliver)
             return
@@ -137,7 +137,7 @@ class Network:
 
 
 class Pipe:
-    """A connection, seen from the one who asks. Stands where `network.answer_receiver.AnswerReceiver` stands."""
+    """A connection for the sender of requests. It takes the place of `network.answer_receiver.AnswerReceiver`."""
 
     def __init__(self, network: Network, source: Machine, target: Machine, dispatch: Dispatch) -> None:
         self.source = source
@@ -167,14 +167,14 @@ class Pipe:
         self.reset(str(reason))
 
     def reset(self, reason: str) -> None:
-        """Nothing comes through any more."""
+        """End the connection: no frame arrives any more."""
         self.is_open = False
         self._network.forget(self)
         if self._waiting is not None:
             _settle(self._waiting, ConnectionResetError(reason))
 
     def _arrive(self, frame: bytes) -> None:
-        """In the world's name. An old connection may be slower than a new one: TCP pauses longer each time."""
+        """Runs outside of any machine. An old connection may be slower than a new one: TCP pauses longer each time."""
         network = self._network
         if not self.is_open and int.from_bytes(frame[:2], "big") in network.late:
             delay_s = network.chance.random() * LATE_MS / 1000
@@ -193,7 +193,7 @@ class Pipe:
         tripped = self._network.on_request.pop(int.from_bytes(frame[:2], "big"), None)
         if tripped is not None:
             self._network.send((ANYWHERE, ANYWHERE), lambda: tripped(self.source.name))
-        # What was on its way when the connection was given up is read and carried out all the same.
+        # Requests that were under way when the connection was given up are carried out all the same.
         self._dispatch(self._server_side, memoryview(frame), self._network.loop.now_us // 1000)
 
     def answer(self, frame: bytes) -> None:

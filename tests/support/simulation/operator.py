@@ -31,15 +31,15 @@ if TYPE_CHECKING:
     from tests.support.simulation.tree_server import TreeServer
 
 BRIEF: Final = TopicPartition("brief", 0)
-"""What is deleted and made anew."""
+"""The topic that is deleted and created again."""
 PACE_MS: Final = 3_000
 TIMEOUT_MS: Final = 4_000
 LATE_MS: Final = 1_000
-"""After which nothing that was asked for earlier can still be on its way."""
+"""After this time no earlier request can still be under way."""
 
 
 class Operator(Client):
-    """`is_idle` when every replica of `partitions` is on its way back to all brokers."""
+    """`is_idle` when every replica of `partitions` has been sent back to all brokers."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Operator(Client):
         )
 
     async def reorder(self) -> None:
-        """The replicas stay where they are: all that comes of it is another leader epoch."""
+        """The replicas stay the same: only the leader epoch changes."""
         await self._move(self.chance.choice(self._partitions), self.chance.sample(self.brokers, len(self.brokers)))
 
     async def _cancel(self) -> None:
@@ -101,7 +101,7 @@ class Operator(Client):
         await self._ask_controller(f"delete {BRIEF.topic}", request, DeleteTopicsResponse, 6)
 
     async def _depose(self) -> None:
-        """In the middle of its work; the controller hears of it late, when somebody else may have been elected."""
+        """Depose the controller in the middle of its work. It hears of that late, maybe after the next election."""
         moving = asyncio.get_running_loop().create_task(self._reassign())
         await self.pause(20)
         client = self._tree.owner(znodes.CONTROLLER)

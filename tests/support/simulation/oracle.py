@@ -43,11 +43,11 @@ MIN_ISR: Final = 2
 
 
 class NotJudged(Exception):
-    """From here on nothing is promised."""
+    """The run cannot be judged from here on."""
 
 
 class Seen(NamedTuple):
-    """A replica when the oracle looked last."""
+    """A replica at the last look of the oracle."""
 
     leader_epoch: int
     is_leader: bool
@@ -74,7 +74,7 @@ class Oracle:
         self._note = note
         self._seen: dict[tuple[Life, TopicPartition], Seen] = {}
         self._logs: dict[tuple[int, TopicPartition], UnifiedLog] = {}
-        """The last log of each broker that was seen; of one that is down, as it has left it."""
+        """The last log that was seen of each broker, also of those that are down."""
         self._leaders: dict[tuple[Topic, int], str] = {}
         self._controllers: dict[int, str] = {}
         self._epochs: dict[Life, tuple[int, int]] = {}
@@ -155,7 +155,7 @@ class Oracle:
         committed.check(read(log, 0, committed.end), broker.name)
 
     def _look_at_in_sync(self, topic_partition: TopicPartition, holders_min: int) -> None:
-        """Whoever is in the ISR in the tree has what is committed, and so many replicas have it at all."""
+        """Each member of the ISR in the tree has all committed batches, and enough replicas have them."""
         state = self._states.get(topic_partition)
         if state is None or self._is_to_be_deleted(topic_partition.topic):
             return
@@ -172,7 +172,7 @@ class Oracle:
             raise Violation(f"{topic_partition}: {end} are committed, and the ends are {ends}")
 
     def lost_power(self, broker_id: int, leaders: Collection[ReplicaManager]) -> None:
-        """`leaders`: of those who are left."""
+        """`leaders`: those of the live brokers."""
         for topic_partition, state in self._states.items():
             hosted = [partition for leader in leaders if (partition := leader.hosted(topic_partition)) is not None]
             states = [partition.in_sync.state for partition in hosted]
@@ -205,7 +205,7 @@ class Oracle:
     # The tree
 
     def _look_at_node(self, path: str) -> None:
-        """Somebody has written; of interest is the state of a partition."""
+        """A node has changed; only states of partitions are checked."""
         if not path.startswith(znodes.TOPICS + "/") or not path.endswith("/state"):
             return
         _, _, _, topic, _, partition, _ = path.split("/")
@@ -239,7 +239,7 @@ class Oracle:
         self._all_committed[Topic(topic_partition, topic_id)] = committed
 
     def partition_state(self, topic_partition: TopicPartition) -> LeaderIsrAndControllerEpoch | None:
-        """What the tree says about the partition."""
+        """The state of the partition in the tree."""
         try:
             node = self._node(znodes.partition_state_path(topic_partition))
         except NoNode:
@@ -247,7 +247,7 @@ class Oracle:
         return topic_nodes.decode_partition_state(node.data, node.stat.version)
 
     def replicas(self, topic_partition: TopicPartition) -> ReplicaAssignment | None:
-        """What the tree says where the partition is; None if there is no such topic."""
+        """The replicas of the partition in the tree; None if there is no such topic."""
         try:
             node = self._node(znodes.topic_path(topic_partition.topic))
         except NoNode:
@@ -274,7 +274,7 @@ class Oracle:
             self.acknowledged.setdefault(topic_partition, {})[offset] = value
 
     def check_read(self, topic_partition: TopicPartition, records: memoryview, who: str) -> int:
-        """What a reader was given; answers the next offset to read (-1: nothing came)."""
+        """Check a read; returns the next offset to read (-1: nothing came)."""
         found = [Batch.of(batch) for batch in batches(records)]
         committed = self.committed[topic_partition]
         for batch in found:

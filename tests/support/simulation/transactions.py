@@ -59,7 +59,7 @@ AGAIN: Final = frozenset(
         E.KAFKA_STORAGE_ERROR,
     }
 )
-"""Errors after which a client asks again, after looking who is to be asked."""
+"""Errors after which a client looks for the coordinator and asks again."""
 
 OVER: Final = frozenset({E.PRODUCER_FENCED, E.INVALID_PRODUCER_EPOCH, E.INVALID_TXN_STATE})
 """Errors that say that the transaction has timed out, or another producer has come."""
@@ -73,11 +73,11 @@ class Outcome(Enum):
 
 @dataclass
 class Transaction:
-    """What was to be written, a value for each partition."""
+    """A transaction: a value for each partition."""
 
     values: dict[TopicPartition, bytes]
     outcome: Outcome = Outcome.ABORTED
-    """As far as the producer knows. Until a commit is asked for it cannot be anything else."""
+    """The outcome that the producer knows. Without a request to commit there is no other."""
 
 
 class TransactionOverError(Exception):

@@ -47,7 +47,7 @@ ZOOKEEPER: Final = "zookeeper"
 
 
 class TreeServer:
-    """Its `store` can be looked into by tests; nothing of it is lost while the simulation runs."""
+    """Tests may read its `store`, of which nothing is lost while the simulation runs."""
 
     def __init__(self, network: Network) -> None:
         self.network = network
@@ -87,12 +87,12 @@ class TreeServer:
             self._fire()
 
     def owner(self, path: str) -> TreeClient | None:
-        """Whose session an ephemeral node belongs to; None if there is no such node."""
+        """The session of an ephemeral node; None if there is no such node."""
         found = cast("Stat | None", self.store.apply(Exists(path), 0))
         return None if found is None else self.sessions.get(found.ephemeral_owner)
 
     def delete(self, path: str) -> None:
-        """Somebody deletes a node by hand."""
+        """Delete a node, as an operator does."""
         self.store.apply(Delete(path), 0)
         self._fire()
 
@@ -117,9 +117,9 @@ class TreeClient(MetadataTree):
         self._pending: dict[asyncio.Future[object], Callable[[], object]] = {}
         """Requests that were not answered, and what they do at the server."""
         self._unheard: list[Callable[[], None]] = []
-        """What watches have seen while the connection is down."""
+        """Watch events that wait because the connection is down."""
         self._connection = 0
-        """The number of the connection: what travels on one does not arrive on the next."""
+        """The number of the connection: frames of an earlier one do not arrive."""
         self._last_arrival_us = [0, 0]
         self._is_closed = False
         self._is_between_sessions = False
@@ -148,7 +148,7 @@ class TreeClient(MetadataTree):
         return cast("list[ResultT | TreeError]", results)
 
     async def close(self) -> None:
-        """Fail what waits and end the session, if the server can be reached in time; else it finds out by itself."""
+        """Fail all waiting requests and end the session. An unreachable server ends it by its time-out."""
         if not self._is_closed:
             self._is_closed = True
             if self._renewal is not None and not self._renewal.done():
@@ -164,7 +164,7 @@ class TreeClient(MetadataTree):
         self._session_id = cast("int", await self._request(lambda: self._server.start_session(self)))
         return self
 
-    # What the simulation does to it
+    # Actions of the simulation
 
     def cut_off(self) -> None:
         """The connection is down, from now until `join`; the server waits for the session's time-out."""
@@ -181,7 +181,7 @@ class TreeClient(MetadataTree):
             self._joining = self._to_client(self._joined)
 
     def stall(self) -> None:
-        """The client's machine stands still, from now until `recover`."""
+        """Pause the client's machine until `recover`."""
         self._is_stalled = True
         self._await_time_out()
 
@@ -207,11 +207,11 @@ class TreeClient(MetadataTree):
             self._deadline = None
 
     def lag(self, ms: int) -> None:
-        """What the server says takes that long to arrive, from now on until it is caught up with."""
+        """Delay answers and events of the server by that long, until the client has caught up."""
         self._last_arrival_us[1] = self._network.loop.now_us + ms * 1000
 
     def expire(self) -> None:
-        """The server ends the session out of the blue."""
+        """The server ends the session without a reason."""
         self._server.end_session(self._session_id)
         if not self._is_cut_off:
             self._to_client(self._expired)
@@ -219,7 +219,7 @@ class TreeClient(MetadataTree):
     # Underneath
 
     async def _request(self, work: Callable[[], object]) -> object:
-        """Have `work` done at the server and wait for what it answers."""
+        """Send `work` to the server and wait for its answer."""
         future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         self._pending[future] = work
         if not self._is_cut_off:

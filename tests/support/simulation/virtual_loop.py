@@ -26,11 +26,11 @@ EPOCH_MS: Final = 1_700_000_000_000
 """The wall clock when a simulation begins."""
 
 TURNS_WITHOUT_TIME_MAX: Final = 200_000
-"""So many callbacks at one moment are an endless loop."""
+"""More callbacks than this at one moment count as an endless loop."""
 
 
 class Stuck(AssertionError):
-    """Nothing would ever happen again, or far too much at once."""
+    """No callback is scheduled any more, or too many run at one moment."""
 
 
 class Machine:
@@ -42,7 +42,7 @@ class Machine:
         self.is_paused = False
         self.is_alive = True
         self.after_turn: Callable[[], None] | None = None
-        """Called when it has run what was ready."""
+        """Called after each turn of the machine."""
         self.context = copy_context()
         self.context.run(_machine.set, self)
 
@@ -54,7 +54,7 @@ _machine: ContextVar[Machine | None] = ContextVar("machine", default=None)
 
 
 class _Handle(events.TimerHandle):
-    """A callback with its context and its machine; what asyncio's own does beside is not needed, and takes its time."""
+    """A callback with its context and its machine: asyncio's own does more, and is slower."""
 
     __slots__ = ("machine",)
 
@@ -108,7 +108,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         return machine
 
     def kill(self, machine: Machine) -> None:
-        """Nothing of the machine runs from here on.
+        """No callback of the machine runs from now on.
 
         Its callbacks and tasks stay in memory: Python runs the `finally` blocks of a coroutine or generator that it
         frees, in whatever machine's turn that happens, and a process that was killed runs none.
@@ -121,7 +121,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     # Running
 
     def run_until(self, is_done: Callable[[], bool], deadline_us: int) -> bool:
-        """Let everything happen until `is_done` or the deadline; whether it is done."""
+        """Run callbacks until `is_done` or the deadline; returns whether it is done."""
         turns, moment_us = 0, -1
         running = events._get_running_loop()
         events._set_running_loop(self)
@@ -141,7 +141,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             events._set_running_loop(running)
 
     def run(self, work: Coroutine[object, object, T], within_ms: int = 60_000, machine: Machine | None = None) -> T:
-        """Run a coroutine to its end, on the world's behalf unless a machine is named."""
+        """Run a coroutine to its end, outside of any machine unless one is named."""
         task = self.create_task(work, context=(machine or self.world).context.copy())
         if not self.run_until(task.done, self.now_us + within_ms * 1000):
             raise Stuck(f"{work} takes longer than {within_ms} ms")
@@ -171,7 +171,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             machine.after_turn()
 
     def _jump(self, deadline_us: int) -> bool:
-        """Go on to the next deadline that matters; False if there is none before the limit."""
+        """Move the clock to the next deadline; False if there is none before the limit."""
         timers = self._timers
         while timers and timers[0][2]._cancelled:
             heapq.heappop(timers)
@@ -191,7 +191,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         if machine.is_alive:
             self._busy[machine] = None
 
-    # What asyncio asks of a loop
+    # The methods that asyncio needs of a loop
 
     def time(self) -> float:
         return self.now_us / 1e6
@@ -243,7 +243,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         return task
 
     def start(self, work: Coroutine[object, object, None], context: Context) -> asyncio.Task[None]:
-        """A task that nobody waits for: what it raises is a failure."""
+        """Start a task in the background: an exception in it is a failure."""
         task = self.create_task(work, context=context)
 
         def ended(task: asyncio.Task[None]) -> None:
@@ -284,5 +284,5 @@ class VirtualLoop(asyncio.AbstractEventLoop):
 
 
 def current_machine() -> Machine | None:
-    """Whose code is running."""
+    """The machine whose code is running."""
     return _machine.get()

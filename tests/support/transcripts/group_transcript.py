@@ -61,7 +61,7 @@ COMMANDS: dict[str, Command] = {
 
 @dataclass
 class Client:
-    """What a client knows."""
+    """The state of a client."""
 
     name: str
     member_id: str = ""
@@ -93,7 +93,7 @@ class Transcript:
         self.coordinator.on_elected(0, 0)
 
     def start(self) -> None:
-        """A process begins: a new coordinator, on the log as it is."""
+        """Start a process: a new coordinator on the present log."""
         self.coordinator = GroupCoordinator(
             config=self.config,
             log=self.log,
@@ -133,7 +133,7 @@ class Transcript:
         self.clock.advance(end_ms - self.clock.monotonic_ms())
 
     def client(self, line: Line) -> Client:
-        """Who gives the command; told of its options, it remembers them."""
+        """The client that gives the command; it remembers the options."""
         client = self.client_named(line.words[0])
         client.group = "" if line.options.get("group") == "none" else line.options.get("group", client.group)
         client.instance = line.options.get("instance", client.instance)
@@ -152,7 +152,7 @@ class Transcript:
         return GroupRequestContext(client_id=client_id, client_host="127.0.0.1", api_version=version)
 
     def asked(self, client: Client, version: int, show: Callable[[ResponseT], None]) -> Callable[[ResponseT], None]:
-        """A respond callback that insists on being called once, and on a response its version can carry."""
+        """A respond callback that must be called once, with a response that its version can carry."""
         answered = False
         client.pending += 1
 

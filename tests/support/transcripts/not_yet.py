@@ -1,5 +1,5 @@
-"""What Odradek does not do yet, in one place. The conformance tests hold it both ways: what stands here is refused, and
-nothing else may be. README's "Not yet" says the same in words.
+"""The list of what Odradek does not do yet. Conformance tests check both ways: everything here is refused, and nothing
+else is. "Not yet" in the README lists the same.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ REFUSALS = {
     ApiKey.ALTER_CLIENT_QUOTAS: ErrorCode.UNSUPPORTED_VERSION,
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: ErrorCode.UNSUPPORTED_SASL_MECHANISM,
 }
-"""With which error every entity of a request is refused."""
+"""The error with which every entity of a request is refused."""
 
 DESCRIPTIONS = frozenset({ApiKey.DESCRIBE_CLIENT_QUOTAS, ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS})
-"""What has nothing to tell, because it is refused to be set."""
+"""APIs whose answers are empty, because the APIs that set their contents are refused."""

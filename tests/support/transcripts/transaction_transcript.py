@@ -62,7 +62,7 @@ class Transcript:
         self.start()
 
     def start(self) -> None:
-        """A process begins, on the log as it is."""
+        """Start a process on the present log."""
         self.timer = SystemTimer(self.clock)
         self.states = {}
         self.coordinator = TransactionCoordinator(
@@ -91,7 +91,7 @@ class Transcript:
         self.said.append(text)
 
     def note_changes(self) -> None:
-        """What was sent to the leaders, and what transactions have become."""
+        """Note the markers sent to leaders, and the changes of transactions."""
         for broker_id, request in self.channel.sent[self._markers_shown :]:
             for marker in request.markers:
                 kind = "COMMIT" if marker.transaction_result else "ABORT"
@@ -125,7 +125,7 @@ class Transcript:
         )
 
     def answered(self, line: Line, api: str) -> Callable[[ErrorCode], None]:
-        """A callback that insists on being called once."""
+        """A callback that must be called once."""
         name, is_answered = line.words[0], False
 
         def respond(error: ErrorCode) -> None:

@@ -118,7 +118,7 @@ class Transcript:
         )
 
     def with_internal_topics(self) -> Self:
-        """See to it that the internal topics exist, which otherwise depends on the tests before."""
+        """Make sure that the internal topics exist, whatever tests ran before."""
         self.until_accepted(build(ApiKey.FIND_COORDINATOR, key="any", key_type=0), 2)
         self.until_accepted(build(ApiKey.FIND_COORDINATOR, key="any", key_type=1), 2)
         return self
@@ -169,7 +169,7 @@ class Transcript:
         )
 
     def _compare(self, label: str, expected: Plain, answer: Plain) -> list[str]:
-        """Where the answers differ; what is not done yet has to differ in the way that is known."""
+        """Where the answers differ. APIs that are not done yet have to differ in the known way."""
         key = self._api_keys.get(label)
         if self.broker.target == "apache" or key not in REFUSALS.keys() | DESCRIPTIONS or CLOSED in (expected, answer):
             return _differences(expected, answer)
@@ -186,7 +186,7 @@ class Transcript:
         )
 
     def plain(self, message: Struct, version: int) -> dict[str, Plain]:
-        """The fields that exist in `version`, without their bulk: what a reader of the golden file wants to see."""
+        """The fields that exist in `version`, shortened for readers of the golden file."""
         result: dict[str, Plain] = {}
         for field in message.FIELDS:
             if not field.versions.covers(version) and not field.tagged.covers(version):
@@ -240,7 +240,7 @@ PARTITIONS_WITHOUT_ORDER = {"AddPartitionsToTxnPartitionResult", "WritableTxnMar
 
 
 def _ordered(items: list[object]) -> list[object]:
-    """What comes in the order of a hash map is sorted here: members, configs, the partitions of some answers."""
+    """Sorts lists that come in the order of a hash map: members, configs, the partitions of some answers."""
     if items and type(items[0]).__name__ in PARTITIONS_WITHOUT_ORDER:
         return sorted(items, key=lambda partition: partition.partition_index)
     if items and hasattr(items[0], "member_id"):
@@ -261,7 +261,7 @@ def _member_order(member: Struct) -> tuple[bytes, str]:
 def _differences(expected: Plain, answer: Plain, path: str = "") -> list[str]:
     """Where two answers differ, one line for each place.
 
-    Where Apache Kafka answers UNKNOWN_SERVER_ERROR it met with an exception nobody foresaw; any other error is better.
+    Where Apache Kafka answers UNKNOWN_SERVER_ERROR, it got an unexpected exception; any other error is accepted.
     """
     if expected == answer:
         return []

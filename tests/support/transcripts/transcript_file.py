@@ -36,7 +36,7 @@ def blocks(text: str) -> Iterator[tuple[list[str], str | None, list[str]]]:
 
 
 def rewrite(path: Path, run: Run) -> None:
-    """Put what the commands bring about now in place of what the file says."""
+    """Replace the output in the file by the present output of the commands."""
     out: list[str] = []
     for prose, command, _ in blocks(path.read_text()):
         out += prose

@@ -47,7 +47,7 @@ OF_ONE_TRANSACTION = frozenset({ApiKey.END_TXN, ApiKey.TXN_OFFSET_COMMIT, ApiKey
 
 
 class Exchange:
-    """One request of a client, and how it stands."""
+    """One request of a client, and its state."""
 
     def __init__(self, frame: bytes, fault: Fault) -> None:
         self.header, _ = decode_request_header(frame)
@@ -126,7 +126,7 @@ class FaultProxy:
             self._spawn(self._send_late(exchange))
 
     def note_answer(self, exchange: Exchange) -> None:
-        """A producer that has been given an id or an epoch is the successor of all before it."""
+        """Note a producer that got an id or an epoch: it follows all earlier ones."""
         if exchange.header.api_key != ApiKey.INIT_PRODUCER_ID or error_of(exchange) != 0:
             return
         for late in self._waiting.pop(transactional_id_of(exchange) or "", []):
@@ -173,7 +173,7 @@ class _Connection:
         """In the order of the broker, once for each answer it owes."""
 
     async def run(self) -> None:
-        """Until either side, or a fault, ends it."""
+        """Serve it until either side, or a fault, ends it."""
         with closing(self._client[1]), contextlib.suppress(*ENDS_OF_CONNECTIONS):
             reader, writer = await self._proxy.connect()
             with closing(writer):
@@ -241,7 +241,7 @@ class _Connection:
             await self._hand_over()
 
     async def _hand_over(self) -> None:
-        """To the client what is ready, as far as nothing before it is missing."""
+        """Send the client the answers that are ready, in order."""
         while self._unanswered and not self._unanswered[0].answers_due:
             ready = self._unanswered.popleft().answer
             assert ready is not None

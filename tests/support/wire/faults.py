@@ -16,17 +16,17 @@ _MEDIAN_DELAY_S = 0.06
 
 
 class Fault(Enum):
-    """What becomes of one request."""
+    """The faults of one request."""
 
     NONE = "none"
     DELAY = "delay"
-    """It waits, and what the client sends behind it on that connection waits as well."""
+    """The request waits, and the later ones of its connection wait, too."""
     DUPLICATE = "duplicate"
     """The broker gets it twice in a row; the client gets the second answer."""
     REFUSE = "refuse"
-    """Of Produce: the broker never sees it, and the client is told to try again. What is behind it overtakes it."""
+    """Of Produce: the broker never gets it, and the client gets a retriable error. Later requests overtake it."""
     CUT_BEFORE = "cut before"
-    """The broker never sees it, and the connection ends."""
+    """The broker never gets it, and the connection ends."""
     CUT_AFTER = "cut after"
     """The broker executes it, and the connection ends instead of the answer."""
     REPLAY = "replay"
@@ -48,9 +48,9 @@ class RandomFaults:
         self._random = random.Random(seed)
         self._probabilities = probabilities
         self.count: Counter[tuple[str, Fault]] = Counter()
-        """How often which API had which fault."""
+        """How often each API had each fault."""
         self.calm = False
-        """True: nothing happens any more."""
+        """True: no more faults."""
 
     def next_fault(self, header: RequestHeader) -> Fault:
         left = self._random.random()

@@ -19,7 +19,7 @@ from tests.support.wire.wire_oracle import read_golden
 OF_THE_CONTROLLER: Final = frozenset(
     {ApiKey.LEADER_AND_ISR, ApiKey.STOP_REPLICA, ApiKey.UPDATE_METADATA, ApiKey.CONTROLLED_SHUTDOWN}
 )
-"""Without an authorizer anybody may send these, and a broker obeys them."""
+"""Without an authorizer a broker carries these out for every client."""
 
 LARGEST_FRAME: Final = 65_536
 SAMPLES: Final = 3

@@ -25,7 +25,7 @@ Value = tuple[Message, int]
 
 
 def kafka_encodes(values: Sequence[Value]) -> list[bytes]:
-    """The bytes of Kafka for each (message, version)."""
+    """Kafka's bytes for each (message, version)."""
     lines = [_line(type(value).__name__, version, to_json(value, version)) for value, version in values]
     return encode_lines(lines)
 
@@ -77,7 +77,7 @@ def _line(name: str, version: int, value: object) -> str:
 
 
 def _golden_value(message: type[Message], version: int) -> Message:
-    """A value of moderate size: rich enough to say something, small enough to be read."""
+    """A value of moderate size, which people can read."""
     rng = random.Random(f"{GOLDEN_SEED} {message.__name__} {version}")
     candidates = [random_struct(message, version, rng) for _ in range(20)]
     candidates.sort(key=lambda value: abs(len(encode(value, version)) - 150))
