@@ -81,7 +81,7 @@ def test_unknown_keys_are_warned_of_once_each(served: list[BrokerConfig], capsys
     assert "canary" not in "".join(lines)
 
 
-def test_log_is_one_line_an_event_whatever_is_in_it(
+def test_log_is_one_line_an_event_also_with_line_breaks_in_it(
     served: list[BrokerConfig], capsys: pytest.CaptureFixture[str]
 ) -> None:
     cli.main(["serve"])

@@ -101,7 +101,7 @@ async def test_controlled_shutdown_goes_over_the_inter_broker_listener() -> None
 
 @pytest.mark.parametrize("settings", [{"controlled.shutdown.enable": "false"}, {"zookeeper.connect": ""}])
 @async_test
-async def test_a_broker_that_may_not_or_cannot_hand_over_just_goes(settings: dict[str, str]) -> None:
+async def test_a_broker_that_may_not_or_cannot_move_its_leaderships_sends_no_request(settings: dict[str, str]) -> None:
     links = FakeLinks()
     links.know(2, {2: 9002})
     await cluster_links(links, settings).controlled_shutdown(lambda: 7)

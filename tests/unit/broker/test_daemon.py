@@ -150,7 +150,7 @@ def test_signal_during_the_start_breaks_it_off(
     assert capsys.readouterr().out == ""
 
 
-def test_failure_that_comes_later_stops_the_broker_and_is_told(
+def test_later_failure_stops_the_broker_and_is_logged(
     broker: type[_Server], process: _Process, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail() -> None:

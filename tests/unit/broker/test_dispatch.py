@@ -127,7 +127,7 @@ def test_handler_gets_the_decoded_request_and_its_answer_goes_back(broker: Broke
     assert ctx.received_ms == broker.owner.clock.monotonic_ms()
 
 
-def test_what_the_cache_answers_waits_until_the_broker_was_told_and_other_requests_do_not(broker: Broker) -> None:
+def test_requests_answered_from_the_cache_wait_for_the_first_metadata_and_others_do_not(broker: Broker) -> None:
     broker.first_metadata.is_awaited = True
     broker.serve(ApiKey.METADATA, lambda services, ctx, request: ctx.reply(MetadataResponse(cluster_id="told")))
     broker.serve(ApiKey.HEARTBEAT, lambda services, ctx, request: ctx.reply(HeartbeatResponse()))
@@ -215,7 +215,7 @@ def test_bug_after_the_answer_is_logged_and_not_answered_twice(
     assert "a bug" in caplog.text
 
 
-def test_what_a_spawned_task_raises_is_answered(broker: Broker) -> None:
+def test_exception_of_a_spawned_task_is_answered(broker: Broker) -> None:
     async def work() -> None:
         await asyncio.sleep(0)
         raise KafkaError(ErrorCode.NOT_CONTROLLER)
@@ -244,7 +244,7 @@ def test_what_a_spawned_task_raises_is_answered(broker: Broker) -> None:
         (struct.pack(">hhih", ApiKey.HEARTBEAT, 0, 1, -1) + b"\x7f\xff", "HeartbeatRequest"),
     ],
 )
-def test_what_cannot_be_served_closes_the_connection(broker: Broker, payload: bytes, detail: str) -> None:
+def test_request_that_cannot_be_served_closes_the_connection(broker: Broker, payload: bytes, detail: str) -> None:
     broker.serve(ApiKey.HEARTBEAT, refusing(AssertionError("not reached")))
     broker.send(payload)
     reason, found = broker.closed()
@@ -428,7 +428,7 @@ def test_the_regions_of_an_answer_in_slices_are_retained_in_steps_and_let_go(bro
     assert len(answer.responses[0].partitions) == len(regions)
 
 
-def test_what_is_under_way_when_the_broker_stops_is_given_up(broker: Broker) -> None:
+def test_work_in_slices_ends_when_the_broker_stops(broker: Broker) -> None:
     broker.serve(ApiKey.HEARTBEAT, in_steps(broker, 2 * IMMEDIATE_STEPS, lambda ctx: ctx.reply(HeartbeatResponse())))
     broker.send(encode_request(RequestHeader(ApiKey.HEARTBEAT, 4, 5, "me"), HeartbeatRequest()))
     broker.slices.close()

@@ -88,7 +88,7 @@ def refusal(capsys: pytest.CaptureFixture[str]) -> str:
     return printed.err
 
 
-def test_what_is_not_there_is_refused(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_location_is_refused(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert copy(data.parent / "copy", data) == 1
     assert "copy/odradek-metadata.db: there is no metadata" in refusal(capsys)
     assert copy(data, data.parent / "nowhere" / "x.db") == 1

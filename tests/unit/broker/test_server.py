@@ -46,7 +46,7 @@ def test_stop_writes_the_clean_shutdown_marker(tmp_path: Path) -> None:
     assert (tmp_path / ".kafka_cleanshutdown").exists()
 
 
-def test_a_stop_begins_to_follow_nobody_before_others_are_asked_to_lead(
+def test_a_stop_begins_the_shutdown_of_the_fetchers_before_the_controlled_shutdown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps: list[str] = []
@@ -56,9 +56,9 @@ def test_a_stop_begins_to_follow_nobody_before_others_are_asked_to_lead(
 
     with in_process_broker(tmp_path) as broker:
         fetchers = broker.services.replica_manager.fetchers
-        monkeypatch.setattr(type(fetchers), "begin_shutdown", lambda self: steps.append("follows nobody new"))
+        monkeypatch.setattr(type(fetchers), "begin_shutdown", lambda self: steps.append("fetchers"))
         monkeypatch.setattr(type(broker.links), "controlled_shutdown", controlled_shutdown)
-    assert steps == ["follows nobody new", "controlled shutdown"]
+    assert steps == ["fetchers", "controlled shutdown"]
 
 
 def test_directory_of_another_broker_is_refused_and_left_alone(tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ async def test_a_coordinator_that_cannot_verify_is_answered_for() -> None:
 
 
 @async_test
-async def test_what_does_not_reach_a_broker_is_answered_none() -> None:
+async def test_request_that_does_not_reach_a_broker_is_answered_none() -> None:
     others = _OtherBrokers()
     others.links.know(2, {2: 9002})
     answers: list[Response | None] = []

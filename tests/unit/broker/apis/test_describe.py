@@ -114,7 +114,7 @@ def test_state_of_a_producer(broker: InProcessBroker) -> None:
     assert producers(broker, "t", 1).active_producers == []
 
 
-def test_follower_tells_what_its_log_says(broker: InProcessBroker) -> None:
+def test_follower_describes_the_producers_of_its_log(broker: InProcessBroker) -> None:
     partition = broker.services.replica_manager.partition(TopicPartition("t", 0))
     partition.leader_id = 7
     try:
@@ -136,7 +136,7 @@ def test_messages_come_with_errors_of_the_topic_alone(broker: InProcessBroker) -
 
 
 @pytest.mark.parametrize("version", range(5))
-def test_what_is_served_is_advertised(broker: InProcessBroker, version: int) -> None:
+def test_every_served_api_is_advertised(broker: InProcessBroker, version: int) -> None:
     request = build(ApiKey.API_VERSIONS, client_software_name="me", client_software_version="1.0")
     connection = FakeConnection()
     response = broker.call(request, version, connection=connection)

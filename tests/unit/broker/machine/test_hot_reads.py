@@ -32,7 +32,7 @@ def raising(code: int, times: list[int]) -> object:
     return preadv
 
 
-def test_what_was_just_written_is_read(records: FileRecords) -> None:
+def test_bytes_just_written_are_read(records: FileRecords) -> None:
     assert read_hot(records.region(10, 5)) == bytes(range(10, 15))
     assert is_in_memory(records.fileno(), 0, 200)
     assert is_in_memory(records.fileno(), 500, PROBE_STEP), "beyond the end there is nothing to wait for"
@@ -44,7 +44,7 @@ def test_a_region_that_was_cut_meanwhile_is_not_read(records: FileRecords) -> No
     assert read_hot(region) is None
 
 
-def test_what_the_kernel_would_wait_for_is_left(records: FileRecords, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_read_that_would_wait_returns_none(records: FileRecords, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "preadv", raising(errno.EAGAIN, []))
     assert read_hot(records.region(10, 5)) is None
     assert not is_in_memory(records.fileno(), 0, 200)

@@ -93,7 +93,7 @@ def test_close_finishes_what_was_submitted() -> None:
     assert sorted(finished) == list(range(10))
 
 
-def test_what_is_submitted_after_the_end_starts_no_thread() -> None:
+def test_submit_after_close_starts_no_thread() -> None:
     """As a load does that gets its last read during the stop and submits the next one."""
     ran: list[int] = []
 

@@ -27,7 +27,7 @@ def test_levels_have_log4js_names(capsys: pytest.CaptureFixture[str]) -> None:
     assert names == ["DEBUG", "INFO", "WARN", "ERROR", "FATAL"]
 
 
-def test_what_is_below_the_level_is_not_printed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_lines_below_the_level_are_not_printed(capsys: pytest.CaptureFixture[str]) -> None:
     configure_logging("ERROR")
     logging.getLogger("odradek.test").warning("quiet")
     logging.getLogger("odradek.test").error("loud")

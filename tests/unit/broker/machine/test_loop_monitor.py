@@ -71,7 +71,7 @@ def test_a_pause_is_logged_beyond_the_limit_and_not_at_it(watched: Watched, capl
     assert UNSEEN in caplog.text
 
 
-def test_what_was_found_in_one_pause_is_not_told_of_the_next(
+def test_callback_found_in_one_pause_is_not_logged_for_the_next(
     watched: Watched, caplog: pytest.LogCaptureFixture
 ) -> None:
     watched.monitor._seen = (watched.clock.monotonic_ms(), "a callback")

@@ -13,7 +13,7 @@ def machine(rng: Random) -> Machine:
     return Machine(io_pool=cast("ClosableIoPool", None), workers=cast("ClosableWorkerPool", None), rng=rng)
 
 
-def test_the_seed_decides_what_is_drawn() -> None:
+def test_the_same_seed_gives_the_same_ids() -> None:
     first, again, other = machine(Random(1)), machine(Random(1)), machine(Random(2))
     drawn = [first.new_id(), first.new_uuid_hex()]
     assert [again.new_id(), again.new_uuid_hex()] == drawn
@@ -33,5 +33,5 @@ def test_a_name_is_32_hex_digits() -> None:
     assert (len(name), uuid.UUID(hex=name).hex) == (32, name)
 
 
-def test_the_disk_is_the_real_one_unless_told_otherwise() -> None:
+def test_the_default_file_system_is_the_real_one() -> None:
     assert isinstance(machine(Random(1)).fs, OsFileSystem)

@@ -101,7 +101,7 @@ def test_tasks_added_before_the_start_are_seen(loop: FakeLoop, clock: ManualCloc
 
 
 @pytest.mark.usefixtures("ticker")
-def test_one_handle_is_armed_anew_for_an_earlier_deadline_only(loop: FakeLoop, timer: SystemTimer) -> None:
+def test_handle_is_armed_again_for_an_earlier_deadline_only(loop: FakeLoop, timer: SystemTimer) -> None:
     timer.schedule(15, lambda: None)
     timer.schedule(17, lambda: None)
     timer.schedule(3, lambda: None)
@@ -175,7 +175,7 @@ def test_a_task_may_add_tasks(loop: FakeLoop, timer: SystemTimer, clock: ManualC
 
 
 @pytest.mark.usefixtures("ticker")
-def test_keeps_going_after_an_error_nobody_handles(loop: FakeLoop, timer: SystemTimer) -> None:
+def test_ticker_continues_after_an_unhandled_error(loop: FakeLoop, timer: SystemTimer) -> None:
     ran: list[str] = []
     timer.schedule(5, lambda: 1 // 0)
     timer.schedule(6, lambda: ran.append("later"))

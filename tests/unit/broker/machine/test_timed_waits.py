@@ -31,7 +31,7 @@ class Waiter:
 
 
 @async_test
-async def test_what_is_over_in_time_is_not_disturbed() -> None:
+async def test_block_that_ends_in_time_is_not_cancelled() -> None:
     waiter = Waiter()
     task = asyncio.ensure_future(waiter.wait(100))
     await turns()
@@ -42,7 +42,7 @@ async def test_what_is_over_in_time_is_not_disturbed() -> None:
 
 
 @async_test
-async def test_what_takes_too_long_is_broken_off_and_says_what_it_was() -> None:
+async def test_block_that_takes_too_long_is_cancelled_and_named() -> None:
     waiter = Waiter()
     task = asyncio.ensure_future(waiter.wait(100))
     await turns()
@@ -74,7 +74,7 @@ async def test_a_cancellation_from_outside_wins_over_the_end_of_the_time() -> No
 
 
 @async_test
-async def test_of_two_deadlines_only_the_one_that_is_over_speaks() -> None:
+async def test_of_two_deadlines_only_the_expired_one_raises() -> None:
     waiter = Waiter()
 
     async def nested() -> str:

@@ -71,7 +71,7 @@ async def test_errors_are_results_and_the_process_goes_on() -> None:
 
 
 @async_test
-async def test_what_is_printed_is_no_message() -> None:
+async def test_output_of_a_job_is_no_message() -> None:
     with Workers() as workers:
         assert await workers.result(print_and_end, None) == "done"
 
@@ -120,7 +120,7 @@ async def test_idle_processes_end() -> None:
 
 
 @async_test
-async def test_closing_ends_what_runs() -> None:
+async def test_closing_kills_running_jobs() -> None:
     with Workers() as workers:
         begun: asyncio.Future[object] = workers.loop.create_future()
         workers.pool.submit(never_end, None, lambda result: None, begun.set_result)

@@ -228,7 +228,7 @@ def test_long_turn_is_interrupted_for_the_others(link: Link, handlers: Handlers)
     assert answered(link) == [0, 1, 2, 3, 4]
 
 
-def test_bad_frame_closes_and_what_came_before_it_was_served(link: Link, handlers: Handlers) -> None:
+def test_bad_frame_closes_after_the_requests_before_it_were_served(link: Link, handlers: Handlers) -> None:
     handlers.answer_at_once = {HEARTBEAT}
     link.receive(request(HEARTBEAT, 1) + struct.pack(">i", -1) + request(HEARTBEAT, 2))
     assert handlers.applied == [1]

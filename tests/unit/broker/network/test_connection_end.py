@@ -117,7 +117,7 @@ def test_frame_that_was_not_received_as_a_whole_goes_with_the_connection(
     assert link.transport.is_aborted
 
 
-def test_bad_frame_before_the_end_is_told_as_such(link: Link, handlers: Handlers) -> None:
+def test_bad_frame_before_the_end_is_the_reason_of_the_close(link: Link, handlers: Handlers) -> None:
     link.receive(request(FETCH, 1) + b"\xff\xff\xff\xff")
     link.end()
     answer(handlers.waiting.pop())
@@ -145,7 +145,7 @@ def test_half_closed_client_that_waits_is_closed_when_it_is_idle(link: Link, han
     assert handlers.closed == [(CloseReason.IDLE, "")]
 
 
-def test_what_came_before_a_reset_is_applied_where_it_has_no_answer(link: Link, handlers: Handlers) -> None:
+def test_requests_before_a_reset_are_applied_if_they_have_no_response(link: Link, handlers: Handlers) -> None:
     answers_nothing(handlers)
     link.receive(b"".join(request(PRODUCE, number) for number in range(5)))
     assert handlers.applied == [0, 1]

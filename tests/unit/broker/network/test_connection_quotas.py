@@ -30,7 +30,7 @@ def test_override_takes_the_place_of_the_general_limit() -> None:
     assert not limited.acquire("::1")
 
 
-def test_full_broker_accepts_nobody_until_one_leaves() -> None:
+def test_full_broker_accepts_no_connection_until_one_closes() -> None:
     limited = quotas(max_connections="1")
     assert limited.may_accept("PLAINTEXT")
     limited.acquire("a")

@@ -86,7 +86,7 @@ def test_both_ways_of_sending_reach_the_peer_of_the_transport(pair: _Pair, file:
     assert pair.peer.recv(100) == b"head 23456 tail"
 
 
-def test_sendfile_leaves_the_files_own_position_and_tells_its_end(pair: _Pair, file: int) -> None:
+def test_sendfile_keeps_the_position_of_the_file_and_returns_0_at_its_end(pair: _Pair, file: int) -> None:
     os.lseek(file, 3, os.SEEK_SET)
     assert pair.direct.sendfile(file, 8, 100) == 2
     assert pair.direct.sendfile(file, 10, 100) == 0
@@ -102,7 +102,7 @@ def test_full_socket_blocks_neither_way_of_sending(pair: _Pair, file: int) -> No
     assert len(pair.peer.recv(sent + 1)) == sent
 
 
-def test_more_to_come_is_told_to_the_kernel(pair: _Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_msg_more_is_set_if_more_bytes_follow(pair: _Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     flags: list[int] = []
 
     class _Socket(socket.socket):
@@ -136,7 +136,7 @@ def test_waiting_ends_with_one_call(pair: _Pair) -> None:
     assert pair.poller.writers == {}
 
 
-def test_waiting_again_in_the_call_is_not_told_to_the_poller_twice(pair: _Pair) -> None:
+def test_waiting_again_in_the_call_keeps_the_watcher(pair: _Pair) -> None:
     calls: list[int] = []
 
     def writable() -> None:

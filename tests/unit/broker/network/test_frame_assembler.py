@@ -54,7 +54,7 @@ def test_any_cut_of_the_stream_gives_the_same_frames(bodies: list[bytes], data: 
     assert assembler.buffered == 0
 
 
-def test_frames_survive_what_comes_after_them() -> None:
+def test_frames_are_not_overwritten_by_later_bytes() -> None:
     assembler = FrameAssembler(10_000)
     stream = framed(b"a" * 5000, b"b" * 5000, b"c" * 10)
     frames = []
@@ -166,7 +166,7 @@ def test_idle_assembler_keeps_no_chunk() -> None:
     assert not assembler._next_chunks
 
 
-def test_large_frame_is_not_overwritten_while_it_is_referred_to() -> None:
+def test_large_frame_is_not_overwritten_while_a_view_of_it_exists() -> None:
     assembler = FrameAssembler(10**6)
     first, second, third = (bytes([number]) * 200_000 for number in (1, 2, 3))
     frames = []

@@ -10,7 +10,7 @@ from odradek.broker.network.frame_buffers import (
 )
 
 
-def test_buffer_is_used_again_when_nobody_refers_to_it() -> None:
+def test_buffer_is_reused_when_it_has_no_views() -> None:
     buffers = FrameBuffers()
     buffer = buffers.take(8192)
     buffers.keep(buffer)
@@ -54,7 +54,7 @@ def test_buffer_begins_small_and_grows_up_to_its_frame() -> None:
     assert buffer[:4] == b"kept"
 
 
-def test_what_is_kept_is_bounded() -> None:
+def test_bytes_of_kept_buffers_are_bounded() -> None:
     buffers = FrameBuffers()
     for size in (MAX_KEPT_BUFFER_BYTES + 1, MAX_KEPT_BUFFER_BYTES):
         for _ in range(2 * MAX_KEPT_BYTES // MAX_KEPT_BUFFER_BYTES):

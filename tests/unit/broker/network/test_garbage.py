@@ -16,5 +16,5 @@ from odradek.broker.network.garbage import describe_garbage
         (b"", "bad size"),
     ],
 )
-def test_what_speaks_another_protocol_is_named(leading: bytes, expected: str) -> None:
+def test_other_protocol_is_named(leading: bytes, expected: str) -> None:
     assert describe_garbage(ValueError("bad size"), leading) == expected

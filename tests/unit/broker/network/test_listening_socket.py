@@ -65,7 +65,7 @@ def refusal(host: str | None, port: int = 0) -> str:
     return str(refused.value)
 
 
-def test_socket_listens_where_it_was_told_and_never_blocks() -> None:
+def test_socket_listens_on_its_address_and_never_blocks() -> None:
     listening = opened("127.0.0.1")
     assert listening.getsockname() == ("127.0.0.1", bound_port(listening))
     assert bound_port(listening) > 0
@@ -120,7 +120,7 @@ def test_port_that_is_taken_is_refused_by_name(host: str | None) -> None:
     assert refusal(host, port) == f"Socket server failed to bind to {shown}:{port}: Address already in use."
 
 
-def test_name_nobody_knows_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_host_name_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown(*args: object, **kwargs: object) -> None:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 

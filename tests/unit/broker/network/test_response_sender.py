@@ -75,7 +75,7 @@ def test_records_are_copied_where_there_is_no_second_descriptor(regions: list[Me
     assert sent.broken == []
 
 
-def test_small_regions_are_copied_with_what_surrounds_them(regions: list[MemoryRegion]) -> None:
+def test_small_regions_are_copied_with_the_bytes_around_them(regions: list[MemoryRegion]) -> None:
     parts: list[object] = []
     expected = b""
     for number in range(3):
@@ -358,7 +358,7 @@ def test_slice_that_cannot_be_read_breaks_the_connection() -> None:
     assert [reason for reason, _ in sent.broken] == [CloseReason.RECORDS_UNREADABLE]
 
 
-def test_slice_that_comes_when_the_connection_is_gone_is_dropped() -> None:
+def test_slice_after_the_end_of_the_connection_is_dropped() -> None:
     sent, records = Sent(), Slices(8)
     sent.sender.push([records])
     sent.sender.flush()

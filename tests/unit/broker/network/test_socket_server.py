@@ -164,7 +164,7 @@ TWO_LISTENERS = {
 
 
 @async_test
-async def test_open_answers_the_ports_and_accepts_nobody_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_open_returns_the_ports_and_accepts_no_client_yet(monkeypatch: pytest.MonkeyPatch) -> None:
     network = _Network(monkeypatch, **TWO_LISTENERS)
     end_points = network.server.open()
     assert [(point.listener_name, point.port) for point in end_points] == [("CLIENTS", 40_010), ("BROKERS", 40_011)]
@@ -412,7 +412,7 @@ async def test_negative_limit_lets_connections_idle_for_ever(monkeypatch: pytest
     ],
 )
 @async_test
-async def test_operator_hears_of_what_is_out_of_the_ordinary(
+async def test_unexpected_close_reasons_are_logged(
     reason: CloseReason,
     detail: str,
     line: str | None,

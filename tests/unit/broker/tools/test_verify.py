@@ -13,7 +13,7 @@ from odradek.storage.verification.findings import Finding
 CLEAN = Path(__file__).parents[3] / "golden" / "log_directories" / "clean"
 
 
-def test_nothing_is_wrong_with_what_apache_has_written(capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_written_by_apache_have_no_findings(capsys: pytest.CaptureFixture[str]) -> None:
     assert verify.main([str(CLEAN)]) == 0
     printed = capsys.readouterr()
     assert printed.out == ""
@@ -38,7 +38,9 @@ def test_a_partition_twice_is_found(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.parametrize("name", ["missing", "empty"])
-def test_what_cannot_be_verified_is_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+def test_path_that_cannot_be_verified_is_status_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
     (tmp_path / "empty").mkdir()
     assert verify.main([str(tmp_path / name)]) == 2
     printed = capsys.readouterr()

@@ -184,7 +184,7 @@ def test_older_controller_stops_nothing(broker: InProcessBroker) -> None:
     assert broker.services.replica_manager.hosted(TP) is not None
 
 
-def test_what_is_meant_for_an_earlier_life_of_the_broker_stops_nothing(broker: InProcessBroker) -> None:
+def test_stop_replica_with_an_old_broker_epoch_is_refused(broker: InProcessBroker) -> None:
     broker.call(leader_and_isr(7), 7)
     epoch = broker.services.controller.broker_epoch
     stale = broker.call(stop_replica(4, broker_epoch=epoch - 1), 4)
@@ -258,7 +258,7 @@ def test_older_controller_tells_nothing(broker: InProcessBroker) -> None:
     assert not broker.services.metadata_cache.contains("x")
 
 
-def test_what_is_meant_for_an_earlier_life_of_the_broker_tells_nothing(broker: InProcessBroker) -> None:
+def test_update_metadata_with_an_old_broker_epoch_is_refused(broker: InProcessBroker) -> None:
     epoch = broker.services.controller.broker_epoch
     stale = broker.call(update_metadata(8, broker_epoch=epoch - 1), 8)
     assert stale.error_code == ErrorCode.STALE_BROKER_EPOCH  # type: ignore[attr-defined]

@@ -32,7 +32,7 @@ def test_secrets_have_no_value_anywhere() -> None:
     assert {synonym.value for synonym in entry.synonyms} == {None}
 
 
-def test_what_can_change_while_the_broker_runs_is_not_read_only() -> None:
+def test_dynamic_configs_are_not_read_only() -> None:
     found = entries(BrokerConfig({}))
     assert found["broker.id"].read_only
     assert not found["log.retention.ms"].read_only
@@ -46,7 +46,7 @@ def test_defaults_of_all_brokers_are_shown_without_those_of_this_one() -> None:
     assert {synonym.source for synonym in entry.synonyms} == {DYNAMIC_DEFAULT}
 
 
-def test_shown_are_kafkas_keys_and_what_is_set_besides() -> None:
+def test_kafkas_keys_and_other_set_keys_are_described() -> None:
     """314 keys of Apache Kafka 3.9 are not internal."""
     kafkas = set(entries(BrokerConfig({})))
     assert len(kafkas) == 314

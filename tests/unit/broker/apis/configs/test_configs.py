@@ -127,25 +127,25 @@ def test_own_broker(broker: InProcessBroker) -> None:
     assert all(config.value is None for config in secrets)
 
 
-def test_new_advertised_listeners_are_registered_and_told(broker: InProcessBroker) -> None:
+def test_new_advertised_listeners_are_registered_and_in_the_metadata(broker: InProcessBroker) -> None:
     key, controller = "advertised.listeners", broker.services.controller
     before = broker.run(controller.client.broker(0))
     assert before is not None
     listener = before.end_points[0].listener_name
 
-    def told(host: str, port: int) -> bool:
+    def is_in_the_metadata(host: str, port: int) -> bool:
         node = broker.services.metadata_cache.snapshot.node(0, listener)
         return node is not None and (node.host, node.port) == (host, port)
 
     assert change(broker, (BROKER, "0"), (key, SET, f"{listener}://elsewhere:7")).error_code == NONE
-    assert broker.settle(lambda: told("elsewhere", 7))
+    assert broker.settle(lambda: is_in_the_metadata("elsewhere", 7))
     after = broker.run(controller.client.broker(0))
     assert after is not None
     assert after.end_points[0].connection_string == f"{listener}://elsewhere:7"
     for refused in ("NOBODY://elsewhere:7", "PLAINTEXT://0.0.0.0:7", "elsewhere"):
         assert change(broker, (BROKER, "0"), (key, SET, refused)).error_code == ErrorCode.INVALID_REQUEST
     assert change(broker, (BROKER, "0"), (key, DELETE, None)).error_code == NONE
-    assert broker.settle(lambda: told(before.end_points[0].host, before.end_points[0].port))
+    assert broker.settle(lambda: is_in_the_metadata(before.end_points[0].host, before.end_points[0].port))
 
 
 def test_unknown_type_refuses_the_request(broker: InProcessBroker) -> None:

@@ -209,7 +209,7 @@ def test_leader_epochs(
     assert [node.node_id for node in response.node_endpoints] == ([0] if leader[0] == 0 else [])
 
 
-def test_diverging_reader_is_told_where_to_go(broker: InProcessBroker) -> None:
+def test_diverging_reader_gets_the_diverging_epoch(broker: InProcessBroker) -> None:
     broker.create_topic("forked")
     append(broker, "forked")
     log = broker.services.replica_manager.partition(TopicPartition("forked", 0)).log
@@ -283,7 +283,7 @@ def test_error_in_one_partition_ends_the_wait_of_all(broker: InProcessBroker, er
 # Sessions
 
 
-def test_session_tells_only_what_is_new(broker: InProcessBroker) -> None:
+def test_session_response_contains_only_changes(broker: InProcessBroker) -> None:
     broker.create_topic("watched", 2)
     first = broker.call(fetch(broker, ("watched", 0, 0), ("watched", 1, 0), session_epoch=0), 17)
     assert isinstance(first, FetchResponse)
@@ -304,7 +304,7 @@ def test_session_tells_only_what_is_new(broker: InProcessBroker) -> None:
         (0, -5, ErrorCode.FETCH_SESSION_ID_NOT_FOUND),
     ],
 )
-def test_session_errors_are_told_at_the_top(
+def test_session_errors_are_top_level_errors(
     broker: InProcessBroker, session_id: int, epoch: int, error: ErrorCode
 ) -> None:
     response = broker.call(fetch(broker, ("t", 0, 0), session_epoch=epoch, session_id=session_id), 17)
@@ -312,7 +312,7 @@ def test_session_errors_are_told_at_the_top(
     assert (response.error_code, response.session_id, response.responses) == (error, 0, [])
 
 
-def test_topic_that_was_created_anew_has_another_id(broker: InProcessBroker) -> None:
+def test_topic_that_was_created_again_has_another_id(broker: InProcessBroker) -> None:
     broker.create_topic("again")
     old = broker.topic_id("again")
     broker.delete_topic("again")
@@ -346,7 +346,7 @@ def as_replica(broker_id: int, request: Request, version: int, *, epoch: int = -
 
 
 @pytest.mark.parametrize("version", [14, 15, 17])
-def test_follower_reads_what_is_not_committed_and_commits_it(broker: InProcessBroker, version: int) -> None:
+def test_follower_reads_uncommitted_records_and_commits_them(broker: InProcessBroker, version: int) -> None:
     with with_follower(broker, "t", 2) as partition:
 
         def ask(broker_id: int, offset: int, epoch: int = -1) -> PartitionData:
@@ -372,14 +372,14 @@ def test_follower_reads_what_is_not_committed_and_commits_it(broker: InProcessBr
             ]
 
 
-def test_old_follower_gets_converted_records_whatever_the_topic_forbids(broker: InProcessBroker) -> None:
+def test_old_follower_gets_converted_records_even_if_the_topic_forbids_conversion(broker: InProcessBroker) -> None:
     append(broker, "modern")
     with with_follower(broker, "modern"):
         (data,) = answers(broker, as_replica(1, fetch(broker, ("modern", 0, 0), version=3), 3), 3)
     assert [found.magic for found in batches(memoryview(bytes(data.records or b"")))][:1] == [1]
 
 
-def test_what_is_sent_to_followers_of_throttled_partitions_is_counted(
+def test_bytes_sent_to_followers_of_throttled_partitions_are_counted(
     broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker.create_topic("slow", configs={"leader.replication.throttled.replicas": "*"})
@@ -392,7 +392,7 @@ def test_what_is_sent_to_followers_of_throttled_partitions_is_counted(
     assert sent == [BATCH_SIZE]
 
 
-def test_consumer_is_told_the_replica_to_prefer(broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_consumer_gets_the_preferred_replica(broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[object, ...]] = []
 
     def prefer(reads: LogReads, partition: Partition, params: FetchParams, offset: int) -> int | None:

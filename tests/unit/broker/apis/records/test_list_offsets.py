@@ -90,7 +90,7 @@ def test_first_record_at_or_after_a_time(broker: InProcessBroker, timestamp: int
 
 
 @pytest.mark.parametrize(("version", "epoch"), [(3, -1), (4, 0)])
-def test_leader_epoch_is_told_from_version_4_on(broker: InProcessBroker, version: int, epoch: int) -> None:
+def test_leader_epoch_is_in_the_response_from_version_4_on(broker: InProcessBroker, version: int, epoch: int) -> None:
     assert list_offsets(broker, LATEST, version).leader_epoch == epoch
 
 

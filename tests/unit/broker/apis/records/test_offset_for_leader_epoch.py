@@ -54,7 +54,7 @@ def test_end_of_the_largest_epoch_not_beyond(broker: InProcessBroker, epoch: int
 
 
 @pytest.mark.parametrize("version", range(5))
-def test_epoch_of_the_answer_is_told_from_version_1_on(broker: InProcessBroker, version: int) -> None:
+def test_epoch_is_in_the_response_from_version_1_on(broker: InProcessBroker, version: int) -> None:
     found = end_of(broker, 3, version)
     assert (found.leader_epoch, found.end_offset) == (0 if version >= 1 else -1, 2)
 

@@ -76,7 +76,7 @@ def test_offsets_follow_each_other(broker: InProcessBroker) -> None:
         assert (answer.record_errors, answer.error_message) == ([], None)
 
 
-def test_log_append_time_is_told(broker: InProcessBroker) -> None:
+def test_log_append_time_is_in_the_response(broker: InProcessBroker) -> None:
     ((_, answer),) = produce(broker, ("logtime", 0, batch(b"a")))
     assert answer.log_append_time_ms == broker.clock.time_ms()
 
@@ -94,7 +94,7 @@ def test_unknown_partition_and_unknown_topic(broker: InProcessBroker) -> None:
     assert found == {("t", 9): unknown, ("none", 0): unknown, ("t", 0): (NONE, end_offset(broker, "t") - 1)}
 
 
-def test_unknown_partition_is_told_before_unfit_records(broker: InProcessBroker) -> None:
+def test_unknown_partition_is_reported_before_invalid_records(broker: InProcessBroker) -> None:
     assert only_error(produce(broker, ("none", 0, b""))) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
@@ -123,7 +123,7 @@ def test_older_versions_may_hold_several_message_sets(broker: InProcessBroker) -
     assert end_offset(broker, "t") == before + 3
 
 
-def test_batches_that_cannot_be_told_apart_fail_the_whole_request(broker: InProcessBroker) -> None:
+def test_batches_that_cannot_be_separated_fail_the_whole_request(broker: InProcessBroker) -> None:
     hopeless = bytes(8) + struct.pack(">i", 3) + bytes(20)
     before = end_offset(broker, "t")
     answers = produce(broker, ("t", 0, batch(b"a")), ("t", 1, hopeless))

@@ -37,7 +37,7 @@ def test_deleted_topic_is_gone_from_the_metadata(broker: InProcessBroker, versio
     assert not broker.services.metadata_cache.contains(name)
 
 
-def test_by_id_the_name_is_told(broker: InProcessBroker) -> None:
+def test_deletion_by_id_returns_the_name(broker: InProcessBroker) -> None:
     broker.create_topic("known")
     topic_id = broker.topic_id("known")
     (result,) = delete(broker, topic_id)

@@ -142,7 +142,7 @@ def test_internal_topic_is_known_for_one_even_while_it_is_missing(broker: InProc
 
 
 @pytest.mark.parametrize(("version", "cluster"), [(8, CLUSTER_OPERATIONS), (10, CLUSTER_OPERATIONS)])
-def test_operations_are_told_if_asked_for(broker: InProcessBroker, version: int, cluster: int) -> None:
+def test_operations_are_returned_on_request(broker: InProcessBroker, version: int, cluster: int) -> None:
     asked = {"include_topic_authorized_operations": True, "include_cluster_authorized_operations": True}
     response = metadata(broker, [{"name": "t"}], version, **asked)
     assert response.cluster_authorized_operations == cluster

@@ -48,7 +48,7 @@ def test_many_transactions_in_one_request(broker: InProcessBroker) -> None:
     assert found == {"first": [NONE, NONE], "second": [ErrorCode.TRANSACTION_ABORTABLE] * 2}
 
 
-def test_internal_topics_are_added_by_nobody_but_brokers(broker: InProcessBroker) -> None:
+def test_only_brokers_may_add_internal_topics(broker: InProcessBroker) -> None:
     broker.create_topic("beside", 1)
     producer = init(broker, "adds")
     topics = [{"name": "beside", "partitions": [0]}, {"name": "__transaction_state", "partitions": [1]}]
@@ -66,7 +66,9 @@ def test_internal_topics_are_added_by_nobody_but_brokers(broker: InProcessBroker
     ("version", "told"),
     [(3, ErrorCode.INVALID_PRODUCER_EPOCH), (4, ErrorCode.PRODUCER_FENCED), (5, ErrorCode.PRODUCER_FENCED)],
 )
-def test_a_fenced_producer_is_told_as_its_version_knows(broker: InProcessBroker, version: int, told: ErrorCode) -> None:
+def test_a_fenced_producer_gets_the_error_code_that_its_version_knows(
+    broker: InProcessBroker, version: int, told: ErrorCode
+) -> None:
     producer = init(broker, "fenced")
     init(broker, "fenced")
     mine = {"producer_id": producer.producer_id, "producer_epoch": producer.producer_epoch}
@@ -75,7 +77,7 @@ def test_a_fenced_producer_is_told_as_its_version_knows(broker: InProcessBroker,
     assert answer.error_code == told
 
 
-def test_a_marker_of_nobody_is_refused_before_others_are_written(broker: InProcessBroker) -> None:
+def test_a_marker_without_a_producer_id_is_refused_before_others_are_written(broker: InProcessBroker) -> None:
     broker.create_topic("marked")
     topics = [{"name": "marked", "partition_indexes": [0]}]
     good = {"producer_id": 5, "producer_epoch": 0, "transaction_result": True, "topics": topics}

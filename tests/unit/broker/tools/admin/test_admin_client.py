@@ -88,7 +88,7 @@ def test_bootstrap_servers_are_hosts_and_ports() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "a", "a:", ":1", "a:x", "a:65536", "a:1,"])
-def test_what_is_no_address_is_refused(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_address_is_refused(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     async def ask(client: AdminClient) -> None: ...
 
     assert run(text, ask) == 1

@@ -19,7 +19,9 @@ def test_a_healthy_cluster(cluster: AdminCluster, command: Command) -> None:
     )
 
 
-def test_what_lacks_something_is_named(cluster: AdminCluster, command: Command) -> None:
+def test_partitions_without_a_leader_or_with_replicas_out_of_sync_are_named(
+    cluster: AdminCluster, command: Command
+) -> None:
     cluster.racks = {1: "north", 3: None}
     cluster.controller_id = -1
     broken = topic("t", [1, 2], [2, 1], [3, 1])

@@ -32,7 +32,7 @@ def elections(cluster: AdminCluster) -> None:
     cluster.on(ElectLeadersRequest, elect)
 
 
-def test_all_partitions_each_with_what_became_of_it(cluster: AdminCluster, command: Command) -> None:
+def test_the_result_of_each_of_all_partitions_is_printed(cluster: AdminCluster, command: Command) -> None:
     assert command(main, "--election-type", "PREFERRED", "--all-topic-partitions") == (
         1,
         [

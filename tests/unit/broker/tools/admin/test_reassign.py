@@ -148,7 +148,7 @@ def test_no_plan_can_be_made(brokers: list[Broker], reason: str) -> None:
     ("topics", "brokers", "reason"),
     [(["t", "t"], "1", "duplicate entries: t"), (["t"], "1,1", "duplicate entries: 1,1"), (["u"], "1", "u not found")],
 )
-def test_what_cannot_be_planned_is_refused(
+def test_invalid_proposal_is_refused(
     reassigning: Reassigning, command: Command, topics: list[str], brokers: str, reason: str
 ) -> None:
     path = reassigning.topics_file(*topics)
@@ -190,7 +190,7 @@ def test_throttles_are_set_before_anything_moves(reassigning: Reassigning, comma
     assert kinds.index(IncrementalAlterConfigsRequest) < kinds.index(AlterPartitionReassignmentsRequest)
 
 
-def test_beside_what_is_under_way_only_if_told_so(reassigning: Reassigning, command: Command) -> None:
+def test_ongoing_reassignments_need_additional(reassigning: Reassigning, command: Command) -> None:
     reassigning.ongoing = [OngoingPartitionReassignment(partition_index=1, replicas=[2, 3, 1], adding_replicas=[1])]
     path = reassigning.file((0, [3]))
     status, lines, error = command(main, "--execute", "--reassignment-json-file", path)
@@ -213,7 +213,7 @@ def test_beside_what_is_under_way_only_if_told_so(reassigning: Reassigning, comm
     ("partitions", "reason"),
     [([(0, [9])], "Unknown broker id 9"), ([(7, [1])], "Unable to find partition: t-7"), ([], "cannot be empty")],
 )
-def test_what_cannot_be_executed_is_refused(
+def test_plan_that_cannot_be_executed_is_refused(
     reassigning: Reassigning, command: Command, partitions: list[tuple[int, list[int]]], reason: str
 ) -> None:
     path = reassigning.file(*partitions)
@@ -223,7 +223,7 @@ def test_what_cannot_be_executed_is_refused(
     assert not reassigning.cluster.requests(AlterPartitionReassignmentsRequest)
 
 
-def test_what_the_controller_refuses_is_named(reassigning: Reassigning, command: Command) -> None:
+def test_partitions_that_the_controller_refuses_are_named(reassigning: Reassigning, command: Command) -> None:
     reassigning.errors = {1: ErrorCode.INVALID_REPLICA_ASSIGNMENT}
     path = reassigning.file((0, [3]), (1, [1]))
     status, _, error = command(main, "--execute", "--reassignment-json-file", path)
@@ -287,7 +287,7 @@ def test_verify_tells_where_replicas_are(reassigning: Reassigning, command: Comm
 
 
 @pytest.mark.parametrize("adding", [[3], []])
-def test_cancel_gives_up_what_is_active_and_sends_replicas_back(
+def test_cancel_ends_active_reassignments_and_moves_replicas_back(
     reassigning: Reassigning, command: Command, adding: list[int]
 ) -> None:
     reassigning.ongoing = [OngoingPartitionReassignment(partition_index=0, replicas=[1, 2, 3], adding_replicas=adding)]
@@ -314,7 +314,7 @@ def test_cancel_finds_nothing_to_do(reassigning: Reassigning, command: Command) 
     assert reassigning.configured == ["1", "2", "3", "t"]
 
 
-def test_what_is_under_way_is_listed(reassigning: Reassigning, command: Command) -> None:
+def test_ongoing_reassignments_are_listed(reassigning: Reassigning, command: Command) -> None:
     assert command(main, "--list") == (0, ["No partition reassignments found."], "")
     reassigning.ongoing = [
         OngoingPartitionReassignment(

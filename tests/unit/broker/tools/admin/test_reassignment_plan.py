@@ -30,13 +30,13 @@ def entry(topic: str, partition: int, *replicas: int, **rest: object) -> dict[st
     return {"topic": topic, "partition": partition, "replicas": replicas, **rest}
 
 
-def test_a_plan_says_who_shall_have_what_and_where() -> None:
+def test_a_plan_has_the_target_brokers_and_directories() -> None:
     text = plan(entry("t", 1, 3, 1, log_dirs=["any", "/data"]), entry("u", 0, 2))
     assert parse_plan(text) == Plan({T1: [3, 1], U0: [2]}, {Replica(1, T1): "/data"})
     assert parse_plan(text.replace('"version": 1, ', "")) == parse_plan(text)
 
 
-def test_what_is_written_is_what_is_read_and_what_kafka_writes() -> None:
+def test_a_written_plan_can_be_read_and_is_what_kafka_writes() -> None:
     text = format_plan({U0: [2], T0: (1, 2)})
     assert text == (
         '{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,2],"log_dirs":["any","any"]},'
@@ -62,7 +62,7 @@ def test_what_is_written_is_what_is_read_and_what_kafka_writes() -> None:
         ("no json", "not a list of partitions and replicas"),
     ],
 )
-def test_what_is_no_plan_is_refused(text: str, reason: str) -> None:
+def test_invalid_plan_is_refused(text: str, reason: str) -> None:
     with pytest.raises(CommandFailed, match=reason):
         parse_plan(text)
 
@@ -82,7 +82,7 @@ def test_partitions_to_elect() -> None:
             parse_partitions(bad)
 
 
-def test_replicas_move_from_who_has_them_to_who_has_not() -> None:
+def test_replicas_move_from_their_brokers_to_new_brokers() -> None:
     current = {T0: [1, 2], U0: [1]}
     assert moves({}, {T0: [2, 3], U0: [1]}, current) == {
         T0: Move(frozenset({1, 2}), frozenset({3})),
@@ -90,7 +90,7 @@ def test_replicas_move_from_who_has_them_to_who_has_not() -> None:
     }
 
 
-def test_what_is_under_way_keeps_its_sources() -> None:
+def test_ongoing_moves_keep_their_sources() -> None:
     ongoing = {T0: Move(frozenset({1, 2}), frozenset({3})), U0: Move(frozenset({5}), frozenset({6}))}
     assert moves(ongoing, {T0: [4, 3]}, {T0: [1, 2, 3]}) == {
         T0: Move(frozenset({1, 2}), frozenset({3, 4})),

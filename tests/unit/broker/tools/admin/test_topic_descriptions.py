@@ -26,7 +26,7 @@ def config(name: str, value: str, source: int = 5) -> DescribeConfigsResourceRes
 MIN_ISR = config("min.insync.replicas", "2")
 
 
-def test_what_is_not_the_default_is_said_of_the_topic() -> None:
+def test_configs_that_are_not_the_default_are_printed() -> None:
     configs = [config("a", "1", 1), MIN_ISR, config("b", "2", 4)]
     lines = list(describe(topic(partition(1, 2, [2], [2]), partition(0, -1, [1], [1])), configs, {}, LIVE))
     assert lines == [

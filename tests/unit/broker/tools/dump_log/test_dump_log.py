@@ -64,7 +64,7 @@ def test_a_deprecated_decoder_says_so(capsys: Captured, log: Path) -> None:
     )
 
 
-def test_what_cannot_be_read_is_one_line_and_status_1(capsys: Captured, log: Path) -> None:
+def test_file_that_cannot_be_read_is_one_line_and_status_1(capsys: Captured, log: Path) -> None:
     status, out, err = run(capsys, "--files", f"{log},{log.parent}/missing.index")
     assert status == 1
     assert out[-1] == f"Dumping {log.parent}/missing.index"
@@ -73,7 +73,7 @@ def test_what_cannot_be_read_is_one_line_and_status_1(capsys: Captured, log: Pat
 
 
 @pytest.mark.parametrize("option", ["--cluster-metadata-decoder", "--remote-log-metadata-decoder"])
-def test_decoders_of_what_this_broker_has_not_are_refused(capsys: Captured, log: Path, option: str) -> None:
+def test_decoders_of_kraft_and_tiered_storage_are_refused(capsys: Captured, log: Path, option: str) -> None:
     status, out, err = run(capsys, "--files", str(log), option)
     assert (status, out) == (1, [])
     assert err[0].startswith(f"odradek: {option}: ")

@@ -25,7 +25,7 @@ from odradek.broker.tools.dump_log.java_text import (
         (b"\xf0\x9f\xa7\xb5", "🧵"),
     ],
 )
-def test_what_is_no_utf_8_is_replaced_as_java_does(data: bytes, text: str) -> None:
+def test_invalid_utf_8_is_replaced_as_java_does(data: bytes, text: str) -> None:
     assert java_string(data) == text
 
 
@@ -40,7 +40,7 @@ def test_numbers(text: str, number: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "x1", "1_000", " 1", "١"])
-def test_what_is_no_number(text: str) -> None:
+def test_invalid_number(text: str) -> None:
     with pytest.raises(ValueError, match="For input string"):
         parse_long(text)
 

@@ -47,7 +47,7 @@ def test_a_batch_and_its_record(tmp_path: Path) -> None:
     assert lines[2] == "| key: k payload: v"
 
 
-def test_trailing_bytes_are_told_of_unless_the_size_is_limited(tmp_path: Path) -> None:
+def test_trailing_bytes_are_reported_unless_the_size_is_limited(tmp_path: Path) -> None:
     content = bytes(batch(b"v", base_offset=5, epoch=2))
     assert dump(tmp_path, content + content[:-1])[0][-1] == f"Found 69 invalid bytes at the end of {5:020d}.log"
     assert dump(tmp_path, content + content[:-1], max_bytes=139)[0] == ["Log starting offset: 5", BATCH]
@@ -97,7 +97,7 @@ def test_messages_of_old(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("position", "byte", "said"), [(16, 0x82, "Invalid magic -126"), (22, 0x07, "type id: 7")])
-def test_what_cannot_be_printed_is_an_error_behind_what_can(
+def test_unreadable_batch_is_an_error_after_the_readable_lines(
     tmp_path: Path, position: int, byte: int, said: str
 ) -> None:
     content = bytearray(batch(b"v"))

@@ -43,7 +43,7 @@ def test_a_number_that_is_too_short_ends_the_dump() -> None:
         plain_decoder(STRING, LONG)(record(b"k", b"v"))
 
 
-def test_bytes_are_told_by_their_identity() -> None:
+def test_bytes_are_printed_by_their_identity() -> None:
     assert BYTES_DECODERS["org.apache.kafka.tools.api.DefaultDecoder"](b"x").startswith("[B@")
 
 
@@ -85,7 +85,7 @@ def test_members_of_consumer_groups_are_opened(protocol_type: str, shown: str) -
         (group_metadata_key("g"), b"\0\3", "Error at offset 7, skipping. Could not read record with version 3"),
     ],
 )
-def test_a_group_record_that_cannot_be_read_is_told_of(key: bytes, value: bytes | None, said: str) -> None:
+def test_a_group_record_that_cannot_be_read_is_reported(key: bytes, value: bytes | None, said: str) -> None:
     text, payload = offsets_decoder(record(key, value))
     assert text is not None
     assert text.startswith(said)
