@@ -1,16 +1,16 @@
-"""What is wrong with the files of a log, found without changing any of them.
+"""Verifies the files of logs without changing them, for `odradek verify`.
 
-- `findings`: what is found; `names`: which files belong together, and which belong nowhere
-- `log_directory`: one of `log.dirs`, its identity, its checkpoints, its logs
-- `partition`: one log, segment by segment, its producer snapshots, its leader epochs
-- `segment`: the batches of one segment, in one pass that the checks of its indexes follow
-- `index_checks`, `transaction_check`, `epoch_check`: what is held against the batches
+- `findings`: one problem found; `names`: the files of a log by kind, and unknown files
+- `log_directory`: a directory of `log.dirs`: its meta.properties, its checkpoints, its logs
+- `partition`: one log: its segments, producer snapshots and leader epochs
+- `segment`: the batches of one segment, in one pass that also feeds the checks of its indexes
+- `index_checks`, `transaction_check`, `epoch_check`: compare indexes and leader epochs with the batches
 
-A directory is taken at its word. With the marker of a clean stop in it, every file is finished and has to be right.
-Without, a broker may be at work there or have been killed: then the last segment of a log is *open*. Its log may end in
-a torn batch or in zeros, its indexes may be preallocated, cut anywhere or behind the log, and what the next start
-rebuilds (the end of the epoch file, snapshots and transaction indexes behind the recovery point) may be missing.
+With the marker of a clean stop in a log directory, every file must be complete and correct. Without it, a broker may be
+running there, or may have been killed: then the last segment of each log is *open*. Its log may end in a torn batch or
+in zeros, its indexes may be preallocated, truncated, or point after the log end. Files that the next start rebuilds
+(the end of the epoch file; snapshots and transaction indexes after the recovery point) may be missing.
 
-Files of a running broker change under the reader: checkpoints are read before logs and logs before their ends are
-compared, and what is found in a segment that was deleted or replaced meanwhile is dropped.
+A running broker changes files during the check: checkpoints are read before the logs whose ends they are compared with,
+and findings in a segment that was deleted or replaced meanwhile are dropped.
 """

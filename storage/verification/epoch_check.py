@@ -1,7 +1,7 @@
-"""The leader epochs of a log: the file itself, and the epochs in the batches held against it.
+"""Checks leader-epoch-checkpoint: the order of its entries, and the epochs of the batches against it.
 
-Epochs and their start offsets grow. The batch that ends at an offset bears the epoch of the last entry that starts at
-the offset or before. Entries without any batch are usual: a leader that got no records.
+Epochs and their start offsets increase. A batch has the epoch of the last entry that starts at or below the batch's
+last offset. Entries without batches are normal: a leader that appended nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def check_order(path: str, entries: Sequence[EpochEntry], report: Report) -> bool:
-    """Whether the entries are in order; one that is not is reported."""
+    """Whether the entries are in order; reports the first one that is not."""
     for previous, entry in pairwise(entries):
         if entry.epoch <= previous.epoch or entry.start_offset <= previous.start_offset:
             report(
@@ -34,7 +34,7 @@ def check_order(path: str, entries: Sequence[EpochEntry], report: Report) -> boo
 
 
 class EpochCheck:
-    """Call `see` for each batch that has an epoch, in order. Batches outside of [start, end) are not looked at."""
+    """Call `see` for each batch that has an epoch, in order. Ignores batches outside of [start, end)."""
 
     def __init__(self, entries: Sequence[EpochEntry], start: int, end: int, report: Report) -> None:
         self._entries = entries
@@ -43,7 +43,7 @@ class EpochCheck:
         self._end = end
         self._report = report
         self._last_found = (-1, -1)
-        """Batch's and file's epoch of the last finding: a run of batches is told of once."""
+        """(epoch of the batch, epoch in the file) of the last finding: batches in a row are reported once."""
 
     def see(self, log_path: str, position: int, epoch: int, last_offset: int) -> None:
         if not self._start <= last_offset < self._end:

@@ -1,4 +1,4 @@
-"""One thing that is wrong, and where."""
+"""One problem found in a file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 
 class Finding(NamedTuple):
-    """A file, a position in it (None: the file as a whole) and what is wrong there, in one line."""
+    """A file, a position in it (None: the whole file) and a description of the problem in one line."""
 
     path: str
     position: int | None

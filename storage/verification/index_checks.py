@@ -1,15 +1,15 @@
-"""Offset and time index of a segment, held against its batches as they come by.
+"""Checks the offset and time index of a segment against its batches.
 
-    .index       positions and offsets grow; a batch starts at the position, none before it ends at the offset or
-                 behind it, and some batch ends there
-    .timeindex   timestamps grow and offsets do not fall; a batch ends at the offset whose max timestamp is the entry's,
-                 and nothing before it is younger
+    .index       positions and offsets increase; a batch starts at the position, no earlier batch ends at or after the
+                 offset, and some batch ends there
+    .timeindex   timestamps increase and offsets do not decrease; a batch with the entry's max timestamp ends at the
+                 offset, and no earlier batch has a larger one
 
-kafka-dump-log asks more of an offset index: that the batch at the position itself ends at the offset. A follower of
-Apache Kafka that appends several batches at once indexes the last offset of all with the position of the first, which
-lookups allow for, and so does this check.
+kafka-dump-log requires that the batch at the position of an offset index entry ends at its offset. A follower of Apache
+Kafka that appends several batches at once indexes the last offset of all with the position of the first one. Lookups
+work with such an entry, so that this check accepts it.
 
-Both checks go through entries and batches once, side by side; an entry out of order is reported and passed over.
+Both checks read entries and batches once, in parallel; an entry out of order is reported and skipped.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Index(Protocol[EntryT_co]):
 
 
 class _Entries(Generic[EntryT]):
-    """The entries of an index in order, one at a time. Zero fill at the end is none of them."""
+    """The entries of an index in order, one at a time, without the zero fill at the end."""
 
     def __init__(self, index: _Index[EntryT], entry_size: int, report: Report, *, is_open: bool) -> None:
         self._index = index
@@ -47,15 +47,15 @@ class _Entries(Generic[EntryT]):
         self._report = report
         self.slot = 0
         with open(index.path, "rb") as file:
-            # All at once: a killed Apache Kafka leaves 10 MB of them in each index.
+            # The file is read in one piece: a killed Apache Kafka leaves 10 MB of zeros in each index.
             used_bytes = len(file.read(index.entries * entry_size).rstrip(b"\0"))
         self.count = -(-used_bytes // entry_size)
         if is_open:
             return
-        # Alone, an entry of zeros may be meant: a record of the year 1970.
+        # A single entry of zeros may be valid: a record of the year 1970.
         self.count = max(self.count, min(index.entries, 1))
         if self.count < index.entries:
-            self.report(self.count, f"{index.entries - self.count} entries of zeros: the file was not cut to its end")
+            self.report(self.count, f"{index.entries - self.count} entries of zeros: the file was not trimmed")
 
     @property
     def current(self) -> EntryT | None:
@@ -70,7 +70,8 @@ class OffsetIndexCheck:
 
     def __init__(self, index: OffsetIndex, report: Report, *, is_open: bool) -> None:
         self._is_open = is_open
-        # The same entries twice: they reach the batch they point at before the one that ends at their offset.
+        # Two cursors over the same entries: the batch at an entry's position comes before the one that ends at its
+        # offset.
         size = offset_index.ENTRY_SIZE
         self._by_position: _Entries[OffsetPosition] = _Entries(index, size, report, is_open=is_open)
         self._by_offset: _Entries[OffsetPosition] = _Entries(index, size, _report_nothing, is_open=is_open)
@@ -81,7 +82,7 @@ class OffsetIndexCheck:
         self._has_gap = False
 
     def pass_over(self, position: int) -> None:
-        """A damaged batch: it begins there, and its offsets are not to be trusted."""
+        """Call instead of `see` for a damaged batch, whose offsets may be wrong."""
         self._see_position(position)
         self._has_gap = True
 
@@ -99,21 +100,21 @@ class OffsetIndexCheck:
             elif entry.offset <= self._last_offset:
                 self._report(
                     entries.slot,
-                    f"the batch at position {position} begins behind offset {self._last_offset}, entry offset "
+                    f"the batch at position {position} begins after offset {self._last_offset}, entry offset "
                     f"{entry.offset}",
                 )
             self._previous = entry
             entries.slot += 1
 
     def finish(self) -> None:
-        """The log is at its end; entries that are left point behind it."""
+        """Call after the last batch; reports the remaining entries, which point after the log end."""
         if self._is_open:
             return
         self._see_end(2**63)
         while (entry := self._next_in_order()) is not None:
             self._report(
                 self._by_position.slot,
-                f"offset {entry.offset} at position {entry.position} lies behind the end of the log",
+                f"offset {entry.offset} at position {entry.position} lies after the end of the log",
             )
             self._previous = entry
             self._by_position.slot += 1
@@ -157,7 +158,7 @@ class TimeIndexCheck:
         self._has_gap = False
 
     def pass_over(self, _position: int) -> None:
-        """A damaged batch: its offsets and timestamps are not to be trusted."""
+        """Call instead of `see` for a damaged batch, whose offsets and timestamps may be wrong."""
         self._has_gap = True
 
     def see(self, last_offset: int, max_timestamp: int) -> None:
@@ -184,13 +185,13 @@ class TimeIndexCheck:
         self._has_gap = False
 
     def finish(self) -> None:
-        """The log is at its end; entries that are left name offsets behind it."""
+        """Call after the last batch; reports the remaining entries, whose offsets lie after the log end."""
         if self._is_open or self._has_gap:
             return
         while (entry := self._next_in_order()) is not None:
             self._entries.report(
                 self._entries.slot,
-                f"timestamp {entry.timestamp} at offset {entry.offset} lies behind the end of the log",
+                f"timestamp {entry.timestamp} at offset {entry.offset} lies after the end of the log",
             )
             self._previous = entry
             self._entries.slot += 1
@@ -211,4 +212,4 @@ class TimeIndexCheck:
 
 
 def _report_nothing(_: Finding) -> None:
-    """What two cursors over the same entries find is reported by one of them."""
+    """The report of the second cursor over the same entries: the first one reports."""

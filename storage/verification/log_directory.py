@@ -1,4 +1,4 @@
-"""A directory of `log.dirs`: its identity, its checkpoints, the names in it, and each of its logs."""
+"""Verifies a directory of `log.dirs`: its meta.properties, its checkpoints, the names in it, and each of its logs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from odradek.storage.disk.log_dir import CLEAN_SHUTDOWN_FILE, META_PROPERTIES_FI
 from odradek.storage.disk.properties_file import parse_properties
 from odradek.storage.verification.findings import Finding, Report
 from odradek.storage.verification.names import is_partition_dir
-from odradek.storage.verification.partition import LogPromises, verify_partition
+from odradek.storage.verification.partition import LogCheckpoints, verify_partition
 
 if TYPE_CHECKING:
     from odradek.protocol.topic_partition import TopicPartition
@@ -23,24 +23,27 @@ _CHECKPOINTS: Final = (
     checkpoints.CLEANER_OFFSET_FILE,
 )
 _IDENTITY_KEYS: Final = {"0": ("broker.id", "cluster.id"), "1": ("node.id", "cluster.id")}
-"""What meta.properties must hold, by its version: 0 of ZooKeeper mode, 1 of KRaft."""
+"""The required keys of meta.properties by its version: 0 for ZooKeeper mode, 1 for KRaft."""
 _NUMBERS: Final = ("broker.id", "node.id")
 
 
 class NothingToVerifyError(Exception):
-    """A directory that is neither one of `log.dirs` nor that of a partition."""
+    """The path is neither a log directory nor the directory of a partition."""
 
 
 def verify(path: str, report: Report) -> list[TopicPartition]:
-    """Report what is wrong in a log directory or in the directory of one partition; the partitions looked at."""
+    """Verify a log directory or the directory of one partition. Returns the verified partitions.
+
+    Raises: NothingToVerifyError; OSError.
+    """
     path = os.path.abspath(path)
     if is_partition_dir(path):
         parsed = log_files.parse_dir_name(os.path.basename(path))
         if parsed is None:
-            raise NothingToVerifyError(f"{path} holds a log, but its name is not that of a partition")
+            raise NothingToVerifyError(f"{path} contains a log, but its name is not <topic>-<partition>")
         parent = os.path.dirname(path)
         offsets = _read_checkpoints(parent, report)
-        verify_partition(path, _promises(parent, offsets, *parsed), report)
+        verify_partition(path, _checkpoints_of(parent, offsets, *parsed), report)
         return [parsed[0]]
     if not _is_log_dir(path):
         raise NothingToVerifyError(f"{path} is neither a log directory nor the directory of a partition")
@@ -68,27 +71,27 @@ def _verify_log_dir(path: str, report: Report) -> list[TopicPartition]:
             continue
         parsed = log_files.parse_dir_name(name)
         if parsed is None:
-            report(Finding(directory, None, "the name is not that of a partition: Apache Kafka does not start"))
+            report(Finding(directory, None, "the name is not <topic>-<partition>: a broker refuses to start"))
             continue
         topic_partition, marker = parsed
         if marker in (log_files.DELETE_DIR_SUFFIX, log_files.STRAY_DIR_SUFFIX):
-            continue  # on its way out, or set aside: no broker opens the log
+            continue  # deleted or stray: no broker opens the log
         try:
-            verify_partition(directory, _promises(path, offsets, topic_partition, marker), report)
+            verify_partition(directory, _checkpoints_of(path, offsets, topic_partition, marker), report)
         except FileNotFoundError:
             if os.path.exists(directory):
                 raise
-            continue  # deleted while it was looked at
+            continue  # deleted during the check
         if not marker:
             partitions.append(topic_partition)
     return partitions
 
 
-def _promises(
+def _checkpoints_of(
     log_dir: str, offsets: dict[str, dict[TopicPartition, int]], topic_partition: TopicPartition, marker: str
-) -> LogPromises:
-    """What is said of a log. Checkpoints name partitions: of a future log, only the plain one's."""
-    return LogPromises(
+) -> LogCheckpoints:
+    """The checkpoints of a log. A future log has none here: its partition's entries are those of the current log."""
+    return LogCheckpoints(
         is_clean=os.path.exists(os.path.join(log_dir, CLEAN_SHUTDOWN_FILE)),
         offsets={}
         if marker

@@ -1,4 +1,4 @@
-"""What the names in a partition directory say: segments, snapshots, leftovers, and what belongs to no log."""
+"""The files of a partition directory by their names: segments, snapshots, temporary files, unknown files."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ _OTHER_NAMES: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionFiles:
-    """What a partition directory holds."""
+    """The segments and snapshots in a partition directory."""
 
     base_offsets: list[int]
-    """Of its segments, ascending."""
+    """The base offsets of the segments, ascending."""
     snapshot_offsets: list[int]
 
 
 def is_partition_dir(path: str) -> bool:
-    """Whether the directory holds a log: some file in it is named as those of a log are."""
+    """Whether the directory contains a log: any file has the name of a log's file."""
     return any(_OFFSET_NAME.fullmatch(name) or name in _OTHER_NAMES for name in os.listdir(path))
 
 
 def list_partition(path: str, report: Report, *, is_clean: bool) -> PartitionFiles:
-    """The files of a log by their kind; those that should not be there are reported."""
+    """The segments and snapshots of a log; reports unknown, temporary and orphaned files."""
     found: dict[str, list[int]] = {
         suffix: [] for suffix in (*log_files.SEGMENT_FILE_SUFFIXES, log_files.SNAPSHOT_FILE_SUFFIX)
     }
@@ -42,11 +42,11 @@ def list_partition(path: str, report: Report, *, is_clean: bool) -> PartitionFil
         match = _OFFSET_NAME.fullmatch(name)
         if match is None:
             if name not in _OTHER_NAMES:
-                report(Finding(os.path.join(path, name), None, "the name is none of a log's"))
+                report(Finding(os.path.join(path, name), None, "the name is not one of a log's files"))
         elif match[3] is None:
             found[match[2]].append(int(match[1]))
         elif is_clean and match[3] != log_files.DELETED_FILE_SUFFIX:
-            report(Finding(os.path.join(path, name), None, "a cleaning or a split was left unfinished by a clean stop"))
+            report(Finding(os.path.join(path, name), None, "a clean stop left an unfinished compaction or split"))
     base_offsets = set(found[log_files.LOG_FILE_SUFFIX])
     for suffix in log_files.SEGMENT_FILE_SUFFIXES[1:]:
         for offset in found[suffix]:

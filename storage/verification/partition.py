@@ -1,4 +1,4 @@
-"""One log: its segments in order, producer snapshots, leader epochs, topic id, and what checkpoints say of it."""
+"""Verifies one log: its segments in order, producer snapshots, leader epochs, topic id, and checkpoints."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _NO_END = 2**63
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogPromises:
-    """What the directory around a log says of it."""
+class LogCheckpoints:
+    """The clean-shutdown marker and the checkpoints of the log directory for one log."""
 
     is_clean: bool
-    """The last stop was clean and nothing has been started since: every file is finished."""
+    """The last stop was clean and no broker was started since: every file is complete."""
     offsets: Mapping[str, int]
-    """By the name of the checkpoint file."""
+    """The log's offset in each checkpoint file, by the name of the file."""
 
     @property
     def recovery_point(self) -> int:
@@ -40,13 +40,13 @@ class LogPromises:
         return self.offsets.get(checkpoints.LOG_START_OFFSET_FILE, 0)
 
 
-def verify_partition(path: str, promises: LogPromises, report: Report) -> None:
-    """Report what is wrong with the log in a directory."""
-    is_clean = promises.is_clean
+def verify_partition(path: str, stored: LogCheckpoints, report: Report) -> None:
+    """Verify the log in a directory. Raises OSError."""
+    is_clean = stored.is_clean
     files = list_partition(path, report, is_clean=is_clean)
     _check_partition_metadata(path, report)
     epochs = _read_epochs(path, report)
-    progress = LogProgress(epochs=_epoch_check(epochs, promises, report) if epochs else None)
+    progress = LogProgress(epochs=_epoch_check(epochs, stored, report) if epochs else None)
     log_end_offset: int | None = None
     following = [*files.base_offsets[1:], None]
     for base_offset, next_base_offset in zip(files.base_offsets, following, strict=True):
@@ -59,16 +59,16 @@ def verify_partition(path: str, promises: LogPromises, report: Report) -> None:
         log_end_offset = _verify_stable(segment, progress, report, is_clean=is_clean)
     if log_end_offset is None:
         return
-    _check_snapshots(path, files.snapshot_offsets, log_end_offset, promises, report)
+    _check_snapshots(path, files.snapshot_offsets, log_end_offset, stored, report)
     if is_clean and progress.has_producers and not files.snapshot_offsets:
-        report(Finding(path, None, "there are producers in the log and no snapshot of them: a start forgets them all"))
+        report(Finding(path, None, "the log has producers but no producer snapshot: a start forgets all producers"))
     if is_clean and epochs and epochs[-1].start_offset > log_end_offset:
         _found_epoch_behind(path, epochs[-1], log_end_offset, report)
-    _check_promises(path, promises, log_end_offset, report)
+    _check_checkpoints(path, stored, log_end_offset, report)
 
 
 def _verify_stable(segment: SegmentFiles, progress: LogProgress, report: Report, *, is_clean: bool) -> int | None:
-    """The offset after the segment; None if it is deleted or replaced while it is read: nothing is known of it then."""
+    """The offset after the last batch of the segment; None if it was deleted or replaced during the check."""
     path = segment.path(log_files.LOG_FILE_SUFFIX)
     if is_clean:
         return verify_segment(segment, progress, report)
@@ -104,49 +104,55 @@ def _read_epochs(path: str, report: Report) -> list[EpochEntry]:
     return entries if check_order(file, entries, report) else []
 
 
-def _epoch_check(entries: list[EpochEntry], promises: LogPromises, report: Report) -> EpochCheck:
-    """After an unclean stop the file is brought up to the batches behind the recovery point."""
-    if promises.is_clean:
-        return EpochCheck(entries, promises.log_start_offset, _NO_END, report)
-    return EpochCheck(entries, entries[0].start_offset, promises.recovery_point, report)
+def _epoch_check(entries: list[EpochEntry], stored: LogCheckpoints, report: Report) -> EpochCheck:
+    """The check of the batches' epochs: after an unclean stop only below the recovery point, because the next start
+    rebuilds the entries above it.
+    """
+    if stored.is_clean:
+        return EpochCheck(entries, stored.log_start_offset, _NO_END, report)
+    return EpochCheck(entries, entries[0].start_offset, stored.recovery_point, report)
 
 
 def _found_epoch_behind(path: str, entry: EpochEntry, log_end_offset: int, report: Report) -> None:
     file = os.path.join(path, checkpoints.LEADER_EPOCH_FILE)
-    message = f"epoch {entry.epoch} starts at offset {entry.start_offset}, behind the log's end {log_end_offset}"
+    message = f"epoch {entry.epoch} starts at offset {entry.start_offset}, after the log end {log_end_offset}"
     report(Finding(file, None, message))
 
 
-def _check_snapshots(path: str, offsets: list[int], log_end_offset: int, promises: LogPromises, report: Report) -> None:
+def _check_snapshots(
+    path: str, offsets: list[int], log_end_offset: int, stored: LogCheckpoints, report: Report
+) -> None:
     for offset in offsets:
         file = os.path.join(path, log_files.snapshot_name(offset))
-        if not promises.is_clean and offset >= promises.recovery_point:
-            continue  # it is not synced when it is written, and made again if need be
+        if not stored.is_clean and offset >= stored.recovery_point:
+            continue  # it may not be synced, and the next start writes it again
         try:
             with open(file, "rb") as content:
                 entries = decode_snapshot(content.read())
         except FileNotFoundError:
-            continue  # a running broker has dropped it
+            continue  # a running broker deleted it
         except CorruptSnapshotError as error:
             report(Finding(file, None, str(error)))
             continue
         if offset > log_end_offset:
-            report(Finding(file, None, f"the snapshot lies behind the log's end {log_end_offset}"))
+            report(Finding(file, None, f"the snapshot lies after the log end {log_end_offset}"))
         for entry in entries:
             newest = max(entry.last_data_offset, entry.current_txn_first_offset)
             if newest >= offset:
-                message = f"producer {entry.producer_id} has offset {newest}, which is not before the snapshot's"
+                message = f"producer {entry.producer_id} has offset {newest}, which is not below the snapshot's offset"
                 report(Finding(file, None, message))
 
 
-def _check_promises(path: str, promises: LogPromises, log_end_offset: int, report: Report) -> None:
-    """No checkpoint points behind the log. After an unclean stop, what was not synced may be gone with the power."""
+def _check_checkpoints(path: str, stored: LogCheckpoints, log_end_offset: int, report: Report) -> None:
+    """No checkpoint is above the log end. After an unclean stop, only recovery point and log start are checked: a loss
+    of power may have removed unsynced records.
+    """
     always = (checkpoints.RECOVERY_POINT_FILE, checkpoints.LOG_START_OFFSET_FILE)
-    for name, offset in promises.offsets.items():
-        if offset > log_end_offset and (promises.is_clean or name in always):
+    for name, offset in stored.offsets.items():
+        if offset > log_end_offset and (stored.is_clean or name in always):
             file = os.path.join(os.path.dirname(path), name)
             log = os.path.basename(path)
-            report(Finding(file, None, f"{log}: offset {offset} lies behind the log's end {log_end_offset}"))
+            report(Finding(file, None, f"{log}: offset {offset} lies after the log end {log_end_offset}"))
         elif offset < 0:
             file = os.path.join(os.path.dirname(path), name)
             report(Finding(file, None, f"{os.path.basename(path)}: offset {offset} is negative"))

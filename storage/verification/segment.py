@@ -1,7 +1,7 @@
-"""The batches of one segment, in one pass: CRCs, offsets, what the indexes say of them.
+"""Verifies the batches of one segment in one pass: CRCs, offsets, and the entries of the indexes.
 
-Offsets grow from batch to batch, from the segment's base on and not up to the next segment's. A batch with a wrong CRC
-is reported and passed over, as far as its length tells; bytes that can be no batch end the pass.
+Offsets increase from batch to batch, from the base offset to below the next segment's base offset. A batch with a wrong
+CRC is reported and skipped by its length; bytes that are no batch end the pass.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class LogProgress:
-    """What is known of a log up to the segments that have been gone through."""
+    """The state of a log's checks after the segments verified so far."""
 
     epochs: EpochCheck | None = None
     transactions: Transactions = field(default_factory=Transactions)
     last_offset: int = UNKNOWN_OFFSET
     has_producers: bool = False
-    """Some batch has a producer id."""
+    """Any batch has a producer id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,14 +48,14 @@ class SegmentFiles:
     next_base_offset: int | None
     """None for the last segment."""
     is_open: bool
-    """May be written to at this moment, or was when its broker died."""
+    """A broker may be writing to the segment, or was when it died."""
 
     def path(self, suffix: str) -> str:
         return os.path.join(self.directory, log_files.offset_name(self.base_offset, suffix))
 
 
 def verify_segment(files: SegmentFiles, progress: LogProgress, report: Report) -> int:
-    """Report what is wrong; the offset after the last batch. FileNotFoundError if there is no log any more."""
+    """Verify a segment. Returns the offset after its last batch. Raises FileNotFoundError for a deleted segment."""
     with open_records(files.path(log_files.LOG_FILE_SUFFIX)) as records:
         return _SegmentPass(files, records, progress, report).run()
 
@@ -86,10 +86,10 @@ class _SegmentPass:
                 self._see(position, batch)
         except (CorruptLogError, CorruptRecordError) as error:
             if not (self._files.is_open and _is_zero_from(self._records, end)):
-                self._found(end, f"nothing can be read from here on: {error.message}")
+                self._found(end, f"no batch can be read from here on: {error.message}")
         else:
             if end < self._records.size and not self._files.is_open:
-                self._found(end, f"the last {self._records.size - end} bytes are no whole batch")
+                self._found(end, f"the last {self._records.size - end} bytes are not a whole batch")
         for check in (self._offsets, self._times):
             if check is not None:
                 check.finish()
@@ -125,13 +125,13 @@ class _SegmentPass:
     def _check_offsets(self, position: int, batch: AnyBatch) -> None:
         files, last_offset = self._files, batch.last_offset
         first_offset = last_offset
-        if isinstance(batch, RecordBatch):  # the first offset of a compressed message of old is inside it
+        if isinstance(batch, RecordBatch):  # the first offset of an old compressed message is inside it
             first_offset = batch.base_offset
             if not 0 <= batch.record_count <= batch.last_offset_delta + 1:
                 self._found(position, f"{batch.record_count} records cannot have offsets {_offsets(batch)}")
                 return
         if first_offset < files.base_offset:
-            self._found(position, f"offsets {_offsets(batch)} lie before the segment")
+            self._found(position, f"offsets {_offsets(batch)} lie below the segment's base offset")
         elif first_offset <= self._progress.last_offset:
             self._found(position, f"offsets {_offsets(batch)} do not follow offset {self._progress.last_offset}")
         if last_offset - files.base_offset > MAX_INT32:
@@ -154,7 +154,7 @@ class _SegmentPass:
         return TimeIndexCheck(index, self._report, is_open=self._files.is_open)
 
     def _is_whole(self, path: str, entry_size: int) -> bool:
-        """Whether the index is there. An empty segment and an open one may have none."""
+        """Whether the index exists; reports a missing or incomplete one. An empty or open segment may have no index."""
         if not os.path.exists(path):
             if self._records.size and not self._files.is_open:
                 self._report(Finding(path, None, "the segment has no such index"))

@@ -1,14 +1,14 @@
-"""The transaction index of a segment, held against the transactional batches of the log.
+"""Checks the transaction index of a segment against the transactional batches of the log.
 
-An entry names a producer, the first offset of a transaction that was aborted, the offset of its marker and the last
-stable offset after it; entries are in the order of their markers, which lie in the segment. A first offset that
-reaches back before the producer's last marker would take committed data away, a last stable offset that is too high
-would end the search for aborted data too early; both can be lower where the log has lost its beginning. Conversely
-each abort marker whose transaction has data in the log has an entry, or readers of committed data see what was
-aborted. Compaction drops markers together with entries.
+An entry has a producer, the first offset of its aborted transaction, the offset of the marker and the last stable
+offset after it. Entries are in the order of their markers, which lie in the segment. A first offset at or below the
+producer's previous marker would hide committed data; a last stable offset that is too high would end the search for
+aborted transactions too early. Both can be lower than expected where the start of the log is deleted. Each abort marker
+whose transaction has data in the log must have an entry: otherwise readers of committed data see aborted records.
+Compaction removes markers together with their entries.
 
-Which transactions are open is known from batch to batch through all segments of a log, hence one `Transactions` for a
-log and one `TransactionIndexCheck` for each of its segments.
+One `Transactions` tracks the open transactions through all segments of a log; each segment has its own
+`TransactionIndexCheck`.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
 
 class Transactions:
-    """What is known at a point of the log, by producer."""
+    """The transactions of each producer id, up to a position of the log."""
 
     __slots__ = ("first_offsets", "last_markers")
 
     def __init__(self) -> None:
         self.first_offsets: dict[int, int] = {}
-        """Of the transactions that are open."""
+        """The first offsets of open transactions."""
         self.last_markers: dict[int, int] = {}
-        """Offsets at which the last transactions ended."""
+        """The offsets of the last markers."""
 
 
 class TransactionIndexCheck:
@@ -48,7 +48,7 @@ class TransactionIndexCheck:
         self._report = report
         self._is_open = is_open
         self._entries = dict(self._read(base_offset))
-        """Position and entry by the offset of the marker; those left at the end have none."""
+        """(position, entry) by the offset of the marker; entries that are left at the end have no marker."""
 
     def _read(self, base_offset: int) -> list[tuple[int, tuple[int, AbortedTxn]]]:
         if not os.path.exists(self._path):
@@ -57,7 +57,7 @@ class TransactionIndexCheck:
             content = file.read()
         whole = len(content) // ENTRY.size * ENTRY.size
         if whole < len(content) and not self._is_open:
-            self._found(whole, f"{len(content) - whole} bytes at the end are no whole entry")
+            self._found(whole, f"{len(content) - whole} bytes at the end are not a whole entry")
         entries = []
         previous = base_offset - 1
         for position in range(0, whole, ENTRY.size):
@@ -66,7 +66,7 @@ class TransactionIndexCheck:
             if version != CURRENT_VERSION:
                 self._found(position, f"unknown version {version}")
             elif entry.producer_id < 0 or entry.first_offset > entry.last_offset:
-                self._found(position, f"{entry} is no transaction")
+                self._found(position, f"{entry} is not a valid transaction")
             elif entry.last_offset <= previous:
                 self._found(position, f"marker offset {entry.last_offset} does not follow {previous}")
             else:
@@ -115,7 +115,7 @@ class TransactionIndexCheck:
             self._found(where, f"last stable offset {entry.last_stable_offset}, but it was {stable} at most")
 
     def finish(self, next_offset: int) -> None:
-        """The segment is at its end, `next_offset`."""
+        """Call after the last batch, with the offset after it."""
         for position, entry in self._entries.values():
             if entry.last_offset < next_offset or not self._is_open:
                 self._found(position, f"there is no marker at offset {entry.last_offset}")

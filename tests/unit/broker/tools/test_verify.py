@@ -25,7 +25,7 @@ def test_findings_are_lines_and_status_1(tmp_path: Path, capsys: pytest.CaptureF
     (tmp_path / "data" / "lost+found").mkdir()
     assert cli.main(["verify", str(tmp_path / "data")]) == 1
     printed = capsys.readouterr()
-    assert printed.out.startswith(f"{tmp_path}/data/lost+found: the name is not that of a partition")
+    assert printed.out.startswith(f"{tmp_path}/data/lost+found: the name is not <topic>-<partition>")
     assert printed.err == "1 partitions, 1 findings\n"
 
 

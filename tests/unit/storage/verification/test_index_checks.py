@@ -103,14 +103,14 @@ LOG = [(0, 104, 7), (70, 109, 5), (140, 119, 9)]
     ("entries", "said"),
     [
         ([(109, 71)], "no batch starts at position 71"),
-        ([(104, 70)], "the batch at position 70 begins behind offset 104"),
+        ([(104, 70)], "the batch at position 70 begins after offset 104"),
         ([(107, 70)], "no batch ends at offset 107"),
         ([(125, 140)], "no batch ends at offset 125"),
-        ([(125, 300)], "offset 125 at position 300 lies behind the end of the log"),
+        ([(125, 300)], "offset 125 at position 300 lies after the end of the log"),
         ([(109, 70), (109, 140)], "offset 109 at position 140 does not follow offset 109 at position 70"),
         ([(109, 70), (119, 70)], "offset 119 at position 70 does not follow offset 109 at position 70"),
         ([(99, 70)], "offset 99 at position 70 does not follow offset 99 at position -1"),
-        ([(109, 70), (100, 0), (100, 0)], "2 entries of zeros: the file was not cut to its end"),
+        ([(109, 70), (100, 0), (100, 0)], "2 entries of zeros: the file was not trimmed"),
     ],
 )
 def test_offset_entries_that_are_wrong(entries: list[tuple[int, int]], said: str) -> None:
@@ -124,10 +124,10 @@ def test_offset_entries_that_are_wrong(entries: list[tuple[int, int]], said: str
         ([(7, 103)], "no batch ends at offset 103"),
         ([(6, 104)], "the batch that ends at offset 104 has max timestamp 7, entry timestamp 6"),
         ([(5, 109)], "there is timestamp 7 before offset 109, entry timestamp 5"),
-        ([(9, 125)], "timestamp 9 at offset 125 lies behind the end of the log"),
+        ([(9, 125)], "timestamp 9 at offset 125 lies after the end of the log"),
         ([(7, 104), (7, 119)], "timestamp 7 at offset 119 does not follow timestamp 7 at offset 104"),
         ([(9, 119), (11, 109)], "timestamp 11 at offset 109 does not follow timestamp 9 at offset 119"),
-        ([(7, 104), (0, 100)], "1 entries of zeros: the file was not cut to its end"),
+        ([(7, 104), (0, 100)], "1 entries of zeros: the file was not trimmed"),
     ],
 )
 def test_time_entries_that_are_wrong(entries: list[tuple[int, int]], said: str) -> None:

@@ -35,8 +35,8 @@ def test_nothing_is_wrong_with_what_apache_has_written(name: str) -> None:
         (overwrite("meta.properties", 0, b"\xff"), "meta.properties: 'utf-8' codec can't decode"),
         (append("cleaner-offset-checkpoint", b"1"), "cleaner-offset-checkpoint: Expected 0 entries in checkpoint file"),
         (overwrite("replication-offset-checkpoint", 0, b"7"), "replication-offset-checkpoint: Unrecognized version"),
-        (lambda directory: (directory / "lost+found").mkdir(), "lost+found: the name is not that of a partition"),
-        (append(f"{LOG}/notes.txt", b"x"), f"{LOG}/notes.txt: the name is none of a log's"),
+        (lambda directory: (directory / "lost+found").mkdir(), "lost+found: the name is not <topic>-<partition>"),
+        (append(f"{LOG}/notes.txt", b"x"), f"{LOG}/notes.txt: the name is not one of a log's files"),
         (append(f"{LOG}/{7:020d}.timeindex", b""), f"{LOG}/{7:020d}.timeindex: an index without a log"),
     ],
 )
@@ -76,7 +76,7 @@ def test_a_partition_by_itself_is_judged_by_the_directory_around_it(tmp_path: Pa
     directory = copy_of_clean(tmp_path / "data")
     replace("recovery-point-offset-checkpoint", "139", "140")(directory)
     assert findings_in(directory / LOG) == [
-        f"{directory}/recovery-point-offset-checkpoint: {LOG}: offset 140 lies behind the log's end 139"
+        f"{directory}/recovery-point-offset-checkpoint: {LOG}: offset 140 lies after the log end 139"
     ]
     assert verify(str(directory / LOG), list[object]().append) == [TopicPartition("captured", 0)]
 
@@ -91,5 +91,5 @@ def test_what_holds_no_log_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NothingToVerifyError, match="neither a log directory nor"):
         verify(str(tmp_path), list[object]().append)
     shutil.copytree(CLEAN_DIRECTORY / LOG, tmp_path / "copy")
-    with pytest.raises(NothingToVerifyError, match="its name is not that of a partition"):
+    with pytest.raises(NothingToVerifyError, match="its name is not <topic>-<partition>"):
         verify(str(tmp_path / "copy"), list[object]().append)

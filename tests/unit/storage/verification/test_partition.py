@@ -45,11 +45,11 @@ IN_ANY_STATE: dict[str, tuple[Damage, str]] = {
     "cut snapshot": (cut(f"{LOG}/{37:020d}.snapshot", 6), f"{LOG}/{37:020d}.snapshot: Snapshot of 6 bytes is shorter"),
     "recovery point": (
         replace(RECOVERY_POINT, "139", "140"),
-        f"{RECOVERY_POINT}: {LOG}: offset 140 lies behind the log's",
+        f"{RECOVERY_POINT}: {LOG}: offset 140 lies after the log",
     ),
     "log start": (
         replace("log-start-offset-checkpoint", "0\n0\n", "0\n1\ncaptured 0 140\n"),
-        f"log-start-offset-checkpoint: {LOG}: offset 140 lies behind the log's end 139",
+        f"log-start-offset-checkpoint: {LOG}: offset 140 lies after the log end 139",
     ),
     "negative": (replace(RECOVERY_POINT, "139", "-2"), f"{RECOVERY_POINT}: {LOG}: offset -2 is negative"),
 }
@@ -60,16 +60,16 @@ def fill_cleaner(directory: Path) -> None:
 
 
 AFTER_A_CLEAN_STOP: dict[str, tuple[Damage, str]] = {
-    "no snapshot": (remove(f"{LOG}/*.snapshot"), "producers in the log and no snapshot of them: a start forgets them"),
+    "no snapshot": (remove(f"{LOG}/*.snapshot"), "the log has producers but no producer snapshot: a start forgets"),
     "last snapshot": (overwrite(SNAPSHOT, 20, b"?"), f"{SNAPSHOT}: Snapshot is corrupt (CRC is no longer valid)"),
-    "snapshot behind": (append(f"{LOG}/{150:020d}.snapshot", encode_snapshot([])), "lies behind the log's end 139"),
-    "snapshot ahead": (append(f"{LOG}/{138:020d}.snapshot", AHEAD), "producer 4 has offset 139, which is not before"),
+    "snapshot behind": (append(f"{LOG}/{150:020d}.snapshot", encode_snapshot([])), "lies after the log end 139"),
+    "snapshot ahead": (append(f"{LOG}/{138:020d}.snapshot", AHEAD), "producer 4 has offset 139, which is not below"),
     "epoch behind": (
         replace(f"{LOG}/leader-epoch-checkpoint", "1\n0 0", "2\n0 0\n1 140"),
-        "leader-epoch-checkpoint: epoch 1 starts at offset 140, behind the log's end 139",
+        "leader-epoch-checkpoint: epoch 1 starts at offset 140, after the log end 139",
     ),
     "high watermark": (replace("replication-offset-checkpoint", "139", "140"), "replication-offset-checkpoint: captur"),
-    "cleaner": (fill_cleaner, "cleaner-offset-checkpoint: captured-0: offset 140 lies behind"),
+    "cleaner": (fill_cleaner, "cleaner-offset-checkpoint: captured-0: offset 140 lies after"),
 }
 
 

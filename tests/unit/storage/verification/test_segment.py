@@ -30,14 +30,14 @@ IN_ANY_STATE: dict[str, tuple[Damage, str]] = {
     "a flipped bit": (overwrite(f"{FIRST}.log", 75, b"?"), f"{FIRST}.log:0: Record is corrupt (stored crc = "),
     "in the last segment, too": (overwrite(f"{LAST}.log", -2, b"?"), f"{LAST}.log:760: Record is corrupt"),
     "an offset gone back": (overwrite(f"{FIRST}.log", 80, bytes(8)), f"{FIRST}.log:80: offsets 0 to 0 do not follow"),
-    "before the segment": (overwrite(f"{SECOND}.log", 0, bytes(8)), f"{SECOND}.log:0: offsets 0 to 0 lie before the"),
+    "before the segment": (overwrite(f"{SECOND}.log", 0, bytes(8)), f"{SECOND}.log:0: offsets 0 to 0 lie below the"),
     "into the next": (overwrite(f"{FIRST}.log", 2906, b"\0\0\0\0\0\0\0\x25"), "37 to 37 reach into the segment at 37"),
     "too far": (overwrite(f"{LAST}.log", 760, b"\0\0\0\1"), "too far from the segment's base for its indexes"),
     "too many records": (too_many_records, f"{FIRST}.log:0: 2 records cannot have offsets 0 to 0"),
-    "no batch": (overwrite(f"{FIRST}.log", 88, bytes(4)), f"{FIRST}.log:80: nothing can be read from here on"),
-    "no format": (overwrite(f"{FIRST}.log", 96, b"\7"), f"{FIRST}.log:80: nothing can be read from here on"),
-    "torn inside": (cut(f"{FIRST}.log", 2986), f"{FIRST}.log:2906: the last 80 bytes are no whole batch"),
-    "zeros inside": (append(f"{FIRST}.log", ZEROS), f"{FIRST}.log:2987: nothing can be read from here on"),
+    "no batch": (overwrite(f"{FIRST}.log", 88, bytes(4)), f"{FIRST}.log:80: no batch can be read from here on"),
+    "no format": (overwrite(f"{FIRST}.log", 96, b"\7"), f"{FIRST}.log:80: no batch can be read from here on"),
+    "torn inside": (cut(f"{FIRST}.log", 2986), f"{FIRST}.log:2906: the last 80 bytes are not a whole batch"),
+    "zeros inside": (append(f"{FIRST}.log", ZEROS), f"{FIRST}.log:2987: no batch can be read from here on"),
     "not a batch's start": (
         overwrite(f"{FIRST}.index", 7, b"\xf1"),
         f"{FIRST}.index:0: no batch starts at position 241",
@@ -58,7 +58,10 @@ IN_ANY_STATE: dict[str, tuple[Damage, str]] = {
         f"{FIRST}.index:88: no batch ends at offset 48",
     ),
     "half an entry": (append(f"{FIRST}.index", b"\0"), f"{FIRST}.index:96: 97 bytes are no multiple of 8"),
-    "uncut index": (append(f"{FIRST}.index", ZEROS), f"{FIRST}.index:96: 50 entries of zeros: the file was not cut"),
+    "uncut index": (
+        append(f"{FIRST}.index", ZEROS),
+        f"{FIRST}.index:96: 50 entries of zeros: the file was not trimmed",
+    ),
     "no index": (remove(f"{FIRST}.index"), f"{FIRST}.index: the segment has no such index"),
     "another time": (
         overwrite(f"{FIRST}.timeindex", 7, b"\x1f"),
@@ -76,8 +79,8 @@ IN_ANY_STATE: dict[str, tuple[Damage, str]] = {
 }
 
 OF_A_BROKER_AT_WORK: dict[str, tuple[Damage, str]] = {
-    "torn end": (cut(f"{LAST}.log", 800), f"{LAST}.log:760: the last 40 bytes are no whole batch"),
-    "preallocated log": (append(f"{LAST}.log", ZEROS), f"{LAST}.log:838: nothing can be read from here on"),
+    "torn end": (cut(f"{LAST}.log", 800), f"{LAST}.log:760: the last 40 bytes are not a whole batch"),
+    "preallocated log": (append(f"{LAST}.log", ZEROS), f"{LAST}.log:838: no batch can be read from here on"),
     "preallocated index": (append(f"{LAST}.index", ZEROS), f"{LAST}.index:24: 50 entries of zeros"),
     "a page of times": (append(f"{LAST}.timeindex", bytes(4048)), f"{LAST}.timeindex:4092: 4096 bytes are no multiple"),
     "indexed ahead": (
@@ -89,7 +92,10 @@ OF_A_BROKER_AT_WORK: dict[str, tuple[Damage, str]] = {
         append(f"{LAST}.txnindex", ABORTED),
         "no marker at offset 141",
     ),
-    "half aborted": (append(f"{LAST}.txnindex", b"\0"), f"{LAST}.txnindex:102: 1 bytes at the end are no whole entry"),
+    "half aborted": (
+        append(f"{LAST}.txnindex", b"\0"),
+        f"{LAST}.txnindex:102: 1 bytes at the end are not a whole entry",
+    ),
     "no index yet": (remove(f"{LAST}.*index"), f"{LAST}.index: the segment has no such index"),
 }
 
@@ -113,7 +119,7 @@ def test_what_a_broker_at_work_leaves_is_damage_only_after_a_clean_stop(
     assert any(said in line for line in found), found
     (directory / CLEAN_SHUTDOWN_FILE).unlink()
     assert findings_in(directory) == (
-        ["recovery-point-offset-checkpoint: captured-0: offset 139 lies behind the log's end 138"]
+        ["recovery-point-offset-checkpoint: captured-0: offset 139 lies after the log end 138"]
         if "torn" in request.node.name
         else []
     )

@@ -101,7 +101,7 @@ def test_entries_in_disorder(tmp_path: Path) -> None:
 
 
 def test_half_an_entry(tmp_path: Path) -> None:
-    assert found(tmp_path, [], tail=b"x") == ["i:0: 1 bytes at the end are no whole entry"]
+    assert found(tmp_path, [], tail=b"x") == ["i:0: 1 bytes at the end are not a whole entry"]
     assert found(tmp_path, [], tail=b"x", is_open=True) == []
 
 
