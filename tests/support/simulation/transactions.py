@@ -61,8 +61,13 @@ AGAIN: Final = frozenset(
 )
 """Errors after which a client looks for the coordinator and asks again."""
 
-OVER: Final = frozenset({E.PRODUCER_FENCED, E.INVALID_PRODUCER_EPOCH, E.INVALID_TXN_STATE})
-"""Errors that say that the transaction has timed out, or another producer has come."""
+OVER: Final = frozenset(
+    {E.PRODUCER_FENCED, E.INVALID_PRODUCER_EPOCH, E.INVALID_TXN_STATE, E.INVALID_PRODUCER_ID_MAPPING}
+)
+"""Errors that say that the transaction has timed out, or another producer has come; the last one, that a broker that
+was paused still takes itself for the coordinator and does not know the producer. The Java client begins anew with
+InitProducerId after it, too.
+"""
 
 
 class Outcome(Enum):
@@ -166,6 +171,8 @@ class TransactionalProducer(Client):
         given = await self._ask_coordinator(request, InitProducerIdResponse, 4, lambda told: int(told.error_code))
         if (given.producer_id, given.producer_epoch) <= (self._producer_id, self._epoch):
             raise Violation(f"{self.name} was given {given} after {self._producer_id}/{self._epoch}")
+        if self._producer_id not in (-1, given.producer_id):
+            raise Violation(f"{self.name} was given {given}: its coordinator has forgotten {self._producer_id}")
         self._producer_id, self._epoch = given.producer_id, given.producer_epoch
         self._sequences.clear()
 
