@@ -1,4 +1,7 @@
-"""Isolation levels of readers: 0 reads everything up to the high watermark, 1 only what is committed."""
+"""Isolation levels of readers: 0 reads everything up to the high watermark, 1 only committed transactions.
+
+Kafka: IsolationLevel.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,6 @@ READ_COMMITTED = 1
 
 
 def require_isolation_level(level: int) -> None:
-    """Raises: KafkaError UNKNOWN_SERVER_ERROR for a level that does not exist, which is what Apache Kafka answers."""
+    """Raises: KafkaError UNKNOWN_SERVER_ERROR for an unknown level, as Apache Kafka answers."""
     if level not in (READ_UNCOMMITTED, READ_COMMITTED):
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Unknown isolation level {level}")

@@ -83,7 +83,7 @@ def describe(
     live_brokers: Collection[int],
     reports: Collection[str] = (),
 ) -> Iterator[str]:
-    """The lines for a topic. A partition needs to be selected by one of the reports only."""
+    """The lines for a topic. Of several reports on partitions, one has to select a partition."""
     name = topic.name or ""
     values = {config.name: config.value for config in configs}
     default = {config.name for config in configs if config.config_source == ConfigSource.DEFAULT_CONFIG}
