@@ -2,13 +2,13 @@
 
 A value comes from the first of: a dynamic value of this broker, a dynamic value for all brokers, the static settings,
 the defaults. Static settings come from the command line, the environment and the file (`config_sources.py`). A broker
-without ZooKeeper has its own defaults where Kafka's would leave a single node without groups and transactions; they
-are those of the server.properties that Apache Kafka ships, and count as static settings, as they would there.
+without ZooKeeper has other defaults for keys with which a single node could not serve groups and transactions. They are
+those of Apache Kafka's server.properties, and count as static settings, as they would in that file.
 
-Every part of the broker that holds the object reads the value that holds now: `apply_dynamic` changes the attributes
-in place, between two callbacks of the loop, and tells which keys have changed.
+`apply_dynamic` changes the attributes in place, between two callbacks of the event loop, so every holder of the object
+reads the new values. It returns the keys that have changed.
 
-Kafka: KafkaConfig and, for the order of sources, DynamicBrokerConfig.
+Kafka: KafkaConfig, DynamicBrokerConfig (the order of sources).
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ EMBEDDED_METADATA_DEFAULTS: Final[Mapping[str, str]] = {
     "transaction.state.log.replication.factor": "1",
     "transaction.state.log.min.isr": "1",
 }
-"""What a broker without ZooKeeper takes for keys that are not set."""
+"""Values of a broker without ZooKeeper for keys that are not set."""
 
 _TYPED_ATTRIBUTES: Final = {name.replace("_", "."): name for name in BrokerConfigValues.__annotations__}
 
 
 class SynonymValue(NamedTuple):
-    """One of the places a value could come from. `value` is None for a secret."""
+    """A value of a key in one of its sources. `value` is None for a secret."""
 
     name: str
     value: str | None
@@ -53,7 +53,7 @@ class SynonymValue(NamedTuple):
 
 
 class BrokerConfig(BrokerConfigValues):
-    """Typed values of all keys, and where each comes from. Raises ConfigError for a setting that cannot be."""
+    """Typed values of all keys, and the source of each. Raises ConfigError for an invalid setting."""
 
     listeners: Listeners
     log_dirs: tuple[str, ...]
@@ -64,7 +64,7 @@ class BrokerConfig(BrokerConfigValues):
     """`inter.broker.protocol.version`"""
 
     def __init__(self, settings: Mapping[str, str], *, origins: Mapping[str, str] | None = None) -> None:
-        """`origins` says for error messages where a setting was found."""
+        """`origins`: the file or option of each setting, for error messages."""
         self._origins = dict(origins or {})
         self._explicit = dict(settings)
         self._static = _with_embedded_defaults(_with_node_id(settings))
@@ -79,12 +79,12 @@ class BrokerConfig(BrokerConfigValues):
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """The texts in force that are not defaults, dynamic ones included, by key: what topic configs fall back to."""
+        """The present texts that are not defaults, dynamic ones included, by key; the defaults of topic configs."""
         return self._settings
 
     @property
     def dynamic_defaults(self) -> Mapping[str, str]:
-        """The dynamic values that hold for all brokers."""
+        """The dynamic values for all brokers."""
         return self._dynamic_default
 
     @property
@@ -98,12 +98,12 @@ class BrokerConfig(BrokerConfigValues):
 
     @property
     def unknown_keys(self) -> list[str]:
-        """Settings that no key of the table claims; `listener.name.` prefixes are looked through."""
+        """Settings that are not in the table; a `listener.name.` prefix is ignored."""
         return sorted(name for name in self._explicit if type_of(name) is None or name in BROKER_QUOTAS)
 
     @property
     def keys_without_effect(self) -> dict[str, str]:
-        """What somebody has set, to something that is not the default, and that does nothing; with the reason."""
+        """Settings without effect that differ from their defaults, with the reason."""
         return {name: reason for name in sorted(self._explicit) if (reason := self._why_without_effect(name))}
 
     def _why_without_effect(self, name: str) -> str | None:
@@ -114,7 +114,7 @@ class BrokerConfig(BrokerConfigValues):
         return WITHOUT_EFFECT[name]
 
     def assign_broker_id(self, broker_id: int) -> None:
-        """The id that the broker goes by from now on: the configured one, else a stored or generated one."""
+        """Set the broker's id: the configured one, else a stored or generated one."""
         self.broker_id = self._assigned_broker_id = broker_id
 
     def value(self, name: str) -> ConfigValue:
@@ -122,7 +122,7 @@ class BrokerConfig(BrokerConfigValues):
         return self._values[name]
 
     def text(self, name: str) -> str | None:
-        """The value as a text, defaults included; None for null and for a secret."""
+        """The value as text, defaults included; None for null and for a secret."""
         if self.is_sensitive(name):
             return None
         return to_text(self._values[name]) if name in self._values else self._settings.get(name)
@@ -142,7 +142,7 @@ class BrokerConfig(BrokerConfigValues):
         return synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG
 
     def synonyms(self, name: str) -> list[SynonymValue]:
-        """Every place that holds a value for the key, in order of precedence, from its own name on."""
+        """The values of the key in all sources, in order of precedence, beginning with its own name."""
         names = config_synonyms(name)
         hidden = self.is_sensitive(name)
         found: list[SynonymValue] = []
@@ -160,7 +160,7 @@ class BrokerConfig(BrokerConfigValues):
         return found[start:]
 
     def with_dynamic(self, *, broker: Mapping[str, str], default: Mapping[str, str]) -> BrokerConfig:
-        """What would be in force with these dynamic values. Raises ConfigError if they cannot be."""
+        """The configuration with these dynamic values. Raises ConfigError if they are invalid."""
         candidate = copy(self)
         candidate._dynamic_broker, candidate._dynamic_default = broker, default
         candidate._assign(*self._resolve(broker, default))
@@ -168,9 +168,9 @@ class BrokerConfig(BrokerConfigValues):
         return candidate
 
     def apply_dynamic(self, *, broker: Mapping[str, str], default: Mapping[str, str]) -> set[str]:
-        """Put dynamic values in force, this broker's own and those for all, and answer the keys whose value changed.
+        """Apply the dynamic values of this broker and of all brokers; return the keys whose value changed.
 
-        Nothing changes if one of them cannot be.
+        Raises ConfigError, and changes nothing, if one of them is invalid.
         """
         settings, values = self._resolve(broker, default)
         changed = {name for name, value in values.items() if value != self._values.get(name)}
@@ -229,7 +229,7 @@ class BrokerConfig(BrokerConfigValues):
 
 
 def type_of(name: str) -> ConfigType | None:
-    """The type of a config of a broker, static or dynamic, for a listener or not; None for one that nobody knows."""
+    """The type of a broker's config, static or dynamic, with a listener prefix or without; None if it is unknown."""
     for key in (name, *config_synonyms(name)):
         row = BROKER_CONFIG_KEYS.get(key) or BROKER_QUOTAS.get(key)
         if row is not None:
@@ -238,7 +238,7 @@ def type_of(name: str) -> ConfigType | None:
 
 
 def _with_node_id(settings: Mapping[str, str]) -> dict[str, str]:
-    """broker.id and node.id stand for one another."""
+    """Each of broker.id and node.id is the default of the other."""
     texts = dict(settings)
     for one, other in (("broker.id", "node.id"), ("node.id", "broker.id")):
         if one in texts:

@@ -1,7 +1,8 @@
-"""What must hold between several settings, in Kafka's words.
+"""Checks of settings against each other, with Kafka's error messages.
 
-Kafka: KafkaConfig.validateValues, for brokers in ZooKeeper mode; what Odradek cannot do is refused here too,
-because a setting that is silently ignored is worse than a broker that does not start.
+Settings that Odradek does not support are refused here, too, so that an operator does not rely on an ignored setting.
+
+Kafka: KafkaConfig.validateValues (in ZooKeeper mode).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def _require(condition: bool, message: str) -> None:
 
 
 def check_values(values: Mapping[str, ConfigValue]) -> None:
-    """Relations between plain values; also for dynamic ones."""
+    """Check relations between plain values, static or dynamic. Raises: ConfigError."""
 
     def number(name: str) -> int:
         return cast("int", values[name])
@@ -126,7 +127,7 @@ def _check_versions(values: Mapping[str, ConfigValue]) -> None:
 
 
 def check_static(values: Mapping[str, ConfigValue], listeners: Listeners, log_dirs: Sequence[str]) -> None:
-    """What only a start can be refused for. Raises: ConfigError."""
+    """Checks that are made at the start only. Raises: ConfigError."""
     version_text = cast("str", values["inter.broker.protocol.version"])
     _require(
         not values["zookeeper.connect"] or MetadataVersion.of_text(version_text) >= OLDEST_BETWEEN_BROKERS,
@@ -164,7 +165,7 @@ def check_dynamic(
     settings: Mapping[str, str],
     connection_overrides: Mapping[str, int],
 ) -> None:
-    """What must hold at the start, and after each change while the broker runs. Raises: ConfigError.
+    """Checks at the start and at each dynamic change. Raises: ConfigError.
 
     `settings` are the texts that are not defaults, `connection_overrides` is `max.connections.per.ip.overrides`.
     """
@@ -246,7 +247,7 @@ def _check_broker_id(values: Mapping[str, ConfigValue]) -> None:
 
 
 def check_listeners(listeners: Listeners) -> None:
-    """What is advertised must be there, and reachable for the other brokers. Raises: ConfigError."""
+    """Check that advertised listeners exist and that other brokers can reach them. Raises: ConfigError."""
     names = [end_point.listener_name for end_point in listeners.bound]
     advertised = [end_point.listener_name for end_point in listeners.advertised]
     _require(
@@ -278,7 +279,7 @@ def check_listeners(listeners: Listeners) -> None:
 
 
 def _check_early_start(values: Mapping[str, ConfigValue], listeners: Listeners) -> None:
-    """Names as `listeners` has them, in capitals: here Kafka does not put them into capitals."""
+    """The names must be in capitals, as in `listeners`: Kafka does not convert them here."""
     names = {end_point.listener_name for end_point in listeners.bound}
     for name in parse_csv((cast("str | None", values["early.start.listeners"]) or "").strip()):
         _require(
@@ -289,9 +290,9 @@ def _check_early_start(values: Mapping[str, ConfigValue], listeners: Listeners) 
 
 
 def _check_listener_settings(settings: Mapping[str, str], listeners: Listeners) -> None:
-    """The keys behind `listener.name.<listener>.` of a listener there is; others are nobody's.
+    """Parse the keys with the prefix `listener.name.<listener>.` of existing listeners; other prefixes are ignored.
 
-    Kafka: AbstractConfig.valuesWithPrefixOverride
+    Kafka: AbstractConfig.valuesWithPrefixOverride.
     """
     for end_point in listeners.bound:
         prefix = f"{LISTENER_PREFIX}{end_point.listener_name.lower()}."

@@ -1,9 +1,9 @@
 """The broker's configuration table: every key of Kafka 3.9's server.properties, and a few of our own.
 
 Data only: name, type, default, limits, documentation in our own words, and whether a key can change while the broker
-runs. `broker/config/broker_config.py` gives it meaning; DescribeConfigs and the written reference print it.
+runs. `BrokerConfig` reads it; DescribeConfigs and docs/configuration.md print it.
 
-Kafka: AbstractKafkaConfig.CONFIG_DEF and DynamicBrokerConfig.
+Kafka: AbstractKafkaConfig.CONFIG_DEF, DynamicBrokerConfig.
 """
 
 from __future__ import annotations

@@ -19,13 +19,13 @@ from odradek.storage.config.log_config import TOPIC_CONFIG_SYNONYMS, TOPIC_CONFI
 _HEAD: Final = """\
 # Configuration
 
-Every config of Apache Kafka 3.9 in ZooKeeper mode and the few that Odradek adds, with what it does here. This page is
+All configs of Apache Kafka 3.9 in ZooKeeper mode and the few that Odradek adds, with their effect here. This page is
 the output of `python -m odradek.broker.config.config_reference`.
 
-*Effect*, what setting the key does here: "acts" means that it works as in Apache Kafka; "none" that it changes nothing,
-and that a warning names it if it is set to anything but its default; "refused" that the broker does not start with it.
-*Dynamic*, whether the value can be changed while the broker runs: "read-only" takes a restart, "per-broker" is changed
-for one broker, "cluster-wide" for one broker or for all.
+*Effect* of the key here: "acts" means that it works as in Apache Kafka. "none" means that it changes nothing; the start
+logs a warning if it is not set to its default. "refused" means that the broker does not start with it.
+*Dynamic*, whether the value can be changed while the broker runs: "read-only" needs a restart, "per-broker" can be
+changed for one broker, "cluster-wide" for one broker or for all.
 """
 
 _TOPIC_EFFECTS: Final = {
@@ -51,7 +51,7 @@ def reference() -> str:
                 ),
             ),
             "",
-            "Without `zookeeper.connect` these keys have other defaults, so that one node works as it is:\n",
+            "Without `zookeeper.connect` these keys have other defaults, so that a single node needs no settings:\n",
             *_table(("Name", "Default"), ((f"`{name}`", value) for name, value in EMBEDDED_METADATA_DEFAULTS.items())),
             "",
             "These can only be set with AlterConfigs, for one broker or for all; all of them act:\n",
@@ -62,7 +62,7 @@ def reference() -> str:
             "",
             "## Topics\n",
             "All of them can be set when a topic is created, and changed at any time. *Default from*: the keys of the",
-            "broker that the default is taken from, the first of them that is set.\n",
+            "broker for the default; the first of them that is set counts.\n",
             *_table(
                 ("Name", "Type", "Default", "Valid values", "Default from", "Effect", "What it is"),
                 (

@@ -1,8 +1,8 @@
-"""Where the static settings come from: `--override k=v`, the environment, the file; the first that has a key wins.
+"""Sources of the static settings: `--override k=v`, the environment, the file; the first that has a key counts.
 
-In the environment a key is `KAFKA_` and its name in capitals with `_` for `.`, as the container images of Apache
-Kafka have it: `KAFKA_LOG_DIRS`. Names of keys decide, so that a key is found whatever its own punctuation; a variable
-that is no key (there are many, of the JVM tools) is only reported.
+A variable of the environment is `KAFKA_` and the key's name in capitals with `_` for `.`, as in the container images of
+Apache Kafka: `KAFKA_LOG_DIRS`. Variables are looked up by the names of all keys. Other variables with the prefix are
+reported and ignored; there are many for the JVM tools.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _NOT_SETTINGS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Texts by key, where each was found, and what is to be told to the operator."""
+    """Texts by key, the origin of each, and warnings for the operator."""
 
     texts: dict[str, str] = field(default_factory=dict)
     origins: dict[str, str] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class Settings:
 
 
 def gather_settings(*, file: str | None, overrides: Sequence[str], environment: Mapping[str, str]) -> Settings:
-    """All static settings by precedence. Raises StartupError for what cannot be read."""
+    """All static settings by precedence. Raises StartupError for a file or an override that cannot be read."""
     settings = Settings()
     for name, text in dict(map(_parse_override, overrides)).items():
         settings.add(name, text, "--override")
@@ -66,7 +66,7 @@ def gather_settings(*, file: str | None, overrides: Sequence[str], environment: 
 def _parse_override(override: str) -> tuple[str, str]:
     name, equals, text = override.partition("=")
     if not equals or not name.strip():
-        key = name.strip().split(":")[0]  # what follows may be a secret
+        key = name.strip().split(":")[0]  # the rest may be a secret
         raise StartupError(f"--override {key}: expected key=value")
     return name.strip(), text
 
@@ -81,7 +81,7 @@ def _add_environment(settings: Settings, environment: Mapping[str, str]) -> None
         if name is None and variable.startswith(listener_prefix):
             name = variable.removeprefix(ENVIRONMENT_PREFIX).lower().replace("_", ".")
         if name is None:
-            settings.warnings.append(f"The environment variable {variable} is no configuration of the broker; ignored.")
+            settings.warnings.append(f"The environment variable {variable} is not a configuration key; ignored.")
         else:
             settings.add(name, text, f"environment variable {variable}")
 

@@ -1,14 +1,16 @@
 """The values of the broker's configuration as typed attributes: `log.segment.bytes` is `log_segment_bytes`.
 
-Declarations only; `BrokerConfig` fills them from the table, and a test holds the two together. Keys whose value is
-more than one parsed text (listeners, directories) are attributes of `BrokerConfig` itself.
+Declarations only; `BrokerConfig` sets them from the table, and a test compares them with it. Values that are computed
+from several keys (listeners, directories) are attributes of `BrokerConfig`.
 """
 
 from __future__ import annotations
 
 
 class BrokerConfigValues:
-    # zookeeper.connect and its kin
+    """One attribute for each key."""
+
+    # zookeeper
     zookeeper_session_timeout_ms: int
     zookeeper_connection_timeout_ms: int | None
     zookeeper_set_acl: bool

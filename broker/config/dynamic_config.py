@@ -1,7 +1,9 @@
-"""Broker configs that change while the broker runs: checked before they are stored, applied when a change is notified.
+"""Dynamic broker configs: checked before they are stored, and applied when the metadata tree notifies a change.
 
-The values themselves live in `BrokerConfig`; whoever holds it sees the new ones at once. What was computed from old
-values (the configs of open logs) is told here. Kafka: ``DynamicBrokerConfig``.
+The values are in `BrokerConfig`, so its holders see new ones at once. This module updates objects that were computed
+from old values, such as the configs of open logs.
+
+Kafka: DynamicBrokerConfig.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ log = logging.getLogger(__name__)
 
 
 def cleaner_config(value: Callable[[str], ConfigValue]) -> CleanerConfig:
-    """What the broker's configs say about compaction."""
+    """The compaction settings of the broker's configs."""
 
     def number(name: str) -> int:
         return cast("int", value(name))
@@ -64,32 +66,30 @@ class DynamicBrokerConfig:
         return BROKER_CONFIGS
 
     def validate_change(self, configs: Mapping[str, str], *, per_broker: bool) -> None:
-        """Raises ConfigError unless these could be the dynamic configs of this broker, or those of all brokers."""
+        """Check `configs` as the dynamic configs of this broker or of all brokers. Raises: ConfigError."""
         check_change(configs, per_broker=per_broker)
         self._candidate(configs, per_broker=per_broker)
 
     def usable(self, stored: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
-        """What is in the tree, without what cannot be there by its name or type: left out with a line in the log."""
+        """The stored configs without those of an invalid name or value, which are logged."""
         usable = dict(stored)
-        _leave_out(usable, read_only_names(stored), "Non-dynamic configs in the metadata are ignored")
-        _leave_out(
+        _remove(usable, read_only_names(stored), "Non-dynamic configs in the metadata are ignored")
+        _remove(
             usable,
             [name for name in stored if name in PER_LISTENER_ONLY],
             "Security configs can be dynamic with a listener prefix only; ignored",
         )
         if not per_broker:
-            _leave_out(usable, names_of_one_broker(usable), "Configs of one broker that are given for all are ignored")
-        _leave_out(
-            usable, [name for name in usable if not _is_parsed(name, usable[name])], "Invalid values are ignored"
-        )
+            _remove(usable, names_of_one_broker(usable), "Per-broker configs that are set for all brokers are ignored")
+        _remove(usable, [name for name in usable if not _is_parsed(name, usable[name])], "Invalid values are ignored")
         return usable
 
     async def from_persistent(self, stored: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
-        """What is in the tree, without what cannot be used, and with its passwords in plain text."""
+        """The usable stored configs, with passwords in plain text."""
         return self.usable(await self._passwords.decoded(stored), per_broker=per_broker)
 
     async def to_persistent(self, configs: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
-        """What is to be in the tree: passwords are encoded. Raises: ConfigError if they cannot be."""
+        """The configs to store, with encoded passwords. Raises: ConfigError if they cannot be encoded."""
         if not per_broker and any(map(is_password, configs)):
             raise ConfigError("Password config can be defined only at broker level")
         return await self._passwords.encoded(configs)
@@ -97,25 +97,28 @@ class DynamicBrokerConfig:
     async def entity_changed(
         self, entity_name: str, stored: Mapping[str, str], controller: Controller | None = None
     ) -> set[str]:
-        """The tree has other configs of broker `entity_name`, or of all brokers; the keys whose value changed."""
+        """The stored configs of broker `entity_name`, or of all brokers, have changed: apply them.
+
+        Returns the keys whose value changed.
+        """
         if entity_name not in (DEFAULT_ENTITY, str(self._config.broker_id)):
             return set()
         configs = await self.from_persistent(stored, per_broker=entity_name != DEFAULT_ENTITY)
         return self.apply(entity_name, configs, controller)
 
     def _candidate(self, configs: Mapping[str, str], *, per_broker: bool) -> BrokerConfig:
-        """What would be in force. Raises: ConfigError if a start would refuse it, or a running part of the broker."""
+        """The configuration with `configs`. Raises: ConfigError if a start or a running part would refuse it."""
         config = self._config
         broker, default = (configs, config.dynamic_defaults) if per_broker else (config.dynamic_values, configs)
         candidate = config.with_dynamic(broker=broker, default=default)
         cleaner = self._log_manager.cleaner
-        if cleaner.is_running:  # what was stored before the start was accepted then
+        if cleaner.is_running:  # configs that were stored before the start were checked when they were set
             check_reconfiguration(config, candidate)
             cleaner.config.validate_reconfiguration(cleaner_config(candidate.value))
         return candidate
 
     def _possible(self, configs: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
-        """As many of the configs as hold together, in their order; the others are left out with a line in the log."""
+        """The configs without those that are invalid together with the ones before them, which are logged."""
         try:
             self._candidate(configs, per_broker=per_broker)
         except ConfigError:
@@ -131,7 +134,7 @@ class DynamicBrokerConfig:
         return dict(configs)
 
     def apply(self, entity_name: str, configs: Mapping[str, str], controller: Controller | None = None) -> set[str]:
-        """Put the configs of this broker or of all in force, but for those that cannot be; the keys that changed."""
+        """Apply the valid configs of this broker or of all brokers; return the keys whose value changed."""
         config = self._config
         per_broker = entity_name != DEFAULT_ENTITY
         configs = self._possible(configs, per_broker=per_broker)
@@ -164,7 +167,7 @@ def _is_parsed(name: str, text: str) -> bool:
     return True
 
 
-def _leave_out(configs: dict[str, str], names: list[str], message: str) -> None:
+def _remove(configs: dict[str, str], names: list[str], message: str) -> None:
     if names:
         log.error("%s: %s", message, ", ".join(names))
     for name in names:

@@ -1,9 +1,10 @@
 """Passwords among the dynamic configs of a broker: encrypted in the metadata, in plain text in memory.
 
-Without `password.encoder.secret` none can be kept. When the secret is changed, `password.encoder.old.secret` is the one
-before: at the next start what it can read is encoded anew.
+Without `password.encoder.secret` no password can be stored. After a change of the secret the former one is
+`password.encoder.old.secret`: the next start decodes passwords with it and encodes them with the new one.
 
-Kafka: toPersistentProps, fromPersistentProps and maybeReEncodePasswords of DynamicBrokerConfig.
+Kafka: DynamicBrokerConfig.toPersistentProps, DynamicBrokerConfig.fromPersistentProps,
+DynamicBrokerConfig.maybeReEncodePasswords.
 """
 
 from __future__ import annotations
@@ -25,23 +26,23 @@ log = logging.getLogger(__name__)
 
 
 class Passwords:
-    """See the module. Keys are made, and passwords read and written, in the pool."""
+    """Encodes and decodes passwords, in the I/O pool."""
 
     def __init__(self, config: BrokerConfig, io_pool: IoPool, ciphers: Ciphers | None = None) -> None:
-        """`ciphers`: those of `password_encoder`, unless a test has others."""
+        """`ciphers`: those of `password_encoder` if None."""
         self._config = config
         self._io_pool = io_pool
         self._ciphers = ciphers
 
     async def encoded(self, configs: Mapping[str, str]) -> dict[str, str]:
-        """The configs with their passwords encoded. Raises: ConfigError if they cannot be."""
+        """The configs with encoded passwords. Raises: ConfigError if they cannot be encoded."""
         encoded = {}
         for name, text in configs.items():
             encoded[name] = await self._in_pool(self._encoder().encode, text) if is_password(name) else text
         return encoded
 
     async def decoded(self, stored: Mapping[str, str]) -> dict[str, str]:
-        """The configs with their passwords decoded; one that cannot be is left out with a line in the log."""
+        """The configs with decoded passwords, without those that cannot be decoded, which are logged."""
         configs = {}
         for name, text in stored.items():
             try:
@@ -51,7 +52,7 @@ class Passwords:
         return configs
 
     async def encoded_anew(self, stored: Mapping[str, str]) -> dict[str, str] | None:
-        """The configs with the passwords encoded that the old secret can read; None if there is nothing to do.
+        """The configs with the passwords of the old secret encoded again; None without an old secret or a password.
 
         Raises: ConfigError if there is an old secret and no new one.
         """
@@ -92,7 +93,7 @@ class Passwords:
         )
 
     async def _in_pool(self, work: Callable[[str], str], text: str) -> str:
-        """Raises what the work raises, if it is a ConfigError."""
+        """Run `work` in the I/O pool. Raises its ConfigError."""
         waiting: asyncio.Future[str | ConfigError | OSError] = asyncio.get_running_loop().create_future()
 
         def run() -> str | ConfigError:

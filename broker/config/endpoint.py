@@ -1,6 +1,6 @@
-"""Listeners as they are configured: `NAME://host:port`, and the security protocol behind each name.
+"""Parses listeners (`NAME://host:port`) and the security protocol of each name.
 
-Kafka: EndPoint, ListenerName, SecurityProtocol and CoreUtils.listenerListToEndPoints.
+Kafka: EndPoint, ListenerName, SecurityProtocol, CoreUtils.listenerListToEndPoints.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ def parse_csv(text: str | None) -> list[str]:
 
 
 def parse_csv_map(name: str, text: str) -> dict[str, str]:
-    """`a:1,b:2` as a mapping; the last colon of an element separates, so that IPv6 addresses can be keys."""
+    """`a:1,b:2` as a mapping. Elements are split at their last colon, so that IPv6 addresses can be keys."""
     pairs: dict[str, str] = {}
     elements = _COMMA.split(text) if text else []
     while elements and not elements[-1]:
-        elements.pop()  # as Java splits
+        elements.pop()  # Java's split drops empty elements at the end
     for element in elements:
         key, colon, value = element.rpartition(":")
         if not colon:

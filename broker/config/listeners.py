@@ -1,9 +1,9 @@
-"""Where a broker listens, what it advertises, and over which listener brokers and the controller reach each other.
+"""The listeners of a broker: bound, advertised, for requests between brokers, and for the controller's requests.
 
-Pure: made from the typed values of the configuration, and checked by `config_checks.check_listeners`.
+They are computed from the typed values of the configuration, and checked by `config_checks.check_listeners`.
 
-Kafka: KafkaConfig (listeners, effectiveAdvertisedBrokerListeners, getInterBrokerListenerNameAndSecurityProtocol,
-getControlPlaneListenerNameAndSecurityProtocol)
+Kafka: KafkaConfig.listeners, KafkaConfig.effectiveAdvertisedBrokerListeners,
+KafkaConfig.getInterBrokerListenerNameAndSecurityProtocol, KafkaConfig.getControlPlaneListenerNameAndSecurityProtocol.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from odradek.storage.config.config_def import ConfigError, ConfigValue
 
 
 class ListenerSecurity(NamedTuple):
-    """A listener by its name in capitals, and the security protocol it speaks."""
+    """A listener's name in capitals, and its security protocol."""
 
     name: str
     security_protocol: SecurityProtocol
@@ -29,25 +29,25 @@ class Listeners:
     """The listeners of a broker, for every purpose."""
 
     bound: tuple[EndPoint, ...]
-    """`listeners`: what the broker binds."""
+    """`listeners`: the bound addresses."""
     advertised: tuple[EndPoint, ...]
-    """Those of `advertised.listeners`, else `bound`, whose port may still be 0."""
+    """`advertised.listeners`, else `bound`, whose port may still be 0."""
     advertise_connected_address: bool
-    """True on a lone broker that was not told what to advertise: clients are told the address they connected to."""
+    """True on a single broker without `advertised.listeners`: clients get the address to which they connected."""
     inter_broker: ListenerSecurity
     control_plane: ListenerSecurity | None
     """`control.plane.listener.name`"""
 
     @property
     def control(self) -> ListenerSecurity:
-        """By which listener controller and brokers reach each other: the control plane's, else the inter-broker one."""
+        """The listener for requests between controller and brokers: the control plane's, else the inter-broker one."""
         return self.control_plane or self.inter_broker
 
     @classmethod
     def of_values(cls, values: Mapping[str, ConfigValue], *, inter_broker_protocol_is_set: bool) -> Self:
-        """From the typed values of all keys. Raises: ConfigError.
+        """The listeners from the typed values of all keys. Raises: ConfigError.
 
-        Whether `security.inter.broker.protocol` was set cannot be told from its value, and decides what is refused.
+        `inter_broker_protocol_is_set`: `security.inter.broker.protocol` was set, possibly to its default.
         """
         protocols = parse_protocol_map(_text(values, "listener.security.protocol.map") or "")
         bound = parse_end_points(_text(values, "listeners") or "", protocols)

@@ -1,10 +1,10 @@
-"""How secrets among dynamic configs are kept in the metadata: encrypted, in the text form of Apache Kafka.
+"""Encrypts passwords of dynamic configs for the metadata, in the text format of Apache Kafka.
 
-A key is made of `password.encoder.secret` by PBKDF2 and encrypts with a block cipher. The text says all of it but the
-secret: `keyFactoryAlgorithm:PBKDF2WithHmacSHA512,cipherAlgorithm:AES/CBC/PKCS5Padding,keyLength:128,salt:...,...`, so
-that what was written with other settings can still be read. A broker of either kind reads what the other has written.
+PBKDF2 derives a key from `password.encoder.secret`, and a block cipher encrypts with it. The text names all parameters
+except the secret: `keyFactoryAlgorithm:PBKDF2WithHmacSHA512,cipherAlgorithm:AES/CBC/PKCS5Padding,keyLength:128,...`.
+So texts that were written with other settings, or by Apache Kafka, can be read.
 
-Making a key takes milliseconds and the cipher is another package: both methods are for a thread of the pool.
+The key derivation takes milliseconds and the cipher imports a package: call both methods in a thread of the I/O pool.
 
 Kafka: EncryptingPasswordEncoder.
 """
@@ -27,7 +27,7 @@ BLOCK_BYTES: Final = 16
 GCM_IV_BYTES: Final = 12
 GCM_TAG_BITS: Final = 128
 ITERATIONS_MAX: Final = 10_000_000
-"""Of what is read: nobody who writes to the metadata should occupy a thread for hours. Kafka's default is 4096."""
+"""Limit for texts that are read: a text in the metadata must not occupy a thread for hours. Kafka's default is 4096."""
 
 KEY_FACTORIES: Final[Mapping[str, str]] = {
     "PBKDF2WithHmacSHA1": "sha1",
@@ -45,7 +45,7 @@ KEY_BITS: Final = (128, 192, 256)
 
 
 class Sealed(NamedTuple):
-    """What a cipher makes of a text, and what it needs to read it again."""
+    """An encrypted text with its initialization vector."""
 
     initialization_vector: bytes
     encrypted: bytes
@@ -61,7 +61,7 @@ class Ciphers(Protocol):
 
 
 class AesCiphers:
-    """Those of the package `cryptography`, which is imported at the first use."""
+    """The ciphers of the package `cryptography`, which is imported at the first use."""
 
     def seal(self, cipher: str, key: bytes, plain: bytes) -> Sealed:
         if cipher == GCM:
@@ -97,7 +97,7 @@ class AesCiphers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PasswordEncoder:
-    """See the module. The other settings are those of what is written; what is read names its own."""
+    """Encodes and decodes with one secret. The other settings are for `encode`; `decode` uses those in the text."""
 
     secret: Password
     key_factory_algorithm: str | None = None
@@ -108,7 +108,7 @@ class PasswordEncoder:
     ciphers: Ciphers = field(default_factory=AesCiphers)
 
     def encode(self, password: str) -> str:
-        """Raises: ConfigError if the settings cannot be, or the package is not there."""
+        """Raises: ConfigError if the settings are not supported, or the package is not installed."""
         key_factory = self.key_factory_algorithm or DEFAULT_KEY_FACTORY
         salt = os.urandom(SALT_BYTES)
         key = self._key(key_factory, self.cipher_algorithm, self.key_length, salt, self.iterations)
@@ -131,7 +131,7 @@ class PasswordEncoder:
         return ",".join(f"{name}:{value}" for name, value in params.items())
 
     def decode(self, encoded: str) -> str:
-        """Raises: ConfigError if it is no encoded password, or was encoded with another secret; it names no part."""
+        """Raises: ConfigError for an invalid text or another secret. The message has no part of the text."""
         try:
             params = parse_csv_map("password", encoded)
             cipher, iterations = params["cipherAlgorithm"], int(params["iterations"])
@@ -163,7 +163,7 @@ class PasswordEncoder:
 
 
 def check_algorithms(key_factory: str | None, cipher: str, key_bits: int) -> None:
-    """Raises: ConfigError for what Java's cryptography may know and this one does not."""
+    """Raises: ConfigError for algorithms that are not supported here; Java may support more."""
     for name, value, known in (
         ("password.encoder.keyfactory.algorithm", key_factory or DEFAULT_KEY_FACTORY, tuple(KEY_FACTORIES)),
         ("password.encoder.cipher.algorithm", cipher, CIPHERS),
@@ -174,9 +174,9 @@ def check_algorithms(key_factory: str | None, cipher: str, key_bits: int) -> Non
 
 
 def _missing(error: ImportError) -> ConfigError:
-    return ConfigError(f"Passwords in dynamic configs take the package cryptography ({error}): odradek[passwords]")
+    return ConfigError(f"Passwords in dynamic configs need the package cryptography ({error}): odradek[passwords]")
 
 
 def _length(text: str) -> int:
-    """In the units of Java's strings."""
+    """The length in UTF-16 units, as in Java."""
     return len(text.encode("utf-16-le")) // 2

@@ -1,9 +1,10 @@
-"""Which dynamic configs a broker takes: by name, by type, and by what its running parts can change to.
+"""Checks of dynamic configs: names, types, and the changes that a running broker supports.
 
-Pure. What must hold between values whenever they come is in `config_checks`.
+Checks that also apply at a start are in `config_checks`.
 
-Kafka: DynamicBrokerConfig.validateConfigs and to the validateReconfiguration of DynamicThreadPool,
-DynamicLogConfig, DynamicListenerConfig, DynamicMetricsReporters and SocketServer.
+Kafka: DynamicBrokerConfig.validateConfigs, DynamicThreadPool.validateReconfiguration,
+DynamicLogConfig.validateReconfiguration, DynamicListenerConfig.validateReconfiguration,
+DynamicMetricsReporters.validateReconfiguration, SocketServer.
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ PER_LISTENER_ONLY: Final = frozenset(
         "ssl.truststore.certificates",
     }
 )
-"""SslConfigs.RECONFIGURABLE_CONFIGS."""
+"""Kafka: SslConfigs.RECONFIGURABLE_CONFIGS."""
 
 LISTENER_LIMITS: Final = frozenset({"max.connections", "max.connection.creation.rate", "num.network.threads"})
-"""What a listener has of its own and may be given for all brokers."""
+"""Keys with a listener prefix that may be set for all brokers."""
 
 PASSWORDS: Final = tuple(key.name for key in DYNAMIC_CONFIGS if key.type is ConfigType.PASSWORD)
 
@@ -81,7 +82,7 @@ def read_only_names(names: Iterable[str]) -> list[str]:
 
 
 def names_of_one_broker(names: Iterable[str]) -> list[str]:
-    """Those that cannot be given for all brokers."""
+    """The names that cannot be set for all brokers."""
     found = []
     for name in names:
         base, key = _base_name(name), BROKER_CONFIG_KEYS.get(name)
@@ -92,7 +93,7 @@ def names_of_one_broker(names: Iterable[str]) -> list[str]:
 
 
 def check_change(configs: Mapping[str, str], *, per_broker: bool) -> None:
-    """Names and types of the dynamic configs of a broker, or of all brokers. Raises: ConfigError."""
+    """Check names and types of the dynamic configs of one broker or of all brokers. Raises: ConfigError."""
     _refuse(read_only_names(configs), "Cannot update these configs dynamically")
     _refuse(
         [name for name in configs if name in PER_LISTENER_ONLY],
@@ -115,7 +116,7 @@ def _refuse(names: list[str], message: str) -> None:
 
 
 def check_reconfiguration(old: BrokerConfig, new: BrokerConfig) -> None:
-    """What the running parts of a broker can change to. Raises: ConfigError."""
+    """Check that the running parts of a broker support the change. Raises: ConfigError."""
     if old.value("metric.reporters") != new.value("metric.reporters"):
         for reporter in cast("list[str]", new.value("metric.reporters")):
             if reporter != _JMX_REPORTER:

@@ -1,8 +1,10 @@
-"""The keys `zookeeper.*` as the settings of a tree in ZooKeeper; what cannot be is refused by name.
+"""The settings of the ZooKeeper client from the keys `zookeeper.*`; unsupported values are refused by name.
 
-Differences to Apache Kafka: stores of keys and certificates are in PEM only, which ZooKeeper's own client reads as
-well; revocation lists are those in the trust store, and OCSP is not there; a user and password for SASL are keys of
-the broker, where a JVM is given a JAAS file.
+Differences to Apache Kafka: stores of keys and certificates are PEM files, which ZooKeeper's own client reads as well;
+revocation lists come from the trust store only, and OCSP is not supported; user and password for SASL are keys of the
+broker, while a JVM reads a JAAS file.
+
+Kafka: KafkaServer.zkClientConfigFromKafkaConfig, ZkConfigs.
 """
 
 from __future__ import annotations
@@ -17,14 +19,14 @@ if TYPE_CHECKING:
     from odradek.storage.config.config_def import Password
 
 STORE_TYPES: Final = {".pem": "PEM", ".jks": "JKS", ".p12": "PKCS12", ".bcfks": "BCFKS"}
-"""What ZooKeeper takes a store for that is named like this."""
+"""The type of a store by the ending of its file name, as in ZooKeeper."""
 
 SASL_USERNAME: Final = "odradek.zookeeper.sasl.username"
 SASL_PASSWORD: Final = "odradek.zookeeper.sasl.password"
 
 
 def zookeeper_settings(config: BrokerConfig) -> ZooKeeperSettings:
-    """Raises StartupError for what cannot be."""
+    """Raises StartupError for an invalid or unsupported value."""
     try:
         hosts, chroot = hosts_and_chroot(config.zookeeper_connect or "")
     except ValueError as error:
@@ -34,8 +36,8 @@ def zookeeper_settings(config: BrokerConfig) -> ZooKeeperSettings:
     tls, sasl = _tls(config), _sasl(config)
     if config.zookeeper_set_acl and sasl is None and (tls is None or tls.key_and_certificates is None):
         raise StartupError(
-            "zookeeper.set.acl is true, but there is nobody whom nodes could belong to: it takes zookeeper.ssl.client."
-            f"enable with zookeeper.ssl.keystore.location, or {SASL_USERNAME}"
+            "zookeeper.set.acl is true, but the broker does not authenticate to ZooKeeper: set zookeeper.ssl.client."
+            f"enable and zookeeper.ssl.keystore.location, or {SASL_USERNAME}"
         )
     return ZooKeeperSettings(
         hosts=hosts,
@@ -53,7 +55,7 @@ def _tls(config: BrokerConfig) -> ZooKeeperTls | None:
     if not config.value("zookeeper.ssl.client.enable"):
         return None
     if config.value("zookeeper.ssl.ocsp.enable"):
-        raise StartupError("zookeeper.ssl.ocsp.enable is true, but certificates cannot be asked about by OCSP here")
+        raise StartupError("zookeeper.ssl.ocsp.enable is true, but OCSP is not supported")
     enabled = cast("list[str] | None", config.value("zookeeper.ssl.enabled.protocols"))
     identification = _text(config, "zookeeper.ssl.endpoint.identification.algorithm") or ""
     if identification.lower() not in ("", "https"):
@@ -77,10 +79,10 @@ def _store(config: BrokerConfig, prefix: str) -> str | None:
     if kind is None:
         kind = next((kind for ending, kind in STORE_TYPES.items() if location.endswith(ending)), None)
     if kind is None:
-        raise StartupError(f"{prefix}.location={location}: the name does not tell what it is, set {prefix}.type=PEM")
+        raise StartupError(f"{prefix}.location={location}: the file name does not tell the type, set {prefix}.type=PEM")
     if kind.upper() != "PEM":
         raise StartupError(
-            f"{prefix}.location={location} is a store of type {kind}, which cannot be read here: make a PEM file of it "
+            f"{prefix}.location={location} is a store of type {kind}, which is not supported: convert it to a PEM file "
             f"and set {prefix}.type=PEM"
         )
     return location
@@ -91,7 +93,7 @@ def _sasl(config: BrokerConfig) -> dict[str, str] | None:
     if username is None and password is None:
         return None
     if username is None or password is None:
-        raise StartupError(f"{SASL_USERNAME} and {SASL_PASSWORD} go together")
+        raise StartupError(f"Set both {SASL_USERNAME} and {SASL_PASSWORD}, or neither")
     try:
         import puresasl  # noqa: F401
     except ImportError as error:

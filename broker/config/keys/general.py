@@ -1,4 +1,7 @@
-"""The broker as a whole: identity, sizes, threads, shutdown."""
+"""Keys of the whole broker: identity, sizes, threads, shutdown.
+
+Kafka: ServerConfigs, ReplicationConfigs.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ GENERAL_KEYS: Final = (
         ConfigType.BOOLEAN,
         "true",
         Importance.MEDIUM,
-        "Whether a broker without an id is given one, above reserved.broker.max.id.",
+        "Whether an id above reserved.broker.max.id is generated for a broker without one.",
     ),
     BrokerConfigKey(
         "reserved.broker.max.id",
@@ -30,7 +33,7 @@ GENERAL_KEYS: Final = (
         ConfigType.INT,
         "-1",
         Importance.HIGH,
-        "The number of this broker in its cluster; -1 has one generated.",
+        "The id of this broker in its cluster; with -1 one is generated.",
     ),
     BrokerConfigKey(
         "message.max.bytes",
@@ -93,7 +96,7 @@ GENERAL_KEYS: Final = (
         ConfigType.STRING,
         "",
         Importance.LOW,
-        "Class of the authorizer that decides who may do what; empty allows everything.",
+        "Class of the authorizer; without one everything is allowed.",
         NonNull(),
     ),
     BrokerConfigKey(
@@ -108,28 +111,28 @@ GENERAL_KEYS: Final = (
         ConfigType.STRING,
         None,
         Importance.MEDIUM,
-        "The rack this broker stands in, for placing replicas and for reading from the nearest one.",
+        "The rack of this broker, for the placement of replicas and for reads from the nearest one.",
     ),
     BrokerConfigKey(
         "controlled.shutdown.max.retries",
         ConfigType.INT,
         "3",
         Importance.MEDIUM,
-        "How often an orderly shutdown is tried before the broker just goes.",
+        "Attempts of a controlled shutdown before the broker stops in any case.",
     ),
     BrokerConfigKey(
         "controlled.shutdown.retry.backoff.ms",
         ConfigType.LONG,
         "5000",
         Importance.MEDIUM,
-        "Wait between two attempts of an orderly shutdown.",
+        "Wait between two attempts of a controlled shutdown.",
     ),
     BrokerConfigKey(
         "controlled.shutdown.enable",
         ConfigType.BOOLEAN,
         "true",
         Importance.MEDIUM,
-        "Whether the broker hands over its partitions before it goes.",
+        "Whether the broker moves its leaderships to other brokers before it stops.",
     ),
     BrokerConfigKey(
         "delete.topic.enable",
@@ -143,7 +146,7 @@ GENERAL_KEYS: Final = (
         ConfigType.STRING,
         "producer",
         Importance.HIGH,
-        "Codec in which topics are stored: producer leaves what the producer chose, uncompressed has none.",
+        "Codec of stored batches: producer keeps the producer's codec, uncompressed uses none.",
         ValidString(("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")),
         update_mode=UpdateMode.CLUSTER_WIDE,
     ),
@@ -152,7 +155,7 @@ GENERAL_KEYS: Final = (
         ConfigType.INT,
         "-1",
         Importance.MEDIUM,
-        "Level at which gzip compresses when the broker has to.",
+        "Level of gzip when the broker compresses.",
         GzipLevel(),
         update_mode=UpdateMode.CLUSTER_WIDE,
     ),
@@ -161,7 +164,7 @@ GENERAL_KEYS: Final = (
         ConfigType.INT,
         "9",
         Importance.MEDIUM,
-        "Level at which lz4 compresses when the broker has to.",
+        "Level of lz4 when the broker compresses.",
         between(1, 17),
         update_mode=UpdateMode.CLUSTER_WIDE,
     ),
@@ -170,7 +173,7 @@ GENERAL_KEYS: Final = (
         ConfigType.INT,
         "3",
         Importance.MEDIUM,
-        "Level at which zstd compresses when the broker has to.",
+        "Level of zstd when the broker compresses.",
         between(-131072, 22),
         update_mode=UpdateMode.CLUSTER_WIDE,
     ),
@@ -187,7 +190,7 @@ GENERAL_KEYS: Final = (
         ConfigType.INT,
         "57671680",
         Importance.MEDIUM,
-        "The most a fetch returns; a first batch that is larger is returned all the same.",
+        "Maximum bytes of a fetch response; a larger first batch is still returned.",
         at_least(1024),
     ),
     BrokerConfigKey(

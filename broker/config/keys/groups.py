@@ -1,4 +1,7 @@
-"""Consumer groups and committed offsets."""
+"""Keys of consumer groups and committed offsets.
+
+Kafka: GroupCoordinatorConfig, OffsetConfig.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ ASSIGNORS: Final = (
     "org.apache.kafka.coordinator.group.assignor.UniformAssignor",
     "org.apache.kafka.coordinator.group.assignor.RangeAssignor",
 )
-"""What `group.consumer.assignors` can name: Apache Kafka's own classes. There is no JVM that could load others."""
+"""The values of `group.consumer.assignors`: Apache Kafka's own classes. Others would need a JVM."""
 
 GROUP_KEYS: Final = (
     BrokerConfigKey(
@@ -48,7 +51,7 @@ GROUP_KEYS: Final = (
         ConfigType.LIST,
         "classic",
         Importance.MEDIUM,
-        "Rebalance protocols that are served; in ZooKeeper mode classic alone.",
+        "Supported rebalance protocols; in ZooKeeper mode only classic.",
         ValidList(("consumer", "classic", "share", "unknown")),
     ),
     BrokerConfigKey(
@@ -64,7 +67,7 @@ GROUP_KEYS: Final = (
         ConfigType.INT,
         "10",
         Importance.MEDIUM,
-        "How long the new group coordinator gathers writes.",
+        "How long the new group coordinator collects writes.",
         at_least(0),
     ),
     BrokerConfigKey(
@@ -103,7 +106,7 @@ GROUP_KEYS: Final = (
         ConfigType.INT,
         "50",
         Importance.HIGH,
-        "Partitions of the topic of committed offsets. Not to be changed afterwards.",
+        "Partitions of the topic of committed offsets. It must not be changed later.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -151,7 +154,7 @@ GROUP_KEYS: Final = (
         ConfigType.SHORT,
         "-1",
         Importance.HIGH,
-        "Acknowledgements a commit needs; better left alone.",
+        "Acknowledgements that a commit needs; the default should not be changed.",
     ),
     BrokerConfigKey(
         "group.consumer.session.timeout.ms",
@@ -214,7 +217,7 @@ GROUP_KEYS: Final = (
         ConfigType.LIST,
         ",".join(ASSIGNORS),
         Importance.MEDIUM,
-        "Classes of the assignors on the side of the server, the default one first.",
+        "Classes of the server-side assignors, the default one first.",
     ),
     BrokerConfigKey(
         "group.consumer.migration.policy",

@@ -1,4 +1,4 @@
-"""A row of the broker's table: a config key with the way it can be changed while the broker runs."""
+"""A row of the broker's configuration table: a config key with its update mode."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from odradek.storage.config.config_def import ConfigKey
 
 
 class UpdateMode(Enum):
-    """Where a dynamic value may be set. Kafka prints the same words in its reference."""
+    """Whether a dynamic value may be set, and where. Kafka's reference has the same words."""
 
     READ_ONLY = "read-only"
     PER_BROKER = "per-broker"
     CLUSTER_WIDE = "cluster-wide"
-    """Per broker too, or as a default for all."""
+    """For one broker, or as a default for all."""
 
 
 @dataclass(frozen=True, slots=True)

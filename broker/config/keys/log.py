@@ -1,4 +1,7 @@
-"""The logs: where they are, how they roll, what is kept, how they are flushed."""
+"""Keys of the logs: directories, rolls, retention, flushes.
+
+Kafka: ServerLogConfigs.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +80,7 @@ LOG_KEYS: Final = (
         ConfigType.LONG,
         None,
         Importance.HIGH,
-        "How long segments are kept; -1 is for ever.",
+        "How long segments are kept; -1 sets no limit.",
         update_mode=UpdateMode.CLUSTER_WIDE,
     ),
     BrokerConfigKey(
@@ -99,7 +102,7 @@ LOG_KEYS: Final = (
         ConfigType.LONG,
         "-1",
         Importance.HIGH,
-        "How much of a partition is kept; -1 sets no bound.",
+        "Bytes of a partition that are kept; -1 sets no limit.",
         update_mode=UpdateMode.CLUSTER_WIDE,
     ),
     BrokerConfigKey(
@@ -107,7 +110,7 @@ LOG_KEYS: Final = (
         ConfigType.LONG,
         "300000",
         Importance.MEDIUM,
-        "How often the broker removes segments that retention need not keep.",
+        "How often the broker removes segments that retention no longer keeps.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -115,7 +118,7 @@ LOG_KEYS: Final = (
         ConfigType.LIST,
         "delete",
         Importance.MEDIUM,
-        "What becomes of old segments: delete, compact, or both.",
+        "What happens to old segments: delete, compact, or both.",
         ValidList(("compact", "delete")),
         update_mode=UpdateMode.CLUSTER_WIDE,
     ),
@@ -208,14 +211,14 @@ LOG_KEYS: Final = (
         ConfigType.BOOLEAN,
         "true",
         Importance.HIGH,
-        "Whether a topic comes into being when a client asks for it.",
+        "Whether a missing topic is created when a client requests it.",
     ),
     BrokerConfigKey(
         "min.insync.replicas",
         ConfigType.INT,
         "1",
         Importance.HIGH,
-        "In-sync replicas there must be for a produce request with acks=all to be taken.",
+        "In-sync replicas that a produce request with acks=all needs.",
         at_least(1),
         update_mode=UpdateMode.CLUSTER_WIDE,
     ),
@@ -283,7 +286,7 @@ LOG_KEYS: Final = (
         ConfigType.BOOLEAN,
         "true",
         Importance.LOW,
-        "Whether records are converted for clients that know old formats only.",
+        "Whether records are converted for clients that only support old formats.",
         update_mode=UpdateMode.CLUSTER_WIDE,
     ),
     BrokerConfigKey(

@@ -1,4 +1,7 @@
-"""Compaction."""
+"""Keys of compaction.
+
+Kafka: CleanerConfig.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,7 @@ LOG_CLEANER_KEYS: Final = (
         ConfigType.DOUBLE,
         "0.9",
         Importance.MEDIUM,
-        "How full the key buffer may get; fuller takes more keys at once and looks them up more slowly.",
+        "Maximum load of the key buffer; a higher load holds more keys and makes lookups slower.",
         update_mode=UpdateMode.CLUSTER_WIDE,
     ),
     BrokerConfigKey(
@@ -73,7 +76,7 @@ LOG_CLEANER_KEYS: Final = (
         ConfigType.BOOLEAN,
         "true",
         Importance.MEDIUM,
-        "Whether logs are compacted. Without it the topic of committed offsets grows for ever.",
+        "Whether logs are compacted. Without it the topic of committed offsets grows without limit.",
     ),
     BrokerConfigKey(
         "log.cleaner.delete.retention.ms",

@@ -1,4 +1,7 @@
-"""Metrics."""
+"""Keys of metrics.
+
+Kafka: MetricConfigs.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ METRIC_KEYS: Final = (
         ConfigType.LIST,
         "",
         Importance.LOW,
-        "Classes that are given the metrics.",
+        "Classes that report the metrics.",
         update_mode=UpdateMode.CLUSTER_WIDE,
     ),
     BrokerConfigKey(
@@ -37,21 +40,21 @@ METRIC_KEYS: Final = (
         ConfigType.STRING,
         "INFO",
         Importance.LOW,
-        "From which level on metrics are recorded.",
+        "Level from which on metrics are recorded.",
     ),
     BrokerConfigKey(
         "auto.include.jmx.reporter",
         ConfigType.BOOLEAN,
         "true",
         Importance.LOW,
-        "Whether metrics are reported by JMX even if no reporter says so.",
+        "Whether metrics are reported by JMX without a configured reporter.",
     ),
     BrokerConfigKey(
         "kafka.metrics.reporters",
         ConfigType.LIST,
         "",
         Importance.LOW,
-        "Classes that are given the older metrics of Apache Kafka's own registry.",
+        "Classes that report the older metrics of Apache Kafka's own registry.",
     ),
     BrokerConfigKey(
         "kafka.metrics.polling.interval.secs",

@@ -1,4 +1,7 @@
-"""Listeners, sockets and the limits on connections."""
+"""Keys of listeners, sockets and the limits on connections.
+
+Kafka: SocketServerConfigs.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,8 @@ NETWORK_KEYS: Final = (
         ConfigType.STRING,
         "PLAINTEXT://:9092",
         Importance.HIGH,
-        "Where the broker listens: NAME://host:port,... An empty host is every interface. Names other than "
-        "security protocols need an entry in listener.security.protocol.map.",
+        "Addresses on which the broker listens: NAME://host:port,... An empty host means every interface. Names other "
+        "than security protocols need an entry in listener.security.protocol.map.",
         update_mode=UpdateMode.PER_BROKER,
     ),
     BrokerConfigKey(
@@ -22,7 +25,7 @@ NETWORK_KEYS: Final = (
         ConfigType.STRING,
         None,
         Importance.HIGH,
-        "The addresses that clients and brokers are told, if they differ from listeners. 0.0.0.0 cannot be one.",
+        "Addresses that clients and other brokers get, if they differ from listeners; not 0.0.0.0.",
         update_mode=UpdateMode.PER_BROKER,
     ),
     BrokerConfigKey(
@@ -38,7 +41,7 @@ NETWORK_KEYS: Final = (
         ConfigType.STRING,
         None,
         Importance.HIGH,
-        "A listener of its own for the controller's requests.",
+        "Separate listener for the controller's requests.",
     ),
     BrokerConfigKey(
         "socket.send.buffer.bytes",
@@ -75,7 +78,7 @@ NETWORK_KEYS: Final = (
         ConfigType.INT,
         "2147483647",
         Importance.MEDIUM,
-        "Connections one address may have; more are closed. 0 only makes sense with overrides.",
+        "Maximum number of connections of one address; further ones are closed. 0 is only allowed with overrides.",
         at_least(0),
         update_mode=UpdateMode.CLUSTER_WIDE,
     ),
@@ -84,7 +87,7 @@ NETWORK_KEYS: Final = (
         ConfigType.STRING,
         "",
         Importance.MEDIUM,
-        "Other limits for some addresses: address:limit,...",
+        "Limits for single addresses: address:limit,...",
         update_mode=UpdateMode.CLUSTER_WIDE,
     ),
     BrokerConfigKey(
@@ -92,7 +95,7 @@ NETWORK_KEYS: Final = (
         ConfigType.INT,
         "2147483647",
         Importance.MEDIUM,
-        "Connections the broker may have in all; beyond it nobody is accepted until one closes.",
+        "Maximum number of connections; beyond it no connection is accepted until one closes.",
         at_least(0),
         update_mode=UpdateMode.CLUSTER_WIDE,
     ),
@@ -101,7 +104,7 @@ NETWORK_KEYS: Final = (
         ConfigType.INT,
         "2147483647",
         Importance.MEDIUM,
-        "Connections a second that may be made.",
+        "Maximum number of new connections a second.",
         at_least(0),
         update_mode=UpdateMode.CLUSTER_WIDE,
     ),
@@ -110,7 +113,7 @@ NETWORK_KEYS: Final = (
         ConfigType.LONG,
         "600000",
         Importance.MEDIUM,
-        "After this time without a byte a connection is closed; negative never closes one.",
+        "A connection is closed after this time without traffic; with a negative value never.",
     ),
     BrokerConfigKey(
         "connection.failed.authentication.delay.ms",
@@ -125,7 +128,7 @@ NETWORK_KEYS: Final = (
         ConfigType.INT,
         "500",
         Importance.HIGH,
-        "Requests that may wait for a handler in Apache Kafka. Here none do: a request is handled where it is read.",
+        "Requests that may wait for a handler in Apache Kafka. Here none wait: a request is handled when it is read.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -133,7 +136,7 @@ NETWORK_KEYS: Final = (
         ConfigType.LONG,
         "-1",
         Importance.MEDIUM,
-        "Bytes of requests that may wait; -1 sets no bound.",
+        "Bytes of requests that may wait; -1 sets no limit.",
     ),
     BrokerConfigKey(
         "num.network.threads",

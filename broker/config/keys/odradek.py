@@ -20,7 +20,7 @@ ODRADEK_KEYS: Final = (
         ConfigType.STRING,
         None,
         Importance.MEDIUM,
-        "The user as whom the broker logs in to ZooKeeper with SASL (DIGEST-MD5); a JVM reads it from a JAAS file.",
+        "User name for SASL (DIGEST-MD5) to ZooKeeper; Apache Kafka reads it from a JAAS file.",
     ),
     BrokerConfigKey(
         "odradek.zookeeper.sasl.password",
@@ -34,9 +34,8 @@ ODRADEK_KEYS: Final = (
         ConfigType.STRING,
         "when-needed",
         Importance.MEDIUM,
-        "When the single records of a produced batch are looked at: when something depends on them (compaction, "
-        "timestamp limits, conversion), or always, as Apache Kafka does. "
-        "The header and checksum of a batch are always verified.",
+        "When the records inside a produced batch are validated: when-needed (for compaction, timestamp limits, "
+        "conversion), or always, as in Apache Kafka. The header and checksum of a batch are always verified.",
         ValidString(("when-needed", "always")),
     ),
     BrokerConfigKey(
@@ -44,8 +43,8 @@ ODRADEK_KEYS: Final = (
         ConfigType.INT,
         "0",
         Importance.LOW,
-        "The event loop is watched, and what holds it up for longer than this is logged; how late things were comes "
-        "with the stop. 0 does not watch.",
+        "Pauses of the event loop longer than this are logged with their cause, and a summary of delays at the stop. "
+        "0 turns it off.",
         at_least(0),
     ),
 )

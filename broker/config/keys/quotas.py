@@ -1,6 +1,6 @@
-"""Quotas: over which time they are measured, and those of a broker, which are set as dynamic configs only.
+"""Keys of quotas: their measurement, and the quotas of a broker, which can be set only as dynamic configs.
 
-The latter answer to QuotaConfigs.brokerQuotaConfigs: they are no keys of `server.properties`.
+Kafka: QuotaConfigs, QuotaConfigs.brokerQuotaConfigs.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ QUOTA_KEYS: Final = (
         ConfigType.CLASS,
         None,
         Importance.LOW,
-        "Class that decides which quota a client falls under.",
+        "Class that assigns quotas to clients.",
     ),
 )
 

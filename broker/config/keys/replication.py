@@ -1,4 +1,7 @@
-"""Replication between brokers and leadership."""
+"""Keys of replication between brokers and of leadership.
+
+Kafka: ReplicationConfigs.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from odradek.storage.config.config_def import ConfigType, Importance, ValidStrin
 from odradek.storage.config.topic_config_table import VersionName
 
 RACK_AWARE_REPLICA_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
-"""The only class that `replica.selector.class` may name."""
+"""The only class that `replica.selector.class` may be."""
 
 REPLICATION_KEYS: Final = (
     BrokerConfigKey(
@@ -52,7 +55,7 @@ REPLICATION_KEYS: Final = (
         ConfigType.INT,
         "1048576",
         Importance.MEDIUM,
-        "Bytes a follower asks for of each partition; a first batch that is larger comes all the same.",
+        "Bytes that a follower requests of each partition; a larger first batch is still returned.",
         at_least(0),
     ),
     BrokerConfigKey(
@@ -75,14 +78,14 @@ REPLICATION_KEYS: Final = (
         ConfigType.INT,
         "1",
         Importance.HIGH,
-        "Bytes a leader gathers before it answers a follower.",
+        "Bytes that a leader waits for before it answers a follower.",
     ),
     BrokerConfigKey(
         "replica.fetch.response.max.bytes",
         ConfigType.INT,
         "10485760",
         Importance.MEDIUM,
-        "Bytes a follower asks for in one fetch.",
+        "Bytes that a follower requests in one fetch.",
         at_least(0),
     ),
     BrokerConfigKey(
@@ -126,7 +129,7 @@ REPLICATION_KEYS: Final = (
         ConfigType.BOOLEAN,
         "true",
         Importance.HIGH,
-        "Whether leadership is moved back to preferred replicas by itself.",
+        "Whether leadership is moved back to preferred replicas automatically.",
     ),
     BrokerConfigKey(
         "leader.imbalance.per.broker.percentage",
@@ -148,7 +151,7 @@ REPLICATION_KEYS: Final = (
         ConfigType.LONG,
         "300000",
         Importance.MEDIUM,
-        "How often partitions are looked for that need an unclean election.",
+        "How often the controller searches for partitions that need an unclean election.",
         at_least(1),
         internal=True,
     ),
@@ -173,8 +176,8 @@ REPLICATION_KEYS: Final = (
         ConfigType.STRING,
         "3.9-IV0",
         Importance.MEDIUM,
-        "The version of Kafka whose protocol brokers speak with one another and whose formats they store: older than "
-        "the brokers while a cluster is upgraded.",
+        "Version of Kafka that decides the requests between brokers and the stored formats; older than the brokers "
+        "while a cluster is upgraded.",
         VersionName(),
     ),
     BrokerConfigKey(
@@ -182,13 +185,13 @@ REPLICATION_KEYS: Final = (
         ConfigType.STRING,
         None,
         Importance.MEDIUM,
-        "Listener by which brokers talk to each other; by default the one named after the protocol between brokers.",
+        "Listener for requests between brokers; by default the one named after security.inter.broker.protocol.",
     ),
     BrokerConfigKey(
         "replica.selector.class",
         ConfigType.STRING,
         None,
         Importance.MEDIUM,
-        "How a replica is chosen that consumers may read from; without one they read from the leader.",
+        "Class that chooses the replica for consumers to read from; without one they read from the leader.",
     ),
 )

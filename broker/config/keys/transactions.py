@@ -1,4 +1,7 @@
-"""Idempotent and transactional producers."""
+"""Keys of idempotent and transactional producers.
+
+Kafka: TransactionLogConfigs, TransactionStateManagerConfigs.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ TRANSACTION_KEYS: Final = (
         ConfigType.INT,
         "50",
         Importance.HIGH,
-        "Partitions of the transaction log. Not to be changed afterwards.",
+        "Partitions of the transaction log. It must not be changed later.",
         at_least(1),
     ),
     BrokerConfigKey(

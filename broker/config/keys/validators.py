@@ -1,4 +1,4 @@
-"""Checks that only broker keys need."""
+"""Validators for broker keys only."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HOST_AND_PORT: Final = re.compile(r"(?:[0-9a-zA-Z\-%._]*://)?\[?([0-9a-zA-Z\-%.
 
 @dataclass(frozen=True, slots=True)
 class NonNull:
-    """A value must be given."""
+    """A value must be set."""
 
     def ensure_valid(self, name: str, value: ConfigValue) -> None:
         if value is None:
@@ -49,7 +49,7 @@ class QuorumVoters:
 
     def _check(self, name: str, entry: str) -> None:
         form = "Each entry should be in the form `{id}@{host}:{port}`."
-        parts = entry.rstrip("@").split("@")  # as Java splits
+        parts = entry.rstrip("@").split("@")  # Java's split drops empty elements at the end
         if len(parts) != 2:
             raise ConfigError(f"Invalid configuration value for {name}. {form}")
         voter_id = parse_integer(parts[0])

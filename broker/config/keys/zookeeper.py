@@ -1,4 +1,7 @@
-"""The connection to ZooKeeper. Without `zookeeper.connect` the broker keeps the metadata itself, in `metadata.dir`."""
+"""Keys of the connection to ZooKeeper. Without `zookeeper.connect` the broker keeps the metadata in `metadata.dir`.
+
+Kafka: ZkConfigs.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ ZOOKEEPER_KEYS: Final = (
         ConfigType.INT,
         "18000",
         Importance.HIGH,
-        "After this time without a sign of life ZooKeeper declares the broker dead.",
+        "ZooKeeper ends the broker's session after this time without a heartbeat.",
     ),
     BrokerConfigKey(
         "zookeeper.connection.timeout.ms",
@@ -42,7 +45,7 @@ ZOOKEEPER_KEYS: Final = (
         ConfigType.INT,
         "10",
         Importance.HIGH,
-        "Requests that may be on their way to ZooKeeper before the broker waits.",
+        "Maximum number of unanswered requests to ZooKeeper; further ones wait.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -57,7 +60,7 @@ ZOOKEEPER_KEYS: Final = (
         ConfigType.STRING,
         None,
         Importance.MEDIUM,
-        "The ZooKeeper client's socket class; Netty's is what TLS needs in Java.",
+        "The ZooKeeper client's socket class; in Java TLS needs Netty's.",
     ),
     BrokerConfigKey(
         "zookeeper.ssl.keystore.location",

@@ -1,7 +1,8 @@
-"""What setting a key of the table does: it acts, it is refused at the start, or it is told that it has no effect.
+"""The effect of each key: it acts, the start refuses it, or it has no effect and the start logs a warning.
 
-A key that is named nowhere here acts: some code reads it, which a test looks for. What protects somebody and would be
-silently ignored is refused; of what does no harm the log tells once, if it is set to anything but its default.
+A key that this module does not name acts: code reads it, which a test checks. Keys that protect data or access and are
+not supported are refused. Other unsupported keys have no effect; the warning names those that are not set to their
+defaults.
 """
 
 from __future__ import annotations
@@ -36,18 +37,18 @@ REFUSED: Final[Mapping[str, str]] = {
     "sasl.login.class": NO_CLASS,
     "sasl.login.callback.handler.class": NO_CLASS,
 }
-"""Keys that only their default can be set to, with the reason."""
+"""Keys of which only the default is accepted, with the reason."""
 
 _THREADS: Final = "one event loop does the work, whatever the number"
-_KRAFT: Final = "it belongs to KRaft"
+_KRAFT: Final = "only KRaft uses it"
 _QUOTAS: Final = "quotas of clients are not enforced yet"
-_SECURITY: Final = "listeners are PLAINTEXT alone so far"
-_MEMORY: Final = "waiting requests are forgotten when they are answered"
+_SECURITY: Final = "only PLAINTEXT listeners are supported so far"
+_MEMORY: Final = "a waiting request is removed as soon as it is answered"
 _NO_METRICS: Final = "there are no metrics of a JVM"
-_GROUPS: Final = "groups of the new protocol are KRaft's"
+_GROUPS: Final = "only KRaft has groups of the new protocol"
 
 _OTHERS: Final[Mapping[str, str]] = {
-    "zookeeper.clientCnxnSocket": "the client of ZooKeeper has sockets of its own, for TLS too",
+    "zookeeper.clientCnxnSocket": "the ZooKeeper client has its own sockets, also for TLS",
     "zookeeper.ssl.truststore.password": "trust stores are PEM, which has no password",
     "num.io.threads": _THREADS,
     "background.threads": _THREADS,
@@ -58,8 +59,8 @@ _OTHERS: Final[Mapping[str, str]] = {
     "max.connection.creation.rate": "it is not enforced yet",
     "early.start.listeners": "there is no authorizer to wait for",
     "max.request.partition.size.limit": _KRAFT,
-    "unstable.api.versions.enable": "there are no versions that are not final",
-    "unstable.feature.versions.enable": "there are no versions that are not final",
+    "unstable.api.versions.enable": "all served versions are final",
+    "unstable.feature.versions.enable": "all served versions are final",
     "log.dir.failure.timeout.ms": _KRAFT,
     "unclean.leader.election.interval.ms": _KRAFT,
     "fetch.purgatory.purge.interval.requests": _MEMORY,
@@ -89,7 +90,7 @@ _OTHERS: Final[Mapping[str, str]] = {
 }
 
 ACTING: Final = frozenset({"node.id"})
-"""Keys of the groups below that act all the same."""
+"""Exceptions: keys of the groups below that act."""
 
 
 def _of_group(keys: Iterable[ConfigKey], reason: str) -> dict[str, str]:
@@ -109,14 +110,14 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = {
 
 
 def refusal(key: ConfigKey, is_default: bool) -> str | None:
-    """Why a value of the key cannot be; classes are refused where they are parsed."""
+    """Why the start refuses the key, or None. Classes are refused where they are parsed."""
     if is_default or key.name not in REFUSED or key.type is ConfigType.CLASS:
         return None
     return f"{key.name} is set, but {REFUSED[key.name]}."
 
 
 def effect(name: str) -> str:
-    """The reference's column: what setting the key does."""
+    """The effect of the key, for the reference."""
     if name in REFUSED:
         return f"refused: {REFUSED[name]}"
     return f"none: {WITHOUT_EFFECT[name]}" if name in WITHOUT_EFFECT else "acts"

@@ -1,5 +1,7 @@
-"""KRaft mode and the migration to it. Known to the table, so that an operator's file is understood; Odradek has no
-KRaft mode."""
+"""Keys of KRaft mode and of the migration to it, so that files with them can be read. Odradek has no KRaft mode.
+
+Kafka: KRaftConfigs, QuorumConfig.
+"""
 
 from __future__ import annotations
 
@@ -150,7 +152,7 @@ KRAFT_KEYS: Final = (
         ConfigType.BOOLEAN,
         "false",
         Importance.HIGH,
-        "Whether replicas are tracked that may lead although they left the in-sync set.",
+        "Whether replicas that left the in-sync set and may still lead are tracked.",
     ),
     BrokerConfigKey(
         "zookeeper.metadata.migration.min.batch.size",
@@ -203,7 +205,7 @@ KRAFT_KEYS: Final = (
         ConfigType.INT,
         "25",
         Importance.MEDIUM,
-        "How long a KRaft leader gathers writes.",
+        "How long a KRaft leader collects writes.",
     ),
     BrokerConfigKey(
         "controller.quorum.request.timeout.ms",

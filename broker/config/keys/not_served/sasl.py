@@ -1,4 +1,7 @@
-"""Authentication."""
+"""Keys of authentication.
+
+Kafka: BrokerSecurityConfigs, SaslConfigs.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ SASL_KEYS: Final = (
         ConfigType.LONG,
         "0",
         Importance.MEDIUM,
-        "How long a SASL session lasts before the client must authenticate again; 0 sets no bound.",
+        "How long a SASL session lasts before the client must authenticate again; 0 sets no limit.",
     ),
     BrokerConfigKey(
         "sasl.server.max.receive.size",
@@ -34,7 +37,7 @@ SASL_KEYS: Final = (
         ConfigType.CLASS,
         "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
         Importance.MEDIUM,
-        "Class that makes a principal of what authentication found.",
+        "Class that derives the principal from an authentication.",
         update_mode=UpdateMode.PER_BROKER,
     ),
     BrokerConfigKey(
@@ -216,14 +219,14 @@ SASL_KEYS: Final = (
         ConfigType.STRING,
         None,
         Importance.MEDIUM,
-        "Where tokens are obtained.",
+        "URL at which tokens are issued.",
     ),
     BrokerConfigKey(
         "sasl.oauthbearer.jwks.endpoint.url",
         ConfigType.STRING,
         None,
         Importance.MEDIUM,
-        "Where the keys are found that sign tokens.",
+        "URL of the keys with which tokens are signed.",
     ),
     BrokerConfigKey(
         "sasl.oauthbearer.jwks.endpoint.refresh.ms",

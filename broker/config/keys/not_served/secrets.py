@@ -1,4 +1,7 @@
-"""Delegation tokens and the encryption of secrets kept in ZooKeeper."""
+"""Keys of delegation tokens, and of the encryption of passwords in the metadata.
+
+Kafka: DelegationTokenManagerConfigs, PasswordEncoderConfigs.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ SECRET_KEYS: Final = (
         ConfigType.LONG,
         "86400000",
         Importance.MEDIUM,
-        "Time for which a token holds without renewal.",
+        "Time for which a token is valid without renewal.",
         at_least(1),
     ),
     BrokerConfigKey(
@@ -58,14 +61,14 @@ SECRET_KEYS: Final = (
         ConfigType.PASSWORD,
         None,
         Importance.MEDIUM,
-        "The secret that was used before, for the start that changes it.",
+        "The former secret, set at the start that changes it.",
     ),
     BrokerConfigKey(
         "password.encoder.keyfactory.algorithm",
         ConfigType.STRING,
         None,
         Importance.LOW,
-        "Algorithm that makes a key of the secret.",
+        "Algorithm that derives the key from the secret.",
     ),
     BrokerConfigKey(
         "password.encoder.cipher.algorithm",
@@ -87,7 +90,7 @@ SECRET_KEYS: Final = (
         ConfigType.INT,
         "4096",
         Importance.LOW,
-        "Iterations of the algorithm that makes the key of the passwords.",
+        "Iterations of the algorithm that derives the key.",
         at_least(1024),
     ),
 )

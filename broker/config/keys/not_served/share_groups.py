@@ -1,5 +1,7 @@
-"""Share groups (KIP-932). Known to the table, so that an operator's file is understood; brokers in ZooKeeper mode have
-none."""
+"""Keys of share groups (KIP-932), so that files with them can be read. Brokers in ZooKeeper mode have no share groups.
+
+Kafka: ShareGroupConfig.
+"""
 
 from __future__ import annotations
 
@@ -110,7 +112,7 @@ SHARE_GROUP_KEYS: Final = (
         ConfigType.SHORT,
         "10",
         Importance.MEDIUM,
-        "Share groups there may be.",
+        "Maximum number of share groups.",
         between(1, 100),
     ),
     BrokerConfigKey(

@@ -1,4 +1,7 @@
-"""TLS."""
+"""Keys of TLS.
+
+Kafka: SslConfigs.
+"""
 
 from __future__ import annotations
 

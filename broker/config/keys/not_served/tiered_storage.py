@@ -1,5 +1,7 @@
-"""Tiered storage (KIP-405). Known to the table, so that an operator's file is understood; Odradek keeps no remote
-logs."""
+"""Keys of tiered storage (KIP-405), so that files with them can be read. Odradek has no remote logs.
+
+Kafka: RemoteLogManagerConfig.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Border values of every numeric key: refused, or everything that is built of them works."""
+"""Border values of every numeric key: refused, or a broker with them works."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LEFT_OUT = {
 
 
 def taken(keys: list[ConfigKey], value: str) -> dict[str, str]:
-    """The keys that take the value by themselves."""
+    """The keys that accept the value while the others have their defaults."""
     found = {}
     for key in keys:
         try:
@@ -45,7 +45,7 @@ def taken(keys: list[ConfigKey], value: str) -> dict[str, str]:
 
 
 def taken_together(settings: dict[str, str]) -> dict[str, str]:
-    """Without those that contradict one another, which are named when they are refused."""
+    """The settings without those that contradict each other; the error messages name these."""
     while refusal := refused(settings):
         named = [name for name in settings if re.search(rf"(?<![\w.]){re.escape(name)}(?![\w.])", refusal)]
         assert named, f"refused without a name: {refusal}"
@@ -62,7 +62,7 @@ def refused(settings: dict[str, str]) -> str | None:
 
 
 def work(broker: InProcessBroker, configs: Mapping[str, str]) -> None:
-    """Topics are made, and everything that recurs comes round."""
+    """Create topics, and let each periodic task run."""
     for name, policy in (("plain", "delete"), ("compacted", "compact")):
         given = [{"name": key, "value": value} for key, value in {**configs, "cleanup.policy": policy}.items()]
         topic = {"name": name, "num_partitions": 1, "replication_factor": 1, "configs": given}

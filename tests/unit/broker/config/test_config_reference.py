@@ -1,4 +1,4 @@
-"""The written reference says what the tables say."""
+"""docs/configuration.md agrees with the tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_a_row_says_what_a_key_does() -> None:
     rows = {line.split("|")[1].strip(): line for line in reference().splitlines() if line.startswith("| `")}
     assert "| cluster-wide | acts |" in rows["`log.retention.ms`"]
     assert "| refused: there is no tiered storage |" in rows["`remote.log.storage.system.enable`"]
-    assert "| none: it belongs to KRaft |" in rows["`controller.quorum.voters`"]
+    assert "| none: only KRaft uses it |" in rows["`controller.quorum.voters`"]
     assert "log.roll.ms, log.roll.hours" in rows["`segment.ms`"]
 
 

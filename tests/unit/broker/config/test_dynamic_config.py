@@ -23,7 +23,7 @@ from odradek.storage.manager.log_manager import LogManager
 
 
 class Broker:
-    """Records what others are told of a change."""
+    """Records the calls to other parts after a change."""
 
     def __init__(self) -> None:
         self.cleaner = cast("LogCleaner", Cleaner(is_running=False))
@@ -133,7 +133,7 @@ def test_a_quota_is_a_number_from_zero_on(broker: Broker, per_broker: bool) -> N
 
 
 class Cleaner:
-    """Records what the cleaner is told."""
+    """Records the new configurations of the cleaner."""
 
     def __init__(self, *, is_running: bool) -> None:
         self.is_running = is_running
@@ -173,7 +173,7 @@ def test_what_was_stored_before_the_start_is_in_force(broker: Broker) -> None:
 
 
 def test_what_no_log_can_be_made_of_is_refused_and_left_out(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
-    """Kafka's table lets log.flush.interval.ms be negative; flush.ms, whose default it is, cannot be."""
+    """log.flush.interval.ms may be negative in Kafka's table; flush.ms, whose default it is, may not."""
     for per_broker in (True, False):
         with pytest.raises(ConfigError, match=r"Value must be at least 0 \(from log.flush.interval.ms\)"):
             broker.dynamic.validate_change({"log.flush.interval.ms": "-1"}, per_broker=per_broker)
@@ -188,7 +188,7 @@ def test_what_no_log_can_be_made_of_is_refused_and_left_out(broker: Broker, capl
 
 
 def test_what_cannot_be_in_the_metadata_is_left_out_by_name(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
-    """Whoever has a ZooKeeper shell can write it there."""
+    """It can be written with a ZooKeeper shell."""
     stored = {"num.partitions": "9", "ssl.keystore.password": "secret", "ssl.client.auth": "often", "log.roll.ms": "5"}
     assert broker.dynamic.usable(stored, per_broker=True) == {"log.roll.ms": "5"}
     assert broker.dynamic.usable({"advertised.listeners": "PLAINTEXT://h:1", "a.b": "c"}, per_broker=False) == {

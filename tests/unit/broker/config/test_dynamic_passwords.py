@@ -1,4 +1,4 @@
-"""Passwords of dynamic configs on their way into the metadata and out of it."""
+"""Passwords of dynamic configs are encoded when they are stored, and decoded when they are read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Encoded passwords but for the cipher; with it, and beside Apache: `conformance/test_dynamic_passwords.py`."""
+"""Encoded passwords with a fake cipher; with the real one and Apache Kafka: `conformance/test_dynamic_passwords.py`."""
 
 from __future__ import annotations
 

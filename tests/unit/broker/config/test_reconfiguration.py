@@ -1,4 +1,4 @@
-"""Which dynamic configs a broker takes; what Apache takes is in `conformance/test_transcripts_config_values.py`."""
+"""Dynamic configs that a broker accepts; those of Apache Kafka: `conformance/test_transcripts_config_values.py`."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def _puresasl(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_sasl() -> None:
     assert settings(SASL).sasl == {"mechanism": "DIGEST-MD5", "username": "kafka", "password": "canary"}
     for key in SASL:
-        with pytest.raises(StartupError, match="go together"):
+        with pytest.raises(StartupError, match="or neither"):
             settings({key: "x"})
 
 

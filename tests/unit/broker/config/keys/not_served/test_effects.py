@@ -1,4 +1,4 @@
-"""Of every key of the table it is true what is said of it: it acts, is refused by name, or warns by name."""
+"""Every key of the table has the effect that `effects.py` gives it: it acts, is refused by name, or warns by name."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def source_of(module: ModuleType) -> Path:
 
 TABLES = (source_of(key).parent, source_of(config_keys), source_of(config_values), source_of(topic_config_table))
 CHECKS = (source_of(reconfiguration), source_of(config_checks))
-"""They read keys to refuse values, which is no effect."""
+"""Modules that read keys only to refuse values, which does not count as an effect."""
 IN_PIECES = ("zookeeper.ssl.keystore", "zookeeper.ssl.truststore")
 """Read as f"{prefix}.location" and f"{prefix}.type"."""
 OF_TOPICS = frozenset(synonym.name for synonyms in TOPIC_CONFIG_SYNONYMS.values() for synonym in synonyms)
@@ -90,13 +90,13 @@ def test_a_key_that_is_refused_is_refused_by_name(name: str) -> None:
 
 
 def test_what_each_key_does_is_what_is_written_down() -> None:
-    """Seen from outside, without the table: a key that is left out of it by mistake is found here."""
+    """Without the table: finds a key that is missing in it by mistake."""
     pinned = dict(line.split() for line in PINNED.read_text().splitlines())
     assert {name: what_it_does(key) for name, key in sorted(BROKER_CONFIG_KEYS.items())} == pinned
 
 
 def what_it_does(key: BrokerConfigKey) -> str:
-    """Refused is a key of which no value but the default is taken."""
+    """A key is refused when only its default is accepted."""
     configs = changed(key)
     if not configs:
         return "refused"
@@ -104,7 +104,7 @@ def what_it_does(key: BrokerConfigKey) -> str:
 
 
 TEXTS = ("org.example.Other", "PLAINTEXT", "PLAINTEXT://h:1", "PLAINTEXT:PLAINTEXT", "h:2", "1@h:2", "3.0", "1000")
-"""Of each syntax that a text may need, one."""
+"""One example of each syntax that a text may need."""
 SPECIAL = {
     "group.coordinator.rebalance.protocols": "classic,share",
     "replica.selector.class": RACK_AWARE_REPLICA_SELECTOR,
@@ -117,11 +117,11 @@ WITH_IT = {
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROL:PLAINTEXT",
     }
 }
-"""What else has to be set for a key to be taken."""
+"""Other settings that a key needs to be accepted."""
 
 
 def changed(key: BrokerConfigKey) -> list[BrokerConfig]:
-    """The configuration with the first value of the key that is not its default and is taken, if there is one."""
+    """The configuration with the first accepted value of the key that is not its default, if there is one."""
     for text in candidates(key):
         try:
             config = BrokerConfig({**WITH_IT.get(key.name, {}), key.name: text})
