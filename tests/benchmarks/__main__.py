@@ -66,7 +66,7 @@ def run_beside_apache(names: list[str]) -> None:
 
 
 def run_part(name: str) -> bool:
-    """One `bench_*.py`, alone in a process, because what one leaves in memory is paid for by the next."""
+    """One `bench_*.py`, alone in a process, because memory left by one would slow down the next."""
     print(f"\nbench_{name}", flush=True)
     command = [sys.executable, "-m", f"tests.benchmarks.bench_{name}"]
     try:

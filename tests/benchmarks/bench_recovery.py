@@ -80,7 +80,7 @@ def recover(directory: Path) -> None:
 
 
 def load_many(path: Path) -> None:
-    """Start with many partitions, ticking the timer as the broker does; the longest time the loop was held is told."""
+    """Start with many partitions, ticking the timer as the broker does; prints the longest pause of the loop."""
     make_many(path)
     for is_clean in (True, False):
         if not is_clean:

@@ -86,7 +86,7 @@ def produce(client: RawClient, topic: str, batch: bytes) -> None:
 
 
 def measure(compacting: OdradekBroker, recovering: OdradekBroker) -> None:
-    """Let the compaction begin, and the recovery beside it; returns when both are through."""
+    """Start the compaction, and the recovery beside it; returns when both are done."""
     stop = threading.Event()
     create_topic(compacting, "load", 1)
     loads = [threading.Thread(target=load, args=(compacting, stop)) for load in (keep_producing, keep_consuming)]

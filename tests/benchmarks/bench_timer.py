@@ -87,7 +87,7 @@ class HeapTask:
 
 
 class HeapTimer:
-    """A heap with lazy cancel, as plain as it gets."""
+    """A plain heap with lazy cancel."""
 
     def __init__(self, clock: ManualClock) -> None:
         self.clock = clock

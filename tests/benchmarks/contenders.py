@@ -30,7 +30,7 @@ Contender: TypeAlias = OdradekBroker | ApacheBroker
 ADMIN_TIMEOUT_S = 60
 
 SETTINGS: Mapping[str, str] = {
-    "log.segment.delete.delay.ms": "1000",  # what was measured leaves the disk before the next
+    "log.segment.delete.delay.ms": "1000",  # the disk is freed before the next measurement
     "log.retention.check.interval.ms": "5000",
     "log.initial.task.delay.ms": "5000",
 }

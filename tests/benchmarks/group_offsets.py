@@ -22,7 +22,7 @@ NOT_YET: Final = {
 
 
 def find_coordinator(client: RawClient, key_type: int = GROUP) -> None:
-    """Have the coordinators' topic made."""
+    """Make the brokers create the coordinators' topic."""
     while True:
         found: Any = client.call(build(ApiKey.FIND_COORDINATOR, coordinator_keys=["any"], key_type=key_type), 4)
         if found.coordinators[0].error_code == ErrorCode.NONE:

@@ -44,11 +44,11 @@ class Table:
         print(f"\n{title}\n{'':<48}{'Odradek':>12}{'Apache':>12}{'ratio':>8}")
 
     def row(self, name: str, unit: str, odradek: float, apache: float) -> None:
-        """Printed at once: a benchmark that is stopped has shown what it knew."""
+        """Printed at once, so that a benchmark that is stopped has printed its rows so far."""
         ratio = f"{odradek / apache:8.2f}" if apache else f"{'':>8}"
         print(f"{f'{name}, {unit}':<48}{odradek:>12.{_decimals(odradek)}f}{apache:>12.{_decimals(apache)}f}{ratio}")
 
 
 def _decimals(value: float) -> int:
-    """Three digits that say something."""
+    """Three significant digits."""
     return 0 if value >= 100 else 1 if value >= 10 else 2 if value >= 1 else 3

@@ -32,7 +32,7 @@ CHOSEN: Final = os.environ.get("ODRADEK_BENCH_KINDS", ",".join(KINDS)).split(","
 SETTINGS: Final = {"zookeeper.session.timeout.ms": "3000", "num.replica.fetchers": "1"}
 LOOK_PAUSE_S: Final = 0.005
 IN_SYNC_S: Final = 600
-"""For ten thousand partitions on a slow machine."""
+"""Enough for ten thousand partitions on a slow machine."""
 
 Figures: TypeAlias = Mapping[tuple[str, str], float]
 """By name and unit."""

@@ -54,7 +54,7 @@ def run(contenders: Contenders) -> None:
 
 
 def in_a_process(job: CleanJob) -> tuple[CleanStats, float, float]:
-    """What a new worker says of it: statistics, seconds, megabytes."""
+    """The result of a new worker: statistics, seconds, megabytes."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         return pool.submit(_clean, job).result()
 

@@ -108,7 +108,7 @@ class IdlePartitions:
                     print(f"{kind}: {name} {figure:.2f} {unit}", flush=True)  # the table comes minutes later
 
     def _prepare(self) -> None:
-        """What is used beside the idle partitions, all of it of `LEADER`: a partition, a transactional id, groups."""
+        """Set up what is used beside the idle partitions, all on `LEADER`: a partition, a transactional id, groups."""
         cluster = self._cluster
         assigned = [[LEADER, CONTROLLER, FOLLOWER]]
         cluster.admin().create_assigned_topic(USED, assigned)
@@ -186,7 +186,7 @@ class IdlePartitions:
         return {step: percentile(values, 0.5) for step, values in steps.items()}
 
     def _idle_share(self) -> float:
-        """What the busiest of the brokers uses of one core while nobody asks anything."""
+        """The share of a core that the busiest broker uses without requests."""
         brokers = self._cluster.brokers
         before = {broker_id: usage_of(broker.pid) for broker_id, broker in brokers.items()}
         time.sleep(IDLE_S)
@@ -212,7 +212,7 @@ class IdlePartitions:
     def _await_groups(self, brokers: Collection[int]) -> float:
         """The time at which all offsets of all groups have been answered by these brokers.
 
-        Until it is loaded, one group stands for all of its partition: more would be work for those who load.
+        Until a partition is loaded, only one of its groups is asked: more requests would slow down the loading.
         """
         waiting = {groups[0]: groups for groups in self._groups}
         offsets: dict[str, int] = {}

@@ -18,7 +18,7 @@ VALUE_BYTES = 100
 PRODUCE_VERSION = 9
 MEASURED = 10_000
 WARM_UP = 20_000
-"""Apache's compilers have done their work by then."""
+"""Enough records for Apache's compilers to finish."""
 
 
 def run(contenders: Contenders) -> None:

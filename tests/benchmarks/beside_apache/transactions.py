@@ -36,7 +36,7 @@ SIZES = ((1, 200), (100, 200), (10_000, 40))
 TURNS = 6
 """Of each broker, one after the other."""
 WARM_UP = 3
-"""Turns before, for Apache: its compilers want to have seen it."""
+"""Turns before the measurement, for Apache's compilers."""
 
 
 def run(contenders: Contenders) -> None:
@@ -157,7 +157,7 @@ def begin(client: RawClient, add: Request) -> None:
 
 
 def _call(client: RawClient, request: Request, version: int, result: Callable[[Any], Any]) -> Any:
-    """Ask until the transaction before has come to its end; what the answer says is where `result` finds it."""
+    """Repeat the request until the earlier transaction has ended; `result` finds the error code in the answer."""
     while True:
         answer = result(client.call(request, version))
         error = getattr(answer, "error_code", None) or getattr(answer, "partition_error_code", 0)

@@ -76,7 +76,7 @@ def fetch(topic: str, offset: int, *, max_bytes: int = 1 << 20, wait_ms: int = 0
 
 
 def wake_consumers(watched: WatchedBroker) -> None:
-    """All of them wait at the end of one partition, to which one record is appended."""
+    """Many consumers wait at the end of one partition, to which one record is appended."""
     broker = watched.broker
     with ExitStack() as stack:
         consumers = [stack.enter_context(RawClient(broker.host, broker.port)) for _ in range(CONSUMERS)]
@@ -94,7 +94,7 @@ def wake_consumers(watched: WatchedBroker) -> None:
 
 
 def begin_sessions(watched: WatchedBroker) -> None:
-    """Fill the cache of sessions; then nobody who asks for one gets it."""
+    """Fill the cache of sessions, so that no later request gets one."""
     broker = watched.broker
     with RawClient(broker.host, broker.port) as client:
         with watched.situation(f"{SESSIONS} fetch sessions are begun"):

@@ -124,7 +124,7 @@ def _invalid_topics(topics: Sequence[str], indexes: Sequence[int]) -> Request:
 
 
 def _leader_and_isr(topics: Sequence[str], indexes: Sequence[int]) -> Request:
-    """What the controller has said already: nothing changes. Partitions that do not exist are on another broker."""
+    """The state that the controller has sent already: nothing changes. Missing partitions are on another broker."""
     state = {"leader": 0, "leader_epoch": 0, "isr": [0], "replicas": [1]}
     states = [
         {"topic_name": topic, "partition_states": [{"partition_index": index, **state} for index in indexes]}
@@ -136,7 +136,7 @@ def _leader_and_isr(topics: Sequence[str], indexes: Sequence[int]) -> Request:
 
 
 def _update_metadata(topics: Sequence[str], indexes: Sequence[int]) -> Request:
-    """What the controller has said already; partitions that do not exist are told to be deleted."""
+    """The state that the controller has sent already; partitions that do not exist are deleted."""
     state = {"leader_epoch": 0, "isr": [0], "replicas": [0]}
     states = [
         {

@@ -20,7 +20,7 @@ from tests.support.processes.odradek_process import OdradekBroker
 NOTED_MS = 5
 LIMIT_MS = 50
 SETTLED_S = 0.15
-"""How long the loop is watched after the last answer: what was put off belongs to the situation, too."""
+"""How long the loop is watched after the last answer: postponed work belongs to the situation, too."""
 LONGEST_START_S = 150
 SETTINGS: Mapping[str, str] = {
     "odradek.event.loop.pause.ms": str(NOTED_MS),
@@ -50,7 +50,7 @@ def pauses_in(log: str) -> list[Pause]:
 
 
 class WatchedBroker:
-    """An Odradek broker, and the rows of what its loop was held up by. `beyond` are the names over the limit."""
+    """An Odradek broker, and a row with the pauses of each situation. `beyond` are the names over the limit."""
 
     def __init__(self, directory: Path, settings: Mapping[str, str]) -> None:
         self.broker = OdradekBroker(directory, {**SETTINGS, **settings})
@@ -59,7 +59,7 @@ class WatchedBroker:
 
     @contextmanager
     def situation(self, name: str) -> Iterator[None]:
-        """What happens inside, as one row."""
+        """Print the pauses during the block as one row."""
         seen, used = len(self.broker.log_text()), usage_of(self.broker.pid)
         started = time.perf_counter()
         yield
