@@ -63,7 +63,7 @@ class Patience:
         deadline = loop.time() + timeout_s
         while not work.done() and self._left_s > 0 and (now := loop.time()) < deadline:
             await asyncio.wait({work}, timeout=min(LOOK_EVERY_S, deadline - now))
-            if self._tree.is_away:
+            if self._tree.is_disconnected:
                 self._left_s -= loop.time() - now
         return work.done()
 

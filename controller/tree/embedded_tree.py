@@ -1,17 +1,15 @@
-"""The metadata tree of a single node: SQLite in its own thread, ZooKeeper's contract on the loop.
+"""The metadata tree of a single node: SQLite in a thread of its own, with ZooKeeper's contract.
 
-`TreeDatabase` owns the thread. Batches queue up in front of it; it takes what is there, applies it in one
-transaction, commits, and only then hands results and watch events to the loop: first the events, then the results, so
-that nobody reads a change before its watch has told of it. The watch tables live in the thread beside the nodes, so
-setting a watch and reading the value it guards are one step.
+`TreeDatabase` has the thread. It applies all queued batches in one transaction, commits, and then passes watch events
+and results to the loop: first the events, then the results, so that a watcher is called before its client can read the
+change. The thread also has the watch tables, so that reading a node and setting its watch are one step.
 
 `EmbeddedTree` is one client of a database, with its session. A broker has one; a simulated cluster opens one per
-broker over the same database, and they see each other's ephemeral nodes come and go as they would in ZooKeeper.
+broker over the same database, and the brokers see each other's ephemeral nodes as in ZooKeeper.
 
-A full disk refuses writes with StorageFull, as if they had never been asked for: nothing of the transaction stays, and
-the watches it took are set again. When SQLite fails in any other way (I/O error) the database is dead: every waiting
-and later batch ends with ConnectionLoss, and `on_failure` is called once, on the loop, so that the broker can stop
-cleanly.
+On a full disk, writes fail with StorageFull: the transaction is rolled back, and the watches it has fired are set
+again. After any other failure of SQLite (an I/O error) the database stops: every waiting and later batch fails with
+ConnectionLoss, and `on_failure` is called once, on the loop, so that the broker can stop cleanly.
 """
 
 from __future__ import annotations
@@ -42,7 +40,7 @@ if TYPE_CHECKING:
     from odradek.timer.clock import Clock
 
 METADATA_FILE: Final = "odradek-metadata.db"
-"""What the database is called in its directory, `metadata.dir`."""
+"""The file name of the database in `metadata.dir`."""
 
 BATCHES_PER_TRANSACTION_MAX: Final = 64
 
@@ -56,7 +54,7 @@ _Settlement = tuple["asyncio.Future[object]", object]
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """Operations of one session, or with no operations a step in a session's life."""
+    """Operations of one session, or the start or end of a session."""
 
     tree: EmbeddedTree
     future: asyncio.Future[object]
@@ -66,7 +64,7 @@ class _Batch:
 
 
 class TreeDatabase:
-    """The SQLite file and the thread that works on it."""
+    """The SQLite file and the thread that reads and writes it."""
 
     def __init__(self, path: str, clock: Clock, on_failure: Callable[[BaseException], None]) -> None:
         self._path = path
@@ -80,27 +78,27 @@ class TreeDatabase:
         self._closed: asyncio.Future[None] = self._loop.create_future()
         self._failure: BaseException | None = None
         self._is_closing = False
-        # A daemon, because an interpreter that exits must not wait for it: what was answered is on disk.
+        # A daemon, because the interpreter must not wait for it at exit: every returned result is on disk.
         self._thread = threading.Thread(target=self._work, name="metadata-tree", daemon=True)
 
     @classmethod
     async def open(
         cls, path: str, clock: Clock, on_failure: Callable[[BaseException], None] = lambda error: None
     ) -> TreeDatabase:
-        """Open the database, creating it if need be; raises ConnectionLoss when that fails."""
+        """Open the database, or create it. Raises ConnectionLoss if that fails."""
         database = cls(path, clock, on_failure)
         database._thread.start()
         await database._opened
         return database
 
     async def connect(self) -> EmbeddedTree:
-        """A new client with a session of its own."""
+        """A new client with its own session."""
         tree = EmbeddedTree(self)
         await tree._start_session()
         return tree
 
     async def close(self) -> None:
-        """Finish what is queued and close the file. Open sessions end, as they do when a process dies."""
+        """Apply the queued batches and close the file. Open sessions end, as after a crash of the process."""
         if not self._is_closing:
             self._is_closing = True
             self._queue.put(None)
@@ -112,7 +110,7 @@ class TreeDatabase:
         else:
             self._queue.put(batch)
 
-    # The loop's side ends here; everything below runs in the thread, except _deliver and _fail.
+    # The methods above run on the loop. Those below run in the thread, except _deliver, _settle, _fail_to_open, _fail.
 
     def _work(self) -> None:
         import sqlite3
@@ -121,7 +119,7 @@ class TreeDatabase:
 
         try:
             store = TreeStore(self._path, self._clock)
-        except (sqlite3.Error, OSError, ValueError, TypeError) as error:  # the last two: a path or content that is none
+        except (sqlite3.Error, OSError, ValueError, TypeError) as error:  # the last two: a bad path or bad content
             self._call_loop(self._fail_to_open, error)
             return
         self._call_loop(self._settle, self._opened, None)
@@ -132,13 +130,13 @@ class TreeDatabase:
                 self._call_loop(self._deliver, deliveries, settlements)
             store.close()
         except Exception as error:
-            # SQLite failed, or there is a bug in here: either way nobody may be left waiting for an answer.
-            logger.error("The metadata tree %s failed", self._path, exc_info=error)
+            # SQLite failed, or there is a bug in the code above: every waiting batch must get an error.
+            logger.error("The metadata tree %s failed; it takes no more operations", self._path, exc_info=error)
             self._call_loop(self._fail, error, batches)
         self._call_loop(self._settle, self._closed, None)
 
     def _next_batches(self) -> list[_Batch]:
-        """What waits, at least one batch and up to the limit; empty when the database is to close."""
+        """The queued batches, at least one and up to the limit; empty when the database must close."""
         first = self._queue.get()
         batches: list[_Batch] = []
         try:
@@ -154,7 +152,7 @@ class TreeDatabase:
         return batches
 
     def _commit(self, store: TreeStore, batches: list[_Batch]) -> tuple[list[_Delivery], list[_Settlement]]:
-        """All batches in one transaction; if there is no space for that, one by one, so that reads are answered."""
+        """Apply all batches in one transaction; if there is no space for it, one by one, so that reads succeed."""
         done = self._try_to_commit(store, batches)
         if done is not None:
             return done
@@ -166,7 +164,7 @@ class TreeDatabase:
                 deliveries += alone[0]
                 settlements += alone[1]
             elif batch.ends_session:
-                # The session is over all the same: what it owned is deleted when the file is opened next.
+                # The session ends nevertheless: its ephemeral nodes are deleted when the file is opened next.
                 self._sessions.pop(batch.tree, None)
                 settlements.append((batch.future, None))
             else:
@@ -176,7 +174,7 @@ class TreeDatabase:
     def _try_to_commit(
         self, store: TreeStore, batches: list[_Batch]
     ) -> tuple[list[_Delivery], list[_Settlement]] | None:
-        """None when there is no space, after which nothing has happened."""
+        """Apply batches in one transaction. None if there is no space; the transaction is rolled back then."""
         import sqlite3
 
         sessions = dict(self._sessions)
@@ -188,7 +186,7 @@ class TreeDatabase:
         except sqlite3.OperationalError as error:
             if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_FULL:
                 raise
-            logger.error("No space to write the metadata tree %s", self._path)
+            logger.error("No space to write the metadata tree %s. Free space on its file system", self._path)
             store.rollback()
             self._watches.rollback()
             self._sessions = sessions
@@ -232,10 +230,10 @@ class TreeDatabase:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(function, *arguments)
 
-    # Back on the loop.
+    # The methods below run on the loop.
 
     def _deliver(self, deliveries: list[_Delivery], settlements: list[_Settlement]) -> None:
-        # One callback each: a watcher that fails is reported by the loop and takes nothing else with it.
+        # One callback for each, so that an exception of one watcher (which the loop logs) does not stop the others.
         for tree, watcher, event in deliveries:
             if not tree.is_closed:
                 self._loop.call_soon(watcher, event)
@@ -284,7 +282,7 @@ class EmbeddedTree(MetadataTree):
 
     @classmethod
     async def open(cls, path: str, clock: Clock, on_failure: Callable[[BaseException], None]) -> EmbeddedTree:
-        """The only client of a database, which is closed with it; raises ConnectionLoss when that cannot be opened."""
+        """Open a database with one client, which closes it. Raises ConnectionLoss if it cannot be opened."""
         tree = cls(await TreeDatabase.open(path, clock, on_failure), is_alone=True)
         await tree._start_session()
         return tree
@@ -308,7 +306,7 @@ class EmbeddedTree(MetadataTree):
             await (self._database.close() if self._is_alone else self._request(ends_session=True))
 
     async def expire_session(self) -> None:
-        """Lose the session as ZooKeeper would have it after a time-out; for tests and simulations."""
+        """Expire the session as ZooKeeper does after a session timeout; for tests and simulations."""
         await self._request(ends_session=True)
         for listener in self._listeners:
             await listener.session_lost()

@@ -1,25 +1,24 @@
 """The port to the metadata tree: ZooKeeper's data model, in batches of operations.
 
-The tree holds small values at slash-separated paths. The controller, the elections and the state machines know this
-port only; `embedded_tree` implements it with SQLite for one node and `zookeeper_tree` with a ZooKeeper client. What
-follows is ZooKeeper's contract, and one contract test suite holds every implementation to it:
+The tree holds small values at slash-separated paths. The controller, the elections and the state machines use only
+this port; `embedded_tree` implements it with SQLite for one node and `zookeeper_tree` with a ZooKeeper client. The
+contract is ZooKeeper's; one contract test suite tests both implementations:
 
 * **Operations come in batches.** A batch is applied in order, and each operation succeeds or fails by itself. `Multi`
-  is one operation that is applied as a whole or not at all. An implementation answers a batch only after it is
-  durable.
+  is one operation that is applied as a whole or not at all. Results are returned only after the batch is durable.
 * **Versions.** A node's `version` counts the changes of its data and starts at 0. `SetData`, `Delete` and `Check`
-  take the version they expect; `ANY_VERSION` expects nothing. A transaction id (zxid) grows with every write and
-  never repeats, not even over a restart; `czxid` is the one that created the node (Kafka's broker epoch).
-* **Ephemeral nodes** live as long as the session that created them, and have no children.
-* **Sequential nodes** get a ten-digit suffix: how many children have ever been created under the parent.
-* **Watches are one-shot** and see each change once. `GetData` and `Exists` watch the node's data, creation and
-  deletion; `GetChildren` watches the list of children and the deletion of the node. `GetData` and `GetChildren` leave
-  no watch on a node that does not exist; `Exists` does. A watcher that is set several times on one node is called
-  once, and a client hears of a change before it can read it.
-* **A lost session** takes its ephemeral nodes and its watches with it. The tree first lets every `SessionListener`
-  finish what it does about the loss and only then opens the next session.
+  take the expected version; `ANY_VERSION` matches every version. A transaction id (zxid) grows with every write and
+  never repeats, not even after a restart; `czxid` is the zxid that created the node (Kafka's broker epoch).
+* **Ephemeral nodes** exist as long as the session that created them, and have no children.
+* **Sequential nodes** get a ten-digit suffix: the number of children ever created below the parent.
+* **Watches fire once.** `GetData` and `Exists` watch the node's data, creation and deletion; `GetChildren` watches the
+  list of children and the deletion of the node. `GetData` and `GetChildren` set no watch on a node that does not exist;
+  `Exists` does. A watcher that is set several times on one node is called once, and before its client can read the
+  change.
+* **A lost session** loses its ephemeral nodes and its watches. The next session begins only after every
+  `SessionListener` has handled the loss.
 
-Answers to ZooKeeper's client API and to Kafka's `ZooKeeperClient`.
+Kafka: ZooKeeperClient.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ NO_OWNER: Final = 0
 
 
 class TreeError(Exception):
-    """The tree refused or could not carry out an operation; `path` is the node concerned."""
+    """The tree refused an operation or could not apply it; `path`: the node of the operation."""
 
     def __init__(self, path: str = "", message: str = "") -> None:
         super().__init__(message or path)
@@ -46,11 +45,11 @@ class NoNode(TreeError):
 
 
 class NodeExists(TreeError):
-    """A node to be created is there already."""
+    """A node to be created exists already."""
 
 
 class BadVersion(TreeError):
-    """The node has another version than the one expected."""
+    """The node does not have the expected version."""
 
 
 class NotEmpty(TreeError):
@@ -66,19 +65,19 @@ class BadArguments(TreeError):
 
 
 class SessionExpired(TreeError):
-    """The session ended before the operation was carried out."""
+    """The session ended before the operation was applied."""
 
 
 class ConnectionLoss(TreeError):
-    """The store cannot be reached; whether the operation was carried out is not known."""
+    """The store cannot be reached; the operation may have been applied or not."""
 
 
 class StorageFull(TreeError):
-    """The store has no room for the write, which was not carried out. Reads go on, and writes when there is room."""
+    """The store has no space for the write, which was not applied. Reads work, and writes when there is space again."""
 
 
 class MultiFailed(TreeError):
-    """A `Multi` was not applied. `index` is the operation that failed and `cause` what it failed with."""
+    """A `Multi` was not applied. `index`: the number of the operation that failed; `cause`: its error."""
 
     def __init__(self, index: int, cause: TreeError) -> None:
         super().__init__(cause.path, f"operation {index}: {type(cause).__name__} {cause.path}")
@@ -87,7 +86,7 @@ class MultiFailed(TreeError):
 
 
 class Stat(NamedTuple):
-    """What the tree knows about a node besides its data."""
+    """The metadata of a node, as in ZooKeeper's Stat. `data_length` in bytes."""
 
     czxid: int
     mzxid: int
@@ -102,7 +101,7 @@ class Stat(NamedTuple):
 
 
 class DataAndStat(NamedTuple):
-    """What a node holds, and its stat."""
+    """The data of a node and its stat."""
 
     data: bytes | None
     stat: Stat
@@ -116,7 +115,7 @@ class Children(NamedTuple):
 
 
 class Created(NamedTuple):
-    """Where a node was created: for a sequential node the path with its number."""
+    """The path of a created node (with the number of a sequential node) and its stat."""
 
     path: str
     stat: Stat
@@ -145,7 +144,7 @@ class WatchEventType(Enum):
 
 
 class WatchEvent(NamedTuple):
-    """What a watch saw, once: the watch is gone with it."""
+    """The change that a watch has seen; the watch is removed."""
 
     type: WatchEventType
     path: str
@@ -158,14 +157,14 @@ ResultT_co = TypeVar("ResultT_co", covariant=True)
 
 
 class Operation(Generic[ResultT_co]):
-    """One request to the tree; the type parameter is what it answers."""
+    """One request to the tree; the type parameter is its result."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class GetData(Operation[DataAndStat]):
-    """What a node holds; fails with NoNode."""
+    """Read the data of a node; fails with NoNode."""
 
     path: str
     watcher: Watcher | None = None
@@ -173,7 +172,7 @@ class GetData(Operation[DataAndStat]):
 
 @dataclass(frozen=True, slots=True)
 class Exists(Operation["Stat | None"]):
-    """The node's stat, or None where GetData would fail with NoNode."""
+    """Read the node's stat; None if the node does not exist."""
 
     path: str
     watcher: Watcher | None = None
@@ -181,7 +180,7 @@ class Exists(Operation["Stat | None"]):
 
 @dataclass(frozen=True, slots=True)
 class GetChildren(Operation[Children]):
-    """The children of a node; fails with NoNode."""
+    """Read the children of a node; fails with NoNode."""
 
     path: str
     watcher: Watcher | None = None
@@ -189,7 +188,7 @@ class GetChildren(Operation[Children]):
 
 @dataclass(frozen=True, slots=True)
 class Create(Operation[Created]):
-    """A new node below one that exists; a sequential one gets a number at the end of its path."""
+    """Create a node below an existing one; fails with NodeExists or NoNode. A sequential node gets a number suffix."""
 
     path: str
     data: bytes | None = None
@@ -198,7 +197,7 @@ class Create(Operation[Created]):
 
 @dataclass(frozen=True, slots=True)
 class SetData(Operation[Stat]):
-    """What a node holds from now on; fails with BadVersion where `version` is not the node's."""
+    """Write the data of a node; fails with BadVersion if `version` is not the node's."""
 
     path: str
     data: bytes | None
@@ -207,7 +206,7 @@ class SetData(Operation[Stat]):
 
 @dataclass(frozen=True, slots=True)
 class Delete(Operation[None]):
-    """Removes a node without children; fails with BadVersion where `version` is not the node's."""
+    """Delete a node without children; fails with BadVersion if `version` is not the node's."""
 
     path: str
     version: int = ANY_VERSION
@@ -215,7 +214,7 @@ class Delete(Operation[None]):
 
 @dataclass(frozen=True, slots=True)
 class Check(Operation[None]):
-    """Succeeds when the node exists in the expected version; meant for `Multi`."""
+    """Check that the node exists in the expected version; for `Multi`."""
 
     path: str
     version: int
@@ -223,7 +222,7 @@ class Check(Operation[None]):
 
 WriteOperation: TypeAlias = Create | SetData | Delete | Check
 WriteResult: TypeAlias = str | Stat | None
-"""What one operation of a `Multi` answers: a Create its path (ZooKeeper sends no stat with it), a SetData the stat."""
+"""The result of one operation of a `Multi`: the path of a Create (ZooKeeper sends no stat), the stat of a SetData."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,20 +233,20 @@ class Multi(Operation["tuple[WriteResult, ...]"]):
 
 
 class SessionListener(Protocol):
-    """Told about the life of the tree's session."""
+    """Called when the tree's session is lost and when the next one begins. Kafka: StateChangeHandler."""
 
     async def session_lost(self) -> None:
-        """The session is gone. No new one begins before this returns."""
+        """The session is lost. The next session begins after this has returned."""
 
     def session_started(self) -> None:
-        """A new session took the place of the lost one."""
+        """A new session has begun after a lost one."""
 
 
 class Nodes(Protocol):
-    """What takes batches of operations."""
+    """Applies batches of operations."""
 
     async def submit(self, operations: Sequence[Operation[ResultT]]) -> list[ResultT | TreeError]:
-        """Carry out a batch. A refused operation yields its error; ConnectionLoss and SessionExpired are raised."""
+        """Apply a batch. A refused operation has its error as result; ConnectionLoss and SessionExpired are raised."""
 
 
 class MetadataTree(Nodes, Protocol):
@@ -258,12 +257,12 @@ class MetadataTree(Nodes, Protocol):
         """The id of the current session, as it appears in `Stat.ephemeral_owner`."""
 
     @property
-    def is_away(self) -> bool:
-        """Whether there is nobody now who would answer: what is asked waits."""
+    def is_disconnected(self) -> bool:
+        """Whether the tree has no connection now, so that operations wait."""
         return False
 
     async def run(self, operation: Operation[ResultT]) -> ResultT:
-        """Carry out one operation, raising its error."""
+        """Apply one operation and return its result; raises its error."""
         (result,) = await self.submit((operation,))
         if isinstance(result, TreeError):
             raise result
@@ -272,16 +271,16 @@ class MetadataTree(Nodes, Protocol):
     def add_session_listener(self, listener: SessionListener) -> None: ...
 
     async def close(self) -> None:
-        """End the session, and with it the ephemeral nodes."""
+        """End the session, which deletes its ephemeral nodes."""
 
 
 def parent_path(path: str) -> str:
-    """The path above: "/a" for "/a/b" and "/" for "/a"."""
+    """The path of the parent: "/a" for "/a/b" and "/" for "/a"."""
     return path[: path.rindex("/")] or "/"
 
 
 def check_path(path: str, *, is_sequential: bool = False) -> None:
-    """Raise BadArguments unless the path is one ZooKeeper accepts."""
+    """Raise BadArguments if ZooKeeper would not accept the path."""
     if is_sequential:
         path += "1"
     if path == "/":

@@ -1,14 +1,14 @@
 """The nodes of the embedded metadata tree, in one SQLite table.
 
-Synchronous and single-threaded: `embedded_tree` owns the thread, the transactions' boundaries and the watches. This
-module knows ZooKeeper's rules for one operation: versions, counters, ephemeral owners, sequence numbers, and which
-changes a watch could be waiting for. A refused operation raises its `TreeError` before it has written anything;
-`Multi` runs in a savepoint.
+Synchronous and single-threaded: `embedded_tree` has the thread, begins and ends transactions, and keeps the watches.
+This module implements ZooKeeper's rules for one operation: versions, counters, ephemeral owners, sequence numbers, and
+the changes for watches. A refused operation raises its `TreeError` before it has written anything; `Multi` runs in a
+savepoint.
 
-The zxid, like the session id, is a counter that is stored with the transaction that raised it and therefore never
-repeats. Ephemeral nodes found on opening belong to sessions of a dead process and are deleted.
+The zxid and the session id are counters. They are stored in the transaction that increments them and so never repeat.
+Ephemeral nodes that exist when the file is opened belong to sessions of an earlier process and are deleted.
 
-`synchronous=FULL` on a write-ahead log: one fsync a transaction, and what was answered survives a power failure.
+`synchronous=FULL` with a write-ahead log: one fsync per transaction; every returned result survives a power failure.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from odradek.timer.clock import Clock
 
 DATA_BYTES_MAX: Final = 4 * 1024 * 1024
-"""The largest value of a node; Kafka raises ZooKeeper's own limit of 1 MiB to the same size in its client."""
+"""The largest value of a node. Kafka's ZooKeeper client has the same limit; ZooKeeper's default is 1 MiB."""
 
 _APPLICATION_ID: Final = 0x4F647261
 _SCHEMA_VERSION: Final = 1
@@ -92,7 +92,7 @@ Result: TypeAlias = "DataAndStat | Children | Created | Stat | tuple[WriteResult
 
 @dataclass(slots=True)
 class _Node:
-    """One row, as it was read."""
+    """One row of the table."""
 
     data: bytes | None
     version: int
@@ -113,7 +113,7 @@ class _Node:
             ctime_ms=self.ctime_ms,
             mtime_ms=self.mtime_ms,
             version=self.version,
-            # ZooKeeper keeps the number of creations and reports creations plus deletions.
+            # ZooKeeper's cversion is the number of created plus deleted children.
             cversion=2 * self.children_created - self.num_children,
             ephemeral_owner=self.ephemeral_owner,
             data_length=0 if self.data is None else len(self.data),
@@ -122,17 +122,17 @@ class _Node:
 
 
 class TreeStore:
-    """The table of nodes. `changes` collects what happened since it was last taken, in order."""
+    """The table of nodes. `changes`: the changes since `take_changes`, in order."""
 
     def __init__(self, path: str, clock: Clock) -> None:
-        """Open or create the database at `path`; raises sqlite3.Error, also when another process holds it."""
+        """Open or create the database at `path`. Raises sqlite3.Error, also if another process has it open."""
         import sqlite3
 
         self._clock = clock
         self._connection: sqlite3.Connection = sqlite3.connect(path, timeout=_LOCK_TIMEOUT_S, isolation_level=None)
         self.changes: list[WatchEvent] = []
         execute = self._connection.execute
-        # One process owns the file, so SQLite needs no shared memory and takes its lock once.
+        # Only one process opens the file, so SQLite needs no shared memory and takes its lock only once.
         execute("PRAGMA locking_mode = EXCLUSIVE")
         execute("PRAGMA journal_mode = WAL")
         execute("PRAGMA synchronous = FULL")
@@ -173,7 +173,7 @@ class TreeStore:
         self._connection.execute("COMMIT")
 
     def rollback(self) -> None:
-        """Undo what was done since `begin`, in memory too. SQLite may have begun with it on its own."""
+        """Undo all changes since `begin`, also in memory. SQLite may have rolled its transaction back already."""
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
         self._zxid = self._stored_zxid = self._counter("zxid")
@@ -189,7 +189,7 @@ class TreeStore:
         return changes
 
     def start_session(self) -> int:
-        """A session id that no session ever had."""
+        """A new session id."""
         self._sessions += 1
         self._connection.execute("UPDATE counter SET value = ? WHERE name = 'session'", (self._sessions,))
         return self._sessions
@@ -205,7 +205,7 @@ class TreeStore:
             self._delete(Delete("/" + name if parent == "/" else f"{parent}/{name}"))
 
     def apply(self, operation: Operation[object], session_id: int) -> Result:
-        """Carry out one operation for a session; raises its TreeError."""
+        """Apply one operation for a session; raises its TreeError."""
         match operation:
             case GetData(path):
                 node = self._require(path)
@@ -220,7 +220,7 @@ class TreeStore:
                 return self._in_new_transaction(operation, session_id)
 
     def _in_new_transaction(self, operation: Operation[object], session_id: int) -> Result:
-        """Give a write its zxid; a refused one leaves no trace, and so costs no fsync."""
+        """Apply a write with a new zxid. A refused write changes nothing and needs no fsync."""
         self._zxid += 1
         try:
             match operation:
@@ -342,7 +342,7 @@ class TreeStore:
 
 
 def _key(path: str) -> tuple[str, str]:
-    """A node's primary key; the root's parent is the empty string, which no other node has."""
+    """A node's primary key. The root has the parent "", which no other node has."""
     return ("", "") if path == "/" else (parent_path(path), path[path.rindex("/") + 1 :])
 
 

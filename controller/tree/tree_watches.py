@@ -1,7 +1,7 @@
-"""The watches of a metadata tree's clients: one-shot, by path, taken by the change they waited for.
+"""The watches of the clients of a metadata tree, by path. A watch is removed by the change that fires it.
 
-A store that applies several batches in one transaction takes watches before it knows whether the transaction stays:
-`commit` or `rollback` ends it. Not safe for threads.
+Several batches are applied in one transaction, and watches fire before it is committed: `commit` makes that final,
+`rollback` sets the fired watches again. Not thread-safe.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class TreeWatches(Generic[ClientT]):
         self._data: _Table[ClientT] = {}
         self._children: _Table[ClientT] = {}
         self._fired: list[tuple[_Table[ClientT], str, dict[tuple[ClientT, Watcher], None]]] = []
-        """What the transaction at hand has taken, and from which table."""
+        """The watches that the current transaction has fired, with their table and path."""
 
     def watch(self, client: ClientT, operation: Operation[object], error: TreeError | None) -> None:
         match operation:
@@ -46,7 +46,7 @@ class TreeWatches(Generic[ClientT]):
                 pass
 
     def fire(self, event: WatchEvent) -> list[tuple[ClientT, Watcher, WatchEvent]]:
-        """Take the watches that a change sets off."""
+        """Remove and return the watches that a change fires."""
         triggered: dict[tuple[ClientT, Watcher], None] = {}
         if event.type is not WatchEventType.CHILDREN:
             triggered |= self._take(self._data, event.path)
@@ -64,7 +64,7 @@ class TreeWatches(Generic[ClientT]):
         self._fired.clear()
 
     def rollback(self) -> None:
-        """What would have set them off has not happened."""
+        """Set the fired watches again: the changes were undone."""
         for table, path, taken in self._fired:
             table.setdefault(path, {}).update(taken)
         self._fired.clear()

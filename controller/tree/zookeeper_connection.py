@@ -1,12 +1,12 @@
-"""One connection to a ZooKeeper: a kazoo client that lives as long as the connection and no longer.
+"""One connection to a ZooKeeper: a kazoo client that is stopped when its connection ends.
 
-kazoo works in a thread of its own. Left alone it would connect again when the connection drops, send what was asked
-for in between, and open another session when the first has expired. All of that is decided by the tree, in its order;
-so the client is stopped at the first loss, and whoever wants to go on opens another connection with the session of
-this one. After `ended` nothing more comes from it, and what was not answered by then never will be.
+kazoo runs in a thread of its own. By itself it connects again when the connection is lost, sends the requests made
+meanwhile, and opens a new session when the old one has expired. Here `ZooKeeperTree` decides these steps, so the client
+is stopped at the first loss, and the tree opens another connection with the same session. After `ended` the connection
+calls nothing any more, and its unanswered requests get no response.
 
-kazoo's callbacks do nothing but hop to the loop, in the order in which things came over the wire: answers, watch
-events, and the end.
+kazoo's callbacks only pass responses, watch events and the end of the connection to the loop, in the order in which
+they arrived.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from odradek.controller.tree.zookeeper_settings import ZooKeeperSettings
 
 RECONNECT: Final = {"max_tries": -1, "delay": 0.1, "max_delay": 1.0}
-"""Tries to reach a server until one answers; seconds. ZooKeeper's own client waits up to a second in between."""
+"""Retries without end until a server answers; delays in seconds. ZooKeeper's client also waits up to a second."""
 
 _WATCH_EVENTS: Final = {
     EventType.CREATED: WatchEventType.CREATED,
@@ -46,15 +46,15 @@ _WATCH_EVENTS: Final = {
 }
 
 _UNANSWERED: Final = (exceptions.ConnectionLoss, exceptions.SessionExpiredError, exceptions.AuthFailedError)
-"""What kazoo says of a request that the server did not answer; the end of the connection says it for all of them."""
+"""kazoo's errors for requests without a response. They are ignored: `ended` covers all of these requests."""
 
 logger = logging.getLogger("kazoo.connection")
-# What it says when it is stopped while it connects, and what has been said a line before.
+# Suppresses kazoo's message when it is stopped while it connects, and its repetition of state changes.
 logger.addFilter(lambda record: not str(record.msg).startswith(("Failed connecting to Zookeeper", "Transition to")))
 
 
 class Session(NamedTuple):
-    """What it takes to go on with a session over another connection."""
+    """The data needed to continue a session over another connection."""
 
     id: int
     password: bytes
@@ -62,7 +62,7 @@ class Session(NamedTuple):
 
 
 class End(Enum):
-    """Why a connection is over."""
+    """Why a connection ended."""
 
     DROPPED = "dropped"
     EXPIRED = "expired"
@@ -70,35 +70,35 @@ class End(Enum):
 
 
 class ConnectionEvents(Protocol):
-    """Who is told about a connection, on the loop."""
+    """Callbacks of a connection, called on the loop."""
 
     def connected(self, session: Session) -> None:
-        """The server agreed to a session: to the one that was asked for, or to a new one."""
+        """The server has accepted the requested session, or a new one."""
 
     def watch_event(self, event: WatchEvent) -> None:
-        """A watch saw something; the path has its chroot."""
+        """A watch has fired; the path includes the chroot."""
 
     def ended(self, end: End, session: Session | None) -> None:
-        """The connection is over, and with it whatever it has not answered; comes once, and last."""
+        """The connection has ended; unanswered requests get no response. Called once, as the last callback."""
 
 
 class Connection(Protocol):
-    """How the tree sees a connection."""
+    """A connection, as `ZooKeeperTree` uses it."""
 
     def start(self) -> None: ...
 
     def send(self, request: object, on_answer: Callable[[object], None]) -> None:
-        """Ask; the answer or the server's refusal comes on the loop, in the order of the requests."""
+        """Send a request. `on_answer` gets the response or the server's error on the loop, in the order of requests."""
 
     def end_session(self) -> None:
         """Close the session and the connection."""
 
     def abandon(self) -> None:
-        """Stop at once, or stop trying to connect; the session is left to time out."""
+        """Stop at once, also while connecting; the session is not closed and times out on the server."""
 
 
 class KazooConnection:
-    """See the module. Goes on with `session`, or begins a new one for None. Implements Connection."""
+    """See the module. Continues `session`, or begins a new one for None. Implements Connection."""
 
     def __init__(
         self,
@@ -123,7 +123,7 @@ class KazooConnection:
         )
         if session is not None:
             self._client.last_zxid = session.last_zxid
-        # A new client counts as one that lost its session, and would keep silent when that turns out to be so.
+        # kazoo's initial state is LOST, and it would not report that the session is lost. SUSPENDED makes it report.
         self._client.state = KazooState.SUSPENDED
         self._client.add_listener(self._state_changed)
 
@@ -131,7 +131,7 @@ class KazooConnection:
         self._client.start_async()
 
     def send(self, request: object, on_answer: Callable[[object], None]) -> None:
-        # kazoo's methods for single operations hide the answers of some, and refuse nodes of null.
+        # kazoo's own methods hide the stat of some responses, and do not create nodes with null data.
         self._client._call(request, _Answer(self._hop, on_answer))
 
     def end_session(self) -> None:
@@ -147,7 +147,7 @@ class KazooConnection:
         if state == KazooState.CONNECTED:
             session_id, password = self._client.client_id
             session = self._session = Session(session_id, password, self._client.last_zxid)
-            # The server has agreed to the session, and not yet to who we are: its first answer says that.
+            # The server has accepted the session, but not yet our credentials: its first response shows that.
             self.send(Exists("/", None), lambda _: self._events.connected(session))
             return
         if self._client.client_state == KeeperState.EXPIRED_SESSION:
@@ -159,7 +159,7 @@ class KazooConnection:
         self._client._stopped.set()
 
     def _watch_event(self, event: WatchedEvent) -> None:
-        kind = _WATCH_EVENTS.get(event.type)  # None: the connection dropped
+        kind = _WATCH_EVENTS.get(event.type)  # None: the connection was lost
         if kind is not None:
             self._hop(self._events.watch_event, WatchEvent(kind, event.path))
 
@@ -168,17 +168,17 @@ class KazooConnection:
         self._hop(self._ended)
 
     def _hop(self, function: Callable[..., None], *arguments: object) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed: there is nobody left to tell
+        with contextlib.suppress(RuntimeError):  # the loop is closed: no callback is needed
             self._loop.call_soon_threadsafe(function, *arguments)
 
-    # Back on the loop
+    # Called on the loop
 
     def _ended(self) -> None:
         self._events.ended(self._end, self._session)
 
 
 class _Answer:
-    """Takes the place of kazoo's AsyncResult: brings the answer to the loop."""
+    """Replaces kazoo's AsyncResult: passes the response to the loop."""
 
     __slots__ = ("_hop", "_on_answer")
 
@@ -195,7 +195,7 @@ class _Answer:
 
 
 class _LoopHandler(SequentialThreadingHandler):  # type: ignore[misc]
-    """kazoo's threads, less the two that run callbacks: these only hop to the loop, and keep their order that way."""
+    """kazoo's handler without its callback threads: the connection's thread passes callbacks to the loop in order."""
 
     def __init__(
         self,
@@ -229,13 +229,13 @@ class _LoopHandler(SequentialThreadingHandler):  # type: ignore[misc]
         return thread
 
     def dispatch_callback(self, callback: Callback) -> None:
-        """Called for each watch that is set off, whoever set it."""
+        """Called for each watch that fires."""
         self._on_watch_event(*callback.args)
 
     def select(
         self, readers: list[socket.socket], writers: list[socket.socket], _: object, timeout_s: float | None = None
     ) -> tuple[list[socket.socket], list[socket.socket], list[socket.socket]]:
-        """Called for every request and every answer: kazoo's own makes an epoll each time, a third of the cost."""
+        """Called for every request and response; kazoo's own creates an epoll each time, a third of the cost."""
         poll = select.poll()
         for end in readers:
             poll.register(end, select.POLLIN)
@@ -245,7 +245,7 @@ class _LoopHandler(SequentialThreadingHandler):  # type: ignore[misc]
         return [end for end in readers if end.fileno() in ready], [end for end in writers if end.fileno() in ready], []
 
     def create_connection(self, address: tuple[str, int], hostname: str, timeout: float, **_: object) -> socket.socket:
-        """A server that does not answer is given up in time to try the others within the session."""
+        """Connect with a part of the timeout, so that all servers can be tried within the session timeout."""
         connection = socket.create_connection(address, timeout / self._host_count)
         try:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -253,15 +253,15 @@ class _LoopHandler(SequentialThreadingHandler):  # type: ignore[misc]
                 connection = self._tls.wrap_socket(connection, server_hostname=hostname)
             self._socket = connection
             if self._is_disconnected:
-                raise ConnectionAbortedError(f"given up connecting to {hostname}")
+                raise ConnectionAbortedError(f"stopped while connecting to {hostname}")
         except OSError:
             connection.close()
             raise
         return connection
 
     def disconnect(self) -> None:
-        """Wake kazoo's thread by ending its connection, now or as soon as it has one. Called on the loop."""
+        """Wake kazoo's thread by shutting down its socket, now or as soon as it has one. Called on the loop."""
         self._is_disconnected = True
         if self._socket is not None:
-            with contextlib.suppress(OSError):  # it has ended already
+            with contextlib.suppress(OSError):  # the connection has ended already
                 self._socket.shutdown(socket.SHUT_RDWR)

@@ -1,10 +1,11 @@
-"""Operations of the metadata tree as ZooKeeper's requests, and its answers as their results.
+"""Converts operations of the metadata tree into ZooKeeper requests, and ZooKeeper's responses into results.
 
-Values go through unchanged. Kafka tells null from empty ones and kazoo's own methods do not create nodes of null,
-therefore requests are made directly. Paths begin below a chroot, which is put before them here and taken off again.
+Data is passed unchanged. Kafka distinguishes null from empty data, and kazoo's own methods do not create nodes with
+null data, so the requests are made directly. The chroot is added to and removed from the paths here.
 
-With `zookeeper.set.acl` a node is its creator's, and everybody may read it unless it holds secrets. Answers to
-kafka.zk.ZkData.
+With `zookeeper.set.acl` only the creator of a node may change it, and everyone may read it unless it holds secrets.
+
+Kafka: ZkData.defaultAcls, ZkData.sensitivePath.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ from odradek.controller.tree.metadata_tree import (
 
 SENSITIVE_PATHS: Final = ("/config/users", "/config/brokers", "/delegation_token/tokens")
 OPEN_PATH: Final = "/consumers"
-"""Where consumers of old write, whoever they are."""
+"""Old consumers write their offsets here, without authentication."""
 
 _REFUSALS: Final[dict[type[BaseException], type[TreeError]]] = {
     exceptions.NoNodeError: NoNode,
@@ -57,22 +58,22 @@ _REFUSALS: Final[dict[type[BaseException], type[TreeError]]] = {
     exceptions.NoChildrenForEphemeralsError: NoChildrenForEphemerals,
     exceptions.BadArgumentsError: BadArguments,
     exceptions.SessionExpiredError: SessionExpired,
-    exceptions.ZookeeperError: TreeError,  # whatever else the server says, NoAuth for one
+    exceptions.ZookeeperError: TreeError,  # any other error of the server, as NoAuth
 }
 
 _NOT_THE_CAUSE: Final = (exceptions.RolledBackError, exceptions.RuntimeInconsistency)
-"""What the other operations of a failed transaction are answered with."""
+"""The errors of the other operations of a failed transaction."""
 
 
 class ZooKeeperRequests:
-    """See the module. Of a watcher a request tells only that there is one."""
+    """See the module. A request only contains whether there is a watcher."""
 
     def __init__(self, chroot: str, *, sets_acl: bool) -> None:
         self._chroot = chroot
         self._sets_acl = sets_acl
 
     def request(self, operation: Operation[object]) -> object:
-        """The request for kazoo; raises BadArguments for a path that ZooKeeper would refuse."""
+        """The request for kazoo. Raises BadArguments for a path that ZooKeeper would refuse."""
         match operation:
             case GetData(path, watcher):
                 return serialization.GetData(self._path(path), watcher is not None)
@@ -88,10 +89,10 @@ class ZooKeeperRequests:
                 return serialization.Transaction([self._write(write) for write in operations])
             case SetData() | Delete() | Check():
                 return self._write(operation)
-        raise TypeError(f"not an operation on a tree: {operation!r}")
+        raise TypeError(f"not an operation of a tree: {operation!r}")
 
     def result(self, operation: Operation[object], answer: object) -> object:
-        """What an operation yields, its error included, when kazoo answers with this value or exception."""
+        """The result of an operation, or its TreeError, for kazoo's value or exception."""
         if isinstance(answer, BaseException):
             return _refusal(answer, path_of(operation))
         match operation:
@@ -156,7 +157,7 @@ class ZooKeeperRequests:
 
 
 def path_of(operation: Operation[object]) -> str:
-    """The node an error is about. Of a transaction that got no answer, the first: a large value travels alone."""
+    """The path for an error message; of a transaction the first path, since a large value is written alone."""
     match operation:
         case GetData(path) | Exists(path) | GetChildren(path) | Create(path) | SetData(path) | Delete(path):
             return path
@@ -166,7 +167,7 @@ def path_of(operation: Operation[object]) -> str:
 
 
 def size_bytes(request: object) -> int:
-    """How long a request is on the wire, but for its header."""
+    """The size of a request on the wire, without its header."""
     return len(cast("_Serializable", request).serialize())
 
 

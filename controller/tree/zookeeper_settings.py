@@ -1,6 +1,6 @@
-"""How to reach a ZooKeeper: the settings of `zookeeper.*`, as the tree needs them.
+"""The connection settings of `zookeeper.*`.
 
-Kafka: kafka.zk.KafkaZkClient's parameters and ZKClientConfig.
+Kafka: KafkaZkClient.createZkClient, ZkConfigs, ZKClientConfig.
 """
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ from dataclasses import dataclass, field
 from typing import Final
 
 SESSION_TIMEOUT_MS: Final = 18_000
-"""The default of zookeeper.session.timeout.ms, which is the default of zookeeper.connection.timeout.ms as well."""
+"""The default of zookeeper.session.timeout.ms and zookeeper.connection.timeout.ms."""
 
 MAX_IN_FLIGHT_REQUESTS: Final = 10
 """The default of zookeeper.max.in.flight.requests."""
 
 REQUESTS_IN_FLIGHT_MAX: Final = 200
-"""The most that may be asked for as zookeeper.max.in.flight.requests: kazoo's wake-up pipe takes a few hundred."""
+"""Upper limit of zookeeper.max.in.flight.requests: kazoo blocks when its wake-up pipe is full, at a few hundred."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZooKeeperTls:
-    """TLS to the servers: files in PEM, versions and ciphers in Java's names; empty or None leaves the default."""
+    """TLS to the servers: PEM files, Java's names of protocols and ciphers; empty or None: the default."""
 
     protocols: tuple[str, ...] = ("TLSv1.2",)
     cipher_suites: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ class ZooKeeperSettings:
 
 
 def hosts_and_chroot(connect: str) -> tuple[str, str]:
-    """The servers, and the chroot ("" for none), of `host:port,host:port/chroot`; raises ValueError."""
+    """The servers and the chroot ("" for none) of `host:port,host:port/chroot`. Raises ValueError."""
     hosts, slash, chroot = connect.partition("/")
     hosts = ",".join(host.strip() for host in hosts.split(","))
     chroot = (slash + chroot).rstrip("/")

@@ -1,7 +1,7 @@
-"""TLS to ZooKeeper with what Java's settings say: protocols and ciphers by Java's names, stores of keys in PEM.
+"""TLS to ZooKeeper: Java's names of protocols and ciphers, keys and certificates in PEM files.
 
-A PEM store of keys holds the private key and the certificates behind it; a PEM store of trust holds certificates, and
-the revocation lists that are to be looked at. Answers to ZooKeeper's `ClientX509Util`.
+A key store is a PEM file with the private key and its certificate chain; a trust store is a PEM file with certificates
+and, if revocation is checked, the revocation lists. Corresponds to ZooKeeper's ClientX509Util.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ VERSIONS: Final = {
 
 
 class BadTls(TreeError):
-    """TLS that cannot be had as it is asked for; the message says why."""
+    """The TLS settings cannot be used; the message says why."""
 
     def __init__(self, reason: str) -> None:
         super().__init__("", f"TLS to ZooKeeper: {reason}")
@@ -32,12 +32,12 @@ class BadTls(TreeError):
 
 @functools.lru_cache(maxsize=8)
 def tls_context(tls: ZooKeeperTls) -> ssl.SSLContext:
-    """For all connections of a client; reads the files, once. Raises BadTls."""
+    """The context for all connections with these settings; reads the files once. Raises BadTls."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     versions = sorted(_version(protocol) for protocol in tls.protocols)
     context.minimum_version, context.maximum_version = versions[0], versions[-1]
     context.check_hostname = tls.verifies_host_name
-    # The ciphers of TLS 1.3 are OpenSSL's choice.
+    # OpenSSL selects the ciphers of TLS 1.3.
     suites = [openssl_name(suite) for suite in tls.cipher_suites if "_WITH_" in suite or "-" in suite]
     if suites:
         try:
@@ -50,7 +50,7 @@ def tls_context(tls: ZooKeeperTls) -> ssl.SSLContext:
         else:
             context.load_verify_locations(tls.trusted_certificates)
         if tls.key_and_certificates is not None:
-            # A function, because OpenSSL asks at the terminal for the password of a key that has one and got none.
+            # A function, because OpenSSL would prompt for a missing password at the terminal.
             context.load_cert_chain(tls.key_and_certificates, password=lambda: tls.key_password or "")
     except (OSError, ValueError) as error:
         names = ", ".join(filter(None, (tls.trusted_certificates, tls.key_and_certificates)))
@@ -62,12 +62,12 @@ def tls_context(tls: ZooKeeperTls) -> ssl.SSLContext:
 
 def _version(protocol: str) -> ssl.TLSVersion:
     if protocol not in VERSIONS:
-        raise BadTls(f"{protocol} is none of the protocols {', '.join(VERSIONS)}")
+        raise BadTls(f"{protocol} is not one of the protocols {', '.join(VERSIONS)}")
     return VERSIONS[protocol]
 
 
 def openssl_name(suite: str) -> str:
-    """ECDHE-RSA-AES256-GCM-SHA384 for TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384; OpenSSL's own names stay."""
+    """OpenSSL's name: ECDHE-RSA-AES256-GCM-SHA384 for TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384; its own names stay."""
     exchange, _, cipher = suite.removeprefix("TLS_").partition("_WITH_")
     if not cipher:
         return suite

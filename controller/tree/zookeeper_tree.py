@@ -1,14 +1,16 @@
-"""The metadata tree in a ZooKeeper: sessions, requests in flight and watches over connections that come and go.
+"""The metadata tree in a ZooKeeper: keeps the session, the requests and the watches over several connections.
 
-* **Requests** wait in one queue and go out in their order, at most `max_in_flight_requests` ahead of the answers.
-  While there is no connection they wait. Those that were under way when a connection dropped are sent again first: a
-  conditional write that had reached the server is then refused, and whoever wrote finds out whether it was its own.
-* **Watches** are set again after every disconnect, before any other request goes out (`zookeeper_watches`).
-* **A session** outlives its connections until the server says that it expired. Then everything asked of it fails with
-  SessionExpired, and so does what is asked while the listeners clean up; when all of them are through, the next
-  session begins, and what is asked from there on belongs to it.
+* **Requests** are sent in the order of one queue, at most `max_in_flight_requests` without a response. Without a
+  connection they wait. Requests in flight when a connection is lost are sent again first. A conditional write that had
+  reached the server is refused then; its caller must check whether the node holds its own write.
+* **Watches** are set again after every reconnect, before any other request is sent (`zookeeper_watches`).
+* **A session** continues over several connections until the server reports that it has expired. Then all its requests
+  fail with SessionExpired, and so do new ones until all listeners have returned. After that the next session begins,
+  and requests belong to it.
 
-Nothing here runs in a thread. Kafka: kafka.zookeeper.ZooKeeperClient and its `retryRequestsUntilConnected`.
+All of this runs on the loop.
+
+Kafka: ZooKeeperClient, KafkaZkClient.retryRequestsUntilConnected.
 """
 
 from __future__ import annotations
@@ -41,16 +43,16 @@ if TYPE_CHECKING:
     from odradek.controller.tree.zookeeper_settings import ZooKeeperSettings
 
 REQUEST_BYTES_MAX: Final = 0xFFFFF - 64
-"""What a server takes in any case: its jute.maxbuffer by default, less the header. Larger ones are sent once."""
+"""A server's default limit of a request (jute.maxbuffer) without the header. Larger requests are not sent again."""
 
 CLOSE_TIMEOUT_S: Final = 5.0
-"""How long closing waits for the server's consent; after that the session is left to time out."""
+"""How long `close` waits for the server to close the session; after that the session times out on the server."""
 
 ABANDON_TIMEOUT_S: Final = 1.0
-"""How long closing waits for kazoo's thread, which may be about to reach a server that does not answer."""
+"""How long `close` waits for kazoo's thread, which may be connecting to a server that does not answer."""
 
 AUTH_RETRY_S: Final = 1.0
-"""Before a session that was refused for its credentials is asked for again."""
+"""The delay before a new attempt after the server has refused the credentials."""
 
 logger = logging.getLogger("odradek.controller")
 
@@ -59,16 +61,16 @@ ResultT = TypeVar("ResultT")
 
 class _State(Enum):
     OPENING = "opening"
-    """A new session was asked for and is not there yet."""
+    """A new session is requested and has not begun."""
     ALIVE = "alive"
     """There is a session, with or without a connection."""
     LOST = "lost"
-    """The session is over, and the listeners are not through with that."""
+    """The session has expired, and not all listeners have returned."""
     CLOSED = "closed"
 
 
 class _Batch:
-    """Operations that are answered together."""
+    """Operations whose results are returned together."""
 
     def __init__(self, size: int, future: asyncio.Future[list[object]]) -> None:
         self.results: list[object] = [None] * size
@@ -87,7 +89,7 @@ class _Batch:
 
 
 class _Request:
-    """One operation on its way; a reread of a watched node belongs to no batch."""
+    """One operation that is queued or in flight. A reread of a watched node belongs to no batch."""
 
     __slots__ = ("batch", "index", "operation", "requests", "wire")
 
@@ -107,7 +109,7 @@ MakeConnection: TypeAlias = Callable[["ZooKeeperSettings", "Session | None", Con
 class ZooKeeperTree(MetadataTree):
     """See the module. Implements MetadataTree; `open` makes one.
 
-    With `waits_for_server` off, requests fail with ConnectionLoss when the connection drops, instead of waiting.
+    Without `waits_for_server`, requests fail with ConnectionLoss when the connection is lost, instead of waiting.
     """
 
     def __init__(
@@ -128,7 +130,7 @@ class ZooKeeperTree(MetadataTree):
         self._connection: Connection | None = None
         self._is_connected = False
         self._opened: asyncio.Future[End | None] = self._loop.create_future()
-        """Whether the session that was asked for began; else what came instead."""
+        """None when the requested session has begun, else how the connection ended."""
         self._ended: asyncio.Future[None] = self._loop.create_future()
         self._waiting: deque[_Request] = deque()
         self._in_flight: deque[_Request] = deque()
@@ -137,13 +139,13 @@ class ZooKeeperTree(MetadataTree):
         self._listeners: list[SessionListener] = []
         self._renewal: asyncio.Task[None] | None = None
 
-    # Life
+    # Open and close
 
     @classmethod
     async def open(
         cls, settings: ZooKeeperSettings, *, waits_for_server: bool = True, creates_chroot: bool = True
     ) -> ZooKeeperTree:
-        """Begin a session; raises ConnectionLoss when no server agrees to one in time."""
+        """Begin a session. Raises ConnectionLoss if no server accepts one within the connection timeout."""
         tree = cls(settings, waits_for_server=waits_for_server)
         try:
             await tree.connect()
@@ -155,19 +157,19 @@ class ZooKeeperTree(MetadataTree):
         return tree
 
     async def connect(self) -> None:
-        """The first session; raises ConnectionLoss."""
+        """Begin the first session. Raises ConnectionLoss."""
         timeout_ms = self._settings.connection_timeout_ms
         self._connect()
         try:
             refused = await asyncio.wait_for(asyncio.shield(self._opened), timeout_ms / 1000)
         except TimeoutError:
-            message = f"no ZooKeeper answers at {self._settings.hosts} within {timeout_ms} ms"
+            message = f"no ZooKeeper server at {self._settings.hosts} answered within {timeout_ms} ms"
             raise ConnectionLoss("", message) from None
         if refused is not None:
             raise ConnectionLoss("", f"ZooKeeper at {self._settings.hosts}: {refused.value}")
 
     async def create_chroot(self) -> None:
-        """Make sure of the node that all others are below of."""
+        """Create the chroot, the parent of all nodes, if it does not exist."""
         names = self._settings.chroot.split("/")[1:]
         paths = ["/" + "/".join(names[:depth]) for depth in range(1, len(names) + 1)]
         from_root = ZooKeeperRequests("", sets_acl=self._settings.sets_acl)
@@ -180,7 +182,7 @@ class ZooKeeperTree(MetadataTree):
         return self._session_id
 
     @property
-    def is_away(self) -> bool:
+    def is_disconnected(self) -> bool:
         return not self._is_connected
 
     @property
@@ -237,8 +239,8 @@ class ZooKeeperTree(MetadataTree):
             connection.send(request.wire, self._answered)
 
     def _answered(self, answer: object) -> None:
-        """The oldest request in flight is answered: ZooKeeper answers in the order of the requests."""
-        if not self._in_flight:  # answered when everything had failed already
+        """Handle the response to the oldest request in flight: ZooKeeper responds in the order of requests."""
+        if not self._in_flight:  # all requests have failed already
             return
         request = self._in_flight.popleft()
         result = request.requests.result(request.operation, answer)
@@ -252,7 +254,7 @@ class ZooKeeperTree(MetadataTree):
         self._send_waiting()
 
     def _fire(self, event: WatchEvent) -> None:
-        # One callback each: a watcher that fails is reported by the loop and takes nothing else with it.
+        # One callback for each, so that an exception of one watcher (which the loop logs) does not stop the others.
         for watcher in self._watches.fire(event):
             self._loop.call_soon(watcher, event)
 
@@ -275,12 +277,12 @@ class ZooKeeperTree(MetadataTree):
             return
         self._is_connected = True
         if self._state is _State.OPENING:
-            logger.info("Session 0x%x with ZooKeeper began", session.id & (1 << 64) - 1)
+            logger.info("ZooKeeper session 0x%x has begun", session.id & (1 << 64) - 1)
             self._state = _State.ALIVE
             self._session_id = session.id
             self._opened.set_result(None)
         else:
-            logger.info("Connected to ZooKeeper again, session 0x%x goes on", session.id & (1 << 64) - 1)
+            logger.info("Reconnected to ZooKeeper, session 0x%x continues", session.id & (1 << 64) - 1)
             rereads = [_Request(operation, self._requests) for operation in self._watches.rereads(_ignore)]
             self._waiting.extendleft(reversed(rereads))
         self._session = session
@@ -301,7 +303,7 @@ class ZooKeeperTree(MetadataTree):
                 self._waiting.appendleft(request)
         self._in_flight.clear()
         if end is End.DROPPED:
-            logger.warning("Lost the connection to ZooKeeper at %s, connecting again", self._settings.hosts)
+            logger.warning("Lost the connection to ZooKeeper at %s, reconnecting", self._settings.hosts)
             if not self._waits_for_server and self._waiting:
                 path = path_of(self._waiting[0].operation)
                 self._fail_all(ConnectionLoss(path, f"ZooKeeper: the connection was lost, {path}"))
@@ -309,18 +311,23 @@ class ZooKeeperTree(MetadataTree):
         elif self._state is _State.OPENING:
             self._opened.set_result(end)
         else:
-            logger.warning("Session with ZooKeeper is over: %s", end.value)
+            logger.warning("ZooKeeper session 0x%x has ended: %s", self._session_id & (1 << 64) - 1, end.value)
             self._state = _State.LOST
             self._renewal = self._loop.create_task(self._renew_session(), name="zookeeper-session")
 
     @staticmethod
     def _is_too_large(request: _Request) -> bool:
-        """Whether the server may have hung up because of it: sent again, it would keep all others from arriving."""
+        """Whether the server may have closed the connection because of the request's size. It fails then: sent again,
+        it would block all other requests.
+        """
         size = size_bytes(request.wire)
         if size <= REQUEST_BYTES_MAX:
             return False
         path = path_of(request.operation)
-        message = f"ZooKeeper hung up on a request of {size} bytes for {path}, see its jute.maxbuffer"
+        message = (
+            f"ZooKeeper closed the connection on a request of {size} bytes for {path}: "
+            "its jute.maxbuffer may be too small"
+        )
         if request.batch is not None:
             request.batch.fail(ConnectionLoss(path, message))
         return True
@@ -332,7 +339,7 @@ class ZooKeeperTree(MetadataTree):
         for listener in self._listeners:
             (error,) = await asyncio.gather(listener.session_lost(), return_exceptions=True)
             if error is not None:
-                logger.error("Error in %r about the lost session", listener, exc_info=error)
+                logger.error("Error in %r while handling the lost session", listener, exc_info=error)
         self._state = _State.OPENING
         while True:
             self._opened = self._loop.create_future()
@@ -340,11 +347,11 @@ class ZooKeeperTree(MetadataTree):
             refused = await self._opened
             if refused is None:
                 break
-            logger.error("ZooKeeper refuses a session: %s", refused.value)
+            logger.error("ZooKeeper refused a session: %s. Trying again", refused.value)
             await asyncio.sleep(AUTH_RETRY_S)
         for listener in self._listeners:
-            self._loop.call_soon(listener.session_started)  # each by itself: a bug in one keeps the news from none
+            self._loop.call_soon(listener.session_started)  # one callback each: an exception does not stop the others
 
 
 def _ignore(event: WatchEvent) -> None:
-    """In place of a watcher in a reread: those who wait are in the table."""
+    """The watcher of a reread: the real watchers are in the table."""

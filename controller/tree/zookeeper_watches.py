@@ -1,10 +1,10 @@
-"""Which watchers wait for which node, and what the node was like when they began to.
+"""The watchers of each node, and the node's transaction id when they were set.
 
-The server forgets the watches of a connection that drops. When the session goes on over another connection, every
-watched node is read again, which sets its watch again; a node that is not as it was then has changed unseen, and its
-watchers are told as if the server had.
+The server drops the watches of a lost connection. When the session continues over another connection, every watched
+node is read again, which sets its watch again. If a node has changed meanwhile, its watchers are called as if the
+server had sent the event.
 
-Answers to the watch manager of ZooKeeper's client, which has the server compare.
+Corresponds to the watch manager of ZooKeeper's client, which lets the server compare.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from odradek.controller.tree.metadata_tree import (
 )
 
 _ABSENT: Final = -1
-"""In place of a transaction id: the node was not there."""
+"""The transaction id for a node that did not exist."""
 
 _Watched: TypeAlias = dict[Watcher, None]
 
 
 class Watches:
-    """See the module. One-shot: what fires is gone."""
+    """See the module. A watcher that is called is removed."""
 
     def __init__(self) -> None:
         self._data: dict[str, tuple[int, _Watched]] = {}
-        """By path: the transaction that last changed the data, and who waits for the next."""
+        """By path: the zxid of the last change of the data, and the watchers."""
         self._children: dict[str, tuple[int, _Watched]] = {}
 
     def note(self, operation: Operation[object], result: object) -> None:
-        """An operation was answered; if it carried a watcher and the server set the watch, wait for it."""
+        """Record the watcher of an operation if its result shows that the server has set the watch."""
         match operation, result:
             case GetData(path, watcher), DataAndStat(_, stat) if watcher is not None:
                 self._wait(self._data, path, stat.mzxid, watcher)
@@ -58,7 +58,7 @@ class Watches:
         table[path] = (zxid, watchers)
 
     def fire(self, event: WatchEvent) -> list[Watcher]:
-        """Take the watchers that an event is for."""
+        """Remove and return the watchers of an event."""
         triggered: _Watched = {}
         if event.type is not WatchEventType.CHILDREN:
             triggered |= self._data.pop(event.path, (0, {}))[1]
@@ -71,12 +71,12 @@ class Watches:
         self._children.clear()
 
     def rereads(self, watcher: Watcher) -> list[Operation[object]]:
-        """What to read again after a disconnect, with any watcher, so that every watch is set."""
+        """The operations that set every watch again after a reconnect."""
         data: list[Operation[object]] = [Exists(path, watcher) for path in self._data]
         return data + [GetChildren(path, watcher) for path in self._children]
 
     def missed(self, operation: Operation[object], result: object) -> WatchEvent | None:
-        """What happened to a node between its watch and its reread, if anything did."""
+        """The event that was missed between setting the watch and the reread; None if the node has not changed."""
         match operation, result:
             case Exists(path), Stat() | None if path in self._data:
                 before, now = self._data[path][0], _mzxid(result)

@@ -60,7 +60,7 @@ async def test_the_tree_is_closed_after_the_final_writes_or_ends_them(
     is_closed = asyncio.Event()
 
     class Tree:
-        is_away = False
+        is_disconnected = False
 
         async def close(self) -> None:
             steps.append("close")
@@ -86,7 +86,7 @@ class AwayTree:
         self.spans = spans
 
     @property
-    def is_away(self) -> bool:
+    def is_disconnected(self) -> bool:
         now = asyncio.get_running_loop().time()
         return any(begin <= now < end for begin, end in self.spans)
 
@@ -106,7 +106,7 @@ def in_virtual_time(scenario: Callable[[float], Coroutine[object, object, None]]
         loop.close()
 
 
-def test_patience_with_a_tree_that_is_away_is_over_once_for_all() -> None:
+def test_patience_with_a_tree_that_is_disconnected_is_over_once_for_all() -> None:
     async def scenario(now: float) -> None:
         never: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         patience = Patience(cast("MetadataTree", AwayTree((now, math.inf))))

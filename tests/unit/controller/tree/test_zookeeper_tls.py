@@ -55,7 +55,7 @@ def test_names_of_cipher_suites(java: str, openssl: str) -> None:
 @pytest.mark.parametrize(
     ("tls", "reason"),
     [
-        (ZooKeeperTls(protocols=("SSLv3",)), "SSLv3 is none of the protocols"),
+        (ZooKeeperTls(protocols=("SSLv3",)), "SSLv3 is not one of the protocols"),
         (ZooKeeperTls(cipher_suites=("TLS_NO_WITH_SUCH",)), "none of the cipher suites TLS_NO_WITH_SUCH is known"),
         (ZooKeeperTls(trusted_certificates="/no/such.pem"), "cannot use /no/such.pem: "),
         (ZooKeeperTls(key_and_certificates="/no/key.pem"), "cannot use /no/key.pem: "),
