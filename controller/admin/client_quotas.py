@@ -1,13 +1,13 @@
-"""The quotas of users, client ids and addresses, as the metadata holds them (KIP-546).
+"""DescribeClientQuotas: the quotas of users, client ids and IP addresses in the metadata tree (KIP-546).
 
-    /config/users/U              what U may do with any client id       {user: U}
-    /config/clients/C            what anybody may do as C               {client-id: C}
-    /config/users/U/clients/C    what U may do as C                     {user: U, client-id: C}
-    /config/ips/A                what an address may do                 {ip: A}
+    /config/users/U              user U with any client id              {user: U}
+    /config/clients/C            any user with client id C              {client-id: C}
+    /config/users/U/clients/C    user U with client id C                {user: U, client-id: C}
+    /config/ips/A                IP address A                           {ip: A}
 
-`<default>` as a name means all that have no node of their own; it is None here.
+The name `<default>` stands for all entities without a node of their own; it is None here.
 
-Kafka: the describing part of ZkAdminManager for client quotas.
+Kafka: ZkAdminManager.describeClientQuotas.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CLIENT_ID: Final = "client-id"
 IP: Final = "ip"
 
 _NAMES: Final = {USER: "user", CLIENT_ID: "client", IP: "ip"}
-"""As the error messages call them."""
+"""The names in error messages."""
 
 _QUOTAS: Final = frozenset(
     {"producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate"}
@@ -36,16 +36,16 @@ _IP_QUOTAS: Final = frozenset({"connection_creation_rate"})
 
 
 class MatchType(IntEnum):
-    """Which names a component of a filter wants."""
+    """The names that a filter component matches."""
 
     EXACT = 0
     DEFAULT = 1
     SPECIFIED = 2
-    """Any, the default included."""
+    """Any name, including the default."""
 
 
 class FilterComponent(NamedTuple):
-    """What a filter wants of one type of entity. `match` is there for `EXACT`."""
+    """The part of a filter for one entity type. `match` is set for `EXACT` only."""
 
     entity_type: str
     match_type: MatchType
@@ -58,7 +58,7 @@ class FilterComponent(NamedTuple):
 
 
 class QuotaEntry(NamedTuple):
-    """An entity, by types and names, and its quotas."""
+    """An entity (name by entity type) and its quotas."""
 
     entity: Mapping[str, str | None]
     quotas: Mapping[str, float]
@@ -67,9 +67,9 @@ class QuotaEntry(NamedTuple):
 async def describe_client_quotas(
     client: MetadataClient, components: Sequence[FilterComponent], *, strict: bool
 ) -> list[QuotaEntry]:
-    """The entities that have quotas and are wanted. With `strict`, an entity has no type that no component names.
+    """The entities with quotas that match the filter. With `strict`, an entity must have only the filter's types.
 
-    Raises: KafkaError for a filter that makes no sense.
+    Raises: KafkaError for an invalid filter.
     """
     wanted = _by_type(components)
     found: list[QuotaEntry] = []
@@ -109,7 +109,7 @@ def _is_wanted(entity: Mapping[str, str | None], wanted: Mapping[str, FilterComp
 
 
 Entities = dict[str, dict[str, str | None]]
-"""By path below /config."""
+"""Entities by path below /config."""
 
 
 async def _entities(client: MetadataClient, kind: str, entity_type: str) -> Entities:

@@ -1,10 +1,10 @@
-"""Administration of configs: describe and alter those of topics, alter those of brokers.
+"""AlterConfigs and IncrementalAlterConfigs of topics and brokers, DescribeConfigs of topics.
 
-AlterConfigs replaces everything an entity has; IncrementalAlterConfigs changes key by key, with lists that grow and
-shrink. Both validate the outcome, write it to the tree and notify every broker. Each resource of a request succeeds
-or fails by itself.
+AlterConfigs replaces the whole config of an entity; IncrementalAlterConfigs changes single keys and can append to and
+subtract from lists. Both validate the result, write it to the tree and notify every broker. Each resource of a request
+succeeds or fails by itself.
 
-Kafka: the config part of kafka.server.ZkAdminManager, ConfigAdminManager and ConfigHelper.
+Kafka: ZkAdminManager.alterConfigs, ZkAdminManager.incrementalAlterConfigs, ConfigAdminManager, ConfigHelper.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ logger = logging.getLogger("odradek.controller")
 
 
 LOGGED_KEYS: Final = 100
-"""Of a request that is refused. One of a megabyte can name 200,000, which takes seconds to log."""
+"""Number of keys of a refused request that are logged. A request of 1 MB can have 200,000: seconds of logging."""
 
 
 class ResourceType(IntEnum):
-    """What a config belongs to, as requests number it."""
+    """The types of config resources, with the numbers of the requests."""
 
     UNKNOWN = 0
     TOPIC = 2
@@ -61,7 +61,7 @@ class AlterOperation(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConfigChange:
-    """One entry of a request; the operation is not checked yet. AlterConfigs only sets. The value may be a secret."""
+    """One entry of a request, its operation not validated yet. AlterConfigs has only SET. The value may be secret."""
 
     name: str
     value: str | None = field(repr=False)
@@ -70,7 +70,7 @@ class ConfigChange:
 
 @dataclass(frozen=True, slots=True)
 class ResourceChanges:
-    """The entries for one resource. A broker without a name is the default of all brokers."""
+    """The entries of one resource. A broker resource without a name is the default of all brokers."""
 
     resource_type: int
     resource_name: str
@@ -78,7 +78,7 @@ class ResourceChanges:
 
 
 class SynonymValue(Protocol):
-    """One of the places where the broker's configuration holds a value."""
+    """A value of a key in one source of the broker's configuration."""
 
     @property
     def name(self) -> str: ...
@@ -91,19 +91,19 @@ class SynonymValue(Protocol):
 
 
 class BrokerConfigs(Protocol):
-    """This broker's own configuration, as far as altering it goes."""
+    """The port to this broker's own configuration, for altering it."""
 
     @property
     def definition(self) -> ConfigDef: ...
 
     def validate_change(self, configs: Mapping[str, str], *, per_broker: bool) -> None:
-        """Raise ConfigError unless these could be the dynamic configs of this broker, or the default of all brokers."""
+        """Raise ConfigError if these are not valid dynamic configs of this broker, or of the default of all brokers."""
 
     async def from_persistent(self, stored: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
-        """What is kept in the tree, without what cannot be used, and with its secrets in plain text."""
+        """The stored configs without unusable ones, and with decrypted secrets."""
 
     async def to_persistent(self, configs: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
-        """What is to be kept in the tree: secrets encrypted. Raises: ConfigError if they cannot be."""
+        """The configs to store, with encrypted secrets. Raises ConfigError if they cannot be encrypted."""
 
 
 class ConfigAdmin:
@@ -123,7 +123,7 @@ class ConfigAdmin:
         self._broker_settings = broker_settings
 
     async def topic_overrides(self, topic: str) -> dict[str, str]:
-        """The configs set on a topic; KafkaError when there is no such topic."""
+        """The configs set on a topic. Raises KafkaError if the topic does not exist."""
         topic_names.validate_topic_name(topic)
         if not await self._client.exists(znodes.topic_path(topic)):
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -132,13 +132,13 @@ class ConfigAdmin:
     async def alter_configs(
         self, resources: Sequence[ResourceChanges], *, validate_only: bool
     ) -> list[KafkaError | None]:
-        """Replace the configs of each resource; the error of each, or None."""
+        """Replace the configs of each resource. Returns the error of each, or None."""
         return await self._alter_all(resources, validate_only=validate_only, is_incremental=False)
 
     async def incremental_alter_configs(
         self, resources: Sequence[ResourceChanges], *, validate_only: bool
     ) -> list[KafkaError | None]:
-        """Change the configs of each resource key by key; the error of each, or None."""
+        """Change single keys of each resource. Returns the error of each, or None."""
         return await self._alter_all(resources, validate_only=validate_only, is_incremental=True)
 
     async def _alter_all(
@@ -186,7 +186,7 @@ class ConfigAdmin:
         existing = await self._client.entity_config(f"topics/{topic}")
         base = existing if is_incremental else {}
         if any(change.operation not in set(AlterOperation) for change in resource.changes):
-            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # Apache checks it for brokers only, and stumbles here
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as in Apache: validated for brokers only, fails here
         configs = apply_changes(base, resource.changes, TOPIC_CONFIGS)
         try:
             validate_topic_configs(configs, self._broker_settings(), existing)
@@ -242,7 +242,10 @@ def _check_entries(changes: Sequence[ConfigChange]) -> None:
 
 
 def apply_changes(configs: Mapping[str, str], changes: Sequence[ConfigChange], definition: ConfigDef) -> dict[str, str]:
-    """The configs after the changes. Only lists can be appended to and subtracted from."""
+    """The configs after the changes. APPEND and SUBTRACT are valid for lists only.
+
+    Kafka: ConfigAdminManager.prepareIncrementalConfigs.
+    """
     result = dict(configs)
     for change in changes:
         value = change.value or ""
@@ -283,9 +286,10 @@ def describe_topic_configs(
     broker_synonyms: Callable[[str], Sequence[SynonymValue]],
     names: Sequence[str] | None = None,
 ) -> list[DescribeConfigsResourceResult]:
-    """Every config of a topic (or those named) with its value and where it comes from.
+    """Every config of a topic, or those in `names`, with value and source.
 
-    Synonyms and documentation are always filled in; a handler drops what was not asked for.
+    Synonyms and documentation are always set; the handler removes what was not requested.
+    Kafka: ConfigHelper.createTopicConfigEntry.
     """
     texts = effective_texts(broker_settings, usable_overrides(topic, overrides))
     wanted = None if not names else set(names)
@@ -319,7 +323,7 @@ def describe_topic_configs(
 
 
 def _unknown_config(name: str) -> DescribeConfigsResourceResult:
-    """What is set on a topic and has no meaning: it may be a secret."""
+    """A config of a topic with an unknown name; its value is hidden, because it may be secret."""
     return DescribeConfigsResourceResult(
         name=name,
         value=None,

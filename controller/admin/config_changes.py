@@ -1,11 +1,10 @@
-"""Listening for changed configs: every broker applies every change of topic, broker, client, user and address configs.
+"""Listens for changed configs: every broker applies each change of topic, broker, client, user and IP configs.
 
-Whoever changes a config leaves a numbered node under `/config/changes` that names the entity, and nothing of the
-value: the listener reads the entity's *current* config, so late and repeated notifications do no harm. Numbers
-already seen are skipped; nodes older than 15 minutes are deleted by whichever broker comes across them. At the start,
-every config there is gets applied once.
+Each change creates a sequential node below `/config/changes` with the entity's name, without the value. The listener
+reads the entity's *current* config, so late and repeated notifications are harmless. Numbers already processed are
+skipped; any broker deletes nodes older than 15 minutes. At the start, all existing configs are applied once.
 
-Kafka: ZkConfigManager and ZkNodeChangeNotificationListener.
+Kafka: ZkConfigManager, ZkNodeChangeNotificationListener.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ logger = logging.getLogger("odradek.controller")
 CHANGE_EXPIRATION_MS: Final = 15 * 60 * 1000
 
 APPLIED_AT_ONCE: Final = 50
-"""Entities whose config is applied at the start before the event loop has a turn."""
+"""Number of configs applied at the start before the event loop gets a turn."""
 
 OnConfigChange: TypeAlias = Callable[[str, str, dict[str, str]], Awaitable[None]]
 """Entity type, entity name as in the path (`alice/clients/app`, `<default>`), and the whole config."""
@@ -37,7 +36,7 @@ _ENTITY_TYPES: Final = ("topics", "clients", "users", "brokers", "ips")
 
 
 class ConfigChangeListener:
-    """See the module. One change is applied at a time; one that cannot be is logged, and the next one follows."""
+    """See the module. Changes are applied one at a time; a failed one is logged, and the next one follows."""
 
     def __init__(self, client: MetadataClient, clock: Clock, on_config_change: OnConfigChange) -> None:
         self._client = client
@@ -49,7 +48,7 @@ class ConfigChangeListener:
         client.tree.add_session_listener(self)
 
     async def start(self) -> None:
-        """Apply what there is, then begin to listen."""
+        """Apply all existing configs, then begin to listen."""
         await self._process_notifications()
         for entity_type in _ENTITY_TYPES:
             await self._apply_all(entity_type)
@@ -62,10 +61,10 @@ class ConfigChangeListener:
             self._task = None
 
     async def session_lost(self) -> None:
-        """Implements SessionListener: nothing to give up."""
+        """Implements SessionListener: does nothing."""
 
     def session_started(self) -> None:
-        """Implements SessionListener: the watch is gone, so look again."""
+        """Implements SessionListener: the watch is lost, so read the notifications again."""
         self._changed.set()
 
     def _on_watch(self, _: WatchEvent) -> None:
@@ -107,8 +106,8 @@ class ConfigChangeListener:
         try:
             await self._on_config_change(entity_type, entity_name, config)
         except Exception:
-            # Whatever it is, what comes after it must be heard.
-            logger.exception("The configs of %s/%s could not be applied: %s", entity_type, entity_name, sorted(config))
+            # Any exception: the later changes must still be applied.
+            logger.exception("Failed to apply the configs of %s/%s: %s", entity_type, entity_name, sorted(config))
 
     async def _purge_obsolete(self, names: list[str]) -> None:
         now_ms = self._clock.time_ms()

@@ -1,9 +1,11 @@
-"""How many partitions one request may make.
+"""Limits the number of partitions that one request may create.
 
-A request of forty bytes names a count, and a broker that works out the replicas of two thousand million partitions
-before it refuses them needs all of its machine's memory. Kafka's ``ReplicationControlManager`` (KRaft) refuses more
-than 10,000 of a request with the same words; its controller in ZooKeeper mode has no limit but that of its memory and
-of a node. The limit here is what no node of a ZooKeeper with its default ``jute.maxbuffer`` of 1 MiB can hold.
+A request of forty bytes can ask for two billion partitions, and computing their replicas would use all memory. Kafka's
+KRaft controller refuses more than 10,000 partitions of a request with the same message; its controller in ZooKeeper
+mode has no limit but its memory and the size of a node. The limit here is more than a node can hold with ZooKeeper's
+default `jute.maxbuffer` of 1 MiB.
+
+Kafka: ReplicationControlManager.validateTotalNumberOfPartitions.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ MAX_PARTITIONS_PER_REQUEST: Final = 100_000
 
 
 class PartitionAllowance:
-    """What is left of one request's limit."""
+    """The number of partitions that one request may still create."""
 
     __slots__ = ("_left",)
 
@@ -24,10 +26,9 @@ class PartitionAllowance:
         self._left = limit
 
     def take(self, partitions: int) -> None:
-        """Count `partitions` that are to be made, before anything is worked out for them. A count that is not positive
-        is left to those who judge it.
+        """Count `partitions` before their replicas are computed. A count below 1 is not counted; its caller refuses it.
 
-        Raises: KafkaError POLICY_VIOLATION when the request has made too many; nothing is counted then.
+        Raises: KafkaError POLICY_VIOLATION if the request creates too many; nothing is counted then.
         """
         wanted = max(partitions, 0)
         if wanted > self._left:

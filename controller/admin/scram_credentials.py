@@ -1,7 +1,8 @@
-"""Which users have SCRAM credentials, as the metadata holds them: in `/config/users`, one key for each mechanism.
+"""DescribeUserScramCredentials: the SCRAM credentials in `/config/users`, one key for each mechanism.
 
-What is told of a credential is how often its password was hashed, never the hashes. Kafka: the describing part of
-ZkAdminManager for SCRAM credentials, and to ScramCredentialUtils.
+The response has the number of iterations of a credential, never its hashes.
+
+Kafka: ZkAdminManager.describeUserScramCredentials, ScramCredentialUtils.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _ITERATIONS: Final = re.compile(r"(?:.*,)?\s*iterations=([0-9]{1,9})\s*(?:,.*)?"
 
 
 class UserCredentials(NamedTuple):
-    """The iterations by mechanism, or why they cannot be told."""
+    """The iterations by mechanism, or the error."""
 
     user: str
     iterations: Mapping[int, int]
@@ -31,15 +32,15 @@ class UserCredentials(NamedTuple):
 
 
 async def describe_scram_credentials(client: MetadataClient, users: Sequence[str] | None) -> list[UserCredentials]:
-    """Those of the users, each once; of None or nobody, all that have any, by name."""
+    """The credentials of the users, each user once; for None or no users, of all users with credentials, by name."""
     if not users:
         nodes = [name for name in await client.children("/config/users") if name != znodes.DEFAULT_ENTITY]
         configs = await client.entity_configs("users", nodes)
         found = [_credentials(znodes.desanitize(node), config) for node, config in configs.items()]
         return sorted(one for one in found if one.iterations or one.error is not None)
     counts = Counter(users)
-    asked = [user for user, count in counts.items() if user and count == 1]
-    configs = await client.entity_configs("users", [znodes.sanitize(user) for user in asked])
+    valid = [user for user, count in counts.items() if user and count == 1]
+    configs = await client.entity_configs("users", [znodes.sanitize(user) for user in valid])
     results = []
     for user, count in counts.items():
         if not user:
@@ -65,6 +66,6 @@ def _credentials(user: str, config: Mapping[str, str]) -> UserCredentials:
         if name in config:
             match = _ITERATIONS.fullmatch(config[name])
             if match is None:
-                return _refusal(user, ErrorCode.UNKNOWN_SERVER_ERROR, f"The {name} credential cannot be understood")
+                return _refusal(user, ErrorCode.UNKNOWN_SERVER_ERROR, f"The {name} credential is malformed")
             iterations[mechanism] = int(match[1])
     return UserCredentials(user, iterations)

@@ -1,13 +1,14 @@
-"""Administration of topics: create, delete, add partitions.
+"""CreateTopics, DeleteTopics, CreatePartitions.
 
-A change is validated against the tree and written there; the controller's watches do the rest. The answer waits until
-this broker's own metadata shows the result, through the port `TopicsReady`: **a topic is usable when CreateTopics
-returns**. What is not ready in time is answered REQUEST_TIMED_OUT although it goes on, and so is everything when the
-client does not want to wait (a time-out of 0 or less).
+A change is validated against the tree and written to it; the controller's watches do the rest. The response waits until
+this broker's metadata cache shows the result, through the port `TopicsReady`: **a topic is usable when CreateTopics
+returns**. A topic that is not ready in time gets REQUEST_TIMED_OUT, although its creation or deletion continues; so
+does every topic if the client does not wait (a timeout of 0 or less).
 
-Error codes and messages are Kafka's, for clients match on the former and people on the latter.
+Error codes and messages are Kafka's.
 
-Kafka: kafka.server.ZkAdminManager, AdminZkClient and AutoTopicCreationManager.
+Kafka: ZkAdminManager.createTopics, ZkAdminManager.deleteTopics, ZkAdminManager.createPartitions, AdminZkClient,
+AutoTopicCreationManager.
 """
 
 from __future__ import annotations
@@ -39,20 +40,20 @@ if TYPE_CHECKING:
 logger = logging.getLogger("odradek.controller")
 
 BROKER_DEFAULT: Final = -1
-"""In a CreateTopics request: take the broker's default, or look at the assignments."""
+"""In a CreateTopics request: the broker's default, or the number in the assignments."""
 
 RecordMutations = Callable[[int], None]
 """Counts partition mutations; may raise KafkaError(THROTTLING_QUOTA_EXCEEDED)."""
 
 
 class TopicsReady(Protocol):
-    """This broker's view of the cluster, which UpdateMetadata changes. Times are in milliseconds."""
+    """The port to this broker's metadata cache, which UpdateMetadata changes."""
 
     async def wait_for_leaders(self, partitions: Mapping[str, Collection[int]], timeout_ms: int) -> set[str]:
-        """Wait until every partition has a leader; the topics that still lack one when the time is over."""
+        """Wait until every partition has a leader. Returns the topics that still lack one after the timeout."""
 
     async def wait_for_deletion(self, topics: Collection[str], timeout_ms: int) -> set[str]:
-        """Wait until the topics are gone; those that still exist when the time is over."""
+        """Wait until the topics are deleted. Returns those that still exist after the timeout."""
 
 
 class NamedTopic(Protocol):
@@ -65,7 +66,7 @@ TopicT = TypeVar("TopicT", bound=NamedTopic)
 
 @dataclass(slots=True, kw_only=True)
 class TopicResult:
-    """What became of one topic of a request. `overrides` are the configs the topic was created with."""
+    """The result for one topic of a request. `overrides`: the configs with which the topic was created."""
 
     name: str
     error_code: ErrorCode = ErrorCode.NONE
@@ -81,13 +82,16 @@ class TopicResult:
         return self.error_code is ErrorCode.NONE
 
     def time_out(self) -> None:
-        """It was accepted, but whether it is ready the client has to find out."""
+        """The topic was accepted, but was not ready within the timeout."""
         self.error_code = ErrorCode.REQUEST_TIMED_OUT
         self.error_message = None
 
 
 async def _result(topic: str, work: Awaitable[TopicResult]) -> TopicResult:
-    """What became of a topic. What is unknown has no message, for clients might learn too much (Kafka's ApiError)."""
+    """The result for a topic. An unexpected error gets no message, so that no internals reach clients.
+
+    Kafka: ApiError.fromThrowable.
+    """
     try:
         return await work
     except (KafkaError, TreeError) as error:
@@ -98,7 +102,7 @@ async def _result(topic: str, work: Awaitable[TopicResult]) -> TopicResult:
 
 
 class AdminManager:
-    """See the module. One per broker; whether the broker is the controller is for its handlers to check."""
+    """See the module. One per broker; the handlers check that the broker is the controller."""
 
     def __init__(
         self,
@@ -125,7 +129,7 @@ class AdminManager:
         validate_only: bool = False,
         record_mutations: RecordMutations = lambda partitions: None,
     ) -> dict[str, TopicResult]:
-        """Create topics and wait until they can be used."""
+        """Create topics and wait until they are usable."""
         brokers, allowance = await self._brokers(), PartitionAllowance()
         return await self._with_leaders(
             topics,
@@ -184,7 +188,7 @@ class AdminManager:
     async def validate_topic_create(
         self, topic: str, assignment: Mapping[int, Sequence[int]], overrides: Mapping[str, str]
     ) -> None:
-        """Raise the KafkaError that speaks against a topic."""
+        """Raise KafkaError if the topic cannot be created. Kafka: AdminZkClient.validateTopicCreate."""
         topic_names.validate_topic_name(topic)
         if await self._client.exists(znodes.delete_topic_path(topic)):
             raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic}' is marked for deletion.")
@@ -204,9 +208,10 @@ class AdminManager:
     async def create_topic_with_assignment(
         self, topic: str, assignment: Mapping[int, Sequence[int]], overrides: Mapping[str, str]
     ) -> bytes | None:
-        """Write a validated topic; its id, where topics have one.
+        """Write a validated topic. Returns its id, None with an inter-broker protocol without topic ids.
 
-        The config comes first, for the controller may act on the topic at once.
+        The config is written first, because the controller may process the topic at once.
+        Kafka: AdminZkClient.createTopicWithAssignment.
         """
         await write_entity_config(self._client, f"topics/{topic}", overrides)
         topic_id = self._new_topic_id() if self._config.metadata_version.has_topic_ids else None
@@ -215,13 +220,13 @@ class AdminManager:
             await self._client.tree.run(Create(znodes.topic_path(topic), topic_nodes.encode_topic(topic_id, full)))
         except NodeExists:
             found = await self._client.topic_assignments([topic])
-            # By its id it is known again if only the answer was lost, and the node created again.
+            # The node has this call's id if only the response was lost and the request was sent again.
             if topic_id is None or not found or found[0].topic_id != topic_id:
                 raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic}' already exists.") from None
         return topic_id
 
     async def auto_create_topics(self, topics: Iterable[CreatableTopic]) -> dict[str, ErrorCode]:
-        """Create topics for a client that asked for their metadata; what to answer for each, without waiting."""
+        """Create topics for a Metadata or FindCoordinator request, without waiting. Returns the error of each."""
         results = await self.create_topics(list(topics), timeout_ms=0)
         started = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.TOPIC_ALREADY_EXISTS)
         return {
@@ -232,7 +237,7 @@ class AdminManager:
     async def _with_leaders(
         self, topics: Sequence[TopicT], work: Callable[[TopicT], Awaitable[TopicResult]], timeout_ms: int | None
     ) -> dict[str, TopicResult]:
-        """Do the work for each topic, then wait for the leaders of its partitions; with None, there are none."""
+        """Run `work` for each topic, then wait for the leaders of its partitions; with None, do not wait."""
         results = {topic.name: await _result(topic.name, work(topic)) async for topic in in_turns(topics)}
         if timeout_ms is not None:
             await self._wait_for_leaders(results, timeout_ms)
@@ -259,7 +264,7 @@ class AdminManager:
         timeout_ms: int,
         record_mutations: RecordMutations = lambda partitions: None,
     ) -> dict[str, TopicResult]:
-        """Ask for the deletion of topics and wait until this broker has forgotten them."""
+        """Request the deletion of topics and wait until this broker's metadata cache has removed them."""
         results = {
             topic: await _result(topic, self._delete(topic, record_mutations)) async for topic in in_turns(topics)
         }
@@ -276,7 +281,7 @@ class AdminManager:
         if not found:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Topic `{topic}` to delete does not exist")
         record_mutations(len(found[0].assignment))
-        # A topic marked already is waited for like any other.
+        # A topic that is already marked for deletion is waited for as well.
         await self._client.create_recursive(znodes.delete_topic_path(topic))
         return TopicResult(name=topic)
 
@@ -290,7 +295,7 @@ class AdminManager:
         validate_only: bool = False,
         record_mutations: RecordMutations = lambda partitions: None,
     ) -> dict[str, TopicResult]:
-        """Add partitions to topics and wait until they can be used."""
+        """Add partitions to topics and wait until they are usable."""
         brokers, allowance = await self._brokers(), PartitionAllowance()
         return await self._with_leaders(
             topics,
@@ -307,14 +312,14 @@ class AdminManager:
         record_mutations: RecordMutations,
     ) -> TopicResult:
         if not topic.name:
-            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as Apache, which stumbles over the path it makes of it
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as in Apache, where the empty name makes a bad path
         path = znodes.topic_path(topic.name)
         written: bytes | None = None
         result = TopicResult(name=topic.name)
         while True:
             node = await self._client.get(path) if topic_names.is_valid_topic_name(topic.name) else None
             if node is not None and node.data == written:
-                return result  # the answer was lost
+                return result  # written already: the response was lost
             found = None if node is None else topic_nodes.decode_topic(topic.name, node.data)
             if node is None or found is None or not found.assignment:
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{topic.name}' does not exist.")
@@ -335,7 +340,7 @@ class AdminManager:
             try:
                 await self._client.tree.run(SetData(path, written, node.stat.version))
             except BadVersion:
-                continue  # the controller moves a partition, or this was written before: look again
+                continue  # the controller has changed the topic, or this write had succeeded: read it again
             return result
 
     def _added_assignment(

@@ -95,7 +95,7 @@ async def test_a_change_that_cannot_be_applied_is_logged_and_the_next_one_is(cap
         await change_entity_config(cluster.client, "clients/c", {"x": "z"})
         await settle(cluster)
         assert changes == [("clients", "c", {"x": "z"})]
-        assert "The configs of brokers/0 could not be applied: ['unbearable']" in caplog.text
+        assert "Failed to apply the configs of brokers/0: ['unbearable']" in caplog.text
         assert "secret" not in caplog.text
         await listening.shutdown()
 
