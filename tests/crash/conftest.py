@@ -15,7 +15,7 @@ MEMORY = "/dev/shm"
 
 @pytest.fixture
 def memory_path() -> Iterator[Path]:
-    """A directory in memory where there is one: what survives a process survives it there, too."""
+    """A directory in memory if possible: its files survive the death of a process like those on a disk."""
     path = Path(tempfile.mkdtemp(prefix="odradek-", dir=MEMORY if os.path.isdir(MEMORY) else None))
     yield path
     shutil.rmtree(path)

@@ -1,8 +1,8 @@
-"""Scenarios that are run again and again, each time with a disk that fails at another of its operations.
+"""Scenarios that are repeated, each time with a disk that fails at another operation.
 
-A scenario is a function of a `Run`: it opens the log, does something to it and shuts down, and tells the run what was
-acknowledged. It is run once to count the operations it makes and then once for each of them. To add one, write the
-function and hand it to the functions below.
+A scenario is a function of a `Run`: it opens the log, changes it, shuts down, and sets in the run what was
+acknowledged. It runs once to count its operations and then once for each of them. To add one, write the
+function and pass it to the functions below.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OVERRIDES = {"topic": {"segment.bytes": "300", "index.interval.bytes": "100", "f
 
 
 class Run:
-    """One run of a scenario: what has been acknowledged, and how the directory is reached."""
+    """One run of a scenario: the acknowledged records, and access to the directory."""
 
     def __init__(self, path: Path, fs: FaultyFileSystem) -> None:
         path.mkdir(exist_ok=True)
@@ -46,7 +46,7 @@ class Run:
         self.acknowledged.append(value)
 
     def release(self) -> None:
-        """What the kernel does for a dead process."""
+        """Release the locks and descriptors, as the kernel does for a dead process."""
         for log_dir in self.manager.log_dirs:
             log_dir.unlock()
 
@@ -55,7 +55,7 @@ Scenario = Callable[[Run], None]
 
 
 def operations_of(scenario: Scenario, path: Path, kinds: frozenset[str] = CHANGES) -> int:
-    """How many operations of these kinds the scenario makes when nothing fails."""
+    """The number of operations of these kinds in the scenario when nothing fails."""
     fs = FaultyFileSystem(kinds=kinds)
     scenario(Run(path, fs))
     shutil.rmtree(path)
@@ -70,7 +70,7 @@ def runs_failing_at_each(
     for_good: bool = True,
     kinds: frozenset[str] = CHANGES,
 ) -> Iterator[Run]:
-    """A run, not yet begun, for every operation of the kinds that the scenario makes."""
+    """A new run for every operation of these kinds in the scenario."""
     count = operations_of(scenario, path / "counting", kinds)
     assert count > 3, "there is something to fail"
     for point in range(1, count + 1):
@@ -80,7 +80,7 @@ def runs_failing_at_each(
 
 
 def die_at_each_change(scenario: Scenario, path: Path) -> None:
-    """Nothing acknowledged is lost, and nothing deleted comes back, wherever the process dies."""
+    """Wherever the process dies, no acknowledged record is lost and no deleted one returns."""
     for run in runs_failing_at_each(scenario, path, crash):
         try:
             scenario(run)
@@ -93,7 +93,7 @@ def die_at_each_change(scenario: Scenario, path: Path) -> None:
 
 
 def answer_of(scenario: Scenario, run: Run) -> ErrorCode | None:
-    """The error code the scenario ends with; a broker that refuses to start counts as a storage error."""
+    """The error code of the scenario; a refused start counts as a storage error."""
     try:
         scenario(run)
     except KafkaError as error:
@@ -111,7 +111,7 @@ def fail_at_each(
     for_good: bool,
     kinds: frozenset[str] = CHANGES,
 ) -> None:
-    """A failure is answered with a storage error or with nothing; the next start is as after a kill."""
+    """A failure returns a storage error or nothing; the next start is as after a kill."""
     for run in runs_failing_at_each(scenario, path, failure, for_good=for_good, kinds=kinds):
         answer = answer_of(scenario, run)
         run.release()
@@ -120,7 +120,7 @@ def fail_at_each(
 
 
 def check_after_restart(run: Run) -> None:
-    """A start on a disk that works: no gap, nothing twice, nothing acknowledged lost, and appends go on."""
+    """A start on a working disk: no gap, no duplicate, no acknowledged record lost, and appends work."""
     again = Run(run.disk.path, FaultyFileSystem())
     again.manager.startup(OVERRIDES)
     log = again.manager.get_or_create_log(TP, is_new=True)

@@ -1,7 +1,7 @@
-"""The process dies at every single change of a file while compacted segments are put in place, or in the worker.
+"""The process dies at every change of a file while compacted segments are put in place, or in the worker.
 
-After the next start the log is the old one, the compacted one, or one part of each: the last value of every key is
-there, a deleted key stays deleted, and the cleaner goes on where it was.
+After the next start the log is the old one, the compacted one, or a part of each: the last value of every key is
+there, a deleted key stays deleted, and the cleaner continues.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Entry = tuple[int, bytes | None, bytes | None]
 
 
 class Run:
-    """One life of a log manager with a compacted log."""
+    """One process with a log manager and a compacted log."""
 
     def __init__(self, path: Path, fs: FaultyFileSystem | None = None) -> None:
         self.path = path
@@ -70,7 +70,7 @@ class Run:
             self.io_pool.run_one()
 
     def clean(self) -> None:
-        """Let the cleaner work until it finds nothing more."""
+        """Run the cleaner until no log is due."""
         if not self.manager.cleaner.is_running:
             self.manager.start_background_tasks()
         for _ in range(12):
@@ -83,12 +83,12 @@ class Run:
 
 
 def fill(log: UnifiedLog) -> None:
-    """Every key several times, some deleted at last, in several segments."""
+    """Several values of every key in several segments; some keys are deleted at the end."""
     for number in range(ROUNDS * KEYS):
         key = b"key %d" % (number % KEYS)
         is_tombstone = number >= (ROUNDS - 1) * KEYS and number % KEYS < 2
         append(log, None if is_tombstone else b"value %d " % number * 5, key=key, timestamp=NOW + number)
-    for number in range(2):  # so that all of that is in closed segments
+    for number in range(2):  # so that all these records are in inactive segments
         append(log, b"filler %d " % number * 25, key=b"filler")
     log.update_high_watermark(log.log_end_offset)
 
@@ -106,7 +106,7 @@ def state_of(records: list[Entry]) -> dict[bytes | None, bytes]:
 
 
 class Seed(NamedTuple):
-    """A stopped broker's directory, and the records of its log."""
+    """The directory of a stopped broker, and the records of its log."""
 
     path: Path
     records: list[Entry]
@@ -114,7 +114,7 @@ class Seed(NamedTuple):
 
 @pytest.fixture(scope="module")
 def dirty(tmp_path_factory: pytest.TempPathFactory) -> Seed:
-    """Nobody has compacted it."""
+    """A log that was never compacted."""
     run = Run(tmp_path_factory.mktemp("dirty"))
     log = run.open()
     fill(log)
@@ -123,7 +123,7 @@ def dirty(tmp_path_factory: pytest.TempPathFactory) -> Seed:
 
 @pytest.fixture(scope="module")
 def compacted_once(tmp_path_factory: pytest.TempPathFactory) -> Seed:
-    """Its tombstones may go a second later."""
+    """A log that was compacted once; its tombstones may be removed a second later."""
     run = Run(tmp_path_factory.mktemp("compacted"))
     log = run.open()
     fill(log)
@@ -142,7 +142,7 @@ def stopped(run: Run, log: UnifiedLog) -> Seed:
 
 
 def check(died: Run, original: list[Entry]) -> None:
-    """What is found after a start; and, now and then, after the cleaner has worked again."""
+    """Check the log after a start; and, in some runs, after another compaction."""
     run = Run(died.path)
     log = run.open()
     found = entries(log)
@@ -176,7 +176,7 @@ def compaction(run: Run) -> None:
 
 
 def truncation_meets_compaction(run: Run) -> None:
-    """The log is cut while the new names are on their way to the disk."""
+    """The log is truncated while the new names are being synced."""
     log = run.open()
     run.manager.start_background_tasks()
     run.disk.advance(1)
@@ -194,7 +194,7 @@ Scenario = Callable[[Run], None]
 
 
 def runs(scenario: Scenario, seed: Path, path: Path, failure: Callable[[], BaseException]) -> Iterator[Run]:
-    """A run for each change of a file that the scenario makes."""
+    """A run for each change of a file in the scenario."""
     fs = FaultyFileSystem()
     shutil.copytree(seed, path / "counting")
     run = Run(path / "counting", fs)
@@ -243,7 +243,7 @@ def test_io_error_at_every_change(tmp_path: Path, dirty: Seed) -> None:
 
 @pytest.mark.parametrize("kept_bytes", [0, 1, 200, 10_000])
 def test_death_of_the_broker_while_a_worker_writes(tmp_path: Path, dirty: Seed, kept_bytes: int) -> None:
-    """Whatever the worker had written until then counts for nothing."""
+    """The files that the worker has written are ignored."""
     run = Run(Path(shutil.copytree(dirty.path, tmp_path / "run")))
 
     def die(job: CleanJob, report: Callable[[object], None]) -> CleanResult:

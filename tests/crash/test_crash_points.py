@@ -1,7 +1,7 @@
-"""The process dies, or the disk fails, at every single change of a file; afterwards the log opens and has lost nothing.
+"""The process dies, or the disk fails, at every change of a file; afterwards the log opens and has lost nothing.
 
-A scenario is run once to count its changes and then once for each of them, dying there (the write that is hit stores
-half of its bytes). What was acknowledged before must be there after the next start.
+A scenario runs once to count its changes and then once for each of them, and dies there (the interrupted write stores
+half of its bytes). The records acknowledged before must be there after the next start.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def retention(run: Run) -> None:
     for number in range(12):
         run.append(log, b"value %d" % number)
     log.update_high_watermark(12)
-    run.start = 7  # from here on records below may be gone
+    run.start = 7  # from now on, records below may be deleted
     log.maybe_increment_log_start_offset(7, "test")
     log.delete_old_segments()
     run.manager.checkpoint_log_start_offsets()
@@ -63,7 +63,7 @@ def truncation(run: Run) -> None:
     for number in range(12):
         run.append(log, b"value %d" % number)
     kept = run.acknowledged[:5]
-    run.acknowledged = kept  # those above may be gone or not, until it is done
+    run.acknowledged = kept  # until the end, those above may be deleted or not
     run.manager.truncate_to({TP: 5})
     run.append(log, b"after the cut")
     run.disk.advance(20)
@@ -84,7 +84,7 @@ def transactions(run: Run) -> None:
 
 
 def restart(run: Run) -> None:
-    """Dying during the start and during the recovery it makes."""
+    """The process dies during the start and its recovery."""
     seed = Run(run.disk.path, FaultyFileSystem())
     log = seed.open()
     for number in range(8):
@@ -97,7 +97,7 @@ def restart(run: Run) -> None:
 
 
 def recovery_of_a_damaged_segment(run: Run) -> None:
-    """What lies behind a bad batch goes, and goes before the bad batch is cut off."""
+    """The segments after a bad batch are removed, before the bad batch is truncated."""
     seed = Run(run.disk.path, FaultyFileSystem())
     log = seed.open()
     for number in range(12):
@@ -117,7 +117,7 @@ def recovery_of_a_damaged_segment(run: Run) -> None:
 
 
 def deletion(run: Run) -> None:
-    """A deleted log does not come back under its successor's name."""
+    """A deleted log does not return under the name of a new one."""
     log = run.open()
     run.append(log, b"old")
     run.acknowledged.clear()
@@ -167,7 +167,7 @@ def test_disk_failure_at_every_operation(
 
 
 def append_stubbornly(run: Run, log: UnifiedLog, value: bytes, **producer: int | bool) -> None:
-    """As a client does: try again, unless the directory is offline."""
+    """As a client does: retry, unless the directory is offline."""
     try:
         run.append(log, value, **producer)
     except KafkaError:

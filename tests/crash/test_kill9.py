@@ -1,7 +1,7 @@
-"""kill -9 during an acks=all load, twenty times: what was acknowledged is there, once, in order, at its offset.
+"""kill -9 during an acks=all load, twenty times: each acknowledged record is there, once, in order, at its offset.
 
-The promise is the one of Apache Kafka: an acknowledged record survives the death of the process, because it is in the
-page cache. The idempotent producer moreover never repeats a record, whatever the broker answered or failed to answer.
+The guarantee is that of Apache Kafka: an acknowledged record survives the death of the process, because it is in the
+page cache. With the idempotent producer no record is duplicated, even if its response was lost.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def test_what_was_acknowledged_survives_twenty_kills(broker: OdradekBroker) -> N
 
 
 def test_the_last_answer_before_the_kill_counts(broker: OdradekBroker) -> None:
-    """One record, one answer, one kill, over and over: the tightest form of the promise."""
+    """One record, one response, one kill, repeatedly: the strictest form of the guarantee."""
     topic = Admin(broker.bootstrap).create_topic("last")
     for number in range(5):
         assert Confluent().produce(broker.bootstrap, topic, [Message(key=None, value=b"%d" % number)]) == [number]

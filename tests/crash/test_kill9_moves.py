@@ -1,4 +1,4 @@
-"""kill -9 while partitions move between disks under an acks=all load: the moves go on, and nothing is lost."""
+"""kill -9 while partitions move between disks under an acks=all load: the moves continue, and nothing is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process that appends is killed at a random moment, again and again: what it had acknowledged is there, once."""
+"""A process that appends is killed at random moments: each record it acknowledged is there, once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ while True:
 
 
 def run_and_kill(path: Path, delay: float) -> int:
-    """Let the writer append for a while; the log end it had acknowledged when it was killed."""
+    """Let the writer append for a while and kill it. Returns the log end that it had acknowledged."""
     root = Path(__file__).resolve().parents[2]
     writer = subprocess.Popen(
         [sys.executable, "-c", WRITER, str(path), repr(OVERRIDES)],

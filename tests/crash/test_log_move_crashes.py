@@ -1,8 +1,8 @@
-"""The process dies, or a disk fails, at every single change of a file while a log moves to another directory.
+"""The process dies, or a disk fails, at every change of a file while a log moves to another directory.
 
-Afterwards every acknowledged record is there, in one directory or the other, and the move can be finished. One place
-is known to need an operator, as in Apache Kafka: between the two renames of the swap both directories have the
-partition's name, and the start refuses to choose.
+Afterwards every acknowledged record is in one of the directories, and the move can be finished. One point
+needs an operator, as in Apache Kafka: between the two renames of the replacement, both directories have the
+partition's name, and the start refuses them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MEANWHILE = 2
 
 
 class Run:
-    """A partition of some segments moves from the first directory to the second; the disk is bad from then on."""
+    """A partition of some segments moves from the first directory to the second; the disk fails from then on."""
 
     def __init__(self, path: Path, fail_at: int = 0, failure: Callable[[], BaseException] = crash) -> None:
         self.fs = FaultyFileSystem(failure=failure, for_good=False)
@@ -70,7 +70,7 @@ def check_after_restart(run: Run, path: Path) -> None:
     if len(plain_dirs(path)) == 2:
         with pytest.raises(LogDirError, match="Duplicate log directories for t-0"):
             Moving(path, OVERRIDES)
-        shutil.rmtree(path / "0" / "t-0")  # the new one is complete: the swap came after its last record
+        shutil.rmtree(path / "0" / "t-0")  # the new log is complete: it replaced the old one after its last record
     again = Moving(path, OVERRIDES)
     again.lead(epoch=1)
     again.settle()
@@ -110,7 +110,7 @@ def test_death_at_every_change(tmp_path: Path) -> None:
 
 
 def test_a_disk_failure_at_every_change(tmp_path: Path) -> None:
-    """One directory is offline then; what the other has is served, and nothing that was acknowledged is lost."""
+    """One directory is offline afterwards; the logs in the other one are served, and no acknowledged record is lost."""
     count = changes(tmp_path / "counting")
     for point in range(1, count + 1):
         path = tmp_path / f"run-{point}"

@@ -1,4 +1,4 @@
-"""The power goes in the middle of anything: what was flushed is there, and nothing else than what was appended."""
+"""Loss of power at any point: flushed records are there, and no record that was not appended."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The power goes while a log is compacted: no key's last value is lost, and what was deleted stays deleted.
+"""Loss of power during a compaction: no key's last value is lost, and deleted keys stay deleted.
 
-Of the names that change in a directory before it is synced, the disk keeps some and not others: the new segments must
-have theirs before the old ones lose them, and the cleaner checkpoint must come after both.
+The disk keeps only some of the renames in a directory that is not synced: the new segments must
+have their names before the old ones lose them, and the cleaner checkpoint must come after both.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Recovery in worker processes, of a broker that runs: signals and the deaths of workers while it lasts."""
+"""Recovery in the worker processes of a running broker: signals and deaths of workers during it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TIMEOUT_S = 20
 
 @pytest.fixture
 def killed(tmp_path: Path) -> Iterator[OdradekBroker]:
-    """A killed broker whose log takes about half a second to recover: many small batches."""
+    """A killed broker with a log of many small batches, whose recovery takes about half a second."""
     broker = OdradekBroker(tmp_path)
     broker.start()
     Admin(broker.bootstrap).create_topic("topic", 1)

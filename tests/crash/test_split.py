@@ -1,4 +1,4 @@
-"""A segment is split at start-up, and the process dies at every single change of a file."""
+"""A segment is split at start-up, and the process dies at every change of a file."""
 
 from __future__ import annotations
 

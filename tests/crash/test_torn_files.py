@@ -1,4 +1,4 @@
-"""Damage to the files of a killed broker: a short count of what the soak of torn files does in full."""
+"""Damage to the files of a killed broker: a short version of the soak of torn files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_indexes_snapshots_and_epochs_are_made_anew(killed: KilledLog) -> None:
 
 @pytest.mark.parametrize("name", [checkpoints.RECOVERY_POINT_FILE, checkpoints.LOG_START_OFFSET_FILE])
 def test_damaged_checkpoint_of_the_directory_keeps_nothing_from_starting(tmp_path: Path, name: str) -> None:
-    """A digit that became another one cannot be told from the truth; all that is served is intact even so."""
+    """A changed digit cannot be detected; all served records are intact even so."""
     broker = Broker(tmp_path)
     log = broker.start({TP.topic: {"segment.bytes": "300"}}).get_or_create_log(TP, is_new=True)
     for number in range(10):

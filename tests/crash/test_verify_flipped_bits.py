@@ -1,7 +1,7 @@
-"""`odradek verify` finds a flipped bit wherever it matters: anywhere in a log, a time index or a snapshot.
+"""`odradek verify` finds every flipped bit in a log, a time index or a snapshot.
 
-In the other files some bits say something else that is possible, too: an offset index may name a later batch's end, a
-topic may have another id.
+In the other files, some flipped bits give another valid value: an offset index may have a later batch's end, a
+topic another id.
 """
 
 from __future__ import annotations

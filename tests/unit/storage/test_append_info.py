@@ -1,4 +1,4 @@
-"""Errors of an append carry what the answer needs."""
+"""The errors of an append have the data that the response needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Distances between places in a log."""
+"""Distances between positions in a log."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def test_cancelled_while_the_worker_computes(tmp_path: Path) -> None:
 
 
 def test_cancelled_while_a_name_is_on_its_way_to_the_disk(tmp_path: Path) -> None:
-    """No `.swap` file may outlive what is done to the log next, so its group is put in place at once."""
+    """No `.swap` file may exist when the log changes next, so that its group is put in place at once."""
     world = World(tmp_path)
     world.workers.go_on()
     assert [name for name in world.leftovers if name.endswith(".log.swap")]
@@ -165,7 +165,7 @@ def test_nothing_is_put_in_place_in_a_failed_directory(tmp_path: Path) -> None:
 
 
 def test_a_segment_that_overflows_is_split_and_the_log_left_to_another_run(tmp_path: Path) -> None:
-    """What was `.cleaned` before goes first: below the parts it would speak against them."""
+    """Other `.cleaned` files are removed first: below the parts, they would mark those as incomplete."""
 
     def clean(job: CleanJob, report: Callable[[object], None]) -> CleanResult:
         assert keep_last(job, report).groups

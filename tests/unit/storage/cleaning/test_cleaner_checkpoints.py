@@ -1,4 +1,4 @@
-"""cleaner-offset-checkpoint: one file a directory, in Kafka's form."""
+"""cleaner-offset-checkpoint: one file per directory, in Kafka's format."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ A0, B0 = TopicPartition("a", 0), TopicPartition("b", 0)
 
 
 class Two:
-    """Two directories and the logs there are."""
+    """Two directories and the existing logs."""
 
     def __init__(self, path: Path) -> None:
         self.paths = [path / "1", path / "2"]

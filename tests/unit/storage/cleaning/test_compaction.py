@@ -1,4 +1,4 @@
-"""What is compacted, and in which portions. Named as in LogCleanerManagerTest and LogCleanerTest where they have it."""
+"""The rules of compaction. Tests have the names of LogCleanerManagerTest and LogCleanerTest where possible."""
 
 from __future__ import annotations
 
@@ -171,5 +171,5 @@ def test_segment_grouping_with_sparse_offsets() -> None:
 
 
 def test_segment_grouping_following_load_of_zero_index() -> None:
-    """Empty segments join whatever their offsets are."""
+    """Empty segments join any group."""
     assert grouped([SegmentSizes(0, 5, 8, 12), SegmentSizes(10, 0, 0, 0)], 10**9, end=2**40) == [2]

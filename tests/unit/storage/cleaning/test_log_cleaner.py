@@ -1,4 +1,4 @@
-"""The log cleaner: which log is next, how many at a time, what comes of it, and who may interrupt."""
+"""The log cleaner: the choice of the next log, the number of runs, their results, and their cancellation."""
 
 from __future__ import annotations
 

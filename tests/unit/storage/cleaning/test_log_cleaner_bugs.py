@@ -1,4 +1,4 @@
-"""Bugs met by the cleaner: they end the compaction of one log, and neither the rounds nor that of others."""
+"""A bug ends the compaction of one log; the rounds and the other logs continue."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def test_nothing_to_clean_changes_nothing(tmp_path: Path) -> None:
 
 
 def rolled(path: Path, *pairs: tuple[bytes | None, bytes | None], **overrides: str) -> BareLog:
-    """One closed segment with a batch for each pair."""
+    """One inactive segment with a batch for each pair."""
     log = BareLog(path, overrides)
     for each in pairs:
         log.write(each)
@@ -108,7 +108,7 @@ def test_cleaning_with_deletes(tmp_path: Path) -> None:
 
 
 def test_clean_tombstone(tmp_path: Path) -> None:
-    """How old a tombstone says it is does not matter: it stays for a time from its first compaction on."""
+    """The timestamp of a tombstone does not matter: its retention begins at its first compaction."""
     log = BareLog(tmp_path)
     log.write((b"0", b"0"), timestamp=NOW + 100_000_000)
     log.roll()
@@ -139,7 +139,7 @@ def test_cleaner_retains_producer_last_sequence(tmp_path: Path) -> None:
 
 
 def test_partial_segment_clean(tmp_path: Path) -> None:
-    """One key fits into the map."""
+    """The map has room for one key."""
     log = rolled(tmp_path, *((b"%d" % (n % 2), b"v") for n in range(5)))
     for first_dirty, left in ((2, [1, 2, 3, 4]), (3, [2, 3, 4]), (4, [3, 4])):
         log.first_dirty_offset = first_dirty
@@ -217,7 +217,7 @@ def test_empty_output_takes_the_place_of_its_sources(tmp_path: Path) -> None:
 def test_io_rate_is_held_down(tmp_path: Path) -> None:
     log = rolled(tmp_path, *((b"%d" % n, bytes(1000)) for n in range(10)))
     run = LogCleaning(log.job(bytes_per_second=1000.0), log.disk.environment, log._sleep)
-    log.disk.advance(301)  # longer than the interval at which the rate is looked at
+    log.disk.advance(301)  # longer than the interval between two checks of the rate
     run.run()
     assert sum(log.slept_ms) > 1000 - 301
 
@@ -266,7 +266,7 @@ def test_legacy_tombstones_go_with_the_age_of_the_last_clean_segment(tmp_path: P
         log.roll()
     for base, age_s in ages_s.items():
         os.utime(tmp_path / f"{base:020d}.log", (NOW // 1000 - age_s, NOW // 1000 - age_s))
-    log.first_dirty_offset = 3  # the segment of 5 s ago is the last clean one: what is older than 15 s goes
+    log.first_dirty_offset = 3  # the segment of 5 s ago is the last clean one: tombstones older than 15 s are removed
     log.clean()
     assert [key for key, _ in log.keyed().values()] == [b"5", b"0"]
 

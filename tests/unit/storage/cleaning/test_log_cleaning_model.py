@@ -1,4 +1,4 @@
-"""A compacted log against a deliberately simple model of what must be left."""
+"""A compacted log, compared with a simple model of the records that must stay."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def abort(log: BareLog, producer_id: int) -> None:
 
 
 def clean_twice(log: BareLog, now_ms: int = NOW) -> None:
-    """The first sets the delete horizons of markers, the second one is behind them."""
+    """The first compaction sets the delete horizons of markers, the second one runs after them."""
     for at_ms in (now_ms, now_ms + RETENTION_MS):
         log.first_dirty_offset = 0
         log.clean(now_ms=at_ms)
@@ -123,7 +123,7 @@ def test_clean_with_transactions_spanning_segments(log: BareLog) -> None:
     commit(log, 3)
     transact(log, 1, 9, 10)
     abort(log, 1)
-    # All are complete, but the end of two lies in the active segment, whose transaction index is read too.
+    # All are complete, but two markers lie in the active segment, whose transaction index is read too.
     log.clean()
     assert keys(log) == [2, 3, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10]
     log.roll()
@@ -187,7 +187,7 @@ def test_commit_marker_retention_with_empty_batch(log: BareLog) -> None:
     plain(log, 2, 3)
     commit(log, 1)
     log.roll()
-    for _ in range(2):  # the empty batches stay, for they hold the last sequences
+    for _ in range(2):  # the empty batches stay, because they have the last sequences
         log.first_dirty_offset = 0
         log.clean()
         assert (keys(log), offsets(log), last_offsets(log)) == ([2, 3], [4, 5, 6, 7], [1, 3, 4, 5, 6, 7])

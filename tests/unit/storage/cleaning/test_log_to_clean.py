@@ -1,4 +1,4 @@
-"""What there is to compact, against Kafka's rules."""
+"""The cleanable range of a log, by Kafka's rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The map from keys to offsets: against a dict, and at its bounds."""
+"""The map from keys to offsets: compared with a dict, and at its limits."""
 
 from __future__ import annotations
 

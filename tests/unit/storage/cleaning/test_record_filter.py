@@ -1,4 +1,4 @@
-"""What stays of a batch, for each kind of batch."""
+"""The part of a batch that stays, for each kind of batch."""
 
 from __future__ import annotations
 

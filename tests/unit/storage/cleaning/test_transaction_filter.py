@@ -1,4 +1,4 @@
-"""Which batches were aborted, and which markers may go. Named as in LogCleanerTest where it has the case."""
+"""Aborted batches and removable markers. Tests have the names of LogCleanerTest where it has the case."""
 
 from __future__ import annotations
 

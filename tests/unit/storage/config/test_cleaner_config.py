@@ -1,4 +1,4 @@
-"""What a running cleaner lets itself be told."""
+"""The dynamic config changes that a running cleaner accepts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parsing and validating configuration values, with the sentences Kafka answers."""
+"""Parsing and validation of configuration values, with Kafka's error messages."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_texts_become_values(type_: ConfigType, text: str, value: object) -> Non
 
 @pytest.mark.parametrize("type_", [ConfigType.INT, ConfigType.SHORT, ConfigType.LONG])
 def test_a_number_may_have_thousands_of_digits(type_: ConfigType) -> None:
-    """More than `int` takes: they are zeros, or it is no number of the type."""
+    """More digits than `int` accepts: leading zeros, or not a number of the type."""
     assert parse_type("name", "-" + 5000 * "0" + "7", type_) == -7
     assert parse_type("name", 5000 * "0", type_) == 0
     with pytest.raises(ConfigError, match="Not a number of type"):

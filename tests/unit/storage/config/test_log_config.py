@@ -1,4 +1,4 @@
-"""Topic configs: where a value comes from, and what is refused."""
+"""Topic configs: the source of each value, and refused values."""
 
 from __future__ import annotations
 

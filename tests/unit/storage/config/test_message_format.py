@@ -1,4 +1,4 @@
-"""Which record format a topic gets."""
+"""The record format of a topic."""
 
 from __future__ import annotations
 

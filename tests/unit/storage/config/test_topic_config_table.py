@@ -1,4 +1,4 @@
-"""The table of topic configs is complete and each default passes its own check."""
+"""The table of topic configs is complete, and each default is valid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkpoint files: round trips and refusals."""
+"""Checkpoint files: round trips and refused content."""
 
 from __future__ import annotations
 

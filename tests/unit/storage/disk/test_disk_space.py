@@ -1,4 +1,4 @@
-"""How much of a disk appends may use, how often it is asked, and what is said about it."""
+"""The space that appends may use, the interval of the checks, and the log lines."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SMALL_RESERVE = SMALL // RESERVE_SHARE
 
 
 class Gauge(OsFileSystem):
-    """A disk of any size."""
+    """A disk of a given size."""
 
     def __init__(self, available: int, total: int) -> None:
         self.available = available
@@ -63,7 +63,7 @@ def test_the_disk_is_not_asked_at_every_append() -> None:
 
 
 def test_what_is_taken_between_two_looks_cannot_have_used_up_the_room() -> None:
-    """Three directories of one disk, none of which knows of the others."""
+    """Three directories on one disk, without shared state."""
     room = 4_000_000
     disk, clock = Gauge(RESERVE_BYTES_MAX + room, LARGE), ManualClock()
     spaces = [DiskSpace(f"/data/{number}", disk, clock) for number in range(3)]
@@ -103,7 +103,7 @@ def test_full_until_a_look_finds_more_than_a_sliver() -> None:
 
 
 def test_a_write_that_found_no_space_is_believed_until_the_next_look() -> None:
-    """A quota is not seen in what the file system says is free."""
+    """`statvfs` does not show a quota."""
     space, _, _ = space_of(LARGE, LARGE)
     assert space.take(1)
     space.ran_out(OSError(errno.EDQUOT, "Disk quota exceeded"))

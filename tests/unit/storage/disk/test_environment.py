@@ -1,4 +1,4 @@
-"""What the logs of a broker share."""
+"""The resources that the logs of a broker share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The real disk behind the seam."""
+"""The real disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A log directory: its lock, its identity, its clean-shutdown marker."""
+"""A log directory: its lock, its meta.properties, its clean-shutdown marker."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_a_file_in_the_way_is_refused(tmp_path: Path) -> None:
 
 
 def test_failure_drops_what_is_queued(tmp_path: Path) -> None:
-    """Its logs are gone from memory: a checkpoint put together now would be an empty one."""
+    """Its logs are dropped from memory: a checkpoint written now would be empty."""
     pool = DeferredIoPool()
     log_dir = Disk(tmp_path, io_pool=pool).log_dir
     log_dir.sync_queue.write(log_dir.file("first"), b"on its way")

@@ -1,4 +1,4 @@
-"""Descriptors are bounded, the least recently used leave first, and EMFILE evicts before it fails."""
+"""Descriptors are bounded, the least recently used are closed first, and EMFILE evicts before it fails."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_what_is_not_registered_makes_room_too() -> None:
 
 
 def test_a_log_works_with_as_few_descriptors_as_the_kernel_leaves(tmp_path: Path) -> None:
-    """The real thing: RLIMIT_NOFILE is lowered below what the logs would like to hold."""
+    """With real descriptors: RLIMIT_NOFILE is below the number that the logs would hold."""
     disk = Disk(tmp_path)
     logs = [disk.log(OVERRIDES, tp=TopicPartition("t", number)) for number in range(40)]
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -131,7 +131,7 @@ def test_a_log_works_with_as_few_descriptors_as_the_kernel_leaves(tmp_path: Path
 
 
 class Reserve:
-    """Open files of which those from the number `first` on are kept for the broker."""
+    """Open files with a reserve: descriptors from `first` on are reserved for the broker."""
 
     def __init__(self) -> None:
         free = [os.dup(0) for _ in range(3)]

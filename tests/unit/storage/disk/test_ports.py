@@ -1,4 +1,4 @@
-"""The pool of tests and tools: in place, with OSError as a value and every other exception as itself."""
+"""The inline pool: runs work in place, passes OSError as a value and raises every other exception."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def test_a_function_is_asked_by_a_drain_too(setup: Setup) -> None:
 
 def test_callback_waits_for_what_was_queued_before_it(setup: Setup) -> None:
     setup.queue.write(setup.file("a"), b"1")
-    setup.queue.write(setup.file("b"), b"1")  # the first batch is on its way already
+    setup.queue.write(setup.file("b"), b"1")  # the first batch is being stored already
     setup.when_durable("both")
     setup.pool.run_one()
     assert not setup.events
@@ -187,7 +187,7 @@ def test_drain_overtakes_a_worker_that_has_not_begun(setup: Setup) -> None:
 
 
 class TestNoSpace:
-    """What cannot be written for lack of space is kept; what cannot be synced is lost."""
+    """A file that finds no space stays queued; a file whose fsync fails is dropped."""
 
     def setup_on(self, path: Path, kinds: frozenset[str]) -> Setup:
         setup = Setup(path)
@@ -273,7 +273,7 @@ def test_failed_queue_takes_nothing(setup: Setup) -> None:
 
 
 def test_file_under_way_is_not_for_the_next_directory_of_that_name(setup: Setup) -> None:
-    """A topic is deleted and made anew while the small files of the first are on their way."""
+    """A topic is deleted and created again while the small files of the first one are being stored."""
     (setup.path / "log").mkdir()
     setup.queue.write(setup.file("log/partition.metadata"), b"old")
     setup.queue.forget_dir(setup.file("log"))

@@ -1,4 +1,4 @@
-"""Holding work down to a rate."""
+"""Limiting the rate of work."""
 
 from __future__ import annotations
 

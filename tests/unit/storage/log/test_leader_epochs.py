@@ -1,4 +1,4 @@
-"""Leader epochs: the table of the spec, and a naive model."""
+"""Leader epochs: the table of KIP-101, and a simple model."""
 
 from __future__ import annotations
 

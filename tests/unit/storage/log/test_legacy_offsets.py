@@ -16,7 +16,7 @@ NOW_MS = 10_000
 
 @pytest.fixture
 def log(tmp_path: Path) -> UnifiedLog:
-    """Segments at 0, 1 and 2, changed at 1, 2 and 3 seconds; the last holds one record."""
+    """Segments at 0, 1 and 2, modified at 1, 2 and 3 seconds; the last one has one record."""
     log = Disk(tmp_path).log()
     for _ in range(3):
         append(log, b"x")

@@ -1,4 +1,4 @@
-"""Segments of a log: rolling, cutting, moving the directory, delayed deletion."""
+"""Segments of a log: rolling, truncation, renaming the directory, delayed deletion."""
 
 from __future__ import annotations
 

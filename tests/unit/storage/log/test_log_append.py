@@ -1,4 +1,4 @@
-"""Appending: as a leader, which gives the offsets, and as a follower, which keeps them."""
+"""Appending: a leader assigns the offsets, a follower keeps them."""
 
 from __future__ import annotations
 

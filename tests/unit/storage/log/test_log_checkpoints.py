@@ -1,4 +1,4 @@
-"""The offset checkpoints: what is written, when, and what a start makes of them."""
+"""The offset checkpoints: their content, when they are written, and how a start reads them."""
 
 from __future__ import annotations
 

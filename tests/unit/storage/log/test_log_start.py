@@ -1,4 +1,4 @@
-"""Moving the start of a log up: what is hidden, what is forgotten, and what is refused."""
+"""Advancing the log start: hidden records, removed state, and refused offsets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an append, a truncation and retention have in common: rolling, and what becomes of an error of the disk."""
+"""Rolling, and the handling of disk errors, for appends, truncation and retention."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Walks over logs: some now, some later."""
+"""Walks over logs: a few logs per callback."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def test_lookups_agree_with_a_scan(batches: list[list[int]], target: int, high_w
 
 
 def append_dated(log: UnifiedLog, timestamp: int, max_timestamp: int) -> None:
-    """One record, in a batch whose header says something else."""
+    """One record, in a batch whose header has another max timestamp."""
     payload = RecordBatch(batch(b"v", timestamp=timestamp)).payload
     fields = {"record_count": 1, "base_offset": 0, "last_offset_delta": 0, "attributes": 0}
     records = assemble_batch(payload, base_timestamp=timestamp, max_timestamp=max_timestamp, **fields)

@@ -1,4 +1,4 @@
-"""Which segments go: by start offset, size and time."""
+"""The segments that retention selects: by start offset, size and time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Carrying out retention: the order of the rules, and what leaves with a segment."""
+"""Retention: the order of the rules, and the files that are deleted with a segment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rewritten segments in the place of their sources."""
+"""Replacing segments by rewritten ones."""
 
 from __future__ import annotations
 

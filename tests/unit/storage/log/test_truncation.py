@@ -1,4 +1,4 @@
-"""Cutting a log back takes along all that was known because of the records."""
+"""Truncation removes records and the state that follows from them."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ def test_empty_log_begins_where_it_is_told(log: UnifiedLog) -> None:
     assert log.recovery_point == 101
 
 
-# What checkpoints promise
+# Checkpointed recovery points
 
 
 class Cut:
-    """A log of three flushed records that is to be cut at 1, and what checkpoints have promised of it."""
+    """A log of three flushed records before a truncation to 1, and the recovery points that were checkpointed."""
 
     def __init__(self, path: Path) -> None:
         self.pool = DeferredIoPool()
@@ -153,7 +153,7 @@ def test_an_empty_log_promises_nothing_because_it_may_begin_at_another_offset(cu
 
 
 def replayed(log: UnifiedLog, offset: int) -> tuple[int, ProducerMemory | None]:
-    """How often others had their turn meanwhile, and the producers."""
+    """The number of yields, and the producers."""
     replay, turns = replay_producers(log.state, offset, NOW), 0
     while True:
         try:

@@ -1,4 +1,4 @@
-"""A log with transactions in it is cut back, as a follower does: what is open, unstable and aborted after that.
+"""Truncation of a log with transactions on a follower: the open, unstable and aborted ones afterwards.
 
 The log: a transaction of producer 1 that is aborted over two segments, one of producer 2 that is committed, and one of
 producer 3 that is open.
@@ -47,7 +47,7 @@ SEGMENTS = (
 
 
 def replicate(log: UnifiedLog) -> None:
-    """What a follower that has nothing yet, or had to cut, is sent."""
+    """Send the records that an empty or truncated follower lacks."""
     for number, segment in enumerate(SEGMENTS):
         base_offset = (0, 3, 6)[number]
         if number and base_offset not in log.segments and base_offset == log.log_end_offset:
@@ -72,7 +72,7 @@ def log(tmp_path: Path) -> UnifiedLog:
     ("cut", "first_open", "first_unstable", "entries"),
     [
         (8, 6, 0, [ABORTED]),
-        (7, 6, 6, [ABORTED]),  # from the snapshot at 6, which does not say what is complete and not replicated
+        (7, 6, 6, [ABORTED]),  # from the snapshot at 6, which has no completed transactions
         (6, None, None, [ABORTED]),
         (5, 1, 0, [ABORTED]),  # the second is open again
         (4, 1, 0, [ABORTED]),
@@ -85,7 +85,7 @@ def log(tmp_path: Path) -> UnifiedLog:
 def test_transactions_below_the_cut(
     log: UnifiedLog, cut: int, first_open: int | None, first_unstable: int | None, entries: list[AbortedTxn]
 ) -> None:
-    """The high watermark is still 0, so that what is complete is unstable."""
+    """The high watermark is still 0, so that completed transactions are unstable."""
     log.truncate_to(cut)
     assert log.state.producers.first_undecided_offset == first_open
     assert log.first_unstable_offset == first_unstable
@@ -121,7 +121,7 @@ def test_markers_above_the_high_watermark_of_a_follower_decide_nothing(
 
 
 def test_begin_of_a_transaction_is_known_by_its_offset_only(tmp_path: Path) -> None:
-    """After a start from a snapshot nobody knows where in the file it is; the log is cut below all the same."""
+    """After a start from a snapshot, its file position is unknown; a truncation below it works all the same."""
     log = Disk(tmp_path).log()
     log.append_as_follower(batch(b"0", b"1", b"2", epoch=0))
     log.append_as_follower(memoryview(bytearray(data(3, 17, 0))))

@@ -1,4 +1,4 @@
-"""The log as its users see it: retention, truncation, failure."""
+"""UnifiedLog: retention, truncation, failure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LOG_END = FetchIsolation.LOG_END
 
 
 class SmallDisk(OsFileSystem):
-    """A disk with nothing left but its reserve."""
+    """A disk with no free space but its reserve."""
 
     __slots__ = ()
 

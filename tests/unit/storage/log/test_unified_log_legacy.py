@@ -1,4 +1,4 @@
-"""Segments of the old message formats, as they lie in directories of brokers that were upgraded."""
+"""Segments of the old message formats, as upgraded brokers have them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def message_set(magic: int, codec: int, first: int, count: int = 3) -> bytes:
 
 
 def make(disk: Disk, magic: int, codec: int, sets: int = 4, tail: bytes = b"") -> UnifiedLog:
-    """A log of sets of three, after an unclean stop."""
+    """A log of message sets of three messages, after an unclean stop."""
     path = disk.path / "topic-0"
     path.mkdir(parents=True)
     content = b"".join(message_set(magic, codec, 3 * number) for number in range(sets))

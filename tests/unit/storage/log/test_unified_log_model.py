@@ -86,7 +86,7 @@ class LogAgainstModel(RuleBasedStateMachine):
         self.end_is_read_from_the_file()
 
     def end_is_read_from_the_file(self) -> None:
-        """A truncation inside a batch leaves an end that only memory knows; as in Kafka, a restart forgets it."""
+        """After a truncation inside a batch, the log end is in memory only; as in Kafka, a restart loses it."""
         last = max(self.start, self.records[-1][0] + 1 if self.records else 0)
         assert last <= self.log.log_end_offset <= self.end
         self.end = self.log.log_end_offset

@@ -16,7 +16,7 @@ PRODUCERS = st.integers(0, 1)
 
 
 class ProducersAgainstModel(RuleBasedStateMachine):
-    """Batches of two producers in any order and again, rolls and restarts: answers and log are the model's."""
+    """Random and repeated batches of two producers, rolls and restarts: results and log equal the model's."""
 
     def __init__(self) -> None:
         super().__init__()

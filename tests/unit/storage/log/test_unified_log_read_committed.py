@@ -1,6 +1,6 @@
-"""What a reader of committed data is given, held against a list of what was written.
+"""The records that a reader of committed data gets, compared with a list of the written ones.
 
-The log is in many segments, several producers write among each other, the high watermark and the log start move, and
+The log has many segments, the batches of several producers alternate, the high watermark and the log start move, and
 processes die at any time.
 """
 
@@ -35,7 +35,7 @@ steps = st.lists(
 
 @dataclass
 class Transaction:
-    """What a transaction wrote, by offset."""
+    """The records of a transaction, by offset."""
 
     values: dict[int, bytes]
     end_offset: int | None = None
@@ -44,7 +44,7 @@ class Transaction:
 
 @dataclass
 class Model:
-    """Everything that was written."""
+    """All written records."""
 
     transactions: list[Transaction] = field(default_factory=list)
     open: dict[int, Transaction] = field(default_factory=dict)
@@ -53,12 +53,12 @@ class Model:
     epochs: dict[int, int] = field(default_factory=lambda: dict.fromkeys(PRODUCERS, 0))
 
     def bump_epoch(self, producer_id: int) -> None:
-        """What a client does when its sequence is refused (KIP-360)."""
+        """The reaction of a client to a refused sequence (KIP-360)."""
         self.epochs[producer_id] += 1
         self.sequences[producer_id] = 0
 
     def last_stable_offset(self, high_watermark: int, log_start: int) -> int:
-        """Where the first transaction begins that has no marker below the high watermark."""
+        """The start of the first transaction without a marker below the high watermark."""
         unstable = [
             min(txn.values) for txn in self.transactions if txn.end_offset is None or txn.end_offset >= high_watermark
         ]
@@ -108,7 +108,7 @@ def step(log: UnifiedLog, model: Model, name: str, value: int) -> None:
 
 
 def consume(log: UnifiedLog, start: int) -> Iterator[tuple[int, bytes | None]]:
-    """As clients do it: a producer's records are left out from where its aborted transaction begins to its marker."""
+    """As clients do: skip a producer's records from the start of its aborted transaction to the marker."""
     offset = start
     while offset < log.last_stable_offset:
         found = log.read(offset, 150, FetchIsolation.TXN_COMMITTED, min_one_message=True)
@@ -141,11 +141,11 @@ def test_all_that_is_committed_and_nothing_else(taken: list[tuple[str, int]]) ->
                 log.discard()
                 log = Disk(path).log(log_start_offset=start)
                 log.update_high_watermark(high_watermark)
-                has_restarted = True  # a snapshot does not know of what is complete and not replicated
+                has_restarted = True  # a snapshot has no completed transactions
                 for producer_id in set(PRODUCERS) - {
                     known for known, state in log.state.producers.producers.items() if state.batches
                 }:
-                    # Its batches were deleted, and snapshots at the log start offset or below are, too.
+                    # Its batches were deleted, and so are snapshots at or below the log start offset.
                     model.bump_epoch(producer_id)
             else:
                 step(log, model, name, value)

@@ -1,4 +1,4 @@
-"""Producers and transactions in a log: what readers of committed data see, and what an append must show."""
+"""Producers and transactions in a log: reads of committed data, and the guards of appends."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_refused_append_leaves_no_trace(disk: Disk) -> None:
 
 
 def test_aborts_a_follower_is_sent_in_one_append(disk: Disk) -> None:
-    """Four producers among each other; the entries say what was stable when each abort came."""
+    """Four producers whose batches alternate; each entry has the last stable offset at its abort."""
     sequences = dict.fromkeys(range(1, 5), 0)
 
     def txn(producer_id: int, offset: int, count: int) -> memoryview:
@@ -164,7 +164,7 @@ def test_aborts_a_follower_is_sent_in_one_append(disk: Disk) -> None:
 
 @pytest.mark.parametrize(("log_start", "segments"), [(5, 2), (8, 1)])
 def test_first_unstable_offset_moves_with_the_log_start(disk: Disk, log_start: int, segments: int) -> None:
-    """Although the transaction is still open, in the middle of a segment and when its first segment is gone."""
+    """The transaction is still open, in the middle of a segment, or its first segment is deleted."""
     log = disk.log()
     append_txn(log, 1, 0, *[b"t"] * 5)
     append(log, *[b"p"] * 3)
@@ -184,7 +184,7 @@ def test_first_unstable_offset_moves_with_the_log_start(disk: Disk, log_start: i
 
 
 def test_markers_of_older_coordinators_and_producers_are_refused(disk: Disk) -> None:
-    """Also where no transaction is open: a later marker has been."""
+    """Also without an open transaction, after a later marker."""
     log = disk.log()
     append_txn(log, 1, 0, b"t")
     for kind in (COMMIT, ABORT, ABORT):

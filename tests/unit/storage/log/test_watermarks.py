@@ -1,4 +1,4 @@
-"""The order of the four offsets, and positions that need no lookup."""
+"""The order of the four offsets, and their cached positions."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_readers_are_told_of_every_change_that_they_may_see(log: UnifiedLog) -> 
         lambda: log.maybe_increment_log_start_offset(1, "test"),
         log.roll,
         lambda: log.assign_epoch_start_offset(9, 5),
-        lambda: log.truncate_to(5),  # the epoch goes, although there is nothing to cut
+        lambda: log.truncate_to(5),  # the epoch is removed, although there are no records to remove
         lambda: log.truncate_to(3),
         lambda: log.truncate_fully_and_start_at(7),
     ):

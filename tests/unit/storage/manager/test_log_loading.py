@@ -1,4 +1,4 @@
-"""What a start makes of the directories it finds."""
+"""The handling of directories at start."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ def test_config_changes_reach_the_logs(tmp_path: Path) -> None:
 
 
 def test_a_change_of_one_topic_looks_at_its_logs_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With 10,000 topics, each of them would look at 10,000 logs."""
+    """With 10,000 topics, each change would visit 10,000 logs."""
     manager = Broker(tmp_path).start({"a": {"retention.ms": "5"}})
     create(manager, A0, B0)
     monkeypatch.setattr(manager, "all_logs", lambda: pytest.fail("all logs are looked at"))
@@ -202,7 +202,7 @@ def test_shutdown_before_the_start_touches_nothing(tmp_path: Path) -> None:
 
 
 def restarted_with_leader(path: Path, epoch: int, *, clean: bool) -> list[str]:
-    """What is done to the small files by a start in which the same leader as before leads logs without records."""
+    """The changes of small files by a start where the same leader as before leads logs without records."""
     broker = Broker(path)
     manager = broker.start()
     create(manager, A0, A1, B0)
@@ -236,7 +236,7 @@ def test_a_start_writes_the_epochs_of_another_leader(tmp_path: Path) -> None:
 
 
 def test_epochs_that_a_start_has_cut_are_written_with_what_is_written_next(tmp_path: Path) -> None:
-    """A log may go on in an older epoch, which changes no entry: the cut one must not come back after that."""
+    """A log may continue in an older epoch, which changes no entry: the removed one must not return afterwards."""
     broker = Broker(tmp_path)
     create(broker.start(), A0, B0)
     for log in broker.manager.all_logs():
@@ -249,7 +249,7 @@ def test_epochs_that_a_start_has_cut_are_written_with_what_is_written_next(tmp_p
     assert cut is not None
     assert led is not None
     led.assign_epoch_start_offset(4, 0)
-    cut.assign_epoch_start_offset(3, 0)  # too late: the file of the cut is under way
+    cut.assign_epoch_start_offset(3, 0)  # too late: the file without the epoch is being written
     io_pool.run_one()
     checkpoint = tmp_path / "a-0" / "leader-epoch-checkpoint"
     assert checkpoint.read_text() == "0\n0\n"
@@ -331,7 +331,7 @@ def test_partition_that_was_being_moved_to_a_failed_directory_goes_on(tmp_path: 
 
 
 def test_start_beside_a_directory_that_cannot_be_used(tmp_path: Path) -> None:
-    """It is offline, and what may lie in it is not made anew elsewhere."""
+    """The directory is offline, and logs that may be in it are not created elsewhere."""
     (tmp_path / "1").touch()
     manager = Broker(tmp_path / "2", tmp_path / "1").start()
     good, bad = manager.log_dirs

@@ -1,4 +1,4 @@
-"""Which logs are loaded where, how many at a time, and what becomes of a start that fails or is broken off."""
+"""Where logs are loaded and how many at a time, and starts that fail or are cancelled."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def make_logs(path: Path, *partitions: TopicPartition, clean: bool = False) -> N
 
 
 class Start:
-    """A start whose workers are the test's."""
+    """A start whose workers the test controls."""
 
     def __init__(self, *paths: Path, threads: int = 1) -> None:
         self.workers = DeferredWorkers()
@@ -103,7 +103,7 @@ def test_loop_goes_on_between_slices(tmp_path: Path) -> None:
     broker = Broker(tmp_path)
     outcome: list[BaseException | None] = []
     broker.manager.begin_startup({}, outcome.append, slice_ms=0)
-    for _ in ["the checkpoints", *LOGS]:  # found one a slice, and then opened one a slice
+    for _ in ["the checkpoints", *LOGS]:  # one is listed per slice, and then one is opened per slice
         assert (broker.manager.all_logs(), outcome) == ([], [])
         broker.disk.advance(1)
     for loaded in range(1, 5):

@@ -1,4 +1,4 @@
-"""The work that recurs: when it is done, and to how many logs at once."""
+"""The recurring work: its intervals, and the number of logs per callback."""
 
 from __future__ import annotations
 

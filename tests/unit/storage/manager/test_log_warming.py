@@ -1,4 +1,4 @@
-"""What is read of a directory before a log in it is opened."""
+"""The reads in a directory before its log is opened."""
 
 from __future__ import annotations
 

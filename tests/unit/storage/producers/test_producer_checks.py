@@ -1,4 +1,4 @@
-"""The gate between appends and producer state."""
+"""The producer checks of appends."""
 
 from __future__ import annotations
 

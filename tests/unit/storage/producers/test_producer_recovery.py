@@ -1,4 +1,4 @@
-"""Producer state rebuilt from snapshots and batches equals the state that grew with the appends."""
+"""Producer state rebuilt from snapshots and batches equals the state after the appends."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Producers:
 
 
 def state_of(producers: ProducerStateManager) -> tuple[bytes, int | None, int]:
-    """What must survive: snapshots keep the last batch of each producer."""
+    """The state that must survive: snapshots keep the last batch of each producer."""
     entries = sorted(producers.active_producers.values(), key=lambda entry: entry.producer_id)
     return encode_snapshot(entries), producers.first_undecided_offset, producers.map_end_offset
 
@@ -93,7 +93,7 @@ def test_truncated_state_equals_that_of_a_log_that_never_went_further(names: lis
 
 
 def test_emptied_control_batch_changes_nothing(tmp_path: Path) -> None:
-    """Compaction leaves an empty control batch once all data of the transaction is gone."""
+    """Compaction leaves an empty control batch after all data of the transaction is removed."""
     from odradek.protocol.records.builder import build_empty_batch
     from odradek.protocol.records.layout import CONTROL_MASK, TRANSACTIONAL_MASK
 

@@ -1,4 +1,4 @@
-"""The rules an append by an idempotent or transactional producer must keep."""
+"""The rules for appends of idempotent and transactional producers."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_refused_sequences(current: ProducerStateEntry, epoch: int, first_seq: i
     with pytest.raises(KafkaError) as error:
         data(info(current), first_seq, epoch=epoch)
     assert error.value.code is code
-    data(info(current, REPLICATION), first_seq, epoch=epoch)  # what a leader has accepted is taken
+    data(info(current, REPLICATION), first_seq, epoch=epoch)  # a follower accepts what the leader accepted
 
 
 def test_coordinators_have_no_sequences_but_epochs() -> None:

@@ -1,4 +1,4 @@
-"""Compactions and splits that a crash has interrupted: one side or the other, never both."""
+"""Interrupted compactions and splits: the start keeps the old segments or the new ones, never both."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def make(path: Path, **files: list[int]) -> Path:
 
 
 def finish(path: Path) -> dict[str, int]:
-    """What is there afterwards: names without leading zeros, and sizes in batches."""
+    """The files afterwards: names without leading zeros, and sizes in batches."""
     finish_interrupted_swaps(str(path), LogConfig.from_props({}, {}), Disk(path).environment)
     size = len(batch(b"v"))
     return {f"{int(file.name[:20])}{file.name[20:]}": file.stat().st_size // size for file in sorted(path.iterdir())}
@@ -42,7 +42,7 @@ def test_output_that_was_being_written_goes(tmp_path: Path) -> None:
 
 
 def test_complete_output_takes_the_place_of_what_it_replaces(tmp_path: Path) -> None:
-    """The snapshot in its range goes as well, as with Apache; the segment where it ends stays."""
+    """The snapshot in its range is removed too, as in Apache; the segment at its end stays."""
     make(tmp_path, f0_log=[0, 1], f2_log=[2, 3], f4_log=[4], f2_snapshot=[], f0_log_swap=[1, 3], f0_index_swap=[])
     assert finish(tmp_path) == {"0.index": 0, "0.log": 2, "4.log": 1}
 
@@ -58,7 +58,7 @@ def test_swap_below_a_cleaned_file_is_complete(tmp_path: Path) -> None:
 
 
 def test_source_that_begins_below_its_first_part_goes_too(tmp_path: Path) -> None:
-    """A split names its parts by their first batch. Apache keeps the source, and has the records twice."""
+    """A split names its parts by their first batch. Apache keeps the source, so that the log has the records twice."""
     make(tmp_path, f0_log=[5, 6, 7], f5_log_swap=[5, 6], f7_log_swap=[7])
     assert finish(tmp_path) == {"5.log": 2, "7.log": 1}
 

@@ -226,7 +226,7 @@ def test_orphaned_indexes_and_old_deletions_go(disk: Disk) -> None:
 
 
 def compacted_copy(disk: Disk, suffix: str) -> None:
-    """Pretend that segments 0 and 2 were compacted into one output of the records 1 and 3."""
+    """Write a compacted segment of the records 1 and 3 from the segments 0 and 2."""
     base = directory(disk) / "00000000000000000000"
     kept = [batch(b"01", base_offset=1, epoch=0), batch(b"03", base_offset=3, epoch=1)]
     base.with_suffix(f".log{suffix}").write_bytes(b"".join(map(bytes, kept)))
@@ -261,7 +261,7 @@ def test_swap_files_at_or_above_a_cleaned_one_are_not_complete(disk: Disk) -> No
 
 
 def test_swap_interrupted_between_its_renames(disk: Disk) -> None:
-    """The log file has its plain name again, its indexes have not."""
+    """The log file has its plain name again, its indexes do not."""
     fill(disk).close()
     compacted_copy(disk, ".swap")
     for path in directory(disk).glob("0000000000000000000[02].*"):

@@ -1,4 +1,4 @@
-"""Producer state at start, as Apache's LogLoaderTest has it: which snapshots stay, are made anew, and are used."""
+"""Producer state at start, as in Apache's LogLoaderTest: snapshots that stay, are written again, and are used."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_snapshots_of_segments_and_of_the_end_are_there_after_recovery(killed: P
 
 
 def test_recovery_of_the_last_segment_leaves_the_others_alone(killed: Path) -> None:
-    """From the snapshot at its base; those before are not needed and stay."""
+    """It uses the snapshot at its base; earlier ones are not needed and stay."""
     assert last_sequence(Disk(killed).log(recovery_point=6)) == 7
     assert snapshots(killed) == [2, 4, 6, 8]
 
@@ -65,7 +65,7 @@ def test_recovery_of_the_last_segment_without_snapshots_replays_the_whole_log(ki
 
 @pytest.mark.parametrize("recovery_point", [0, 6, 8])
 def test_what_an_idempotent_producer_repeats_after_kills_is_known(killed: Path, recovery_point: int) -> None:
-    """Its last batches lie in two segments, and the snapshot that the first recovery leaves has one of them."""
+    """Its last batches lie in two segments, and the snapshot of the first recovery has one of them."""
     for _ in range(2):
         log = Disk(killed).log(recovery_point=recovery_point)
     assert repeated(log, range(4, 8)) == [4, 5, 6, 7]
@@ -103,7 +103,7 @@ def test_what_it_repeats_is_known_as_well_when_a_worker_has_recovered_the_log(ki
 
 
 def repeated(log: UnifiedLog, sequences: Iterable[int]) -> list[int]:
-    """The offsets that are answered to batches which are in the log already."""
+    """The offsets returned for batches that are in the log already."""
     return [append(log, b"again", base_sequence=sequence, **PRODUCER) for sequence in sequences]
 
 
@@ -126,7 +126,7 @@ def test_corrupt_snapshot_goes_and_the_one_before_is_used(killed: Path) -> None:
 
 
 def test_snapshots_beyond_the_end_go_with_the_segments_behind_a_bad_batch(killed: Path) -> None:
-    """And what recovery then writes is not deleted by what is still to be deleted of them."""
+    """Their delayed deletion does not delete the files that recovery writes afterwards."""
     bad = killed / "topic-0" / f"{2:020d}.log"
     bad.write_bytes(bad.read_bytes()[:-1])
     disk = Disk(killed)
@@ -153,7 +153,7 @@ def test_producer_whose_records_were_deleted_is_forgotten_at_the_next_start(tmp_
 
 
 def test_marker_of_an_older_coordinator_does_not_stop_recovery(tmp_path: Path) -> None:
-    """It is in the log of this replica because a leader has accepted it."""
+    """It is in the log of this replica because a leader accepted it."""
     log = Disk(tmp_path / "live").log()
     for offset, coordinator_epoch in ((0, 5), (2, 3)):
         data = {**PRODUCER, "base_sequence": offset // 2, "is_transactional": True}

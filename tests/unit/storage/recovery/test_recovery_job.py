@@ -1,4 +1,4 @@
-"""Recovery in a worker: what it leaves, and how much there would be to do."""
+"""Recovery in a worker: the files that it leaves, and the estimate of its work."""
 
 from __future__ import annotations
 

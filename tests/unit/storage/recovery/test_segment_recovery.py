@@ -1,4 +1,4 @@
-"""The scan of one segment: where it ends, and what it rebuilds on the way."""
+"""The scan of one segment: its end, and the rebuilt indexes and state."""
 
 from __future__ import annotations
 

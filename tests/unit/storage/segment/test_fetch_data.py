@@ -1,4 +1,4 @@
-"""What a read answers."""
+"""The result of a read."""
 
 from __future__ import annotations
 

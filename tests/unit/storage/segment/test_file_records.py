@@ -1,4 +1,4 @@
-"""A segment's file: positions, torn tails, regions and the descriptors behind them."""
+"""A segment's file: positions, torn tails, regions and their descriptors."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_torn_tail_is_passed_over_in_silence(cut: int) -> None:
         whole, torn = batch(b"whole"), batch(b"torn" * 50, base_offset=1)
         records.append([whole, torn[: min(cut, len(torn) - 1)]])
         assert [where.base_offset for where in records.positions()] == [0]
-        if cut <= 11:  # not even a length
+        if cut <= 11:  # too short for a length
             assert [each.base_offset for _, each in records.batches()] == [0]
         records.close()
 

@@ -1,4 +1,4 @@
-"""The recovery point moves only with fsyncs that covered it."""
+"""The recovery point advances only after an fsync of the records below it."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_close_waits_for_the_disk(tmp_path: Path) -> None:
 
 
 def test_close_syncs_indexes_that_were_cut_though_all_records_are_flushed(tmp_path: Path) -> None:
-    """Zeros behind the entries would count as entries, should the cut be lost after the clean-shutdown marker."""
+    """Zeros after the entries would count as entries, if the truncation were lost but not the clean-shutdown marker."""
     disk, pool, fs = setup(tmp_path)
     log = disk.log({"index.interval.bytes": "0"})
     append(log, b"a")
@@ -239,7 +239,7 @@ def test_who_waits_for_a_log_that_is_replaced_waits_for_its_successor(tmp_path: 
 
 
 def test_finished_segment_is_synced_even_if_its_records_are_on_the_disk(tmp_path: Path) -> None:
-    """Its indexes get their last form after the flush that covered its records."""
+    """Its indexes are finished after the flush of its records."""
     disk, pool, fs = setup(tmp_path)
     log = disk.log()
     append(log, b"a")

@@ -1,4 +1,4 @@
-"""One segment: its sparse indexes, its reads, its cuts."""
+"""One segment: its sparse indexes, its reads, its truncation."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def test_preallocated_segment_is_trimmed_when_it_becomes_inactive(tmp_path: Path
 
 
 class TestNoSpace:
-    """An append that finds no space has not happened."""
+    """An append that finds no space changes nothing."""
 
     def new(self, path: Path, kind: str, fail_at: int = 1) -> LogSegment:
         path.mkdir(exist_ok=True)
@@ -277,7 +277,7 @@ def test_unfinished_indexes_are_noticed(tmp_path: Path, name: str, damage: str) 
     torn = content[:-size] + b"\x00" * (size - 3) + content[-3:]
     left = {"zeros behind": content + bytes(size), "last entry torn": torn, "last entry lost": content[:-size]}
     path.write_bytes(left[damage])
-    # An offset index is sparse: without its last entry it is a good one.
+    # An offset index is sparse: without its last entry it is still valid.
     assert reopened(tmp_path).has_finished_indexes() == ((name, damage) == ("0.index", "last entry lost"))
 
 

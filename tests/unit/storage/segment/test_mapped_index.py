@@ -16,7 +16,7 @@ from tests.support.disks.faulty_disk import FaultyFileSystem, disk_full
 
 
 class FullDisk(OsFileSystem):
-    """A disk on which nothing can be allocated any more."""
+    """A disk where every allocation fails."""
 
     __slots__ = ()
 
@@ -25,7 +25,7 @@ class FullDisk(OsFileSystem):
 
 
 class CutWatcher(OsFileSystem):
-    """A disk that remembers its maps and at each cut how many of them were open."""
+    """A disk that records its maps, and at each truncation the number of open ones."""
 
     __slots__ = ("maps", "open_at_cut")
 
@@ -168,7 +168,7 @@ def test_room_for_the_next_entries_is_made_ahead(tmp_path: Path) -> None:
 
 
 def test_half_allocated_page_is_given_back(tmp_path: Path) -> None:
-    """Zeros at the end of an index would be taken for entries."""
+    """Zeros at the end of an index would count as entries."""
     fs = FaultyFileSystem(2, disk_full, kinds=frozenset({"allocate"}))
     index = OffsetIndex(str(tmp_path / "a.index"), 0, 1 << 20, fs, OpenFiles())
     for offset in range(1, 513):

@@ -1,4 +1,4 @@
-"""The offset index against a linear scan, and the life of its file."""
+"""The offset index compared with a linear scan, and its file."""
 
 from __future__ import annotations
 

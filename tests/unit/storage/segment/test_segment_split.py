@@ -1,4 +1,4 @@
-"""Segments with offsets too far apart (KAFKA-6264), as old brokers left them: split, at start-up or beside a log."""
+"""Splitting segments with offsets too far apart (KAFKA-6264), as old brokers left them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The time index against a linear scan."""
+"""The time index compared with a linear scan."""
 
 from __future__ import annotations
 

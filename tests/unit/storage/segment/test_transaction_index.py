@@ -1,4 +1,4 @@
-"""Aborted transactions of a segment: which ones a reader must know."""
+"""Aborted transactions of a segment: the ones that a reader gets."""
 
 from __future__ import annotations
 

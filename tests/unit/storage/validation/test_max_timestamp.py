@@ -1,4 +1,4 @@
-"""What a client writes into the header about time holds only where it can do no harm."""
+"""The max timestamp in a header is trusted only near the present."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ YEAR_MS = 365 * 24 * 3600 * 1000
 
 
 def claiming(claimed: int, *, timestamp: int = NOW, count: int = 2, base_timestamp: int | None = None) -> RecordBatch:
-    """A batch of records from `timestamp` on, whose header says something about their max timestamp."""
+    """A batch of records from `timestamp` on, with this max timestamp in its header."""
     base = timestamp if base_timestamp is None else base_timestamp
     honest = RecordBatch(batch(*[b"v"] * count, timestamp=timestamp))
-    # Delta by delta: the payload of the honest batch counts from its first record.
+    # The deltas in the payload of the unchanged batch are relative to its first record.
     payload = honest.payload if base == timestamp else RecordBatch(shifted(timestamp, base, count)).payload
     fields = {"record_count": count, "base_offset": 0, "last_offset_delta": count - 1, "attributes": 0}
     return RecordBatch(memoryview(assemble_batch(payload, base_timestamp=base, max_timestamp=claimed, **fields)))
 
 
 def shifted(timestamp: int, base_timestamp: int, count: int) -> memoryview:
-    """The same records behind one at `base_timestamp`, from which their deltas count."""
+    """The same records after one at `base_timestamp`, to which their deltas are relative."""
     records = [SimpleRecord(base_timestamp, b"k", b"v")]
     records += [SimpleRecord(timestamp + index, b"k", b"v") for index in range(count - 1)]
     return memoryview(build_batch(records))

@@ -1,4 +1,4 @@
-"""Single records: what is refused of them, told from the sums and found by a look at each."""
+"""Checks of single records: by the summary of a batch, and record by record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a topic's config decides on an append."""
+"""The parts of a topic's config that validation uses."""
 
 from __future__ import annotations
 

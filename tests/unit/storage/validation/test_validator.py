@@ -1,4 +1,4 @@
-"""What a leader checks of an append, and how it assigns offsets."""
+"""The checks of a leader, and its assignment of offsets."""
 
 from __future__ import annotations
 
@@ -253,7 +253,7 @@ def test_producers_must_not_claim_append_time_where_the_broker_sets_it() -> None
 
 
 def test_claimed_append_time_becomes_create_time_on_a_create_time_topic() -> None:
-    """As LogValidator of 3.9 does: with a timestamp only the limits are looked at."""
+    """As in LogValidator of 3.9: of a record with a timestamp, only the limits are checked."""
     result = stored(validate(append_time_batch(NOW - 3)))
     assert (result.timestamp_type, result.max_timestamp) == (0, NOW - 3)
 

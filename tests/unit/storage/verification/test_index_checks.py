@@ -1,4 +1,4 @@
-"""The checks against a log that is a list of batches; what is found in files is in test_segment.py."""
+"""The checks on a log that is a list of batches; test_segment.py checks files."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_damaged_batches_have_no_other_consequences(batches: list[Batch], data: 
 def test_a_lookup_through_an_entry_without_findings_misses_nothing(
     batches: list[Batch], offset: int, position: int
 ) -> None:
-    """Against a deliberately simple lookup: from the position on, the first batch that reaches the target."""
+    """Compared with a simple lookup: from the position on, the first batch that reaches the target."""
     if offset_findings(batches, [(offset, position)]):
         return
     for target in range(offset, batches[-1][1] + 1):

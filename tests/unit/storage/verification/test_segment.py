@@ -1,4 +1,4 @@
-"""What the log, and its indexes held against it, can have wrong. The checks by themselves are tested beside this."""
+"""Damage in the log and its indexes. Other modules test the single checks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ABORTED = ENTRY.pack(0, 1, 140, 141, 142)
 
 
 def too_many_records(directory: Path) -> None:
-    """In a batch whose CRC is right: written so."""
+    """A batch with more records than offsets, and a valid CRC."""
     overwrite(f"{FIRST}.log", 57, b"\0\0\0\2")(directory)
     batch_bytes = (directory / f"{FIRST}.log").read_bytes()[:80]
     overwrite(f"{FIRST}.log", 17, crc32c(batch_bytes[21:], 0, 0).to_bytes(4, "big"))(directory)
@@ -132,7 +132,7 @@ def test_a_damaged_batch_is_the_only_finding(tmp_path: Path) -> None:
 
 
 def test_an_index_of_several_batches_at_once_is_right(tmp_path: Path) -> None:
-    """A follower of Apache Kafka writes the last offset of what it has fetched, with the position of its start."""
+    """A follower of Apache Kafka indexes the last offset of a fetch with the position of its first batch."""
     log = Disk(tmp_path).log({"index.interval.bytes": "1"})
     for n in range(6):
         append_batch(log, b"x", timestamp=NOW + n)
