@@ -27,7 +27,7 @@ from odradek.storage import log_files
 from odradek.storage.disk.log_dir import LogDirError
 from odradek.storage.disk.ports import InlineIoPool, WorkerError
 from odradek.storage.manager.log_loading import open_log, stored_logs, take_last_stop
-from odradek.storage.manager.log_warming import warm_dirs
+from odradek.storage.manager.log_warming import warm_data_dirs, warm_log_dirs
 from odradek.storage.recovery.recovery_job import RecoveryJob, RecoveryProgress, Unloadable, bytes_to_scan, recover_log
 from odradek.timer.periodic import PeriodicTask
 
@@ -171,7 +171,7 @@ class LogStartup:
         self._started_ms = self._environment.clock.monotonic_ms()
         logger.info("Loading logs from log dirs %s", [log_dir.path for log_dir in log_dirs])
         self._io_pool.submit(
-            partial(warm_dirs, [log_dir.path for log_dir in log_dirs]), lambda _: self._list_all_logs(log_dirs)
+            partial(warm_data_dirs, [log_dir.path for log_dir in log_dirs]), lambda _: self._list_all_logs(log_dirs)
         )
 
     def _list_all_logs(self, log_dirs: Sequence[LogDir]) -> None:
@@ -293,7 +293,7 @@ class LogStartup:
             some = [self._found.popleft() for _ in range(min(LOGS_PER_WARM_CALL, len(self._found)))]
             self._warm_calls += 1
             self._io_pool.submit(
-                partial(warm_dirs, [stored.path for _, stored in some]), partial(self._on_warmed, some)
+                partial(warm_log_dirs, [stored.path for _, stored in some]), partial(self._on_warmed, some)
             )
 
     def _on_warmed(self, some: Sequence[tuple[_Directory, StoredLog]], _: object) -> None:

@@ -5,6 +5,9 @@ It lists a log's directory, opens each file and reads its end: leader epochs, pr
 indexes, the last batches. On a busy disk each first access may take a hundred milliseconds, the second one none.
 
 Errors are ignored: opening the log meets and reports them.
+
+Of a data directory only the checkpoints are opened. POSIX drops all locks that a process holds on a file when it
+closes any descriptor of that file: to open and close `odradek-metadata.db` or `.lock` here would unlock them.
 """
 
 from __future__ import annotations
@@ -13,6 +16,13 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from odradek.storage.disk.checkpoint_files import (
+    CLEANER_OFFSET_FILE,
+    HIGH_WATERMARK_FILE,
+    LOG_START_OFFSET_FILE,
+    RECOVERY_POINT_FILE,
+)
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -20,8 +30,21 @@ END_BYTES: Final = 8 * 1024
 """The bytes read at the end of each file. The batches before them are not warmed."""
 
 
-def warm_dirs(paths: Iterable[str]) -> None:
-    """List these directories, and read the ends of the files in them."""
+CHECKPOINTS: Final = (CLEANER_OFFSET_FILE, HIGH_WATERMARK_FILE, LOG_START_OFFSET_FILE, RECOVERY_POINT_FILE)
+
+
+def warm_data_dirs(paths: Iterable[str]) -> None:
+    """List these data directories, and read the checkpoints in them."""
+    for path in paths:
+        with suppress(OSError), os.scandir(path) as entries:
+            for entry in entries:
+                if entry.name in CHECKPOINTS:
+                    with suppress(OSError):
+                        _warm_file(entry)
+
+
+def warm_log_dirs(paths: Iterable[str]) -> None:
+    """List these directories of one log each, and read the ends of the files in them."""
     for path in paths:
         with suppress(OSError), os.scandir(path) as entries:
             for entry in entries:

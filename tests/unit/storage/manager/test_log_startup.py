@@ -227,10 +227,11 @@ def test_what_a_log_is_opened_from_is_brought_into_memory_first_and_not_by_the_e
     monkeypatch.setattr(log_startup, "LOGS_PER_WARM_CALL", 1)
     warmed: list[str] = []
 
-    def warm_dirs(paths: list[str]) -> None:
+    def warm(paths: list[str]) -> None:
         warmed.extend(Path(path).name for path in paths)
 
-    monkeypatch.setattr(log_startup, "warm_dirs", warm_dirs)
+    monkeypatch.setattr(log_startup, "warm_data_dirs", warm)
+    monkeypatch.setattr(log_startup, "warm_log_dirs", warm)
     pool, outcome = DeferredIoPool(), list[BaseException | None]()
     manager = Broker(tmp_path, io_pool=pool).manager
     manager.begin_startup({}, outcome.append)
