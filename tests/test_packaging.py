@@ -1,4 +1,4 @@
-"""The wheel: nothing but `odradek` in it, all of `odradek` in it, and it works where the checkout is not."""
+"""The wheel: nothing but `odradek` in it, all of `odradek` in it, and it works without the checkout."""
 
 from __future__ import annotations
 

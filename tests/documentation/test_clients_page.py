@@ -1,4 +1,4 @@
-"""The page of tested clients says what the suite says."""
+"""The page of tested clients is true: the command prints the same."""
 
 from __future__ import annotations
 

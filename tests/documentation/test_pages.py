@@ -1,4 +1,4 @@
-"""What the pages say about the project is so: tests and pages that they name exist, log lines that they quote occur."""
+"""The pages are true: tests and pages that they name exist, log lines that they quote occur."""
 
 from __future__ import annotations
 

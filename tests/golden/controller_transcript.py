@@ -1,7 +1,7 @@
-"""Readable transcripts of a controller: what happens to a cluster, and what the controller makes of it.
+"""Readable transcripts of a controller: events of a cluster, and the controller's reactions.
 
 A transcript is a text file. A line at the margin is an event; the indented lines below it are everything that followed:
-what each broker was told, in order, and the states that changed in the tree.
+the requests to each broker, in order, and the states that changed in the tree.
 
     create t 0:1,2
       1 <- LeaderAndIsr t-0 leader 1 epoch 0 isr 1,2 new
@@ -11,7 +11,8 @@ Events: `start N`, `kill N`, `create TOPIC P:R,R ...`, `delete TOPIC`, `isr TOPI
 `shutdown N` (controlled), `reassign TOPIC P R,R`, `cancel TOPIC P`, `elect TOPIC P preferred|unclean`, `mute N` and
 `unmute N` (a broker gives no answers). In a state, `epoch 3.5` is the leader epoch and the partition epoch.
 
-`python -m tests.golden.controller_transcript FILE` prints the file with what follows now; read it before you keep it.
+`python -m tests.golden.controller_transcript FILE` prints the file with the present reactions; read it before you keep
+it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Real clients' assignors, with a group coordinator between them and no broker.
 
-Assignors run in the client that leads; what the coordinator owes them is every member's subscription, byte for byte,
-and what metadata owes them is the partitions. Both come here as they would on the wire: subscriptions through
-JoinGroup, metadata through the client's own parser, assignments back through SyncGroup.
+Assignors run in the client that leads. They need the subscription of every member from the coordinator, byte for byte,
+and the partitions from metadata. Both come as on the wire: subscriptions through JoinGroup, metadata through the
+client's own parser, assignments back through SyncGroup.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What a leader stores where records are written in format 0, 1 or 2, as Apache Kafka 3.9.1 stores it.
 
 `records/old-formats-3.9.1.txt` was written by `records/CaptureOldFormats.java`: 20 sets of records, in every target
-format, with three codecs and both kinds of time. Uncompressed bytes are compared; what is compressed depends on the
-compressor, so there everything around and within it is.
+format, with three codecs and both kinds of time. Uncompressed bytes are compared. Compressed bytes depend on the
+compressor, so there the header and the decompressed records are compared.
 """
 
 from __future__ import annotations

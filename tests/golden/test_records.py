@@ -1,4 +1,4 @@
-"""Record bytes as Apache Kafka 3.9.1 writes them: ours are the same, and theirs read as what was written.
+"""Record bytes of Apache Kafka 3.9.1: ours are the same, and we read the same records from theirs.
 
 `records/kafka-3.9.1.txt` was written by `records/CaptureRecords.java`, one "name hex" per line. Compressed bytes
 depend on the compressor, so there the content is compared; everything uncompressed is compared byte for byte.

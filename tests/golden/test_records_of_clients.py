@@ -1,4 +1,4 @@
-"""Batches of two independent implementations: what they write we read, what we write they read.
+"""Batches of two independent implementations: we read theirs, and they read ours.
 
 aiokafka and kafka-python each bring their own record formats. Uncompressed bytes must be equal; compressed ones depend
 on the compressor, so there the records are compared.

@@ -1,4 +1,4 @@
-"""A broker of three stops in order, four times for each seed: no partition is silent for more than a second."""
+"""One broker of three stops cleanly, four times for each seed: no partition is silent for more than a second."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frames are late, held back, or lost; whoever asks is told, and a frame that was under way arrives all the same."""
+"""Frames are late, held back, or lost; the sender gets an error; a frame under way arrives all the same."""
 
 from __future__ import annotations
 

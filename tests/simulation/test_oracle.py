@@ -1,4 +1,4 @@
-"""What is committed stays: other batches at the same place, holes and readers who see too much are violations."""
+"""Committed batches stay: other batches at their offsets, holes, and reads of uncommitted records are violations."""
 
 from __future__ import annotations
 

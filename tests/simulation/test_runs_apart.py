@@ -1,4 +1,4 @@
-"""A run of the simulation leaves nothing to the next one: each has a process of its own, which cleans nothing up."""
+"""Runs of the simulation do not influence each other: each has a process of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transactions on three whole brokers in one process, under the same faults: all or nothing of each, and none hangs."""
+"""Transactions on three whole brokers in one process, under the same faults: all or nothing of each, and all end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tree of a simulation keeps the contract of the port, and what ZooKeeper adds: sessions that time out far away."""
+"""The tree of a simulation fulfils the contract of the port, also where sessions end at the server as in ZooKeeper."""
 
 from __future__ import annotations
 

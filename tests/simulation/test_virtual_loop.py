@@ -1,4 +1,4 @@
-"""Virtual time: the clock jumps, machines are paused and killed, and the seed decides who goes first."""
+"""Virtual time: the clock jumps, machines are paused and killed, and the seed decides which goes first."""
 
 from __future__ import annotations
 

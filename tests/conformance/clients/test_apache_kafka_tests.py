@@ -1,4 +1,4 @@
-"""Apache Kafka's own integration tests with Odradek as the broker: a selection, and what is said of the rest.
+"""Apache Kafka's own integration tests with Odradek as the broker: a selection, and a check of the list.
 
 `make apache-tests` runs them all, and the soak does; tests/support/apache_tests says how.
 """

@@ -1,4 +1,4 @@
-"""Producing: acks 0, 1 and all, both timestamp types, idempotence, limits, and topics that come to be by producing."""
+"""Producing: acks 0, 1 and all, both timestamp types, idempotence, limits, and topics that are created by producing."""
 
 from __future__ import annotations
 

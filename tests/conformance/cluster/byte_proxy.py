@@ -1,7 +1,7 @@
-"""A TCP proxy that knows nothing of what it carries, and holds it back in one direction or in both.
+"""A TCP proxy that passes bytes on, and holds them back in one direction or in both.
 
-What is held back is not lost: it arrives when the direction is open again, as after packets that were sent anew, unless
-one of the ends has given up by then.
+Held bytes are not lost: they arrive when the direction is open again, like packets that TCP repeats, unless one of the
+ends has closed the connection by then.
 """
 
 from __future__ import annotations

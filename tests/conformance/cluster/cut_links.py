@@ -1,8 +1,8 @@
 """The daemon with links to other brokers that can be cut: `python -m tests.conformance.cluster.cut_links serve ...`.
 
-A cut is made where a broker asks another one something: what it sends does not arrive, or what it is answered does not
-come back, and it waits until its time is up. The file named by ODRADEK_CUT_LINKS says which ports cannot be reached
-(`requests`) and from which nothing comes back (`answers`).
+A cut concerns requests of a broker to another one: the request does not arrive, or the answer does not come back, and
+the sender waits until its time-out. The file named by ODRADEK_CUT_LINKS says which ports cannot be reached (`requests`)
+and which send no answers (`answers`).
 """
 
 from __future__ import annotations

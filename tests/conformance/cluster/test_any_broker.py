@@ -1,4 +1,4 @@
-"""What brokers answer that are not the controller, or not the coordinator, and what they ask of those who are.
+"""Answers of brokers that are not the controller or coordinator, and their requests to those that are.
 
 The brokers have a listener of their own for the controller's requests.
 """

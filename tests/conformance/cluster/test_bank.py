@@ -1,4 +1,4 @@
-"""The bank on a cluster whose brokers are killed: coordinators and leaders move, and the books balance."""
+"""The bank on a cluster whose brokers are killed: coordinators and leaders move, and the accounts balance."""
 
 from __future__ import annotations
 

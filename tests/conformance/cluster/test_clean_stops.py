@@ -1,6 +1,6 @@
-"""A broker that stops in order silences no partition: the controller, a leader of some, a follower of all.
+"""A broker that stops cleanly silences no partition: the controller, a leader of some, a follower of all.
 
-`tests/soak` does it fifty times, beside Apache's brokers too; `tests/simulation` says what goes wrong without care.
+`tests/soak` does it fifty times, beside Apache's brokers too; `tests/simulation` does it with seeds.
 """
 
 from __future__ import annotations

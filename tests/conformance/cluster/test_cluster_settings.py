@@ -1,4 +1,4 @@
-"""What a cluster does by its configuration: leaders that come back by themselves, racks that only some brokers have."""
+"""Settings of a cluster: leaders that come back by themselves, racks that only some brokers have."""
 
 from __future__ import annotations
 

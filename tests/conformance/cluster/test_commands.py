@@ -1,5 +1,5 @@
-"""`odradek topics`, `reassign`, `elect-leaders` and `cluster` against three brokers of either kind; what Apache's tools
-print is what they print.
+"""`odradek topics`, `reassign`, `elect-leaders` and `cluster` against three brokers of either kind; they print the same
+as Apache's tools.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Brokers die, sleep, lose their sessions and each other under an acks=all load: nothing acknowledged is lost.
+"""Brokers are killed, paused, cut off and lose their sessions under an acks=all load: nothing acknowledged is lost.
 
 `tests/soak` does it two hundred times.
 """

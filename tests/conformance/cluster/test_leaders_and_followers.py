@@ -1,4 +1,4 @@
-"""Who leads when a broker goes, who is in sync, and what a follower does with records that its leader never had."""
+"""The leader and the ISR after a broker stops, and a follower with records that its leader never had."""
 
 from __future__ import annotations
 

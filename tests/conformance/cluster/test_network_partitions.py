@@ -1,6 +1,6 @@
 """Brokers that cannot reach each other, or ZooKeeper, in one direction or in both, under an acks=all load.
 
-Links between brokers are cut where a broker asks another one (`cut_links.py` beside this file), the ways to ZooKeeper
+Links between brokers are cut in the broker that sends the request (`cut_links.py` beside this file), those to ZooKeeper
 in a proxy. `tests/soak` cuts real networks.
 """
 

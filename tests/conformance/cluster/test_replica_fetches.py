@@ -1,4 +1,4 @@
-"""Fetches of followers and at followers, request by request: who may, what moves, and where consumers are sent."""
+"""Fetches of followers and at followers, one by one: which are allowed, their effects, preferred replicas."""
 
 from __future__ import annotations
 

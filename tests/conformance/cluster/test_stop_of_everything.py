@@ -1,4 +1,4 @@
-"""A cluster that is stopped together with its ZooKeeper: nobody waits for what will not come back."""
+"""A cluster that is stopped together with its ZooKeeper: no broker waits for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A broker that the controller has told nothing yet: clients wait for the answer that there will be."""
+"""A broker that has no UpdateMetadata yet: clients wait for its first answer."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Metadata through a real ZooKeeper and back: nothing is lost, no number is given twice, big trees pass.
 
-The cluster that lives on it is in `test_interchange`.
+`test_interchange` runs brokers on the copies.
 """
 
 from __future__ import annotations

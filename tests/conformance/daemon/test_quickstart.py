@@ -1,4 +1,4 @@
-"""The README's quick start as a stranger does it: a fresh clone, its command, its snippet, a consumed message."""
+"""The README's quick start as a new user does it: a fresh clone, its command, its snippet, a consumed message."""
 
 from __future__ import annotations
 

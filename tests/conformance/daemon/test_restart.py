@@ -1,4 +1,4 @@
-"""What a broker knows after a clean stop, a kill, and several of each; and what Kafka's dump-log says of its files."""
+"""The state of a broker after a clean stop, a kill, and several of each; and Kafka's dump-log on its files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a start loads. Guarded by counts and not by time, which a busy machine would decide.
+"""The modules that a start loads. Counts are compared and not times, which depend on the machine.
 
 The first Metadata answer within 0.3 s is mostly a matter of imports: `make bench ARGS=start_up` measures it.
 """

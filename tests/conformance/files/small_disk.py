@@ -1,4 +1,4 @@
-"""A small disk of its own: a tmpfs in a mount namespace, which lives as long as the process that holds it.
+"""A small disk: a tmpfs in a mount namespace, which lives as long as the process that holds it.
 
 Needs `unshare` and `nsenter` of util-linux and a kernel that lets users have namespaces; without them a test fails and
 says so. What runs under `prefix` sees the disk at its path, and so does the test through `inside`.

@@ -1,4 +1,4 @@
-"""Replicas that move between the log directories of a broker, as an operator has them moved and as clients notice."""
+"""Replicas that move between the log directories of a broker, as operators and clients see it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The same directory compacted by Apache Kafka's own Cleaner and by ours: what they leave is the same, byte for byte.
+"""The same directory compacted by Apache Kafka's own Cleaner and by ours: the files are the same, byte for byte.
 
-Both are told the time, so that delete horizons are the same too. Compressed batches that were written anew are compared
-opened, for the codecs are not the same programs.
+Both get the time from the test, so that delete horizons are the same too. Rewritten compressed batches are compared
+after decompression, because the codecs are different programs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Kafka's DumpLogSegments and `odradek dump-log` print the same lines for the same files.
 
-And neither finds anything to object to in a log directory we have written.
+Neither finds a problem in a log directory that we have written.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The logs of both coordinators after a life of transactions, as kafka-dump-log and `odradek dump-log` print them."""
+"""The logs of both coordinators after many transactions, as kafka-dump-log and `odradek dump-log` print them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A broker on a small disk that is really full: by records, and by somebody else's file.
+"""A broker on a small disk that is really full: of records, and of another file.
 
 Apache takes the log directory offline there, which ends a broker with one directory; these tests are about Odradek.
 """

@@ -1,4 +1,4 @@
-"""Apache Kafka's own record classes read what we write, and what is odd they take or refuse as we do."""
+"""Apache Kafka's own record classes read our bytes, and accept or refuse unusual bytes as we do."""
 
 from __future__ import annotations
 

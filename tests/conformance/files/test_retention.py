@@ -1,4 +1,4 @@
-"""Data that leaves: by age, by size, by DeleteRecords and with its topic, as clients and the directory see it."""
+"""Deletion of records by age, by size, by DeleteRecords and with their topic, as clients and the directory see it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark's kafka sink, batch and streaming, against a real broker: what it writes is read back by another client."""
+"""Spark's kafka sink, batch and streaming, against a real broker: another client reads its records back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark's kafka source, batch and streaming, against a real broker: every way to say where it begins and ends."""
+"""Spark's kafka source, batch and streaming, against a real broker: every option for the beginning and the end."""
 
 from __future__ import annotations
 

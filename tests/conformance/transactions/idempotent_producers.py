@@ -1,4 +1,4 @@
-"""Idempotent producers of two clients behind one small interface: hand over much, and then ask what was answered."""
+"""Idempotent producers of two clients behind one small interface: send many records, then read the answers."""
 
 from __future__ import annotations
 

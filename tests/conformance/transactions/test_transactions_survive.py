@@ -1,4 +1,4 @@
-"""Transactions over the end of the broker: open ones go on, decided ones are finished, and the books balance."""
+"""Transactions over the end of the broker: open ones go on, decided ones are finished, and the accounts balance."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Values that configs are given to see what is refused: borders of every type, and texts that are no value at all.
+"""Values of configs for tests of what is refused: borders of every type, and texts that are no value at all.
 
-What a key takes is asked of both brokers, so a value needs no expectation here.
+Both brokers are asked, so a value needs no expectation here.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Settings whose values have to fit each other, or a syntax of their own, on both sides of each limit.
 
-Which of them a broker starts with is asked of Apache Kafka, so a case needs no expectation here.
+Apache Kafka is asked, too, so a case needs no expectation here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What Apache Kafka says to border values and nonsense for every config that can be altered while a broker runs.
+"""What Apache Kafka answers to border values and nonsense for every config that can be altered while a broker runs.
 
 Each value is validated only, by itself, so that a test leaves nothing behind.
 """

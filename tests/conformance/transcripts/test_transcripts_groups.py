@@ -1,4 +1,4 @@
-"""What Apache Kafka answers to the requests of consumer groups: the life of a group, and done wrong in it."""
+"""What Apache Kafka answers to the requests of consumer groups: the life of a group, and invalid requests in it."""
 
 from __future__ import annotations
 

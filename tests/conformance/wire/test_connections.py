@@ -1,4 +1,4 @@
-"""Limits on connections and what one client may cost the others, against the daemon."""
+"""Limits on connections, and the effects of one client on the others, against the daemon."""
 
 from __future__ import annotations
 

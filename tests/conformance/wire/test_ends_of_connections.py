@@ -1,4 +1,4 @@
-"""What was received before the end of a connection counts: it is applied in order, and answered if anybody listens."""
+"""Requests that were received before the end of a connection are applied in order, and answered if the client reads."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Bytes that no client would send: a closed connection, a line in the log, never a traceback, never unbounded memory.
 
-The broker must go on serving, and a second pass over everything must not need more memory than the first: what grows
-with each hostile client is a leak.
+The broker must go on serving, and a second pass over everything must not need more memory than the first: growth with
+each hostile client is a leak.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Every API with collections that are null, empty and full of duplicates, generated from the schemas.
 
-Whatever is sent, a broker answers or closes the connection, soon, and goes on serving; the log holds no traceback.
-Apache Kafka itself leaves a few of these unanswered; they are listed, and ours must do better.
+The broker answers every request or closes the connection, soon, and goes on serving; the log holds no traceback. Apache
+Kafka itself leaves a few of these unanswered; they are listed, and ours must answer them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Frames and headers on a socket: what is answered, what closes the connection, and in which order answers come."""
+"""Frames and headers on a socket: answers and their order, and frames that close the connection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One Odradek as a member of a ZooKeeper cluster: what it leaves there, and what it lives through."""
+"""One Odradek broker with a real ZooKeeper: its nodes, and failures that it survives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real ZooKeeper that wants to know who speaks: TLS with certificates on both sides, SASL, and nodes with owners."""
+"""A real ZooKeeper that authenticates clients: TLS with certificates on both sides, SASL, and nodes with ACLs."""
 
 from __future__ import annotations
 

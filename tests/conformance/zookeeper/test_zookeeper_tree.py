@@ -1,4 +1,4 @@
-"""The metadata tree on a real ZooKeeper: the contract, and sessions that live through what happens to servers."""
+"""The metadata tree on a real ZooKeeper: the contract, and sessions that survive failures of servers."""
 
 from __future__ import annotations
 

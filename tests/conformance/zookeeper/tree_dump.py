@@ -1,4 +1,4 @@
-"""All nodes a cluster has left in a ZooKeeper, in a form that two clusters can be compared in."""
+"""All nodes of a cluster in a ZooKeeper, in a form in which two clusters can be compared."""
 
 from __future__ import annotations
 

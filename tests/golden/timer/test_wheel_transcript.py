@@ -1,4 +1,4 @@
-"""Replays wheel.txt and compares what happens with what it says."""
+"""Replays wheel.txt and compares the output with it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Members of a consumer group in a process that can be killed: `python -m tests.soak.cluster.group_host BOOTSTRAP ...`.
 
-Each member writes partition and number of a record to its file, and commits after that; what is in the files has been
-delivered. A line on the standard input says what to do: `join STRATEGY INSTANCE` (`-` for a dynamic member), or `leave`
-for the oldest member.
+Each member writes partition and number of a record to its file, and commits after that; the records in the files have
+been delivered. A line on the standard input is a command: `join STRATEGY INSTANCE` (`-` for a dynamic member), or
+`leave` for the oldest member.
 """
 
 from __future__ import annotations

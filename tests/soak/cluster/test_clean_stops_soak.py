@@ -1,4 +1,4 @@
-"""Fifty stops in order of each role, of Odradek's brokers, beside Apache's, and of Apache's as the measure.
+"""Fifty clean stops of a broker in each role: Odradek's brokers, a mixed cluster, and Apache's brokers for comparison.
 
 No partition may be silent for more than a second longer than it is with Apache's brokers in the same run, and the same
 holds for the mixed cluster. ODRADEK_SOAK_STOPS shortens the run.

@@ -1,4 +1,4 @@
-"""Fifty members that join, leave, sleep and die at random, while their coordinator is killed again and again.
+"""Fifty members that join, leave, are paused and killed at random, while their coordinator is killed again and again.
 
 In every stable generation each partition has one owner, and in the end every record has been delivered. Once with the
 eager protocol and once with the cooperative one; static and dynamic members. The seed is printed; ODRADEK_SOAK_SEED

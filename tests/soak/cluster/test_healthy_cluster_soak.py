@@ -1,4 +1,4 @@
-"""Nothing is done to the cluster: four producers, four consumers, twelve partitions, thirty minutes, and not one error.
+"""A cluster without faults: four producers, four consumers, twelve partitions, thirty minutes, and not one error.
 
 ODRADEK_SOAK_MINUTES shortens the run.
 """

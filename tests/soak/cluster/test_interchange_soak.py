@@ -1,4 +1,4 @@
-"""A log directory is handed on at random, also to the broker that had it, after stops and kills alike.
+"""A log directory passes between brokers at random, also to the same one again, after stops and after kills.
 
 The seed is printed; ODRADEK_SOAK_SEED repeats its choices, ODRADEK_SOAK_LEGS shortens the run.
 """

@@ -1,7 +1,7 @@
-"""The daemon with its insides readable: `python -m tests.soak.daemon.inspected_daemon serve ...`.
+"""The daemon with a report of its objects: `python -m tests.soak.daemon.inspected_daemon serve ...`.
 
-SIGUSR1 prints as one line of JSON what must not grow: tasks of the timer, operations in the purgatories, asyncio tasks,
-and how many objects of each of Odradek's own types are alive.
+SIGUSR1 prints the numbers that must not grow as one line of JSON: tasks of the timer, operations in the purgatories,
+asyncio tasks, and how many objects of each of Odradek's own types are alive.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The daemon with a wall clock that somebody else sets: `python -m tests.soak.daemon.jumping_daemon serve ...`.
+"""The daemon with a wall clock that a test sets: `python -m tests.soak.daemon.jumping_daemon serve ...`.
 
 The file that ODRADEK_CLOCK_OFFSET names holds the milliseconds that are added to the machine's wall clock, as eight
-bytes in the machine's order; the monotonic clock is left alone, as the kernel leaves it alone.
+bytes in the machine's order; the monotonic clock does not change.
 """
 
 from __future__ import annotations

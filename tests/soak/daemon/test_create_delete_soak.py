@@ -1,6 +1,6 @@
 """Topics, groups and connections that come and go by the thousand leave behind no memory, descriptors, timers, tasks.
 
-A first part of the run warms up (caches, the codecs of the versions used); what counts is the growth after it.
+The first part of a run warms up (caches, the codecs of the versions used); the growth after it is compared.
 ODRADEK_SOAK_TOPICS, _GROUPS and _CONNECTIONS shorten the run.
 """
 

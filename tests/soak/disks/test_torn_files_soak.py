@@ -1,4 +1,4 @@
-"""Every cut and a flipped bit at every byte of a log's last 64 KB, and at every byte of what is derived from it."""
+"""Every cut and a flipped bit at every byte of a log's last 64 KB, and at every byte of the files derived from it."""
 
 from __future__ import annotations
 

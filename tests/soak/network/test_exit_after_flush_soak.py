@@ -1,4 +1,4 @@
-"""A producer with acks=0 that flushes and exits, on a busy machine: what it has handed to the kernel is not lost.
+"""A producer with acks=0 that flushes and exits, on a busy machine: records that it has given to the kernel are kept.
 
 librdkafka's `flush` returns when the last bytes were written to the socket, and the exit closes it. The broker is far
 behind by then: the processors are busy with something else, and it gets none of them while the producer writes.

@@ -1,7 +1,7 @@
 """Hostile input by the million: mutated requests, impossible sizes, other protocols.
 
-Through all of it the broker must answer others within a second, log no traceback, and keep its memory. The seed is
-printed; ODRADEK_SOAK_SEED repeats it. ODRADEK_SOAK_FRAMES shortens the run; the other counts follow it.
+All the time the broker must answer other clients within a second, log no traceback, and not grow. The seed is printed;
+ODRADEK_SOAK_SEED repeats it. ODRADEK_SOAK_FRAMES shortens the run; the other counts follow it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def broker(tmp_path: Path) -> Iterator[OdradekBroker]:
 
 
 class Watch:
-    """Somebody else's Metadata requests, one after the other: the longest wait for an answer."""
+    """The Metadata requests of another client, one after the other: the longest wait for an answer."""
 
     def __init__(self, broker: OdradekBroker) -> None:
         self.longest_s = 0.0

@@ -1,4 +1,4 @@
-"""Every array of every request as long as one megabyte allows: what a broker spends on it, in time and in memory."""
+"""Every array of every request as long as one megabyte allows: the time and memory that a broker needs for it."""
 
 from __future__ import annotations
 

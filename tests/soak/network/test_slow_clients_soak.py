@@ -1,6 +1,6 @@
-"""Clients that are slow, silent or never read, by the thousand; whoever behaves is served as before.
+"""Clients that are slow, silent or never read, by the thousand; other clients are served as before.
 
-ODRADEK_SOAK_CLIENTS shortens the run: it is how many are idle, and the other counts follow it.
+ODRADEK_SOAK_CLIENTS shortens the run: it is the number of idle clients, and the other counts follow it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Requests of one megabyte that make the most of it: each array of each schema as long as fits, and counts that lie."""
+"""Requests of one megabyte that need most work: each array of each schema as long as fits, and false counts."""
 
 from __future__ import annotations
 
