@@ -395,7 +395,7 @@ class KafkaServer:
                 services.replica_manager.fetchers.resize()
                 if "min.insync.replicas" in changed:
                     services.replica_manager.high_watermark_reviews.broker_config_changed()
-                if self._sockets is not None and "max.connections" in changed:
+                if self._sockets is not None and changed & {"max.connections", "max.connections.per.ip.overrides"}:
                     self._sockets.limits_changed()
                 if "advertised.listeners" in changed:
                     info = registered_info(self.config, self.broker_id, self.addresses)

@@ -210,7 +210,9 @@ def _check_unserved(values: Mapping[str, ConfigValue], listeners: Listeners) -> 
         f"[{', '.join(controllers.rstrip(',').split(','))}]",
     )
     for key in BROKER_CONFIG_KEYS.values():
-        reason = refusal(key, is_default=values[key.name] in (key.default_value(), ""))
+        # `controller.listener.names=,` names no listener: Apache Kafka accepts it.
+        is_default = values[key.name] in (key.default_value(), "") or key.name == "controller.listener.names"
+        reason = refusal(key, is_default=is_default)
         _require(reason is None, reason or "")
     _check_password_encoder(values)
     selector = values["replica.selector.class"]

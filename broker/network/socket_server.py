@@ -110,7 +110,8 @@ class SocketServer:
         self._acceptors.clear()
 
     def limits_changed(self) -> None:
-        """Accept waiting clients, or close the connections beyond `max.connections`."""
+        """Accept waiting clients, or close the connections beyond `max.connections`; resolve changed overrides."""
+        self._quotas.resolve_overrides(self.io_pool)
         self._close_excess()
         for acceptor in self._acceptors:
             acceptor.resume_if_limited()

@@ -12,7 +12,12 @@ from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.machine.startup_error import StartupError
 from odradek.broker.server import KafkaServer
 from odradek.protocol.api import ApiKey
-from tests.support.in_process.in_process_broker import InProcessBroker, in_process_broker, no_bugs_logged
+from tests.support.in_process.in_process_broker import (
+    InProcessBroker,
+    NoSockets,
+    in_process_broker,
+    no_bugs_logged,
+)
 from tests.support.wire.requests import batch, build
 
 
@@ -134,6 +139,19 @@ def test_high_watermark_rises_when_fewer_replicas_have_to_be_in_sync(
         assert log.high_watermark == 0
         change_configs(broker, resource, changes)
         assert broker.settle(lambda: log.high_watermark == 1)
+
+
+@pytest.mark.parametrize("name", ["max.connections", "max.connections.per.ip.overrides"])
+def test_sockets_apply_limits_that_change(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    changes: list[str] = []
+    monkeypatch.setattr(NoSockets, "limits_changed", lambda self: changes.append(name))
+    value = "192.0.2.1:5" if name.endswith("overrides") else "5"
+    configs = [{"name": name, "config_operation": SET, "value": value}]
+    asked = [{"resource_type": BROKER, "resource_name": "", "configs": configs}]
+    with in_process_broker(tmp_path) as broker, no_bugs_logged():
+        assert changes == []
+        broker.call(build(ApiKey.INCREMENTAL_ALTER_CONFIGS, resources=asked), 1)
+        assert broker.settle(lambda: bool(changes))
 
 
 def change_configs(

@@ -347,6 +347,12 @@ def test_an_empty_text_is_not_refused_where_only_the_default_is_taken(name: str)
     assert BrokerConfig({name: ""}).value(name) == ""
 
 
+def test_commas_name_no_listener_of_a_controller() -> None:
+    assert BrokerConfig({"controller.listener.names": ",,"}).value("controller.listener.names") == ",,"
+    message = "controller.listener.names must be empty when not running in KRaft mode: [, X]"
+    assert refusal({"controller.listener.names": ",X"}) == message
+
+
 def test_replica_selector_is_one_that_is_known() -> None:
     name = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
     assert BrokerConfig({"replica.selector.class": name}).replica_selector_class == name
