@@ -72,7 +72,7 @@ def _base_name(name: str) -> str | None:
 
 
 def dynamic_key(name: str) -> ConfigKey | None:
-    """The row that says how a dynamic config is parsed; None for one that nobody knows."""
+    """The row of the table for a dynamic config; None for an unknown one."""
     base = _base_name(name)
     return DYNAMIC_CONFIGS.get(name if base is None else base)
 

@@ -104,7 +104,7 @@ class FetchContext:
         return self.session is not None and result.is_told
 
     def respond(self, answers: Answers, now_ms: int) -> Generator[None, None, FetchResponse]:
-        """Build the response for `answers`, in their order, and the new session if one is asked for. Each partition is
+        """Build the response for `answers`, in their order, and the new session if one is requested. Each partition is
         a step.
         """
         if self.error != ErrorCode.NONE:

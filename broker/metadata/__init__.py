@@ -1,1 +1,1 @@
-"""What this broker knows of the cluster, and its own identity."""
+"""The broker's metadata cache, its identity, and its metadata tree."""

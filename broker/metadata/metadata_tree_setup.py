@@ -29,7 +29,7 @@ LOOK_EVERY_S: Final = 0.1
 """Interval at which a stop checks whether the tree is available."""
 
 OnFailure: TypeAlias = Callable[[BaseException], None]
-"""Called when the tree has failed for good and the broker must stop."""
+"""Called when the tree has failed permanently and the broker must stop."""
 
 OpenTree: TypeAlias = "Callable[[BrokerConfig, Clock, OnFailure], Awaitable[MetadataTree]]"
 """Opens a broker's tree; raises StartupError or TreeError. The caller closes the tree."""

@@ -11,7 +11,7 @@
 
 The leader takes the fetch offset as the follower's end offset. So records with `flush.messages` are on the disk before
 the next fetch, also before the first one from a new leader; and truncations are on the disk before the next append. A
-partition that was removed, given another epoch or truncated while the answer was under way is skipped; the same is
+partition that was removed, given another epoch or truncated before the answer came is skipped; the same is
 checked after each slice of records.
 
 OffsetsForLeaderEpoch is not sent: at the inter-broker protocol of 3.9 the answer to a fetch tells a log with epochs

@@ -43,7 +43,7 @@ class Fetchers(Protocol):
         """From now on follow no further partitions and no new epochs; the present fetches continue."""
 
     def shutdown(self) -> None:
-        """Stop all fetches for good."""
+        """Stop all fetches; later calls of `add` do nothing."""
 
 
 class ReplicaFetchers:

@@ -107,7 +107,7 @@ def test_member_of_a_zookeeper_cluster_has_kafkas_defaults() -> None:
         assert config.source(name) is ConfigSource.DEFAULT_CONFIG
 
 
-def test_what_is_set_beats_the_defaults_of_a_lone_broker() -> None:
+def test_settings_beat_the_defaults_of_a_single_broker() -> None:
     config = BrokerConfig({"offsets.topic.replication.factor": "2", "log.dir": "/data", "metadata.dir": "/meta"})
     assert config.offsets_topic_replication_factor == 2
     assert config.log_dirs == ("/data",)
@@ -123,12 +123,12 @@ def test_node_id_and_broker_id_stand_for_one_another() -> None:
     assert "node.id" in refusal(broker_id="1", node_id="2")
 
 
-def test_unknown_keys_are_told_and_listener_prefixes_are_known() -> None:
+def test_unknown_keys_are_listed_and_listener_prefixes_are_known() -> None:
     settings = {"log.segement.bytes": "1", "listener.name.plaintext.ssl.key.password": "x", "broker.rack": "r"}
     assert BrokerConfig(settings).unknown_keys == ["log.segement.bytes"]
 
 
-def test_limits_that_are_not_enforced_are_told_if_somebody_set_them() -> None:
+def test_limits_that_are_not_enforced_are_listed_when_they_are_set() -> None:
     assert BrokerConfig({"num.network.threads": "3"}).keys_without_effect == {}, (
         "the server.properties of Apache sets it"
     )

@@ -219,7 +219,7 @@ def test_log_directory_is_needed() -> None:
     assert refusal({"log.dirs": " , "}) == message
 
 
-def test_connections_per_address_may_be_zero_if_somebody_is_exempt() -> None:
+def test_connections_per_address_may_be_zero_with_an_override() -> None:
     message = "max.connections.per.ip can be set to zero only if max.connections.per.ip.overrides property is set."
     assert refusal({"max.connections.per.ip": "0"}) == message
     config = BrokerConfig({"max.connections.per.ip": "0", "max.connections.per.ip.overrides": "127.0.0.1:1"})
@@ -266,14 +266,14 @@ def test_exempt_addresses_look_like_addresses() -> None:
         ),
     ],
 )
-def test_what_is_not_served_is_refused(settings: dict[str, str], message: str) -> None:
+def test_unsupported_settings_are_refused(settings: dict[str, str], message: str) -> None:
     assert message in refusal(settings)
 
 
 # -- listeners
 
 
-def test_only_what_is_listened_on_can_be_advertised() -> None:
+def test_only_bound_listeners_can_be_advertised() -> None:
     advertised = "PLAINTEXT://h:1,B://h:2"
     message = (
         "advertised.listeners listener names must be equal to or a subset of the ones defined in listeners. Found "

@@ -15,7 +15,7 @@ def test_the_page_is_what_the_command_prints() -> None:
     )
 
 
-def test_a_row_says_what_a_key_does() -> None:
+def test_a_row_has_the_effect_of_the_key() -> None:
     rows = {line.split("|")[1].strip(): line for line in reference().splitlines() if line.startswith("| `")}
     assert "| cluster-wide | acts |" in rows["`log.retention.ms`"]
     assert "| refused: there is no tiered storage |" in rows["`remote.log.storage.system.enable`"]
@@ -23,5 +23,5 @@ def test_a_row_says_what_a_key_does() -> None:
     assert "log.roll.ms, log.roll.hours" in rows["`segment.ms`"]
 
 
-def test_what_differs_on_one_node_is_told() -> None:
+def test_the_page_has_the_defaults_of_a_single_node() -> None:
     assert "| `offsets.topic.replication.factor` | 1 |" in reference().splitlines()

@@ -60,7 +60,7 @@ def test_value_of_this_broker_beats_the_default_of_all(broker: Broker) -> None:
     assert [settings.get("log.retention.ms") for settings in broker.told] == ["1", "2", "1"]
 
 
-def test_open_logs_hear_of_what_is_expected_of_producers(broker: Broker) -> None:
+def test_open_logs_get_new_producer_settings(broker: Broker) -> None:
     producers = broker.environment.producers
     broker.apply(DEFAULT_ENTITY, producer_id_expiration_ms="1", transaction_partition_verification_enable="false")
     assert (producers.producer_id_expiration_ms, producers.transaction_verification) == (1, False)
@@ -73,13 +73,13 @@ def test_configs_of_other_brokers_are_theirs(broker: Broker) -> None:
     assert broker.told == []
 
 
-def test_value_that_cannot_be_is_left_out_and_told(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_invalid_value_is_removed_and_logged(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
     broker.apply("3", log_retention_ms="soon")
     assert broker.told == []
     assert "log.retention.ms" in caplog.text
 
 
-def test_nobody_is_told_of_a_change_that_changes_nothing(broker: Broker) -> None:
+def test_an_equal_value_calls_no_other_part(broker: Broker) -> None:
     broker.apply("3", log_retention_ms="1")
     broker.apply("3", log_retention_ms="1")
     assert len(broker.told) == 1
@@ -150,7 +150,7 @@ def with_cleaner(broker: Broker, *, is_running: bool) -> Cleaner:
     return cleaner
 
 
-def test_cleaner_is_told_its_settings(broker: Broker) -> None:
+def test_cleaner_gets_new_settings(broker: Broker) -> None:
     cleaner = with_cleaner(broker, is_running=True)
     broker.apply("3", log_cleaner_threads="2", log_cleaner_backoff_ms="7", message_max_bytes="5000")
     broker.apply("3", log_cleaner_threads="2", log_cleaner_backoff_ms="7", message_max_bytes="5000", log_roll_ms="9")
@@ -166,13 +166,13 @@ def test_too_many_threads_at_once_are_refused(broker: Broker, caplog: pytest.Log
     assert "more than double" in caplog.text
 
 
-def test_what_was_stored_before_the_start_is_in_force(broker: Broker) -> None:
+def test_values_stored_before_the_start_apply(broker: Broker) -> None:
     cleaner = with_cleaner(broker, is_running=False)
     broker.apply("3", log_cleaner_threads="5")
     assert [told.threads for told in cleaner.told] == [5]
 
 
-def test_what_no_log_can_be_made_of_is_refused_and_left_out(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_value_invalid_for_logs_is_refused_and_removed(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
     """log.flush.interval.ms may be negative in Kafka's table; flush.ms, whose default it is, may not."""
     for per_broker in (True, False):
         with pytest.raises(ConfigError, match=r"Value must be at least 0 \(from log.flush.interval.ms\)"):
@@ -187,7 +187,7 @@ def test_what_no_log_can_be_made_of_is_refused_and_left_out(broker: Broker, capl
         BrokerConfig({"log.cleaner.min.compaction.lag.ms": "9", "log.cleaner.max.compaction.lag.ms": "8"})
 
 
-def test_what_cannot_be_in_the_metadata_is_left_out_by_name(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
+def test_invalid_names_in_the_metadata_are_removed_and_logged(broker: Broker, caplog: pytest.LogCaptureFixture) -> None:
     """It can be written with a ZooKeeper shell."""
     stored = {"num.partitions": "9", "ssl.keystore.password": "secret", "ssl.client.auth": "often", "log.roll.ms": "5"}
     assert broker.dynamic.usable(stored, per_broker=True) == {"log.roll.ms": "5"}

@@ -25,7 +25,7 @@ def encoded_with(secret: str, text: str) -> str:
     return PasswordEncoder(secret=Password(secret), ciphers=UnsafeCiphers()).encode(text)
 
 
-def test_passwords_alone_are_encoded() -> None:
+def test_only_passwords_are_encoded() -> None:
     kept = asyncio.run(passwords(secret="s").encoded({KEY: "word", "log.roll.ms": "5"}))
     assert kept["log.roll.ms"] == "5"
     assert kept[KEY].startswith("keyFactoryAlgorithm:")
@@ -41,13 +41,13 @@ def test_without_a_secret_there_are_none(caplog: pytest.LogCaptureFixture) -> No
     assert "plain" not in caplog.text
 
 
-def test_a_password_that_cannot_be_read_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_password_that_cannot_be_decoded_is_removed(caplog: pytest.LogCaptureFixture) -> None:
     stored = {KEY: encoded_with("other", "word"), "log.roll.ms": "5"}
     assert asyncio.run(passwords(secret="s").decoded(stored)) == {"log.roll.ms": "5"}
     assert f"{KEY} could not be decoded" in caplog.text
 
 
-def test_what_the_old_secret_reads_is_encoded_anew() -> None:
+def test_passwords_of_the_old_secret_are_encoded_again() -> None:
     new = passwords(secret="new", old_secret="old")
     other = "listener.name.x.ssl.key.password"
     stored = {KEY: encoded_with("old", "word"), other: encoded_with("new", "key"), "log.roll.ms": "5"}
@@ -57,7 +57,7 @@ def test_what_the_old_secret_reads_is_encoded_anew() -> None:
     assert asyncio.run(passwords(secret="new").decoded(kept)) == {KEY: "word", other: "key", "log.roll.ms": "5"}
 
 
-def test_nothing_is_encoded_anew_without_need() -> None:
+def test_nothing_is_encoded_again_without_need() -> None:
     assert asyncio.run(passwords(secret="new").encoded_anew({KEY: encoded_with("old", "word")})) is None
     assert asyncio.run(passwords(secret="new", old_secret="old").encoded_anew({"log.roll.ms": "5"})) is None
     with pytest.raises(ConfigError, match="Password encoder secret not configured"):

@@ -38,7 +38,7 @@ def test_advertised_ports_may_repeat_and_listening_ones_may_not() -> None:
 
 
 @pytest.mark.parametrize("text", ["PLAINTEXT", "PLAINTEXT://", "PLAINTEXT://h", "PLAINTEXT://h:", "PLAINTEXT://h/x:1"])
-def test_what_is_no_listener_is_refused(text: str) -> None:
+def test_invalid_listeners_are_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="Unable to parse"):
         parse_end_points(text, PROTOCOLS)
 

@@ -21,7 +21,7 @@ def listeners(settings: dict[str, str], *, protocol_is_set: bool = False) -> Lis
     return Listeners.of_values(BROKER_CONFIGS.parse_all({**settings}), inter_broker_protocol_is_set=protocol_is_set)
 
 
-def test_what_is_bound_is_advertised_unless_told_otherwise() -> None:
+def test_bound_listeners_are_advertised_by_default() -> None:
     found = listeners(TWO)
     assert found.advertised == found.bound
     found = listeners({**TWO, "advertised.listeners": "BROKERS://public:1"})

@@ -15,7 +15,7 @@ ENCODER = PasswordEncoder(secret=Password("s"), ciphers=UnsafeCiphers())
 
 
 @pytest.mark.parametrize("password", ["", "secret", "pässword, with: everything", "😀" * 100])
-def test_what_was_encoded_can_be_decoded(password: str) -> None:
+def test_an_encoded_password_can_be_decoded(password: str) -> None:
     encoded = ENCODER.encode(password)
     assert ENCODER.decode(encoded) == password
     assert encoded != ENCODER.encode(password), "the salt is another one"
@@ -52,7 +52,7 @@ def test_another_secret_does_not_decode() -> None:
         (".*", ""),
     ],
 )
-def test_what_is_no_encoded_password_is_refused_without_being_quoted(pattern: str, text: str) -> None:
+def test_an_invalid_text_is_refused_without_being_quoted(pattern: str, text: str) -> None:
     with pytest.raises(ConfigError) as refused:
         ENCODER.decode(re.sub(pattern, text, ENCODER.encode("secret"), count=1))
     assert "secret" not in str(refused.value)

@@ -31,7 +31,7 @@ def test_names_and_types_are_checked(configs: dict[str, str], per_broker: bool, 
     assert refusal in str(refused.value)
 
 
-def test_what_is_taken() -> None:
+def test_accepted_configs() -> None:
     check_change({"no.such.key": "x", "log.roll.ms": "5", "listener.name.x.max.connections": "7"}, per_broker=False)
     check_change({"listener.name.x.ssl.keystore.password": "y", "sasl.jaas.config": "z"}, per_broker=True)
     assert names_of_one_broker(["listener.name.x.num.network.threads", "listener.name.x.log.roll.ms"]) == [

@@ -111,14 +111,14 @@ def test_sasl() -> None:
             settings({key: "x"})
 
 
-def test_sasl_without_its_package_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sasl_without_its_package_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "puresasl", None)
     with pytest.raises(StartupError, match=r"install odradek\[sasl\]"):
         settings(SASL)
 
 
 @pytest.mark.usefixtures("_puresasl")
-def test_nodes_that_belong_to_somebody_take_somebody() -> None:
+def test_acls_need_an_authentication() -> None:
     owned = {"zookeeper.set.acl": "true"}
     for nobody in ({}, TLS):
         with pytest.raises(StartupError, match=r"zookeeper\.set\.acl is true"):

@@ -80,7 +80,7 @@ class World:
         return [[found.transactional_id for found in request.transactions] for _, request in self.requests]
 
 
-def test_what_is_asked_meanwhile_goes_with_the_next_request() -> None:
+def test_questions_during_a_request_go_with_the_next_one() -> None:
     world = World()
     world.ask("a", T0, T1, U0)
     world.ask("b", T0)
@@ -154,7 +154,7 @@ def test_no_answer_is_a_network_exception_and_the_next_request_goes_out() -> Non
     assert world.sent() == [["a"], ["b"]]
 
 
-def test_a_client_that_cannot_be_told_does_not_silence_the_coordinator() -> None:
+def test_a_callback_that_fails_does_not_affect_other_questions() -> None:
     world = World()
 
     def fail(_: Mapping[TopicPartition, ErrorCode]) -> None:
@@ -202,7 +202,7 @@ def test_a_request_that_fails_on_its_way_is_not_answered(monkeypatch: pytest.Mon
         (E.INVALID_PRODUCER_ID_MAPPING, False, E.INVALID_PRODUCER_ID_MAPPING),
     ],
 )
-def test_what_a_client_understands(error: ErrorCode, knows_abortable: bool, told: ErrorCode) -> None:
+def test_errors_for_clients(error: ErrorCode, knows_abortable: bool, told: ErrorCode) -> None:
     world = World()
     world.ask("a", T0, knows_abortable=knows_abortable)
     world.answer(a=error)

@@ -59,7 +59,7 @@ class Log:
         return values
 
 
-def test_what_was_appended_is_read_back(tmp_path: Path) -> None:
+def test_appended_records_are_read_back(tmp_path: Path) -> None:
     log = Log(tmp_path)
     log.replicas.lead(TP)
     assert log.append(b"a", b"b") == [(NONE, 0)]
@@ -151,7 +151,7 @@ def test_partition_that_is_not_hosted_has_no_records_and_takes_none(tmp_path: Pa
     assert log.append(b"a") == [(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)]
 
 
-def test_commit_is_told_when_the_replicas_have_it(tmp_path: Path) -> None:
+def test_commit_is_answered_when_the_replicas_have_it(tmp_path: Path) -> None:
     log = Log(tmp_path)
     log.replicas.lead(TP, replicas=[0, 1])
     committed = log.append(b"a")

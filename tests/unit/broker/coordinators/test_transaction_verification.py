@@ -117,7 +117,7 @@ def test_a_marker_makes_the_guard_worthless(world: World) -> None:
         (E.INVALID_PRODUCER_EPOCH, E.INVALID_PRODUCER_EPOCH, None),
     ],
 )
-def test_what_the_producer_is_told(world: World, error: ErrorCode, told: ErrorCode, message: str | None) -> None:
+def test_the_producers_error(world: World, error: ErrorCode, told: ErrorCode, message: str | None) -> None:
     world.manager.errors = {T1: error}
     world.verify({T0: transactional(3), T1: transactional(3)})
     assert world.results is not None
@@ -134,7 +134,7 @@ def test_when_nothing_is_known_the_producer_comes_again(world: World, error: Err
     assert (world.results[T0].error_message or "").endswith(f"Underlying error: {error.name}")
 
 
-def test_plain_records_are_not_asked_about(world: World) -> None:
+def test_plain_records_are_not_verified(world: World) -> None:
     idempotent = batch(b"v", producer_id=5, producer_epoch=0, base_sequence=0)
     world.verify({T0: batch(b"plain"), T1: idempotent})
     assert (world.manager.asked, world.results) == ([], {})

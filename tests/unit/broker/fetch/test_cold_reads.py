@@ -123,7 +123,7 @@ def test_ends_of_time_indexes_that_are_not_known_are_read_first(cold: Cold) -> N
     assert answers == ["now"]
 
 
-def test_a_lookup_of_what_is_not_here_is_answered_at_once(cold: Cold) -> None:
+def test_a_lookup_of_an_unknown_partition_is_answered_at_once(cold: Cold) -> None:
     answers: list[str] = []
     lookups = [(TopicPartition("t", 7), NOW), (TP, NOW + 10**9)]
     cold.replicas.manager.reads.cold_reads.warm_lookups(lookups, lambda: answers.append("now"))

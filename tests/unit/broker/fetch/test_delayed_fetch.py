@@ -32,7 +32,7 @@ def replicas(tmp_path: Path) -> Replicas:
 @pytest.mark.parametrize(
     "error", [ErrorCode.INCONSISTENT_TOPIC_ID, ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.UNKNOWN_SERVER_ERROR]
 )
-def test_any_refusal_ends_the_wait_and_hurts_nobody_else(
+def test_any_error_ends_the_wait_and_affects_no_other_request(
     replicas: Replicas, monkeypatch: pytest.MonkeyPatch, error: ErrorCode
 ) -> None:
     """Another client's Produce completes the wait, and must not fail because of it."""
@@ -104,7 +104,7 @@ def test_partition_counts_for_no_more_than_may_be_read_of_it(replicas: Replicas)
     [([b"x"], -1, ErrorCode.OFFSET_OUT_OF_RANGE), ([b"x", b"y"], 2, (2, 1))],
     ids=["shorter now", "with other records"],
 )
-def test_log_that_was_cut_ends_the_wait_of_who_has_read_further(
+def test_truncated_log_ends_the_wait_of_a_reader_beyond_its_end(
     tmp_path: Path, values: list[bytes], last_fetched_epoch: int, expected: object
 ) -> None:
     replicas = Replicas(tmp_path)
@@ -209,7 +209,7 @@ class Reader:
         self.replicas.append(batch(b"a"), self.tps[index])
 
 
-def test_only_what_has_changed_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_changed_partitions_are_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reader = Reader(tmp_path, monkeypatch)
     answers = reader.fetch()
     reader.append(1)
@@ -229,9 +229,7 @@ def test_bytes_of_all_partitions_count_together(tmp_path: Path, monkeypatch: pyt
     assert [offsets_of(answer) for answer in answers] == [[0], [], [0, 1]]
 
 
-def test_at_the_end_of_its_time_it_tells_what_nobody_was_woken_by(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_at_the_time_out_it_returns_changes_that_wake_no_fetch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reader = Reader(tmp_path, monkeypatch)
     for index in range(3):
         reader.append(index)
@@ -246,7 +244,7 @@ def test_at_the_end_of_its_time_it_tells_what_nobody_was_woken_by(
     assert [(answer.high_watermark, answer.log_start_offset) for answer in answers] == [(1, 0), (1, 0), (1, 1)]
 
 
-def test_limit_of_the_answer_holds_over_what_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limit_of_the_answer_counts_the_second_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     size = len(batch(b"a"))
     reader = Reader(tmp_path, monkeypatch, max_bytes=size, min_bytes=2 * size)
     answers = reader.fetch()
@@ -289,7 +287,7 @@ def test_session_is_woken_by_the_partition_that_changes_and_reads_it_alone(
     assert reader.fetch_in(session) == [[1]], "it is read again until the follower asks for what comes after"
 
 
-def test_session_is_answered_what_has_changed_since_it_was_said_what_is_read(
+def test_session_returns_changes_after_the_choice_of_partitions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The read of one partition completes an append, whose callback appends to another partition, which rests."""
@@ -298,7 +296,7 @@ def test_session_is_answered_what_has_changed_since_it_was_said_what_is_read(
     assert (answers, reader.reads) == ([[1]], [1])
 
 
-def test_session_waits_for_more_of_what_has_changed_since_it_was_said_what_is_read(
+def test_session_waits_for_more_of_partitions_that_changed_after_their_choice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reader = Reader(tmp_path, monkeypatch, min_bytes=2 * len(batch(b"a")))

@@ -61,7 +61,7 @@ def test_death_of_a_worker_is_an_error(failure: Exception) -> None:
     assert results == [ErrorCode.UNKNOWN_SERVER_ERROR]
 
 
-def test_what_is_small() -> None:
+def test_small_pieces() -> None:
     assert is_small(piece(INLINE_RECORDS_MAX))
     assert not is_small(piece(INLINE_RECORDS_MAX + 1))
     incompressible = bytes(range(256)) * (INLINE_COMPRESSED_BYTES_MAX // 256)

@@ -103,13 +103,13 @@ def test_partition_named_twice_counts_once_as_last_named() -> None:
     assert [(fetch.partition, fetch.fetch_offset) for fetch in context.partitions] == [(0, 2)]
 
 
-def test_nothing_has_been_told_without_a_session() -> None:
+def test_without_a_session_no_result_was_sent_before() -> None:
     context = Broker().open(request(0))
     (fetch,) = context.partitions
     assert not context.has_told(ReadResult(fetch=fetch))
 
 
-def test_whoever_else_asks_or_asks_otherwise_reads_all_partitions() -> None:
+def test_another_reader_or_another_kind_of_request_reads_all_partitions() -> None:
     """The resting partitions were read for another reader, or under another epoch of the follower's broker."""
     broker = Broker()
     session_id = broker.fetch(request(0, 1)).session_id
@@ -126,7 +126,7 @@ def test_whoever_else_asks_or_asks_otherwise_reads_all_partitions() -> None:
 MANY = 100
 
 
-def test_what_a_request_changes_in_its_session_is_a_partition_a_step() -> None:
+def test_a_request_changes_one_partition_of_its_session_a_step() -> None:
     broker = Broker()
     session_id = broker.fetch(request(0)).session_id
     session = broker.cache.get(session_id)
@@ -136,7 +136,7 @@ def test_what_a_request_changes_in_its_session_is_a_partition_a_step() -> None:
     assert sizes == [1] * MANY + list(range(2, MANY + 2)), "they are named first"
 
 
-def test_what_is_news_is_looked_for_a_partition_a_step() -> None:
+def test_changed_answers_are_selected_one_partition_a_step() -> None:
     broker = Broker()
     session_id = broker.fetch(request(*range(MANY))).session_id
     context = broker.open(request(session=session_id, epoch=1))

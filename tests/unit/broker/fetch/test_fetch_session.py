@@ -18,7 +18,7 @@ from odradek.timer.sliced_work import run_through
 from tests.support.in_process.fetch_sessions import Broker, named, request, told
 
 
-def test_incremental_answer_leaves_out_what_is_not_news() -> None:
+def test_incremental_answer_omits_unchanged_partitions() -> None:
     broker = Broker()
     session = broker.fetch(request(0, 1)).session_id
     assert named(broker.fetch(request(session=session, epoch=1))) == []
@@ -61,7 +61,7 @@ def test_partitions_are_added_changed_and_forgotten() -> None:
     preferred=st.sampled_from([-1, 3]),
     diverging=st.sampled_from([None, (0, 1)]),
 )
-def test_what_has_been_told_is_what_the_session_would_leave_out(
+def test_is_told_agrees_with_the_selection_of_the_session(
     first: tuple[int, int],
     high_watermark: int,
     log_start_offset: int,
@@ -115,7 +115,7 @@ def partitions(fetches: list[PartitionFetch]) -> list[int]:
     return [fetch.partition for fetch in fetches]
 
 
-def test_what_rests_is_not_read_until_it_changes() -> None:
+def test_a_resting_partition_is_not_read_until_it_changes() -> None:
     session, news = session_of(0, 1, 2), PartitionNews()
     session.partitions["t", 1].rest(news, AT_0, None)
     assert (partitions(session.to_read()), session.has_resting) == ([0, 2], True)
@@ -124,7 +124,7 @@ def test_what_rests_is_not_read_until_it_changes() -> None:
     news.announce()
 
 
-def test_what_is_named_is_read_and_what_is_forgotten_is_watched_no_longer() -> None:
+def test_a_named_partition_wakes_up_and_a_forgotten_one_unsubscribes() -> None:
     session, news = session_of(0, 1), PartitionNews()
     for fetch in session.partitions.values():
         fetch.rest(news, AT_0, None)
@@ -144,7 +144,7 @@ def test_a_follower_that_rests_is_caught_up_with_each_fetch_of_its_session() -> 
     assert (replica.last_caught_up_ms, replica.last_fetch_ms, replica.is_resting) == (70, 70, False)
 
 
-def test_a_session_that_is_closed_is_told_nothing_and_what_its_follower_has_said_stays() -> None:
+def test_a_closed_session_is_not_woken_and_its_fetch_times_stay() -> None:
     session, news, replica = session_of(0, 1), PartitionNews(), Replica(1)
     session.partitions["t", 0].rest(news, AT_0, replica)
     session.last_fetch.ms = 70

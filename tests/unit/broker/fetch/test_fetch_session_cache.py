@@ -195,7 +195,7 @@ def test_a_session_whose_place_is_taken_while_it_is_made_is_none() -> None:
     assert [fetch.session for fetch in context.partitions] == [None]
 
 
-def test_who_closes_a_session_does_not_let_go_of_its_partitions_one_by_one() -> None:
+def test_closing_a_session_does_not_release_each_partition_itself() -> None:
     let_go: list[Collection[PartitionFetch]] = []
     broker = Broker()
     broker.cache = FetchSessionCache(10, lambda low, high: 77, let_go=let_go.append)

@@ -58,7 +58,7 @@ def test_followers_come_first(tmp_path: Path) -> None:
     assert (answered([follower]), answered(consumers)) == (1, 0)
 
 
-def test_who_is_woken_in_vain_again_and_again_keeps_nobody_from_its_turn(replicas: Replicas) -> None:
+def test_fetches_woken_in_vain_do_not_delay_the_others(replicas: Replicas) -> None:
     """Half of them wait for more data than there is, and are checked at every append."""
     greedy = [replicas.fetch(0, max_wait_ms=10_000, min_bytes=1 << 20) for _ in range(CONSUMERS)]
     modest = [replicas.fetch(0, max_wait_ms=10_000) for _ in range(CONSUMERS)]
@@ -68,7 +68,7 @@ def test_who_is_woken_in_vain_again_and_again_keeps_nobody_from_its_turn(replica
     assert (answered(greedy), answered(modest)) == (0, CONSUMERS)
 
 
-def test_who_has_gone_before_its_turn_is_not_missed(replicas: Replicas) -> None:
+def test_a_fetch_that_ends_before_its_turn_is_skipped(replicas: Replicas) -> None:
     waiting = [replicas.fetch(0, max_wait_ms=100) for _ in range(CONSUMERS)]
     replicas.append(batch(b"a"))
     replicas.disk.clock.advance(101)

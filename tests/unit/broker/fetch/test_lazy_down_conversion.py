@@ -104,7 +104,7 @@ def test_much_room_is_filled_piece_by_piece(log: UnifiedLog) -> None:
     assert left == 0
 
 
-def test_first_batch_comes_whole_though_it_has_become_larger(log: UnifiedLog) -> None:
+def test_first_batch_is_whole_also_when_it_grows(log: UnifiedLog) -> None:
     log.append_as_leader(batch(*[b"v"] * 10), 0)
     records = lazy(log)
     assert begin(records) == NONE

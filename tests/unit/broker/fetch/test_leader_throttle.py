@@ -50,7 +50,7 @@ def test_follower_out_of_sync_gets_no_records_until_the_rate_has_fallen(tmp_path
     assert offsets_of(replicas.fetch(0, replica_id=2)[0]) == [0]
 
 
-def test_what_a_throttled_follower_says_is_taken_down_all_the_same(tmp_path: Path) -> None:
+def test_the_fetch_of_a_throttled_follower_is_recorded(tmp_path: Path) -> None:
     replicas = leader(tmp_path, "*")
     replicas.fetch(1, replica_id=2)
     assert replicas.manager.partition(TP).in_sync.replicas[2].end_offset == 1
@@ -66,7 +66,7 @@ def test_waiting_fetch_of_a_throttled_follower_is_not_woken_by_records(tmp_path:
     assert [answer.size_in_bytes for answer in held_back] == [0]
 
 
-def test_rate_without_a_bound_holds_nobody_back(tmp_path: Path) -> None:
+def test_without_a_bound_no_follower_is_held_back(tmp_path: Path) -> None:
     replicas = leader(tmp_path, "*")
     replicas.leader_bytes_per_second = 2**63 - 1
     throttle(replicas).record(1 << 40)

@@ -92,7 +92,7 @@ def test_leader_epoch_of_the_reader_has_to_be_ours(replicas: Replicas, epoch: in
         (6, 6, ErrorCode.OFFSET_OUT_OF_RANGE),
     ],
 )
-def test_reader_is_told_where_its_log_leaves_ours(
+def test_reader_gets_the_epoch_at_which_its_log_diverges(
     replicas: Replicas, offset: int, last_fetched_epoch: int, expected: object
 ) -> None:
     """Epoch 2 from 0 to 4, epoch 5 from 4 to 6; the log start is 2."""
@@ -140,7 +140,7 @@ def test_forged_follower_moves_nothing(replicas: Replicas) -> None:
     assert replicas.manager.partition(TP).log.high_watermark == 0  # type: ignore[union-attr]
 
 
-def test_reader_of_another_history_is_told_where_it_diverges(replicas: Replicas) -> None:
+def test_reader_of_another_history_gets_the_diverging_epoch(replicas: Replicas) -> None:
     replicas.lead(epoch=1)
     replicas.append(batch(b"a", b"b"))
     replicas.lead(epoch=3, partition_epoch=1)
@@ -166,7 +166,7 @@ def test_consumer_is_sent_to_the_replica_of_its_rack_and_gets_no_records(tmp_pat
         assert (answer.preferred_read_replica, offsets_of(answer)) == (-1, [0])
 
 
-def test_consumer_that_is_sent_elsewhere_has_to_know_the_epoch_all_the_same(tmp_path: Path) -> None:
+def test_consumer_that_is_redirected_must_name_the_present_epoch(tmp_path: Path) -> None:
     replicas = Replicas(tmp_path, replica_selector=rack_aware)
     replicas.lead(replicas=[0, 1], epoch=3)
     replicas.fetch(0, replica_id=1, log_start_offset=0)
@@ -174,7 +174,7 @@ def test_consumer_that_is_sent_elsewhere_has_to_know_the_epoch_all_the_same(tmp_
     assert replicas.fetch(0, rack="rack1", epoch=3)[0].preferred_read_replica == 1
 
 
-def test_nobody_is_sent_anywhere_without_a_selector(replicas: Replicas) -> None:
+def test_no_consumer_is_redirected_without_a_selector(replicas: Replicas) -> None:
     replicas.lead(replicas=[0, 1])
     replicas.append(batch(b"a"))
     replicas.fetch(1, replica_id=1, log_start_offset=0)

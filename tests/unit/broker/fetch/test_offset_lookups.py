@@ -27,7 +27,7 @@ def replicas(tmp_path: Path) -> Replicas:
     [(UNCOMMITTED, 1), (COMMITTED, 1), (None, 3)],
     ids=["uncommitted", "committed", "replica"],
 )
-def test_latest_offset_depends_on_who_asks(replicas: Replicas, isolation: int | None, expected: int) -> None:
+def test_latest_offset_depends_on_the_isolation(replicas: Replicas, isolation: int | None, expected: int) -> None:
     replicas.lead(replicas=[0, 1])
     replicas.append(batch(b"a", b"b", b"c"))
     replicas.fetch(1, replica_id=1)
@@ -57,7 +57,7 @@ def new_leader(replicas: Replicas) -> Partition:
 
 @pytest.mark.parametrize("timestamp", [LATEST, MAX, FAR_FUTURE])
 @pytest.mark.parametrize("isolation", [UNCOMMITTED, COMMITTED])
-def test_new_leader_does_not_know_yet_what_is_the_latest_that_clients_may_see(
+def test_new_leader_refuses_the_latest_offset_to_clients_at_first(
     replicas: Replicas, timestamp: int, isolation: int
 ) -> None:
     partition = new_leader(replicas)
@@ -74,7 +74,7 @@ def test_new_leader_does_not_know_yet_what_is_the_latest_that_clients_may_see(
     assert (None if found is None else found.offset) == expected
 
 
-def test_new_leader_knows_the_earliest_and_what_replicas_may_see(replicas: Replicas) -> None:
+def test_new_leader_returns_the_earliest_offset_and_those_of_replicas(replicas: Replicas) -> None:
     partition = new_leader(replicas)
     for timestamp, isolation, expected in ((EARLIEST, UNCOMMITTED, 0), (LATEST, None, 3), (0, UNCOMMITTED, 0)):
         found = fetch_offset_for_timestamp(partition, timestamp, isolation, -1, leader_only=True)
@@ -84,9 +84,7 @@ def test_new_leader_knows_the_earliest_and_what_replicas_may_see(replicas: Repli
 
 @pytest.mark.parametrize(("epoch", "error"), [(0, ErrorCode.FENCED_LEADER_EPOCH), (2, ErrorCode.UNKNOWN_LEADER_EPOCH)])
 @pytest.mark.parametrize("leads", [True, False])
-def test_who_names_another_leader_epoch_is_told_nothing(
-    replicas: Replicas, epoch: int, error: ErrorCode, leads: bool
-) -> None:
+def test_another_leader_epoch_is_refused(replicas: Replicas, epoch: int, error: ErrorCode, leads: bool) -> None:
     (replicas.lead if leads else replicas.follow)(epoch=1)
     with pytest.raises(KafkaError) as refused:
         fetch_offset_for_timestamp(replicas.manager.partition(TP), LATEST, UNCOMMITTED, epoch, leader_only=leads)

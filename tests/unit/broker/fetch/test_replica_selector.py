@@ -53,7 +53,7 @@ def test_leader_in_the_same_rack_is_preferred_to_those_with_less() -> None:
     assert preferred("b", replica(2, 10), leader=1) is None
 
 
-def test_who_has_most_then_who_was_caught_up_last_then_the_larger_id() -> None:
+def test_highest_end_offset_then_latest_caught_up_then_larger_id() -> None:
     assert preferred("b", replica(1, 9), replica(2, 10)) == 2
     assert preferred("b", replica(1, 10, caught_up_ms=900), replica(2, 10, caught_up_ms=800)) == 1
     assert preferred("b", replica(1, 10, caught_up_ms=900), replica(2, 10, caught_up_ms=900)) == 2

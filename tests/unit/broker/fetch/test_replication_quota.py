@@ -42,7 +42,7 @@ def test_the_rate_is_over_the_windows_kept(clock: ManualClock) -> None:
     assert quota.bytes_per_second == 0, "all too old"
 
 
-def test_a_window_lives_as_long_as_its_last_event(clock: ManualClock) -> None:
+def test_a_window_counts_until_its_last_event_is_too_old(clock: ManualClock) -> None:
     quota = ReplicationQuota(clock, lambda: 10, window_count=2, window_ms=1_000)
     quota.record(60)
     clock.advance(999)

@@ -14,7 +14,7 @@ def test_size_is_that_of_the_records_found() -> None:
     assert ReadResult(fetch=fetch, fetched=found).size_in_bytes == 5
 
 
-def test_followers_are_told_by_their_id() -> None:
+def test_a_follower_has_a_replica_id() -> None:
     for replica_id, expected in ((0, True), (7, True), (-1, False), (-2, False)):
         params = FetchParams(
             replica_id=replica_id,

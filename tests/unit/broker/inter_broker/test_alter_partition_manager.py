@@ -132,7 +132,7 @@ def test_request_says_all_there_is_to_say(controller: Controller) -> None:
     assert controller.answers == [(A0, DONE)]
 
 
-def test_what_comes_while_a_request_is_in_flight_goes_out_together_after_it(controller: Controller) -> None:
+def test_changes_during_a_request_are_sent_together_after_it(controller: Controller) -> None:
     controller.submit(A0, A1, B0)
     assert controller.sent() == [[(IDS["a"], 0)]]
     controller.answer(success(A0))
@@ -151,7 +151,7 @@ def test_second_change_of_a_partition_is_not_attempted(controller: Controller) -
     assert len(controller.requests) == 2
 
 
-def test_a_topic_made_anew_under_the_same_name_counts_as_the_same(controller: Controller) -> None:
+def test_a_recreated_topic_of_the_same_name_counts_as_the_same(controller: Controller) -> None:
     controller.submit(A0)
     controller.manager.submit(
         AlterPartitionItem(A0, b"?" * 16, CHANGE, lambda answer: controller.answers.append((A0, answer)))
@@ -168,7 +168,7 @@ def test_a_topic_made_anew_under_the_same_name_counts_as_the_same(controller: Co
         ErrorCode.UNKNOWN_SERVER_ERROR,
     ],
 )
-def test_error_of_the_whole_request_sends_it_again_with_the_epoch_of_then(
+def test_error_of_the_whole_request_sends_it_again_with_the_new_broker_epoch(
     controller: Controller, error: ErrorCode
 ) -> None:
     controller.submit(A0)
@@ -203,13 +203,13 @@ def test_partition_that_is_left_out_is_sent_again(controller: Controller) -> Non
     assert [tp for tp, _ in controller.answers] == [B0, A1]
 
 
-def test_partitions_that_were_not_asked_about_are_passed_over(controller: Controller) -> None:
+def test_partitions_that_were_not_in_the_request_are_ignored(controller: Controller) -> None:
     controller.submit(A0)
     controller.answer(success(A0, A1, B0))
     assert controller.answers == [(A0, DONE)]
 
 
-def test_who_is_told_may_propose_again(controller: Controller) -> None:
+def test_an_answer_may_lead_to_a_new_proposal(controller: Controller) -> None:
     controller.manager.submit(AlterPartitionItem(A0, IDS["a"], CHANGE, lambda answer: controller.submit(A0)))
     controller.answer(success(A0, error=ErrorCode.UNKNOWN_SERVER_ERROR))
     assert controller.answers == []
@@ -277,7 +277,7 @@ def test_a_bug_on_the_way_does_not_stop_all_changes_after_it(
     assert controller.answers == [(A0, DONE)]
 
 
-def test_a_leader_that_cannot_be_told_does_not_keep_others_from_being_asked_for(controller: Controller) -> None:
+def test_a_callback_that_fails_does_not_stop_later_requests(controller: Controller) -> None:
     def fail(_: LeaderAndIsr | ErrorCode) -> None:
         raise ZeroDivisionError
 

@@ -167,7 +167,7 @@ async def test_versions_are_agreed_upon_once_for_a_connection_if_the_caller_name
 
 
 @async_test
-async def test_a_broker_that_knows_an_older_api_versions_is_asked_in_its_version() -> None:
+async def test_a_broker_with_an_older_api_versions_gets_that_version() -> None:
     peer = Peer()
 
     def answer(header: RequestHeader, request: Request) -> Response:
@@ -240,7 +240,7 @@ async def test_a_caller_that_gives_up_leaves_no_answer_behind_for_the_next_one()
 
 @pytest.mark.parametrize("answer", [b"\0\0\0\x63" + bytes(30), b"\0\0\0\x01\0", b"\0"])
 @async_test
-async def test_what_is_no_answer_to_the_request_ends_the_connection(answer: bytes) -> None:
+async def test_an_invalid_answer_ends_the_connection(answer: bytes) -> None:
     peer = Peer()
     peer.answer = lambda header, request: answer
     with pytest.raises(ConnectionAbortedError, match="sent an invalid answer"):
@@ -292,7 +292,7 @@ async def test_a_request_that_is_out_of_time_does_not_go_on_connecting() -> None
 
 
 @async_test
-async def test_closing_is_told_to_who_waits_for_an_answer_a_connection_or_its_turn() -> None:
+async def test_closing_fails_requests_that_wait_for_an_answer_a_connection_or_their_turn() -> None:
     for reachable in (True, False):
         peer = Peer()
         if not reachable:

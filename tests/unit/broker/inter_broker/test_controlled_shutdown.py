@@ -53,7 +53,7 @@ async def test_the_controller_is_asked_in_version_3_with_the_broker_epoch() -> N
 
 @pytest.mark.parametrize("answer", [REMAINING, ControlledShutdownResponse(error_code=ErrorCode.NOT_CONTROLLER), None])
 @async_test
-async def test_it_is_asked_again_after_a_while_until_nothing_remains(
+async def test_the_request_is_repeated_until_no_partition_remains(
     answer: ControlledShutdownResponse | None,
 ) -> None:
     stopping = Stopping()
@@ -74,7 +74,7 @@ async def test_it_is_asked_again_after_a_while_until_nothing_remains(
 
 @pytest.mark.parametrize("times", [1, 3, 5])
 @async_test
-async def test_after_the_last_time_it_goes_all_the_same(times: int, caplog: pytest.LogCaptureFixture) -> None:
+async def test_after_the_last_attempt_it_stops_in_any_case(times: int, caplog: pytest.LogCaptureFixture) -> None:
     stopping = Stopping(controlled_shutdown_max_retries=str(times))
     stopping.links.know(2, {2: 9002})
     stopping.links.answer = lambda end_point, request: REMAINING

@@ -63,7 +63,7 @@ def test_request_for_an_earlier_life_is_refused(
     assert ask(broker, request, response_type).error_code == ErrorCode.STALE_BROKER_EPOCH  # type: ignore[attr-defined]
 
 
-def test_what_a_handler_refuses_is_an_error_response(broker: InProcessBroker) -> None:
+def test_a_refusal_of_a_handler_is_an_error_response(broker: InProcessBroker) -> None:
     request = AllocateProducerIdsRequest(broker_id=99, broker_epoch=1)
     answer = ask(broker, request, AllocateProducerIdsResponse)
     assert answer == AllocateProducerIdsResponse(error_code=ErrorCode.BROKER_ID_NOT_REGISTERED)
@@ -92,7 +92,7 @@ async def test_a_handler_that_would_hang_up_is_a_broken_connection() -> None:
 
 
 @async_test
-async def test_an_answer_that_comes_too_late_is_a_timeout_and_disturbs_nobody() -> None:
+async def test_a_late_answer_is_a_timeout_and_is_ignored() -> None:
     links = FakeLinks()
     own = OwnAnswers(lambda request: None)
     links.own_link.serve(own.serve)

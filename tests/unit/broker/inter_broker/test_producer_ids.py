@@ -73,7 +73,7 @@ def test_ids_of_a_block_follow_each_other() -> None:
     assert ids.answers == [0, 1, 2]
 
 
-def test_next_block_is_asked_for_at_nine_tenths() -> None:
+def test_next_block_is_requested_at_nine_tenths() -> None:
     ids = Allocator(size=10)
     ids.take(1)
     ids.run()
@@ -96,7 +96,7 @@ def test_client_comes_again_when_the_next_block_is_late() -> None:
 
 
 @pytest.mark.parametrize("failure", [ErrorCode.STALE_BROKER_EPOCH, TimeoutError("no controller")])
-def test_no_block_is_an_answer_and_asked_for_again_next_time(failure: ErrorCode | Exception) -> None:
+def test_without_a_block_there_is_an_error_and_the_next_call_requests_one(failure: ErrorCode | Exception) -> None:
     ids = Allocator()
     ids.failure = failure
     ids.take()
@@ -108,7 +108,7 @@ def test_no_block_is_an_answer_and_asked_for_again_next_time(failure: ErrorCode 
     assert ids.answers[-1] == 0
 
 
-def test_the_controller_is_asked_with_the_broker_epoch_of_then() -> None:
+def test_a_request_for_a_block_has_the_present_broker_epoch() -> None:
     ids = Allocator()
     ids.failure = ErrorCode.STALE_BROKER_EPOCH
     for _ in range(2):
@@ -131,7 +131,7 @@ def test_no_id_is_given_twice() -> None:
     assert len(given) > 400
 
 
-def test_whoever_waits_is_answered_even_when_the_allocation_breaks() -> None:
+def test_waiting_clients_are_answered_when_the_allocation_fails() -> None:
     ids = Allocator()
     ids.failure = ValueError("a bug")
     ids.take()

@@ -39,7 +39,7 @@ class Asker:
 
 
 @async_test
-async def test_the_controller_of_the_metadata_is_asked_in_a_version_both_know() -> None:
+async def test_the_controller_of_the_metadata_gets_a_common_version() -> None:
     asker = Asker()
     asker.links.know(2, {2: 9002, 3: 9003})
     asker.links.answer = lambda end_point, request: ANSWER
@@ -63,7 +63,7 @@ async def test_without_a_controller_it_waits_until_the_metadata_names_one() -> N
 
 
 @async_test
-async def test_a_broker_that_is_not_the_controller_is_hung_up_on_and_the_metadata_is_looked_at_anew() -> None:
+async def test_not_controller_closes_the_link_and_reads_the_metadata_again() -> None:
     asker = Asker()
     asker.links.know(2, {2: 9002, 3: 9003})
     asker.links.answer = lambda end_point, request: ANSWER if end_point.port == 9003 else NOT_CONTROLLER
@@ -78,7 +78,7 @@ async def test_a_broker_that_is_not_the_controller_is_hung_up_on_and_the_metadat
 
 
 @async_test
-async def test_a_partition_whose_controller_is_elsewhere_counts_as_much_as_the_whole_answer() -> None:
+async def test_not_controller_of_one_partition_repeats_the_whole_request() -> None:
     asker = Asker()
     asker.links.know(2, {2: 9002})
     answers = [

@@ -77,7 +77,7 @@ async def test_a_new_directory_joins_the_others(tmp_path: Path) -> None:
 
 
 @async_test
-async def test_a_directory_whose_identity_cannot_be_read_is_failed_and_the_others_serve(tmp_path: Path) -> None:
+async def test_a_directory_without_readable_identity_fails_and_the_others_serve(tmp_path: Path) -> None:
     log_dirs = directories(tmp_path, "broker.id=\\u12\n", "broker.id=3\n")
     assert (await identity(log_dirs, zookeeper=True, broker_id="3")).broker_id == 3
     assert [log_dir.is_online for log_dir in log_dirs] == [False, True]
@@ -126,7 +126,7 @@ def info(monkeypatch: pytest.MonkeyPatch, **settings: str) -> list[tuple[str, in
     return [(point.host, point.port, point.listener_name) for point in registered.end_points]
 
 
-def test_what_is_registered_is_what_is_advertised_with_the_ports_that_are_bound(
+def test_advertised_listeners_are_registered_with_bound_ports(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     protocols = "PLAINTEXT:PLAINTEXT,OTHER:PLAINTEXT"

@@ -82,7 +82,7 @@ async def test_first_offset_of_a_group_creates_its_nodes_and_the_next_one_replac
 
 
 @async_test
-async def test_offset_is_stored_although_somebody_else_creates_the_node_meanwhile() -> None:
+async def test_offset_is_stored_although_another_client_creates_the_node_meanwhile() -> None:
     async with opened() as tree:
         other = await tree._database.connect()
         await MetadataClient(tree).create_recursive("/consumers/g/offsets/t")

@@ -35,7 +35,7 @@ def waits() -> Waits:
     return Waits()
 
 
-def test_requests_go_on_when_the_broker_has_been_told_one_in_a_turn(waits: Waits) -> None:
+def test_held_requests_continue_one_in_a_turn_after_the_metadata(waits: Waits) -> None:
     for name in "abc":
         waits.hold(name)
     assert waits.done == []
@@ -77,7 +77,7 @@ def test_time_may_be_up_for_those_whose_turn_is_next(waits: Waits) -> None:
     assert waits.done == ["a", "b"]
 
 
-def test_nobody_waits_any_longer_when_the_broker_stops(waits: Waits) -> None:
+def test_held_requests_are_dropped_when_the_broker_stops(waits: Waits) -> None:
     waits.hold("a")
     waits.metadata.close()
     assert waits.timer.size == 0

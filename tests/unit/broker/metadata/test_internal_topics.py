@@ -90,7 +90,7 @@ async def test_creation_under_way_is_not_begun_again() -> None:
 
 
 @async_test
-async def test_internal_topic_asked_for_twice_in_one_turn_is_begun_once() -> None:
+async def test_internal_topic_needed_twice_in_one_turn_is_created_once() -> None:
     """FindCoordinator with many keys needs the topic for each of them."""
     creator = Creator()
     creator.admin.answer.set()
@@ -124,7 +124,7 @@ async def test_internal_topics_are_as_kafka_makes_them() -> None:
 
 
 @async_test
-async def test_failure_in_the_background_is_told_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+async def test_failure_in_the_background_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     creator = Creator()
     creator.admin.answer.set()
     creator.admin.error = ErrorCode.INVALID_REPLICATION_FACTOR
@@ -134,7 +134,7 @@ async def test_failure_in_the_background_is_told_in_the_log(caplog: pytest.LogCa
 
 
 @async_test
-async def test_tree_that_cannot_be_reached_in_the_background_is_told_and_may_be_tried_again(
+async def test_unreachable_tree_in_the_background_is_logged_and_tried_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     creator = Creator()

@@ -118,7 +118,7 @@ def test_leader_without_the_listener_has_an_error_of_its_own_for_newer_clients()
     assert ask(cache, listeners=False) == [(0, -1, ErrorCode.LEADER_NOT_AVAILABLE)]
 
 
-def test_oldest_clients_are_told_of_dead_replicas() -> None:
+def test_oldest_clients_get_an_error_for_dead_replicas() -> None:
     cache = MetadataCache(1)
     update(cache, state(0, 1, [1, 3]))
     assert ask(cache, endpoints=True) == [(0, 1, ErrorCode.REPLICA_NOT_AVAILABLE)]

@@ -67,7 +67,7 @@ async def test_topic_is_ready_when_every_partition_has_a_live_leader() -> None:
 
 
 @async_test
-async def test_what_is_ready_is_not_waited_for() -> None:
+async def test_a_ready_topic_needs_no_wait() -> None:
     broker = Broker()
     broker.tell("t", 0)
     assert await broker.waits.wait_for_leaders({"t": (0,)}, 1_000) == set()
@@ -101,7 +101,7 @@ async def test_deleted_topic_is_forgotten() -> None:
 
 
 @async_test
-async def test_nobody_is_left_to_tell() -> None:
+async def test_the_waiting_task_was_cancelled() -> None:
     broker = Broker()
     task = await broker.start(broker.waits.wait_for_leaders({"t": (0,)}, 100))
     task.cancel()
@@ -111,7 +111,7 @@ async def test_nobody_is_left_to_tell() -> None:
 
 
 @async_test
-async def test_election_is_over_when_clients_are_told_of_it() -> None:
+async def test_election_is_over_when_the_metadata_has_it() -> None:
     broker = Broker()
     broker.tell("t", 0, 0, alive=(0, 1))
     moved, stuck = TopicPartition("t", 0), TopicPartition("t", 1)

@@ -30,7 +30,7 @@ def refusal(partitions: HostedPartitions) -> ErrorCode:
     return raised.value.code
 
 
-def test_a_partition_that_nobody_knows(partitions: HostedPartitions) -> None:
+def test_an_unknown_partition(partitions: HostedPartitions) -> None:
     assert refusal(partitions) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
@@ -77,7 +77,7 @@ class Noting:
         self.told += 1
 
 
-def test_readers_hear_of_announcements_and_of_the_end(partitions: HostedPartitions) -> None:
+def test_announcements_and_the_end_wake_readers(partitions: HostedPartitions) -> None:
     created, reader = partitions.create(TP), Noting()
     created.news.subscribe(reader)
     partitions.announce([TP])

@@ -68,7 +68,7 @@ def test_high_watermark_stays_while_the_isr_is_too_small(tmp_path: Path) -> None
     assert log_of(replicas).high_watermark == 3
 
 
-def test_min_isr_is_read_anew_with_every_append(tmp_path: Path) -> None:
+def test_each_append_reads_the_present_min_isr(tmp_path: Path) -> None:
     replicas = Replicas(tmp_path, {"min.insync.replicas": "2"})
     replicas.lead(replicas=[0, 1], isr=[0])
     assert replicas.append(batch(b"a"), acks=-1)[0].error == ErrorCode.NOT_ENOUGH_REPLICAS
@@ -249,7 +249,7 @@ def test_leaving_follower_is_waited_for_until_the_controller_has_confirmed_it(re
     assert [answer.error for answer in answers] == [NONE]
 
 
-def test_isr_that_shrank_below_the_minimum_after_the_append_is_told(tmp_path: Path) -> None:
+def test_isr_that_shrinks_below_the_minimum_after_the_append(tmp_path: Path) -> None:
     replicas = Replicas(tmp_path, {"min.insync.replicas": "2"})
     replicas.lead(replicas=[0, 1])
     append(replicas, 1)

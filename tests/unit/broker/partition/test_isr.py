@@ -88,7 +88,7 @@ def test_shrinking_counts_the_old_replicas_until_it_is_confirmed() -> None:
     assert state.sent_leader_and_isr == LeaderAndIsr(leader=1, isr=(1,), leader_epoch=5, partition_epoch=9)
 
 
-def test_what_was_certainly_not_done_is_taken_back() -> None:
+def test_a_refused_proposal_returns_to_the_committed_state() -> None:
     committed = CommittedPartitionState((1, 2))
     for pending in (committed.expand(3, 1, 0, 0), committed.shrink((2,), 1, 0, 0)):
         reverted = pending.last_committed_state

@@ -30,7 +30,7 @@ def test_silent_follower_leaves_the_isr_by_itself(tmp_path: Path) -> None:
     assert [proposal.proposed.isr for proposal in replicas.proposals] == [(0,)]
 
 
-def test_nobody_looks_after_shutdown(tmp_path: Path) -> None:
+def test_no_check_after_shutdown(tmp_path: Path) -> None:
     replicas = Replicas(tmp_path)
     replicas.manager.startup()
     replicas.lead(replicas=[0, 1])

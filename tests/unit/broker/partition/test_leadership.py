@@ -8,7 +8,7 @@ from odradek.broker.partition.leadership import NO_LEADER_EPOCH, Leadership
 from tests.support.in_process.replicas import TOPIC_ID, TP, Replicas
 
 
-def test_nobody_leads_at_first(tmp_path: Path) -> None:
+def test_no_leader_at_first(tmp_path: Path) -> None:
     leadership = Leadership(TP, Replicas(tmp_path).manager.partitions._environment)
     assert not leadership.is_leader
     assert (leadership.leader_id, leadership.leader_epoch, leadership.partition_epoch) == (None, NO_LEADER_EPOCH, -1)
@@ -23,7 +23,7 @@ def test_a_log_from_before_has_its_topic_id(tmp_path: Path) -> None:
     assert leadership.topic_id == log.topic_id == TOPIC_ID
 
 
-def test_who_leads_is_known_to_the_in_sync_replicas(tmp_path: Path) -> None:
+def test_in_sync_replicas_share_the_leader(tmp_path: Path) -> None:
     replicas = Replicas(tmp_path)
     replicas.lead(epoch=3, partition_epoch=5)
     partition = replicas.manager.partition(TP)

@@ -18,7 +18,7 @@ class Reader:
             self.news.subscribe(self)
 
 
-def test_each_reader_is_told_once() -> None:
+def test_each_reader_is_woken_once() -> None:
     news = PartitionNews()
     first, second = Reader(news), Reader(news)
     news.announce()
@@ -26,7 +26,7 @@ def test_each_reader_is_told_once() -> None:
     assert (first.told, second.told, len(news)) == (1, 1, 0)
 
 
-def test_who_has_left_is_told_nothing() -> None:
+def test_a_reader_that_unsubscribed_is_not_woken() -> None:
     news = PartitionNews()
     first, second = Reader(news), Reader(news)
     news.unsubscribe(first)
@@ -35,7 +35,7 @@ def test_who_has_left_is_told_nothing() -> None:
     assert (first.told, second.told) == (0, 1)
 
 
-def test_who_asks_again_while_being_told_is_told_of_the_next_change() -> None:
+def test_a_reader_that_subscribes_while_it_is_woken_is_woken_by_the_next_change() -> None:
     news = PartitionNews()
     reader = Reader(news, asks_again=True)
     news.announce()

@@ -40,14 +40,14 @@ def test_answered_once_when_the_last_partition_has_settled() -> None:
     assert sorted(delayed.asked) == [A, B, B], "what has settled is not asked again"
 
 
-def test_what_failed_already_is_not_asked() -> None:
+def test_failed_partitions_are_not_checked() -> None:
     delayed = Delayed({A: DeleteRecordsResult(error=ErrorCode.OFFSET_OUT_OF_RANGE)})
     assert delayed.try_complete()
     assert delayed.asked == []
     assert delayed.answers == [{A: ErrorCode.OFFSET_OUT_OF_RANGE}]
 
 
-def test_only_what_is_left_times_out() -> None:
+def test_only_pending_partitions_time_out() -> None:
     delayed = Delayed({A: DeleteRecordsResult(), B: DeleteRecordsResult()})
     delayed.settled = {A}
     delayed.try_complete()

@@ -61,13 +61,13 @@ def test_time_out_is_for_those_that_are_still_open(waiting: Waiting) -> None:
     assert waiting.answer[OTHER].base_offset == 0, "it is in the log all the same"
 
 
-def test_partition_whose_leadership_moved_is_answered_so(waiting: Waiting) -> None:
+def test_partition_whose_leadership_moved_gets_that_error(waiting: Waiting) -> None:
     waiting.replicas.follow(TP, epoch=1, partition_epoch=1)
     waiting.replicas.fetch(1, OTHER, replica_id=1)
     assert waiting.errors == [ErrorCode.NOT_LEADER_OR_FOLLOWER, NONE, UNKNOWN]
 
 
-def test_partition_whose_directory_failed_is_answered_so(waiting: Waiting) -> None:
+def test_partition_whose_directory_failed_gets_that_error(waiting: Waiting) -> None:
     waiting.replicas.manager.handle_log_dir_failure([TP])
     waiting.replicas.fetch(1, OTHER, replica_id=1)
     assert waiting.errors == [ErrorCode.KAFKA_STORAGE_ERROR, NONE, UNKNOWN]

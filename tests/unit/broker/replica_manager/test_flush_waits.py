@@ -66,7 +66,7 @@ def test_nothing_to_wait_for_is_answered_at_once() -> None:
     assert disk.answered == 1
 
 
-def test_what_did_not_reach_the_disk_is_a_storage_error() -> None:
+def test_a_failed_flush_is_a_storage_error() -> None:
     disk = Disk()
     results = {ONE: AppendResult(flush_required=True), TWO: AppendResult(flush_required=True)}
     disk.wait(results)

@@ -82,7 +82,7 @@ def test_internal_topics_are_refused_to_clients(replicas: Replicas) -> None:
     assert replicas.append(batch(b"a"), internal, internal=True)[0].error == NONE
 
 
-def test_unknown_partition_and_one_that_lives_elsewhere_differ(replicas: Replicas) -> None:
+def test_unknown_partition_and_one_of_another_broker_differ(replicas: Replicas) -> None:
     assert replicas.append(batch(b"a"))[0].error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     replicas.know(TP, leader=1, replicas=[1])
     assert replicas.append(batch(b"a"))[0].error == ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -213,7 +213,7 @@ def test_failing_read_takes_the_directory_offline_and_answers(
     assert replicas.append(batch(b"a"))[0].error == ErrorCode.KAFKA_STORAGE_ERROR
 
 
-def test_produce_that_waits_for_a_flush_is_told_when_the_directory_fails(tmp_path: Path) -> None:
+def test_produce_that_waits_for_a_flush_is_answered_when_the_directory_fails(tmp_path: Path) -> None:
     pool = DeferredIoPool()
     replicas = Replicas(tmp_path, {"flush.messages": "1"}, io_pool=pool)
     replicas.lead()

@@ -89,7 +89,7 @@ def test_to_a_third_directory_replaces_a_move(moving: Moving) -> None:
 
 
 @pytest.mark.parametrize("path", ["/no/such/dir", "relative", "", "0"])
-def test_to_what_is_no_log_directory(moving: Moving, path: str) -> None:
+def test_to_a_path_that_is_not_a_log_directory(moving: Moving, path: str) -> None:
     assert moving.alter(path) == ErrorCode.LOG_DIR_NOT_FOUND
 
 
@@ -158,7 +158,7 @@ def test_a_stopped_partition_goes_on_with_the_next_leader_epoch(moving: Moving) 
     assert (moving.where(), moving.values()) == (1, VALUES)
 
 
-def test_a_new_leader_epoch_begins_anew_and_the_same_one_does_not(tmp_path: Path) -> None:
+def test_a_new_leader_epoch_restarts_the_move_and_the_same_one_does_not(tmp_path: Path) -> None:
     pool = DeferredIoPool()
     moving = Moving(tmp_path, pool=pool, fetch_max_bytes=300_000)
     moving.lead()
@@ -198,7 +198,7 @@ def test_a_future_log_of_another_topic_of_the_name_is_left_alone(moving: Moving)
     assert last.partition().future_log is None
 
 
-def test_a_future_log_without_a_current_one_is_cut_to_what_there_is(moving: Moving) -> None:
+def test_a_future_log_without_a_current_one_is_truncated_to_the_new_log(moving: Moving) -> None:
     """As in Apache Kafka: the content of the lost log is unknown."""
     begun(moving)
     moving.replicas.move_bytes_per_second = 2**63 - 1
@@ -227,7 +227,7 @@ def test_deleted_records_do_not_come_back_with_the_future_log(moving: Moving) ->
     assert (moving.log().log_start_offset, moving.values()) == (4, VALUES[4:])
 
 
-def test_who_waits_for_deleted_records_is_answered_when_the_move_is_cancelled(moving: Moving) -> None:
+def test_a_waiting_delete_records_is_answered_when_the_move_is_cancelled(moving: Moving) -> None:
     begun(moving)
     answers: list[DeleteRecordsResult] = []
     moving.replicas.manager.delete_records(30_000, {TP: 4}, lambda results: answers.append(results[TP]))

@@ -296,7 +296,7 @@ def test_the_next_in_the_order_of_names_begins_when_one_is_done(tmp_path: Path) 
     assert order == sorted(others)
 
 
-def test_a_log_whose_end_no_record_reaches_waits_for_the_next_record(tmp_path: Path) -> None:
+def test_a_log_that_ends_in_a_gap_waits_for_the_next_record(tmp_path: Path) -> None:
     moving = led(tmp_path)
     moving.replicas.append(batch(b"a", b"b", b"c"))
     moving.log_manager.truncate_to({TP: 2})  # the batch goes as a whole, and yet the log ends at 2

@@ -55,7 +55,7 @@ def test_a_move_to_a_slower_disk_ends_though_the_faster_one_is_flushed_with_each
     assert disk.moving.log().recovery_point == disk.moving.log().log_end_offset == 10 + 59
 
 
-def test_who_waits_while_the_slower_disk_is_waited_for_is_answered_by_the_new_log(tmp_path: Path) -> None:
+def test_producers_that_wait_during_the_hold_are_answered_by_the_new_log(tmp_path: Path) -> None:
     disk = SlowDisk(tmp_path)
     disk.until_an_answer_waits()
     assert disk.moving.where() == 0

@@ -36,7 +36,7 @@ def test_slices_have_a_limited_number_of_batches() -> None:
     [(5, 5, 4, True), (5, 5, 3, False), (4, 5, 4, False)],
     ids=["the start lies inside the batch", "the batch ends below the start", "there are records already"],
 )
-def test_a_copy_begins_anew_only_at_a_batch_that_holds_its_start(
+def test_a_copy_restarts_only_at_a_batch_that_contains_its_start(
     tmp_path: Path, start: int, end: int, first: int, begins_anew: bool
 ) -> None:
     log = Disk(tmp_path).log()

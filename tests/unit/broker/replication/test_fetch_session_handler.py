@@ -79,7 +79,7 @@ def test_the_first_request_names_everything_and_asks_for_a_session() -> None:
     assert where(build(handler, wanted(A, C))) == (SESSION, 1)
 
 
-def test_a_session_names_what_is_new_changed_or_forgotten() -> None:
+def test_a_session_names_new_changed_and_forgotten_partitions() -> None:
     handler = in_session(A, B)
     request = build(handler, {A: asked(A, 7), C: asked(C)})
     assert request.partitions == {C: asked(C), A: asked(A, 7)}
@@ -90,7 +90,7 @@ def test_a_session_names_what_is_new_changed_or_forgotten() -> None:
     assert (where(request), request.partitions, request.forgotten) == ((SESSION, 2), {}, [])
 
 
-def test_a_topic_created_anew_is_named_under_its_new_id_and_forgotten_under_the_old() -> None:
+def test_a_recreated_topic_is_added_under_its_new_id_and_forgotten_under_the_old() -> None:
     handler = in_session(A)
     anew = asked(A, topic_id=b"n" * 16)
     request = build(handler, {A: anew})
@@ -189,7 +189,7 @@ def test_a_throttled_full_fetch_is_answered_with_nothing() -> None:
     assert where(build(handler, wanted(A))) == (0, 0)
 
 
-def test_within_a_session_only_what_may_have_changed_is_looked_at() -> None:
+def test_within_a_session_only_possible_changes_are_compared() -> None:
     handler = in_session(A, B, C)
     request = build(handler, {A: asked(A, 7)}, only="c")
     assert (request.partitions, request.forgotten) == ({}, [(C, IDS["c"])])
@@ -197,7 +197,7 @@ def test_within_a_session_only_what_may_have_changed_is_looked_at() -> None:
     assert handler.handle_response(response(C), 17) is None, "its topic is not asked for any more"
 
 
-def test_what_is_changed_or_forgotten_is_told_in_the_order_in_which_it_came() -> None:
+def test_changed_and_forgotten_partitions_keep_their_order() -> None:
     handler = in_session(C, B, A)
     request = handler.build_incremental({A: asked(A, 1), B: asked(B, 1)})
     assert list(request.partitions) == [B, A]
@@ -205,7 +205,7 @@ def test_what_is_changed_or_forgotten_is_told_in_the_order_in_which_it_came() ->
     assert handler.build_incremental({A: None, C: None}).forgotten == [(C, IDS["c"]), (A, IDS["a"])]
 
 
-def test_a_topic_is_known_by_its_id_as_long_as_one_of_its_partitions_is_asked_for() -> None:
+def test_a_topic_id_is_known_while_the_session_has_one_of_its_partitions() -> None:
     handler = in_session(A, B)
     handler.build_incremental({A: None})
     assert handler.handle_response(response(B), 17) == {B: PartitionData(partition_index=1)}

@@ -73,7 +73,7 @@ def test_a_delayed_partition_is_not_cut_either() -> None:
     assert names(made.to_truncate(10)) == [A]
 
 
-def test_what_got_data_goes_to_the_end() -> None:
+def test_a_partition_with_data_goes_to_the_end() -> None:
     made = states(A, B, C)
     state = made.fetched(A, 12, 5, 15)
     assert (state.fetch_offset, state.last_fetched_epoch, state.lag) == (12, 5, 3)
@@ -81,7 +81,7 @@ def test_what_got_data_goes_to_the_end() -> None:
     assert made.get(A) is state
 
 
-def test_what_got_no_data_learns_its_lag_once() -> None:
+def test_a_partition_without_data_gets_its_lag_once() -> None:
     made = states(A, B)
     first = made.fetched(A, 10, -1, 10)
     assert (first.lag, first.last_fetched_epoch, first.is_in_sync) == (0, 4, True)
@@ -100,7 +100,7 @@ def test_data_ends_a_delay() -> None:
     assert ready(made, 0) == [A]
 
 
-def test_a_cut_keeps_what_else_is_known() -> None:
+def test_a_truncation_keeps_the_other_fields() -> None:
     made = states(A, B)
     made.fetched(B, 10, -1, 12)
     made.delay([B], 0, 100)
@@ -119,11 +119,11 @@ def test_after_a_reset_it_goes_on_in_the_same_epoch() -> None:
 
 
 @pytest.mark.parametrize(("lag", "is_in_sync"), [(None, False), (1, False), (0, True), (-1, True)])
-def test_in_sync_is_what_lags_by_nothing(lag: int | None, is_in_sync: bool) -> None:
+def test_in_sync_means_no_lag(lag: int | None, is_in_sync: bool) -> None:
     assert PartitionFetchState(fetch_offset=0, current_leader_epoch=0, lag=lag).is_in_sync is is_in_sync
 
 
-def test_what_is_removed_is_gone() -> None:
+def test_a_removed_partition_has_no_state() -> None:
     made = states(A)
     assert made.remove(A)
     assert not made.remove(A)
@@ -147,7 +147,7 @@ def test_a_leader_that_refuses_is_left_alone_for_longer_each_time_and_for_a_shor
     assert state_of(made).delayed_until_ms == now_ms + 20
 
 
-def test_a_refusal_of_what_is_not_fetched_any_more_changes_nothing() -> None:
+def test_a_refusal_of_a_removed_partition_changes_nothing() -> None:
     made = states(A)
     made.refused(B, 0, 1_000)
     assert list(made) == [A]
@@ -165,7 +165,7 @@ def settled(*partitions: TopicPartition) -> FetchStates:
     return made
 
 
-def test_what_stays_as_it_is_is_not_looked_at() -> None:
+def test_an_unchanged_partition_is_not_taken() -> None:
     made = settled(A, B, C)
     made.fetched(A, 10, -1, 10)
     assert made.take_changed(0) == []
@@ -175,7 +175,7 @@ def test_what_stays_as_it_is_is_not_looked_at() -> None:
     assert made.take_changed(0) == []
 
 
-def test_who_lags_is_looked_at_each_time() -> None:
+def test_a_lagging_partition_is_taken_each_time() -> None:
     made = settled(A, B)
     made.fetched(B, 11, 4, 15)
     assert [made.take_changed(0) for _ in range(2)] == [[B], [B]]
@@ -189,7 +189,7 @@ def test_the_end_of_a_delay_is_a_change() -> None:
     assert [made.take_changed(now_ms) for now_ms in (0, 9, 10, 10)] == [[A], [], [A], []]
 
 
-def test_what_is_removed_or_cut_has_changed() -> None:
+def test_removed_and_truncated_partitions_have_changed() -> None:
     made = settled(A, B, C)
     made.remove(C)
     made.truncated(A, 3, 2)

@@ -85,7 +85,7 @@ async def fetch_once(link: Link, *requests: dict[TopicPartition, PartitionReques
 
 
 @async_test
-async def test_a_fetch_carries_the_settings_and_who_asks() -> None:
+async def test_a_fetch_carries_the_settings_and_the_replica_id() -> None:
     link = Link(answer())
     await fetch_once(link, {A: asked()})
     ((request, version, timeout_ms),) = link.sent
@@ -134,7 +134,7 @@ async def test_requests_are_of_the_inter_broker_protocol(
 
 
 @async_test
-async def test_what_is_forgotten_or_replaced_is_told() -> None:
+async def test_forgotten_and_replaced_partitions_are_in_the_request() -> None:
     both = FetchResponse(
         session_id=9,
         responses=[
@@ -162,7 +162,7 @@ async def test_no_answer_closes_the_session() -> None:
 
 
 @pytest.mark.parametrize("code", [ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH])
-def test_a_session_that_has_to_begin_anew_says_nothing(code: ErrorCode) -> None:
+def test_a_session_that_has_to_begin_again_returns_nothing(code: ErrorCode) -> None:
     @async_test
     async def ask() -> None:
         leader = RemoteLeader(1, Link(FetchResponse(error_code=code)), SETTINGS)
@@ -197,7 +197,7 @@ def offsets(index: int = 0, error: ErrorCode = ErrorCode.NONE, offset: int = 42)
 
 
 @async_test
-async def test_an_offset_is_asked_for_as_a_replica_in_an_epoch() -> None:
+async def test_an_offset_request_has_the_replica_id_and_the_epoch() -> None:
     link = Link(offsets())
     assert await RemoteLeader(1, link, SETTINGS).offset(A, 7, SpecialTimestamp.EARLIEST) == 42
     ((request, version, timeout_ms),) = link.sent
@@ -214,7 +214,7 @@ async def test_an_offset_is_asked_for_as_a_replica_in_an_epoch() -> None:
         (offsets(index=1), ErrorCode.UNKNOWN_SERVER_ERROR),
     ],
 )
-def test_an_offset_that_is_not_told(response: ListOffsetsResponse, code: ErrorCode) -> None:
+def test_a_missing_offset(response: ListOffsetsResponse, code: ErrorCode) -> None:
     @async_test
     async def ask() -> None:
         with pytest.raises(KafkaError) as raised:

@@ -41,7 +41,7 @@ def answering(code: int, *partitions: int) -> Callable[[Request, Response], Resp
 
 
 @async_test
-async def test_what_the_leader_has_is_fetched_byte_by_byte(following: Following) -> None:
+async def test_the_follower_gets_the_bytes_of_the_leader(following: Following) -> None:
     following.lead(epoch=3)
     following.append(b"a", b"b")
     await following.turns()
@@ -223,7 +223,7 @@ async def test_nothing_is_appended_once_it_leads_itself(following: Following) ->
 
 
 @async_test
-async def test_what_is_to_be_flushed_is_on_the_disk_before_the_next_fetch(tmp_path: Path) -> None:
+async def test_records_to_flush_are_on_the_disk_before_the_next_fetch(tmp_path: Path) -> None:
     pool = DeferredIoPool()
     following = Following(tmp_path, {"flush.messages": "1"}, pool=pool)
     following.lead()
@@ -242,7 +242,7 @@ async def test_what_is_to_be_flushed_is_on_the_disk_before_the_next_fetch(tmp_pa
 
 
 @async_test
-async def test_what_another_leader_has_sent_is_on_the_disk_before_the_first_fetch(tmp_path: Path) -> None:
+async def test_records_of_another_leader_are_on_the_disk_before_the_first_fetch(tmp_path: Path) -> None:
     pool = DeferredIoPool()
     following = Following(tmp_path, {"flush.messages": "1"}, pool=pool)
     following.lead()
@@ -266,7 +266,7 @@ async def test_what_another_leader_has_sent_is_on_the_disk_before_the_first_fetc
 
 
 @async_test
-async def test_a_leader_that_does_not_answer_is_asked_again_after_the_backoff(following: Following) -> None:
+async def test_a_leader_that_does_not_answer_gets_another_fetch_after_the_backoff(following: Following) -> None:
     following.lead()
     following.link.failure = OSError("refused")
     await following.turns()
@@ -289,7 +289,7 @@ async def test_a_leader_that_does_not_answer_is_asked_again_after_the_backoff(fo
         999,  # of a later version
     ],
 )
-def test_a_partition_in_error_is_asked_about_again_after_the_backoff(tmp_path: Path, code: int) -> None:
+def test_a_partition_in_error_is_fetched_again_after_the_backoff(tmp_path: Path, code: int) -> None:
     @async_test
     async def scenario() -> None:
         following = Following(tmp_path)
@@ -317,7 +317,7 @@ def test_a_partition_in_error_is_asked_about_again_after_the_backoff(tmp_path: P
         *(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID),
     ],
 )
-def test_a_leader_that_has_still_to_be_told_is_asked_again_soon_and_then_later(tmp_path: Path, code: int) -> None:
+def test_a_leader_with_an_old_epoch_gets_another_fetch_soon_and_then_later(tmp_path: Path, code: int) -> None:
     @async_test
     async def scenario() -> None:
         following = Following(tmp_path)
@@ -355,7 +355,7 @@ async def test_a_fenced_partition_waits_for_the_next_leader_and_isr(following: F
 
 
 @async_test
-async def test_a_leader_that_does_not_know_its_epoch_yet_is_asked_again(following: Following) -> None:
+async def test_a_leader_without_the_epoch_gets_another_fetch(following: Following) -> None:
     following.tell_leader()
     following.tell_follower(epoch=1)
     await following.turns()
@@ -408,7 +408,7 @@ def test_corrupt_records_are_refused_and_fetched_again(
 
 
 @async_test
-async def test_what_does_not_fit_the_end_of_the_log_parks_the_partition(following: Following) -> None:
+async def test_records_that_do_not_fit_the_end_of_the_log_park_the_partition(following: Following) -> None:
     following.lead()
     following.lead(OTHER)
     await following.turns()
@@ -423,7 +423,7 @@ async def test_what_does_not_fit_the_end_of_the_log_parks_the_partition(followin
 
 
 @async_test
-async def test_records_that_find_no_room_are_asked_for_again(following: Following) -> None:
+async def test_records_without_room_are_fetched_again(following: Following) -> None:
     following.lead()
     await following.turns()
     log_dir = following.follower.log_manager.log_dirs[0]

@@ -122,6 +122,6 @@ async def follow_after(directory: str, terms: list[Term], swapped: bool) -> None
 @given(TERMS, st.booleans())
 @example([Term(0, 0, 2, 2, 1), Term(1, 0, 1, 0, 0), Term(0, 0, 1, 0, 0), Term(1, 0, 2, 0, 0)], False)
 @example([Term(0, 0, 1, 1, 0), Term(1, 0, 3, 0, 0), Term(0, 0, 0, 0, 0), Term(1, 0, 0, 0, 0)], True)
-def test_whoever_led_before_the_follower_ends_with_the_leaders_log(terms: list[Term], swapped: bool) -> None:
+def test_after_any_history_the_follower_ends_with_the_leaders_log(terms: list[Term], swapped: bool) -> None:
     with tempfile.TemporaryDirectory() as directory:
         async_test(follow_after)(directory, terms, swapped)

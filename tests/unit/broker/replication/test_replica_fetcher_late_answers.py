@@ -68,7 +68,7 @@ def test_an_answer_is_left_alone_if_the_log_ends_elsewhere_by_now(tmp_path: Path
 
 
 @async_test
-async def test_what_the_leader_said_before_its_next_epoch_counts(following: Following) -> None:
+async def test_an_answer_from_before_the_next_epoch_counts(following: Following) -> None:
     """The leader does not send the same high watermark twice in one fetch session."""
     following.lead()
     told: list[int] = []

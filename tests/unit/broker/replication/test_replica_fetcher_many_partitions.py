@@ -14,9 +14,7 @@ from tests.support.in_process.replicas import TP
 
 
 @async_test
-async def test_a_fetch_looks_at_what_has_changed_on_both_sides(
-    following: Following, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_fetch_checks_only_changes_on_both_sides(following: Following, monkeypatch: pytest.MonkeyPatch) -> None:
     partitions = [TopicPartition("t", index) for index in range(5)]
     for tp in partitions:
         following.lead(tp)
@@ -49,7 +47,7 @@ async def test_a_fetch_looks_at_what_has_changed_on_both_sides(
 
 
 @async_test
-async def test_the_leader_is_told_where_the_own_log_begins(following: Following) -> None:
+async def test_the_fetch_names_the_followers_log_start(following: Following) -> None:
     following.lead()
     following.append(b"a", b"b")
     await following.turns()

@@ -43,7 +43,7 @@ async def behind_the_leaders_start(following: Following) -> None:
 
 
 @async_test
-async def test_a_log_that_ends_before_the_leaders_start_begins_anew(following: Following) -> None:
+async def test_a_log_that_ends_before_the_leaders_start_restarts_there(following: Following) -> None:
     await behind_the_leaders_start(following)
     following.lead(epoch=1)
     await following.turns()
@@ -52,7 +52,7 @@ async def test_a_log_that_ends_before_the_leaders_start_begins_anew(following: F
 
 
 @async_test
-async def test_a_log_that_has_begun_anew_is_on_the_disk_before_the_next_fetch(tmp_path: Path) -> None:
+async def test_a_restarted_log_is_on_the_disk_before_the_next_fetch(tmp_path: Path) -> None:
     pool = DeferredIoPool()
     following = Following(tmp_path, pool=pool)
     await behind_the_leaders_start(following)
@@ -71,7 +71,7 @@ async def test_a_log_that_has_begun_anew_is_on_the_disk_before_the_next_fetch(tm
 
 
 @async_test
-async def test_a_log_that_leads_while_the_leaders_start_is_asked_does_not_begin_anew(following: Following) -> None:
+async def test_a_log_that_becomes_leader_during_the_offset_request_does_not_restart(following: Following) -> None:
     await behind_the_leaders_start(following)
     following.lead(OTHER)  # so that the fetcher goes on
 
@@ -156,7 +156,7 @@ async def with_another_history(following: Following) -> None:
 
 
 @async_test
-async def test_the_high_watermark_is_told_once_with_the_place_to_cut_at(following: Following) -> None:
+async def test_the_high_watermark_comes_once_with_the_diverging_epoch(following: Following) -> None:
     await with_another_history(following)
     following.leader.fetch(1, replica_id=FOLLOWER_ID)  # what follows in the fetch session is no news
     assert (following.leader_log().high_watermark, following.log().high_watermark) == (1, 0)
@@ -170,7 +170,7 @@ async def test_the_high_watermark_is_told_once_with_the_place_to_cut_at(followin
 
 
 @async_test
-async def test_a_follower_cuts_what_the_leaders_epochs_do_not_have_and_rejoins(following: Following) -> None:
+async def test_a_follower_truncates_epochs_that_the_leader_lacks_and_rejoins(following: Following) -> None:
     following.lead(epoch=1)
     following.append(b"a", b"b")
     await following.turns()
@@ -242,7 +242,7 @@ async def test_a_cut_that_is_not_the_last_one_moves_no_watermark(following: Foll
 
 
 @async_test
-async def test_a_log_that_is_cut_below_the_leaders_start_begins_anew_there(
+async def test_a_log_that_is_truncated_below_the_leaders_start_restarts_there(
     following: Following, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It led from offset 1 on, and did not hear that the epoch before went on elsewhere, and was deleted to 3."""
@@ -404,7 +404,7 @@ async def test_producers_that_cannot_be_replayed_before_are_in_the_cut(
 
 
 @async_test
-async def test_the_future_log_is_told_where_the_log_was_cut(
+async def test_the_future_log_gets_the_offset_of_the_truncation(
     following: Following, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await with_another_history(following)

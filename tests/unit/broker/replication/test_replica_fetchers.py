@@ -93,7 +93,7 @@ async def test_a_leader_that_listens_elsewhere_gets_a_new_link(following: Follow
 
 
 @async_test
-async def test_what_is_followed_of_a_leader_that_listens_elsewhere_is_followed_there(following: Following) -> None:
+async def test_partitions_of_a_leader_with_a_new_address_are_followed_there(following: Following) -> None:
     """A listener may be changed while the broker runs, and then only some of its partitions have a new epoch."""
     following.lead(PARTITIONS[0])
     following.lead(PARTITIONS[1])
@@ -145,7 +145,7 @@ async def test_a_parked_partition_stays_parked_when_the_number_changes(following
 
 
 @async_test
-async def test_before_a_shutdown_what_is_followed_is_followed_on_and_nothing_in_a_new_epoch(
+async def test_before_a_shutdown_fetches_continue_and_none_begin_in_a_new_epoch(
     following: Following,
 ) -> None:
     one, other, late = PARTITIONS[:3]

@@ -72,7 +72,7 @@ def test_a_key_that_acts_is_read(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(WITHOUT_EFFECT))
-def test_a_key_without_effect_is_read_by_nobody_and_warns(name: str) -> None:
+def test_a_key_without_effect_is_not_read_and_warns(name: str) -> None:
     assert name in BROKER_CONFIG_KEYS
     assert name not in REFUSED
     assert not is_read(name) or name in OF_TOPICS, (
@@ -89,7 +89,7 @@ def test_a_key_that_is_refused_is_refused_by_name(name: str) -> None:
             BrokerConfig({name: text})
 
 
-def test_what_each_key_does_is_what_is_written_down() -> None:
+def test_each_key_has_the_effect_in_the_golden_file() -> None:
     """Without the table: finds a key that is missing in it by mistake."""
     pinned = dict(line.split() for line in PINNED.read_text().splitlines())
     assert {name: what_it_does(key) for name, key in sorted(BROKER_CONFIG_KEYS.items())} == pinned
