@@ -67,14 +67,14 @@ def main() -> None:
 def fill(broker: OdradekBroker) -> None:
     """2 GB of keyed records, in batches of 16 KB."""
     create_topic(broker, "topic", 1)
-    chance = random.Random(7)
-    values = [chance.randbytes(VALUE_BYTES) for _ in range(64)]
+    rng = random.Random(7)
+    values = [rng.randbytes(VALUE_BYTES) for _ in range(64)]
     with RawClient(broker.host, broker.port) as client:
         written = 0
         while written < TOTAL_BYTES:
             now_ms = int(time.time() * 1000)
-            keys = [b"key-%012d" % chance.randrange(KEYS) for _ in range(RECORDS_A_BATCH)]
-            batch = build_batch([SimpleRecord(now_ms, key, chance.choice(values)) for key in keys])
+            keys = [b"key-%012d" % rng.randrange(KEYS) for _ in range(RECORDS_A_BATCH)]
+            batch = build_batch([SimpleRecord(now_ms, key, rng.choice(values)) for key in keys])
             produce(client, "topic", batch)
             written += len(batch)
 

@@ -51,10 +51,10 @@ def run_and_kill(path: Path, delay: float) -> int:
 def test_acknowledged_records_survive_kill_9(tmp_path: Path) -> None:
     seed = random.randrange(2**32)
     print(f"seed {seed}")
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     acknowledged = 0
     for _ in range(ROUNDS):
-        acknowledged = max(acknowledged, run_and_kill(tmp_path, chance.uniform(0, 0.1)))
+        acknowledged = max(acknowledged, run_and_kill(tmp_path, rng.uniform(0, 0.1)))
         log = Disk(tmp_path).log(OVERRIDES)
         assert log.topic_partition == TP
         assert log.log_end_offset >= acknowledged

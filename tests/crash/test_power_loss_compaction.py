@@ -22,7 +22,7 @@ CHANGES_MAX = 220
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_compaction_survives_the_loss_of_power(memory_path: Path, seed: int) -> None:
-    chance = Random(seed)
+    rng = Random(seed)
     fs = SimulatedDisk(memory_path / "live", 10**9)
     run = Run(fs.root / "logs", fs)
     run.workers.clean = lambda job, _: LogCleaning(job, run.disk.environment, lambda _: None).run()
@@ -32,13 +32,13 @@ def test_compaction_survives_the_loss_of_power(memory_path: Path, seed: int) -> 
     run.step()
     assert log.recovery_point == log.log_end_offset
     expected = state_of(entries(log))
-    fs.cut_at = fs.count + chance.randrange(1, CHANGES_MAX)
+    fs.cut_at = fs.count + rng.randrange(1, CHANGES_MAX)
     try:
         run.manager.start_background_tasks()
         for _ in range(3):
             for _ in range(40):
                 run.disk.advance(1)
-                for _ in range(min(len(run.io_pool.pending), chance.choice((0, 1, 1000)))):
+                for _ in range(min(len(run.io_pool.pending), rng.choice((0, 1, 1000)))):
                     run.io_pool.run_one()
                 run.workers.go_on()
             run.disk.advance(2_000)
@@ -48,7 +48,7 @@ def test_compaction_survives_the_loss_of_power(memory_path: Path, seed: int) -> 
             run.manager.checkpoint_recovery_points()
     except PowerCutError:
         pass
-    fs.cut_power(chance, memory_path / "after")
+    fs.cut_power(rng, memory_path / "after")
     run.die()
     run.manager.cleaner.shutdown()
     after = Run(memory_path / "after" / "logs")

@@ -55,9 +55,9 @@ def _decoded(data: bytes | None, port: int) -> object:
         value = json.loads(data.replace(b"%d" % port, b"9092"))
     except ValueError:
         return data
-    return {key: _without_chance(key, held) for key, held in value.items()} if isinstance(value, dict) else data
+    return {key: _without_random_parts(key, held) for key, held in value.items()} if isinstance(value, dict) else data
 
 
-def _without_chance(key: str, value: object) -> object:
+def _without_random_parts(key: str, value: object) -> object:
     kind = _OF_ONE_RUN.get(key)
     return key if kind is not None and isinstance(value, str) and kind.fullmatch(value) else value

@@ -41,7 +41,7 @@ class Killing:
 
     def __init__(self, broker: OdradekBroker, seed: int) -> None:
         self.broker = broker
-        self.chance = random.Random(seed)
+        self.rng = random.Random(seed)
         admin = Admin(broker.bootstrap)
         self.compacted = admin.create_topic("compacted", 1, COMPACTED)
         self.retained = admin.create_topic("retained", PARTITIONS, RETAINED)
@@ -58,13 +58,13 @@ class Killing:
         messages = [Message(key=key, value=b"0 to be deleted"), Message(key=key, value=None)]
         Confluent().produce(self.broker.bootstrap, self.compacted, messages)
         self.deleted.append(key)
-        time.sleep(self.chance.uniform(0, 0.6))
+        time.sleep(self.rng.uniform(0, 0.6))
         self.log_starts = [max(*pair) for pair in zip(self.log_starts, self._log_starts(), strict=True)]
         promised = self.keyed.acknowledged_values()
         self.broker.kill()
-        while self.chance.random() < KILL_DURING_START:
+        while self.rng.random() < KILL_DURING_START:
             self.broker.launch()
-            time.sleep(self.chance.uniform(0, START_S))
+            time.sleep(self.rng.uniform(0, START_S))
             self.broker.kill()
         self.broker.start()
         self.check_compacted(promised)

@@ -101,11 +101,11 @@ class PowerLoss:
     """A run: operations, a cut of the power, a start, and the checks."""
 
     def __init__(self, seed: int, path: Path) -> None:
-        self.chance = Random(seed)
-        self.other_chance = Random(seed + 1)
+        self.rng = Random(seed)
+        self.other_rng = Random(seed + 1)
         self.path = path
         self.clock = ManualClock(NOW)
-        cut_at = self.chance.randrange(1, CHANGES_MAX)
+        cut_at = self.rng.randrange(1, CHANGES_MAX)
         self.fs = SimulatedDisk(path / "live", cut_at)
         self.pool = DeferredIoPool()
         self.models: dict[TopicPartition, Model] = {}
@@ -137,11 +137,11 @@ class PowerLoss:
                 self._create(tp)
             self._run_pool()
             for _ in range(STEPS):
-                self.chance.choices(actions, weights)[0]()
+                self.rng.choices(actions, weights)[0]()
         except PowerCutError:
             pass
         self._note_recovery_points()
-        self.fs.cut_power(self.chance, self.path / "after")
+        self.fs.cut_power(self.rng, self.path / "after")
         for log_dir in self.manager.log_dirs:
             log_dir.unlock()
         for log in self.manager.all_logs():
@@ -168,7 +168,7 @@ class PowerLoss:
             log.update_high_watermark(log.log_end_offset)
 
     def _some_log(self) -> tuple[UnifiedLog, Model]:
-        model = self.chance.choice(list(self.models.values()))
+        model = self.rng.choice(list(self.models.values()))
         log = self.manager.get_log(model.tp)
         assert log is not None
         return log, model
@@ -188,13 +188,13 @@ class PowerLoss:
         log, model = self._some_log()
         if model.is_truncating or not model.created:
             return
-        producer_id = self.chance.choice(PRODUCERS)
-        count = self.chance.randint(1, 3)
+        producer_id = self.rng.choice(PRODUCERS)
+        count = self.rng.randint(1, 3)
         values = []
         sequence = model.sequences.get(producer_id, -1) + 1
         for number in range(count):
             name = f"{model.topic_id.hex()[-4:]} {model.epoch} {producer_id}/{sequence + number}"
-            values.append(name.encode() + b"." * self.chance.randint(0, 60))
+            values.append(name.encode() + b"." * self.rng.randint(0, 60))
         producer = {} if producer_id < 0 else {"producer_epoch": 0, "base_sequence": sequence}
         offset = len(model.values)
         # Noted before the write: the power may go after it, and then the records may be there.
@@ -208,7 +208,7 @@ class PowerLoss:
         if producer_id >= 0:
             model.sequences[producer_id] = sequence + count - 1
         log.update_high_watermark(log.log_end_offset)
-        if producer_id >= 0 and self.other_chance.random() < BROKEN_CONNECTIONS:
+        if producer_id >= 0 and self.other_rng.random() < BROKEN_CONNECTIONS:
             # There was no answer, so the producer sends it again.
             first_offset = info.first_offset
             info = log.append_as_leader(records, model.epoch)
@@ -241,7 +241,7 @@ class PowerLoss:
                 model.flushed = max(model.flushed, min(log.recovery_point, len(model.values)))
 
     def _run_pool(self) -> None:
-        for _ in range(min(len(self.pool.pending), self.chance.choice((1, 2, 1000)))):
+        for _ in range(min(len(self.pool.pending), self.rng.choice((1, 2, 1000)))):
             self.pool.run_one()
 
     def _roll(self) -> None:
@@ -252,12 +252,12 @@ class PowerLoss:
     def _truncate(self) -> None:
         log, model = self._some_log()
         end = len(model.values)
-        offset = self.chance.choice([base for base in [*model.bases[-6:], end] if base >= log.log_start_offset])
+        offset = self.rng.choice([base for base in [*model.bases[-6:], end] if base >= log.log_start_offset])
         if offset >= end or model.is_truncating:
             return
         model.is_truncating = True
-        if self.other_chance.random() < BEGUN_ANEW:
-            offset = end + self.other_chance.randint(0, 3)
+        if self.other_rng.random() < BEGUN_ANEW:
+            offset = end + self.other_rng.randint(0, 3)
             self.manager.when_cuttable(
                 log, log.segments.first.base_offset, lambda error: self._begin_anew(error, model, offset)
             )
@@ -288,7 +288,7 @@ class PowerLoss:
 
     def _delete_records(self) -> None:
         log, model = self._some_log()
-        model.start = self.chance.randint(model.start, len(model.values))
+        model.start = self.rng.randint(model.start, len(model.values))
         log.maybe_increment_log_start_offset(model.start, "test")
 
     def _retention(self) -> None:
@@ -305,11 +305,11 @@ class PowerLoss:
         self.manager.checkpoint_high_watermarks()
 
     def _let_time_pass(self) -> None:
-        self.clock.advance(self.chance.choice((1, 30, 100)))
+        self.clock.advance(self.rng.choice((1, 30, 100)))
         self.manager.environment.timer.advance()
 
     def _delete(self) -> None:
-        tp = self.chance.choice(PARTITIONS)
+        tp = self.rng.choice(PARTITIONS)
         model = self.models.pop(tp)
         self.deleted.append(model)
         self.manager.async_delete(tp)
@@ -366,7 +366,7 @@ class PowerLoss:
                 for offset in range(model.start, model.flushed):
                     assert found.get(offset) == model.values[offset], f"{offset} of {log} was flushed and is lost"
         _check_state(log, records)
-        _check_lookups(log, records, self.chance)
+        _check_lookups(log, records, self.rng)
 
     def _go_on(self, log: UnifiedLog, by_id: dict[bytes, Model]) -> None:
         records = _served(log)
@@ -412,7 +412,7 @@ def _check_state(log: UnifiedLog, records: list[Record]) -> None:
     assert not starts or starts[-1] <= log.log_end_offset
 
 
-def _check_lookups(log: UnifiedLog, records: list[Record], chance: Random) -> None:
+def _check_lookups(log: UnifiedLog, records: list[Record], rng: Random) -> None:
     """The indexes find what a scan finds.
 
     As in Kafka, a segment without time index entries counts with the time of its file, and hides those behind it: one
@@ -420,7 +420,7 @@ def _check_lookups(log: UnifiedLog, records: list[Record], chance: Random) -> No
     """
     bases = log.segments.base_offsets
     hidden = len(bases) > 1 and bases[1] <= log.log_start_offset
-    for record in chance.sample(records, min(3, len(records))):
+    for record in rng.sample(records, min(3, len(records))):
         assert read_all(log, record.offset) == [each for each in records if each.offset >= record.offset]
         if hidden:
             continue

@@ -201,19 +201,19 @@ class SimulatedDisk:
 
     # -- the power ---------------------------------------------------------------------------------
 
-    def cut_power(self, chance: Random, target: Path) -> None:
+    def cut_power(self, rng: Random, target: Path) -> None:
         """Make `target` the directory that the next start finds."""
-        in_order = chance.random() < 0.5  # as a journal writes them
-        loss = chance.choice((0.03, 0.3, 0.9))
+        in_order = rng.random() < 0.5  # as a journal writes them
+        loss = rng.choice((0.03, 0.3, 0.9))
         lost: set[int] = set()
         for change in self._pending:
-            if id(change.node) in lost or chance.random() < loss:
+            if id(change.node) in lost or rng.random() < loss:
                 if in_order:
                     break
                 lost.add(id(change.node))
             else:
                 change.apply()
-        self._write_out(self._tree, target, self._contents(), chance)
+        self._write_out(self._tree, target, self._contents(), rng)
 
     def _contents(self) -> dict[int, bytes]:
         """The content of every file that has a name, a part of which is durable."""
@@ -229,15 +229,15 @@ class SimulatedDisk:
         walk(self._tree, self.root)
         return found
 
-    def _write_out(self, directory: Node, target: Path, contents: dict[int, bytes], chance: Random) -> None:
+    def _write_out(self, directory: Node, target: Path, contents: dict[int, bytes], rng: Random) -> None:
         target.mkdir()
         for name, node in directory.durable.items():
             if node.is_dir:
-                self._write_out(node, target / name, contents, chance)
+                self._write_out(node, target / name, contents, rng)
             else:
                 newest = contents.get(id(node), node.last)
                 assert newest is not None, f"{name} was removed without a word"
-                (target / name).write_bytes(_what_is_left(node, newest, chance))
+                (target / name).write_bytes(_what_is_left(node, newest, rng))
 
     # -- names -------------------------------------------------------------------------------------
 
@@ -281,20 +281,20 @@ class SimulatedDisk:
         self._pending.append(Rename(node, place, None))
 
 
-def _what_is_left(node: Node, newest: bytes, chance: Random) -> bytes:
+def _what_is_left(node: Node, newest: bytes, rng: Random) -> bytes:
     old = node.synced
-    kind = chance.randrange(4)
+    kind = rng.randrange(4)
     if newest == old or kind == 0:
         return old
     if kind == 1:
         return newest
     least, most = min(len(old), len(newest), node.smallest), max(len(old), len(newest))
-    size = chance.choice((len(old), len(newest), least, chance.randint(least, most)))
+    size = rng.choice((len(old), len(newest), least, rng.randint(least, most)))
     left = bytearray(old[:size].ljust(size, b"\0"))
-    block = chance.choice(BLOCKS)
+    block = rng.choice(BLOCKS)
     for start in range(0, min(size, len(newest)), block):
         end = min(start + block, size, len(newest))
-        kind = chance.randrange(3)
+        kind = rng.randrange(3)
         if kind == 0:
             left[start:end] = newest[start:end]
         elif kind == 1 and start >= node.smallest:

@@ -119,7 +119,7 @@ class SimulatedBroker:
         self._ended: list[Life] = []
         """Kept in memory for the same reason as the callbacks of a killed machine: see `VirtualLoop.kill`."""
         self.restart_not_before_us = 0
-        self._chance = Random(network.chance.random())
+        self._rng = Random(network.rng.random())
         self._directory = directory
         self._disk: SimulatedDisk | None = None
         self._settings = settings
@@ -151,7 +151,7 @@ class SimulatedBroker:
     def lose_power(self) -> None:
         assert self._disk is not None
         left = self._directory.with_name("left")
-        self._disk.cut_power(self._chance, left)
+        self._disk.cut_power(self._rng, left)
         self.crash()
         shutil.rmtree(self._directory)
         left.rename(self._directory)
@@ -210,9 +210,9 @@ class SimulatedBroker:
                 self.network, life.machine, server.timer, point, client_id
             ),
             machine=Machine(
-                io_pool=DelayedIoPool(loop, self._chance),
-                workers=DelayedWorkerPool(loop, self._chance),
-                rng=self._chance,
+                io_pool=DelayedIoPool(loop, self._rng),
+                workers=DelayedWorkerPool(loop, self._rng),
+                rng=self._rng,
                 fs=self._disk or OsFileSystem(),
             ),
         )

@@ -62,13 +62,13 @@ class CleanStopSimulation(Simulation):
         self.operators, self.brief_producers, self.readers = [], [], []
 
     def _producer(self, partition: TopicPartition) -> SteadyProducer:
-        chance = Random(self._chance.random())
+        rng = Random(self._rng.random())
         return SteadyProducer(
             f"p{partition.partition}",
             self.network,
             BROKERS,
             self.oracle,
-            chance,
+            rng,
             partitions=[partition],
             is_idempotent=True,
         )
@@ -87,8 +87,8 @@ class CleanStopSimulation(Simulation):
         """How long a partition was silent."""
         self._wait_until_complete()
         controllers = [broker for broker in self.brokers if broker.services and broker.services.controller.is_active]
-        victim = controllers[0] if number % 2 == 0 else self._chance.choice(self.brokers)
-        self._pass(self._chance.randint(1, DOWN_MS))
+        victim = controllers[0] if number % 2 == 0 else self._rng.choice(self.brokers)
+        self._pass(self._rng.randint(1, DOWN_MS))
         for producer in self.steady:
             producer.silence_ms = 0
         self._stop(victim)

@@ -45,10 +45,10 @@ class Simulation:
         self.seed = seed
         self.trace: list[str] = []
         self.outcome = ""
-        chance = Random(seed)
-        settings = {"replica.fetch.max.bytes": chance.choice(("1", "1048576"))}
-        self.loop = VirtualLoop(Random(chance.random()))
-        self.network = Network(self.loop, Random(chance.random()))
+        rng = Random(seed)
+        settings = {"replica.fetch.max.bytes": rng.choice(("1", "1048576"))}
+        self.loop = VirtualLoop(Random(rng.random()))
+        self.network = Network(self.loop, Random(rng.random()))
         self.tree = TreeServer(self.network)
         self.oracle = Oracle(self.tree, self.note)
         self.brokers = [
@@ -56,30 +56,30 @@ class Simulation:
             for broker_id in BROKERS
         ]
         clients = (self.network, BROKERS, self.oracle)
-        self.admin = Client("admin", *clients, Random(chance.random()))
+        self.admin = Client("admin", *clients, Random(rng.random()))
         self.producers = [
             Producer(
                 f"p{number}",
                 *clients,
-                Random(chance.random()),
+                Random(rng.random()),
                 partitions=PARTITIONS,
                 is_idempotent=number % 2 == 1,
             )
             for number in range(3)
         ]
         self.operator = Operator(
-            "o0", *clients, Random(chance.random()), partitions=PARTITIONS, tree=self.tree, note=self.note
+            "o0", *clients, Random(rng.random()), partitions=PARTITIONS, tree=self.tree, note=self.note
         )
-        self.operators = [self.operator] * chance.choice((0, 1))
+        self.operators = [self.operator] * rng.choice((0, 1))
         self.brief_producers = [
-            Producer("brief", *clients, Random(chance.random()), partitions=[BRIEF], is_idempotent=False)
+            Producer("brief", *clients, Random(rng.random()), partitions=[BRIEF], is_idempotent=False)
             for _ in self.operators
         ]
         if not self.operators:
             # One that comes in after the replica was deleted would make it anew, as in Apache.
             self.network.late = frozenset((ApiKey.LEADER_AND_ISR, ApiKey.ALTER_PARTITION))
-        self.readers = [Reader("r0", *clients, Random(chance.random()), partitions=PARTITIONS)]
-        self._chance = chance
+        self.readers = [Reader("r0", *clients, Random(rng.random()), partitions=PARTITIONS)]
+        self._rng = rng
         self._is_keeping_up = True
 
     def note(self, text: str) -> None:
@@ -109,7 +109,7 @@ class Simulation:
             self.brokers,
             self.network,
             self.oracle,
-            self._chance,
+            self._rng,
             self.note,
             decide=lambda: operator.start(operator.reorder()),
         )

@@ -38,14 +38,14 @@ class Faults:
         brokers: list[SimulatedBroker],
         network: Network,
         oracle: Oracle,
-        chance: Random,
+        rng: Random,
         note: Callable[[str], None],
         decide: Callable[[], object],
     ) -> None:
         self._brokers = brokers
         self._network = network
         self._oracle = oracle
-        self._chance = chance
+        self._rng = rng
         self._note = note
         self._decide = decide
         kinds: dict[str, Callable[[], None]] = {
@@ -64,12 +64,12 @@ class Faults:
             "slow": self._slow,
             "delicate moment": self._at_a_delicate_moment,
         }
-        chosen = chance.sample(sorted(kinds), chance.choice((1, 2, 3, 5, len(kinds))))
+        chosen = rng.sample(sorted(kinds), rng.choice((1, 2, 3, 5, len(kinds))))
         self._kinds = [kinds[name] for name in chosen]
         if "lose power" in chosen:
             for broker in brokers:
                 broker.keep_synced()
-        self._interval_ms = chance.choice((500, 1_500, 4_000))
+        self._interval_ms = rng.choice((500, 1_500, 4_000))
         self._healing: dict[Callable[[], None], None] = {}
         note(f"faults: {', '.join(chosen)}; about every {self._interval_ms} ms")
 
@@ -77,8 +77,8 @@ class Faults:
         loop = self._network.loop
         end_us = loop.now_us + duration_ms * 1000
         while loop.now_us < end_us:
-            await asyncio.sleep(self._chance.randint(1, 2 * self._interval_ms) / 1000)
-            self._chance.choice(self._kinds)()
+            await asyncio.sleep(self._rng.randint(1, 2 * self._interval_ms) / 1000)
+            self._rng.choice(self._kinds)()
         self._network.on_request.clear()
         for heal in list(self._healing):
             heal()
@@ -86,7 +86,7 @@ class Faults:
     # Kinds
 
     def _crash(self) -> None:
-        self._crash_and_restart(self._chance.choice(self._brokers))
+        self._crash_and_restart(self._rng.choice(self._brokers))
 
     def _crash_the_controller(self) -> None:
         controller = self._controller()
@@ -111,7 +111,7 @@ class Faults:
     def _lose_power(self) -> None:
         """Of a single broker: acknowledged records are only sure to be on the disks of the others."""
         if all(broker.is_serving for broker in self._brokers):
-            broker = self._chance.choice(self._brokers)
+            broker = self._rng.choice(self._brokers)
             self._note(f"{broker.name} loses its power")
             others = [other.services for other in self._brokers if other is not broker and other.services is not None]
             self._oracle.lost_power(broker.id, [services.replica_manager for services in others])
@@ -125,51 +125,51 @@ class Faults:
             return
         others = [broker for broker in self._brokers if broker is not controller]
         self._cut_while(10_000, *((controller.name, other.name) for other in others))
-        self._chance.choice((self._crash_and_restart, self._expire_one))(self._chance.choice(others))
+        self._rng.choice((self._crash_and_restart, self._expire_one))(self._rng.choice(others))
 
         def replace() -> None:
             self._cut_from_the_tree_while(8_000, [controller])
             self._expire_one(controller)
 
         loop = self._network.loop
-        loop.call_later(self._chance.randint(1, 1_500) / 1000, replace, context=loop.world.context)
+        loop.call_later(self._rng.randint(1, 1_500) / 1000, replace, context=loop.world.context)
 
     def _hold_decisions_back(self) -> None:
         """One broker gets several decisions at once, and later the first of them again."""
         controller = self._controller()
         if controller is None or not all(broker.is_serving for broker in self._brokers):
             return
-        one = self._chance.choice([broker for broker in self._brokers if broker is not controller])
+        one = self._rng.choice([broker for broker in self._brokers if broker is not controller])
         self._cut_while(8_000, (controller.name, one.name), ms_min=REQUEST_TIMEOUT_MS)
         loop = self._network.loop
         for delay_ms in (0, 500, 1_000, 1_500):
             loop.call_later(delay_ms / 1000, self._decide, context=loop.world.context)
 
     def _stop(self) -> None:
-        broker = self._chance.choice(self._brokers)
+        broker = self._rng.choice(self._brokers)
         broker.stop()
         self._restart_later(broker)
 
     def _restart_later(self, broker: SimulatedBroker) -> None:
         """Start it again when it is down. The simulation repeats a start that fails."""
-        broker.restart_not_before_us = self._network.loop.now_us + self._chance.randint(0, 12_000) * 1000
+        broker.restart_not_before_us = self._network.loop.now_us + self._rng.randint(0, 12_000) * 1000
 
     def _pause(self) -> None:
-        broker = self._chance.choice(self._brokers)
+        broker = self._rng.choice(self._brokers)
         broker.pause()
         self._later(8_000, broker.resume)
 
     def _cut(self) -> None:
-        one, other = (broker.name for broker in self._chance.sample(self._brokers, 2))
+        one, other = (broker.name for broker in self._rng.sample(self._brokers, 2))
         self._cut_directions((one, other))
 
     def _isolate(self) -> None:
         """Cut a broker off from all others, but not from the tree and the clients: it becomes a stale leader."""
-        name = self._chance.choice(self._brokers).name
+        name = self._rng.choice(self._brokers).name
         self._cut_directions(*((name, other.name) for other in self._brokers if other.name != name))
 
     def _cut_directions(self, *pairs: tuple[str, str]) -> None:
-        is_one_way = self._chance.random() < 0.4
+        is_one_way = self._rng.random() < 0.4
         self._cut_while(8_000, *(pairs if is_one_way else (*pairs, *((target, source) for source, target in pairs))))
 
     def _cut_while(self, ms_max: int, *directions: tuple[str, str], ms_min: int = 1) -> None:
@@ -182,8 +182,8 @@ class Faults:
         self._network.heal(*directions)
 
     def _cut_from_the_tree(self) -> None:
-        is_for_all = self._chance.random() < 0.2
-        self._cut_from_the_tree_while(8_000, self._brokers if is_for_all else [self._chance.choice(self._brokers)])
+        is_for_all = self._rng.random() < 0.2
+        self._cut_from_the_tree_while(8_000, self._brokers if is_for_all else [self._rng.choice(self._brokers)])
 
     def _cut_from_the_tree_while(self, ms_max: int, brokers: list[SimulatedBroker]) -> None:
         for broker in brokers:
@@ -202,7 +202,7 @@ class Faults:
         self._later(ms_max, heal)
 
     def _expire(self) -> None:
-        self._expire_one(self._chance.choice(self._brokers))
+        self._expire_one(self._rng.choice(self._brokers))
 
     def _expire_one(self, broker: SimulatedBroker) -> None:
         if broker.life is not None and broker.life.tree is not None:
@@ -211,7 +211,7 @@ class Faults:
 
     def _slow(self) -> None:
         network = self._network
-        network.loss, network.long_delay = self._chance.choice(((0.02, 0.1), (0.0, 0.4), (0.1, 0.0)))
+        network.loss, network.long_delay = self._rng.choice(((0.02, 0.1), (0.0, 0.4), (0.1, 0.0)))
         self._note(f"loss {network.loss}, long delays {network.long_delay}")
 
         def heal() -> None:
@@ -221,8 +221,8 @@ class Faults:
 
     def _at_a_delicate_moment(self) -> None:
         """Another of the faults, right after a request that changes a leader or an ISR; or its sender dies."""
-        kind = self._chance.choice(self._kinds)
-        is_for_asker = self._chance.random() < 0.5
+        kind = self._rng.choice(self._kinds)
+        is_for_asker = self._rng.random() < 0.5
 
         def strike(asker: str) -> None:
             asking = [broker for broker in self._brokers if broker.name == asker]
@@ -231,7 +231,7 @@ class Faults:
             else:
                 kind()
 
-        self._network.on_request[self._chance.choice(DELICATE)] = strike
+        self._network.on_request[self._rng.choice(DELICATE)] = strike
 
     def _later(self, ms_max: int, heal: Callable[[], None], ms_min: int = 1) -> None:
         """Heal after a while, or when the schedule ends."""
@@ -242,5 +242,5 @@ class Faults:
 
         self._healing[once] = None
         self._network.loop.call_later(
-            self._chance.randint(ms_min, ms_max) / 1000, once, context=self._network.loop.world.context
+            self._rng.randint(ms_min, ms_max) / 1000, once, context=self._network.loop.world.context
         )

@@ -27,15 +27,15 @@ LONG_SHARE = 0.05
 class DelayedPools:
     """An IoPool and a WorkerPool in one: one queue, in which the order of submission is kept only by chance."""
 
-    def __init__(self, loop: VirtualLoop, chance: Random) -> None:
+    def __init__(self, loop: VirtualLoop, rng: Random) -> None:
         self._loop = loop
-        self._chance = chance
+        self._rng = rng
         self._waiting: dict[Callable[[], None], asyncio.TimerHandle] = {}
 
     def after_a_while(self, work: Callable[[], None]) -> Callable[[], None]:
         """Schedule it; returns a function that cancels it."""
-        is_long = self._chance.random() < LONG_SHARE
-        delay_us = self._chance.randint(*(LONG_WORK_US if is_long else USUAL_WORK_US))
+        is_long = self._rng.random() < LONG_SHARE
+        delay_us = self._rng.randint(*(LONG_WORK_US if is_long else USUAL_WORK_US))
 
         def run() -> None:
             del self._waiting[run]

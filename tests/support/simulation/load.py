@@ -68,11 +68,11 @@ EXPECTED_ERRORS: Final = frozenset(
 class Client:
     """A machine that talks to the brokers."""
 
-    def __init__(self, name: str, network: Network, brokers: Sequence[int], oracle: Oracle, chance: Random) -> None:
+    def __init__(self, name: str, network: Network, brokers: Sequence[int], oracle: Oracle, rng: Random) -> None:
         self.name = name
         self.machine = network.loop.add_machine(name)
         self.oracle = oracle
-        self.chance = chance
+        self.rng = rng
         self.brokers = brokers
         self.leaders: dict[TopicPartition, int] = {}
         self._network = network
@@ -108,7 +108,7 @@ class Client:
     async def leader(self, partition: TopicPartition) -> int | None:
         """The leader that this client knows."""
         if partition not in self.leaders:
-            broker_id = self.chance.choice(self.brokers)
+            broker_id = self.rng.choice(self.brokers)
             answer = await self.ask(broker_id, MetadataRequest(topics=None), MetadataResponse, 12)
             for topic in answer.topics if answer else ():
                 for state in topic.partitions:
@@ -123,7 +123,7 @@ class Client:
             raise Violation(f"{self.name} got {ErrorCode(error_code).name} for {partition}")
 
     async def pause(self, ms_max: int) -> None:
-        await asyncio.sleep(self.chance.randint(1, ms_max) / 1000)
+        await asyncio.sleep(self.rng.randint(1, ms_max) / 1000)
 
 
 class Producer(Client):
@@ -137,18 +137,18 @@ class Producer(Client):
         network: Network,
         brokers: Sequence[int],
         oracle: Oracle,
-        chance: Random,
+        rng: Random,
         *,
         partitions: Sequence[TopicPartition],
         is_idempotent: bool,
     ) -> None:
-        super().__init__(name, network, brokers, oracle, chance)
+        super().__init__(name, network, brokers, oracle, rng)
         self.partitions = partitions
         self.is_idempotent = is_idempotent
         self.sent: dict[TopicPartition, list[bytes]] = {partition: [] for partition in partitions}
         self.acknowledged = 0
         self.is_idle = False
-        self._pace_ms = chance.choice(PACES_MS)
+        self._pace_ms = rng.choice(PACES_MS)
         self._producer_id = -1
         self._number = 0
 
@@ -157,19 +157,19 @@ class Producer(Client):
             if self.is_idempotent and self._producer_id < 0:
                 await self._get_id()
             else:
-                await self._send(self.chance.choice(self.partitions))
+                await self._send(self.rng.choice(self.partitions))
             await self.pause(self._pace_ms)
         self.is_idle = True
 
     async def _get_id(self) -> None:
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=-1)
-        answer = await self.ask(self.chance.choice(self.brokers), request, InitProducerIdResponse, 4)
+        answer = await self.ask(self.rng.choice(self.brokers), request, InitProducerIdResponse, 4)
         if answer is not None and not answer.error_code:
             self._producer_id = answer.producer_id
 
     async def _send(self, partition: TopicPartition) -> None:
         values = []
-        for _ in range(self.chance.randint(1, 3)):
+        for _ in range(self.rng.randint(1, 3)):
             self._number += 1
             values.append(f"{self.name}-{self._number}".encode())
         batch = self._batch(partition, values)
@@ -226,22 +226,22 @@ class Reader(Client):
         network: Network,
         brokers: Sequence[int],
         oracle: Oracle,
-        chance: Random,
+        rng: Random,
         *,
         partitions: Sequence[TopicPartition],
     ) -> None:
-        super().__init__(name, network, brokers, oracle, chance)
+        super().__init__(name, network, brokers, oracle, rng)
         self.partitions = partitions
         self.positions = dict.fromkeys(partitions, 0)
 
     async def run(self) -> None:
         while not self.is_stopping:
-            await self._read(self.chance.choice(self.partitions))
+            await self._read(self.rng.choice(self.partitions))
             await self.pause(READER_PACE_MS)
 
     async def _read(self, partition: TopicPartition) -> None:
-        broker_id: int | None = self.chance.choice(self.brokers)
-        if self.chance.random() < 0.7:
+        broker_id: int | None = self.rng.choice(self.brokers)
+        if self.rng.random() < 0.7:
             broker_id = await self.leader(partition)
         if broker_id is None:
             return

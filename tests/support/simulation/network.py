@@ -41,9 +41,9 @@ class Dispatch(Protocol):
 class Network:
     """See the module. Directions are pairs of machine names."""
 
-    def __init__(self, loop: VirtualLoop, chance: Random) -> None:
+    def __init__(self, loop: VirtualLoop, rng: Random) -> None:
         self.loop = loop
-        self.chance = chance
+        self.rng = rng
         self.loss = 0.0
         """The share of frames at which the connection is reset."""
         self.long_delay = 0.0
@@ -120,9 +120,9 @@ class Network:
         self.loop.call_later(self.delay_us() / 1e6, arrive, context=self.loop.world.context)
 
     def delay_us(self) -> int:
-        is_long = self.long_delay > 0 and self.chance.random() < self.long_delay
+        is_long = self.long_delay > 0 and self.rng.random() < self.long_delay
         shortest_us, longest_us = LONG_DELAY_US if is_long else USUAL_DELAY_US
-        return shortest_us + int(self.chance.random() * (longest_us - shortest_us))
+        return shortest_us + int(self.rng.random() * (longest_us - shortest_us))
 
     def count(self, pipe: Pipe, frame: bytes) -> None:
         self.frames += 1
@@ -156,8 +156,8 @@ class Pipe:
         waiting: asyncio.Future[memoryview] = asyncio.get_running_loop().create_future()
         self._waiting = waiting
         network = self._network
-        is_lost = network.loss > 0 and network.chance.random() < network.loss
-        if not is_lost or network.chance.random() < 0.5:
+        is_lost = network.loss > 0 and network.rng.random() < network.loss
+        if not is_lost or network.rng.random() < 0.5:
             network.send((self.source.name, self.target.name), lambda: self._arrive(frame))
         if is_lost:
             network.send((self.target.name, self.source.name), lambda: self.reset("a frame was lost"))
@@ -177,7 +177,7 @@ class Pipe:
         """Runs outside of any machine. An old connection may be slower than a new one: TCP pauses longer each time."""
         network = self._network
         if not self.is_open and int.from_bytes(frame[:2], "big") in network.late:
-            delay_s = network.chance.random() * LATE_MS / 1000
+            delay_s = network.rng.random() * LATE_MS / 1000
             network.loop.call_later(delay_s, self._hand_over, frame, context=network.loop.world.context)
         else:
             self._hand_over(frame)
@@ -198,7 +198,7 @@ class Pipe:
 
     def answer(self, frame: bytes) -> None:
         network = self._network
-        if network.loss > 0 and network.chance.random() < network.loss:
+        if network.loss > 0 and network.rng.random() < network.loss:
             network.send((self.target.name, self.source.name), lambda: self.reset("the answer was lost"))
         else:
             network.send((self.target.name, self.source.name), lambda: self._answered(frame))

@@ -47,13 +47,13 @@ class Operator(Client):
         network: Network,
         brokers: Sequence[int],
         oracle: Oracle,
-        chance: Random,
+        rng: Random,
         *,
         partitions: Sequence[TopicPartition],
         tree: TreeServer,
         note: Callable[[str], None],
     ) -> None:
-        super().__init__(name, network, brokers, oracle, chance)
+        super().__init__(name, network, brokers, oracle, rng)
         self.is_idle = False
         self._partitions = partitions
         self._tree = tree
@@ -63,23 +63,21 @@ class Operator(Client):
         kinds = (self._reassign, self._reassign, self._cancel, self._create, self._delete, self._depose)
         while not self.is_stopping:
             await self.pause(PACE_MS)
-            await self.chance.choice(kinds)()
+            await self.rng.choice(kinds)()
         await asyncio.sleep(LATE_MS / 1000)
         while not all([await self._move(partition, list(self.brokers)) for partition in self._partitions]):
             await self.pause(500)
         self.is_idle = True
 
     async def _reassign(self) -> None:
-        await self._move(
-            self.chance.choice(self._partitions), self.chance.sample(self.brokers, self.chance.choice((2, 3)))
-        )
+        await self._move(self.rng.choice(self._partitions), self.rng.sample(self.brokers, self.rng.choice((2, 3))))
 
     async def reorder(self) -> None:
         """The replicas stay the same: only the leader epoch changes."""
-        await self._move(self.chance.choice(self._partitions), self.chance.sample(self.brokers, len(self.brokers)))
+        await self._move(self.rng.choice(self._partitions), self.rng.sample(self.brokers, len(self.brokers)))
 
     async def _cancel(self) -> None:
-        await self._move(self.chance.choice(self._partitions), None)
+        await self._move(self.rng.choice(self._partitions), None)
 
     async def _move(self, partition: TopicPartition, replicas: list[int] | None) -> bool:
         """Whether it was accepted."""
@@ -107,12 +105,12 @@ class Operator(Client):
         client = self._tree.owner(znodes.CONTROLLER)
         if client is not None:
             self._note("the controller is deposed")
-            client.lag(self.chance.choice((0, 500, 2_000)))
+            client.lag(self.rng.choice((0, 500, 2_000)))
             self._tree.delete(znodes.CONTROLLER)
         await moving
 
     async def _ask_controller(self, what: str, request: Request, answer: type[Response], version: int) -> Any:
-        found: Any = await self.ask(self.chance.choice(self.brokers), MetadataRequest(topics=[]), MetadataResponse, 12)
+        found: Any = await self.ask(self.rng.choice(self.brokers), MetadataRequest(topics=[]), MetadataResponse, 12)
         if found is None or found.controller_id < 0:
             return None
         self._note(f"{self.name} asks broker{found.controller_id}: {what}")

@@ -98,12 +98,12 @@ class TransactionalProducer(Client):
         network: Network,
         brokers: Sequence[int],
         oracle: Oracle,
-        chance: Random,
+        rng: Random,
         *,
         partitions: Sequence[TopicPartition],
         note: Callable[[str], None],
     ) -> None:
-        super().__init__(name, network, brokers, oracle, chance)
+        super().__init__(name, network, brokers, oracle, rng)
         self.partitions = partitions
         self.transactions: list[Transaction] = []
         self.is_idle = False
@@ -129,7 +129,7 @@ class TransactionalProducer(Client):
         while not self.is_stopping:
             await self._begin_anew()
             if self._late:
-                await self._send(*self.chance.choice(self._late))  # must be refused, or be known already
+                await self._send(*self.rng.choice(self._late))  # must be refused, or be known already
             try:
                 while not self.is_stopping:
                     await self._one_transaction()
@@ -148,7 +148,7 @@ class TransactionalProducer(Client):
         while True:
             if self._coordinator is None:
                 find = FindCoordinatorRequest(key=self.name, key_type=TRANSACTION_COORDINATOR)
-                found: Any = await self.ask(self.chance.choice(self.brokers), find, FindCoordinatorResponse, 3)
+                found: Any = await self.ask(self.rng.choice(self.brokers), find, FindCoordinatorResponse, 3)
                 self._coordinator = None if found is None or found.error_code else found.node_id
             if self._coordinator is not None:
                 told = await self.ask(self._coordinator, request, answer, version)
@@ -179,7 +179,7 @@ class TransactionalProducer(Client):
     # -- a transaction ---------------------------------------------------------------------------------------
 
     async def _one_transaction(self) -> None:
-        partitions = self.chance.sample(list(self.partitions), self.chance.randint(1, len(self.partitions)))
+        partitions = self.rng.sample(list(self.partitions), self.rng.randint(1, len(self.partitions)))
         number = len(self.transactions)
         transaction = Transaction({tp: f"{self.name}-{number}-{tp.partition}".encode() for tp in partitions})
         self.transactions.append(transaction)
@@ -198,11 +198,11 @@ class TransactionalProducer(Client):
         )
         for partition, value in transaction.values.items():
             await self._write(partition, value)
-            if self.chance.random() < 0.05:
+            if self.rng.random() < 0.05:
                 await self.pause(2 * TRANSACTION_TIMEOUT_MS)
-        if self.chance.random() < 0.1:
+        if self.rng.random() < 0.1:
             raise TransactionOverError  # left where it is
-        committed = self.chance.random() < 0.7
+        committed = self.rng.random() < 0.7
         if committed:
             transaction.outcome = Outcome.UNKNOWN
         request = build(ApiKey.END_TXN, **who, committed=committed)
@@ -315,7 +315,7 @@ class TransactionSimulation(Simulation):
                 self.network,
                 BROKERS,
                 self.oracle,
-                Random(self._chance.random()),
+                Random(self._rng.random()),
                 partitions=PARTITIONS,
                 note=self.note,
             )

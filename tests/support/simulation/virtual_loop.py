@@ -87,7 +87,7 @@ class VirtualClock:
 class VirtualLoop(asyncio.AbstractEventLoop):
     """See the module. `failures` are the exceptions that nobody handled."""
 
-    def __init__(self, chance: Random) -> None:
+    def __init__(self, rng: Random) -> None:
         self.now_us = 0
         self.world = Machine("world")
         self.machines = [self.world]
@@ -95,7 +95,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self.failures: list[BaseException | str] = []
         self._busy: dict[Machine, None] = {}
         """Those with something ready, in the order in which they got it."""
-        self._chance = chance
+        self._rng = rng
         self._timers: list[tuple[int, int, _Handle]] = []
         self._number = 0
         self._tasks: list[asyncio.Task[object]] = []
@@ -133,7 +133,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
                     moment_us = self.now_us
                     if turns > TURNS_WITHOUT_TIME_MAX:
                         raise Stuck(f"{ready} run in circles")
-                    self._turn(self._chance.choice(ready) if len(ready) > 1 else ready[0])
+                    self._turn(self._rng.choice(ready) if len(ready) > 1 else ready[0])
                 elif not self._jump(deadline_us):
                     return is_done()
             return True
