@@ -114,14 +114,20 @@ class LogCleaner:
     # -- changes of logs -----------------------------------------------------------------------------------
 
     def abort(self, topic_partition: TopicPartition) -> None:
-        """Cancel the run of a partition, if any: the caller may change the log when this returns."""
+        """Cancel the run of a partition, if any: the caller may change the log when this returns.
+
+        Kafka: LogCleaner.abortCleaning.
+        """
         run = self._runs.get(topic_partition)
         if run is not None:
             logger.info("The cleaning for partition %s is aborted", topic_partition)
             run.cancel()
 
     def truncated(self, log: UnifiedLog) -> None:
-        """Call after `abort` and a truncation: lowers the checkpoint, because later appends are not compacted."""
+        """Call after `abort` and a truncation: lowers the checkpoint, because later appends are not compacted.
+
+        Kafka: LogCleanerManager.maybeTruncateCheckpoint.
+        """
         if log.config.compact:
             self.checkpoints.truncate(log.log_dir, log.topic_partition, log.segments.active.base_offset)
 
@@ -191,6 +197,7 @@ class LogCleaner:
             self._guarded(log, self._compare)
 
     def _compare(self, log: UnifiedLog) -> None:
+        """Kafka: LogCleanerManager.grabFilthiestCompactedLog."""
         log.delete_old_segments()
         if log.log_dir.space.is_full:
             return
@@ -267,6 +274,7 @@ class LogCleaner:
         )
 
     def _run_ended(self, run: CleanRun) -> None:
+        """Kafka: LogCleanerManager.doneCleaning."""
         topic_partition, log_dir = run.job.topic_partition, run.log.log_dir
         del self._runs[topic_partition]
         self._schedule_round(0)

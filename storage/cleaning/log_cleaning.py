@@ -113,7 +113,10 @@ class LogCleaning:
             self._map.latest_offset = segment_end - 1  # also covers a gap at the end of the segment
 
     def _map_segment(self, segment: LogSegment, transactions: TransactionFilter) -> bool:
-        """Add the keys of a segment to the map; False if the map became full."""
+        """Add the keys of a segment to the map; False if the map became full.
+
+        Kafka: Cleaner.buildOffsetMapForSegment.
+        """
         start, stats = self._job.first_dirty_offset, self._stats
         for batch in self._read(segment, segment.offset_index.lookup(start).position):
             stats.map_bytes_read += batch.size_in_bytes

@@ -127,6 +127,7 @@ class RecordFilter:
         return KeptBatch(rebuilt, batch.last_offset, RecordBatch(memoryview(rebuilt)).max_timestamp, len(kept))
 
     def _retained(self, opened: OpenedBatch, last_offset: int, *, keep_deletes: bool) -> list[KeyedSpan]:
+        """Kafka: Cleaner.shouldRetainRecord."""
         spans, base_offset = opened.spans, opened.base_offset
         latest_offset = self._map.latest_offset
         kept = [
@@ -141,6 +142,7 @@ class RecordFilter:
         return kept
 
     def _is_last_of_producer(self, batch: RecordBatch) -> bool:
+        """Kafka: Cleaner.isBatchLastRecordOfProducer."""
         last = self._last_records.get(batch.producer_id)
         if last is None or not batch.has_producer_id:
             return False

@@ -36,12 +36,18 @@ class TransactionFilter:
         self._seen_data: set[int] = set()
 
     def add_aborted(self, transactions: Iterable[AbortedTxn]) -> None:
-        """Add the aborted transactions of the next offset range; known ones are ignored."""
+        """Add the aborted transactions of the next offset range; known ones are ignored.
+
+        Kafka: CleanedTransactionMetadata.addAbortedTransactions.
+        """
         for transaction in transactions:
             heapq.heappush(self._aborted, (transaction.first_offset, transaction))
 
     def on_batch(self, batch: AnyBatch) -> bool:
-        """Process a data batch; returns whether it is aborted, so that its records may be removed."""
+        """Process a data batch; returns whether it is aborted, so that its records may be removed.
+
+        Kafka: CleanedTransactionMetadata.onBatchRead.
+        """
         if self._aborted:
             self._begin_up_to(batch.last_offset)
         if not batch.is_transactional:
@@ -54,7 +60,10 @@ class TransactionFilter:
         return False
 
     def on_control_batch(self, batch: AnyBatch) -> bool:
-        """Process a control batch; returns whether its transaction permits its removal."""
+        """Process a control batch; returns whether its transaction permits its removal.
+
+        Kafka: CleanedTransactionMetadata.onControlBatchRead.
+        """
         self._begin_up_to(batch.last_offset)
         producer_id = batch.producer_id
         match control_record_type(batch):

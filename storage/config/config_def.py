@@ -105,7 +105,7 @@ def _shown_double(value: float) -> str:
 
 
 def to_text(value: ConfigValue) -> str | None:
-    """The value as text in a properties file; None for null."""
+    """The value as text in a properties file; None for null. Kafka: ConfigDef.convertToString."""
     if value is None:
         return None
     if isinstance(value, list):
@@ -123,7 +123,7 @@ def parse_integer(text: str) -> int | None:
 
 
 def parse_type(name: str, text: str, config_type: ConfigType) -> ConfigValue:
-    """Parse a text as a value of the type. Raises ConfigError."""
+    """Parse a text as a value of the type. Raises ConfigError. Kafka: ConfigDef.parseType."""
     trimmed = text.strip()
     match config_type:
         case ConfigType.BOOLEAN:

@@ -232,7 +232,10 @@ def validate_topic_configs(
     broker_settings: Mapping[str, str] | None = None,
     existing_overrides: Mapping[str, str] | None = None,
 ) -> None:
-    """Raise KafkaError INVALID_CONFIG for unknown names, invalid values and contradictions."""
+    """Raise KafkaError INVALID_CONFIG for unknown names, invalid values and contradictions.
+
+    Kafka: LogConfig.validate.
+    """
     for name in overrides:
         if name not in TOPIC_CONFIGS:
             raise KafkaError(ErrorCode.INVALID_CONFIG, f"Unknown topic config name: {name}")

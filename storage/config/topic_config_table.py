@@ -328,7 +328,7 @@ TOPIC_CONFIG_KEYS: Final = (
         BOOLEAN,
         "true",
         LOW,
-        "Whether old consumers get records converted to the format they know. When false they are answered "
+        "Whether old consumers get records converted to the format they know. When false they get "
         "UNSUPPORTED_VERSION. Replication is not affected.",
     ),
     ConfigKey("remote.storage.enable", BOOLEAN, "false", MEDIUM, "Tiered storage for the topic; not available here."),

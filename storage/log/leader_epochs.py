@@ -90,25 +90,33 @@ class LeaderEpochs:
         return EpochEndOffset(found, self._entries[higher].start_offset)
 
     def truncate_from_end(self, end_offset: int) -> None:
-        """Remove the epochs that begin at or above the offset."""
+        """Remove the epochs that begin at or above the offset.
+
+        Kafka: LeaderEpochFileCache.truncateFromEndAsyncFlush.
+        """
         keep = bisect_left(self._entries, end_offset, key=_start)
         if end_offset >= 0 and keep < len(self._entries):
             del self._entries[keep:]
             self._changed()
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """Remove what lies below the new log start: the epoch that contains the offset begins there."""
+        """Remove what lies below the new log start: the epoch that contains the offset begins there.
+
+        Kafka: LeaderEpochFileCache.truncateFromStartAsyncFlush.
+        """
         index = bisect_right(self._entries, start_offset, key=_start)
         if (index and self._entries[index - 1].start_offset != start_offset) or index > 1:
             self._entries[:index] = [EpochEntry(self._entries[index - 1].epoch, start_offset)]
             self._changed()
 
     def clear(self) -> None:
+        """Kafka: LeaderEpochFileCache.clearAndFlush."""
         if self._entries:
             self._entries.clear()
             self._changed()
 
     def _assign(self, entry: EpochEntry) -> None:
+        """Kafka: LeaderEpochFileCache.maybeTruncateNonMonotonicEntries."""
         while self._entries and (
             self._entries[-1].epoch >= entry.epoch or self._entries[-1].start_offset >= entry.start_offset
         ):

@@ -103,7 +103,10 @@ class LocalLog:
         return _empty(self.end_offset_metadata, include_aborted)
 
     def locate(self, offset: int) -> LogOffsetMetadata:
-        """The offset with the position of the batch that holds it, or of the next one."""
+        """The offset with the position of the batch that holds it, or of the next one.
+
+        Kafka: LocalLog.convertToOffsetMetadataOrThrow.
+        """
         if offset == self.log_end_offset:
             return self.end_offset_metadata
         segment = self.segments.floor(offset)
@@ -121,6 +124,7 @@ class LocalLog:
         return self.end_offset_metadata._replace(message_offset=offset)
 
     def _aborted_in(self, segment: LogSegment, found: FetchDataInfo) -> list[AbortedTxn]:
+        """Kafka: LocalLog.addAbortedTransactions."""
         start = found.fetch_offset_metadata
         upper = segment.fetch_upper_bound_offset(start.relative_position, found.size_in_bytes)
         if upper is None:
@@ -129,7 +133,10 @@ class LocalLog:
         return self.collect_aborted(start.message_offset, upper, segment)
 
     def collect_aborted(self, start_offset: int, upper_bound: int, first: LogSegment) -> list[AbortedTxn]:
-        """The aborted transactions overlapping [start_offset, upper_bound), from `first` on."""
+        """The aborted transactions overlapping [start_offset, upper_bound), from `first` on.
+
+        Kafka: LocalLog.collectAbortedTransactions.
+        """
         aborted: list[AbortedTxn] = []
         segment: LogSegment | None = first
         while segment is not None:
@@ -215,7 +222,10 @@ class LocalLog:
     # -- deletion ----------------------------------------------------------------------------------
 
     def remove_segments(self, segments: Iterable[LogSegment]) -> None:
-        """Take segments out of the log, in this order, and delete their files later."""
+        """Take segments out of the log, in this order, and delete their files later.
+
+        Kafka: LocalLog.removeAndDeleteSegments.
+        """
         removed = list(segments)
         for segment in removed:
             self.segments.remove(segment.base_offset)
@@ -236,7 +246,10 @@ class LocalLog:
         self.delete_later(removed)
 
     def delete_later(self, removed: list[LogSegment]) -> None:
-        """Unlink the files of segments that are renamed `.deleted`, after `file.delete.delay.ms`."""
+        """Unlink the files of segments that are renamed `.deleted`, after `file.delete.delay.ms`.
+
+        Kafka: LocalLog.deleteSegmentFiles.
+        """
         if not removed:
             return
         self._awaiting_deletion += removed
@@ -276,7 +289,10 @@ class LocalLog:
         self._discard_awaiting_deletion()
 
     def discard(self) -> None:
-        """Close all descriptors without writing: the directory is offline or about to be removed."""
+        """Close all descriptors without writing: the directory is offline or about to be removed.
+
+        Kafka: LocalLog.closeHandlers.
+        """
         for segment in self.segments:
             segment.discard()
         self._discard_awaiting_deletion()

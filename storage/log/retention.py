@@ -4,7 +4,7 @@ Three rules in this order. Each goes from the oldest segment on and stops at the
 
     start offset   the next segment begins at or below the log start offset     (any cleanup policy)
     size           without it the log still has retention.bytes                 (policy delete)
-    time           its youngest record is older than retention.ms               (policy delete)
+    time           its newest record is older than retention.ms                 (policy delete)
 
 Invariants: no segment with records at or above the high watermark is selected, so the log start offset never passes it;
 the last segment is selected only if it has data.
@@ -70,7 +70,7 @@ def size_breached(
 def time_breached(
     segments: Sequence[SegmentT], *, high_watermark: int, log_end_offset: int, retention_ms: int, now_ms: int
 ) -> list[SegmentT]:
-    """Segments whose youngest record is older than `retention_ms`; -1 is no limit."""
+    """Segments whose newest record is older than `retention_ms`; -1 is no limit."""
     if retention_ms < 0:
         return []
     return _deletable(

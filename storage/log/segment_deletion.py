@@ -64,7 +64,10 @@ def delete_old_segments(log: LogState, now_ms: int) -> int:
 
 
 def delete_snapshots(log: LogState, segments: Sequence[LogSegment]) -> None:
-    """Delete the producer snapshots at the base offsets of removed segments."""
+    """Delete the producer snapshots at the base offsets of removed segments.
+
+    Kafka: UnifiedLog.deleteProducerSnapshots.
+    """
     for segment in segments:
         path = log.producers.mark_snapshot_for_deletion(segment.base_offset)
         if path is not None:

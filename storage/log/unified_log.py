@@ -259,6 +259,7 @@ class UnifiedLog:
         return self.state.checks.start_verification(producer_id, sequence, producer_epoch, self._clock.time_ms())
 
     def remove_expired_producers(self, now_ms: int) -> int:
+        """Kafka: UnifiedLog.removeExpiredProducers."""
         return self.state.producers.remove_expired(now_ms)
 
     # -- rolling -----------------------------------------------------------------------------------
@@ -312,6 +313,7 @@ class UnifiedLog:
     # -- leader epochs -----------------------------------------------------------------------------
 
     def assign_epoch_start_offset(self, epoch: int, start_offset: int) -> None:
+        """Kafka: UnifiedLog.maybeAssignEpochStartOffset."""
         self.state.leader_epochs.assign(epoch, start_offset)
 
     def end_offset_for_epoch(self, epoch: int) -> EpochEndOffset:
@@ -441,7 +443,10 @@ class UnifiedLog:
             self.local_log.close()
 
     def discard(self) -> None:
-        """Close all descriptors without writing: the directory failed or is to be deleted."""
+        """Close all descriptors without writing: the directory failed or is to be deleted.
+
+        Kafka: UnifiedLog.closeHandlers.
+        """
         self._closed = True
         self.state.leader_epochs.on_change = None
         self.local_log.discard()

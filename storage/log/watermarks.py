@@ -50,7 +50,7 @@ class Watermarks:
 
     @property
     def high_watermark_metadata(self) -> LogOffsetMetadata:
-        """The high watermark with its position, looked up once."""
+        """The high watermark with its position, looked up once. Kafka: UnifiedLog.fetchHighWatermarkMetadata."""
         metadata = self._high_watermark
         if metadata.segment_base_offset < 0:
             metadata = self._high_watermark = self._local.locate(metadata.message_offset)
@@ -69,6 +69,7 @@ class Watermarks:
 
     @property
     def last_stable_metadata(self) -> LogOffsetMetadata:
+        """Kafka: UnifiedLog.fetchLastStableOffsetMetadata."""
         unstable = self._first_unstable
         if unstable is None or unstable.message_offset >= self._high_watermark.message_offset:
             return self.high_watermark_metadata

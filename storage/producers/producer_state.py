@@ -254,6 +254,7 @@ class ProducerAppendInfo:
         return completed
 
     def _check_producer_epoch(self, epoch: int, offset: int) -> None:
+        """Kafka: ProducerAppendInfo.checkProducerEpoch."""
         if epoch >= self.updated.producer_epoch:
             return
         message = (
@@ -263,6 +264,7 @@ class ProducerAppendInfo:
         self._refuse(ErrorCode.INVALID_PRODUCER_EPOCH, message, logging.WARNING)
 
     def _check_sequence(self, epoch: int, first_seq: int, offset: int) -> None:
+        """Kafka: ProducerAppendInfo.checkSequence."""
         where = f"at offset {offset} in partition {self._partition}"
         verification, updated, current = self._verification, self.updated, self._current
         if verification is not None and first_seq > verification.lowest_sequence:

@@ -69,6 +69,7 @@ class CorruptSnapshotError(Exception):
 
 
 def encode_snapshot(entries: Iterable[ProducerStateEntry]) -> bytes:
+    """Kafka: ProducerStateManager.writeSnapshot."""
     packed = [
         _ENTRY.pack(
             entry.producer_id,
@@ -87,6 +88,7 @@ def encode_snapshot(entries: Iterable[ProducerStateEntry]) -> bytes:
 
 
 def decode_snapshot(content: bytes) -> list[ProducerStateEntry]:
+    """Kafka: ProducerStateManager.readSnapshot."""
     if len(content) < _HEADER.size:
         raise CorruptSnapshotError(f"Snapshot of {len(content)} bytes is shorter than its header")
     version, crc, count = _HEADER.unpack_from(content)
@@ -192,6 +194,7 @@ class ProducerStateManager:
         self.producers, self._ongoing, self._unreplicated, self.map_end_offset = memory
 
     def load_entry(self, entry: ProducerStateEntry) -> None:
+        """Kafka: ProducerStateManager.loadProducerEntry."""
         self.producers[entry.producer_id] = entry
         first_offset = entry.current_txn_first_offset
         if first_offset >= 0:
@@ -237,11 +240,15 @@ class ProducerStateManager:
         self._unreplicated[completed.first_offset] = txn
 
     def on_high_watermark_updated(self, high_watermark: int) -> None:
-        """Completed transactions whose marker lies below the high watermark become stable."""
+        """Completed transactions whose marker lies below the high watermark become stable.
+
+        Kafka: ProducerStateManager.onHighWatermarkUpdated.
+        """
         if self._unreplicated:
             self._remove_unreplicated_below(high_watermark)
 
     def _remove_unreplicated_below(self, offset: int) -> None:
+        """Kafka: ProducerStateManager.removeUnreplicatedTransactions."""
         done = [
             first for first, t in self._unreplicated.items() if t.last_offset is not None and t.last_offset < offset
         ]
@@ -251,11 +258,15 @@ class ProducerStateManager:
     # -- expiry ------------------------------------------------------------------------------------
 
     def _is_expired(self, entry: ProducerStateEntry, now_ms: int) -> bool:
+        """Kafka: ProducerStateManager.isProducerExpired."""
         idle_ms = now_ms - entry.last_timestamp
         return entry.current_txn_first_offset < 0 and idle_ms >= self.config.producer_id_expiration_ms
 
     def remove_expired(self, now_ms: int) -> int:
-        """Remove producers whose last timestamp is older than `producer_id_expiration_ms`. Returns their number."""
+        """Remove producers whose last timestamp is older than `producer_id_expiration_ms`. Returns their number.
+
+        Kafka: ProducerStateManager.removeExpiredProducers.
+        """
         expired = [pid for pid, entry in self.producers.items() if self._is_expired(entry, now_ms)]
         for producer_id in expired:
             del self.producers[producer_id]
@@ -332,12 +343,16 @@ class ProducerStateManager:
             self.delete_snapshot(offset)
 
     def delete_snapshot(self, offset: int) -> None:
+        """Kafka: ProducerStateManager.removeAndDeleteSnapshot."""
         if offset in self._snapshots:
             self._snapshots.remove(offset)
             self._fs.unlink(self._snapshot_path(offset))
 
     def mark_snapshot_for_deletion(self, offset: int) -> str | None:
-        """Rename a snapshot to `.deleted`. Returns the path to unlink later; None without such a snapshot."""
+        """Rename a snapshot to `.deleted`. Returns the path to unlink later; None without such a snapshot.
+
+        Kafka: ProducerStateManager.removeAndMarkSnapshotForDeletion.
+        """
         if offset not in self._snapshots:
             return None
         self._snapshots.remove(offset)
@@ -395,6 +410,7 @@ class ProducerStateManager:
         self.last_snapshot_offset = log_start_offset if latest is None else latest
 
     def _load_newest_snapshot(self, log_start_offset: int, now_ms: int) -> None:
+        """Kafka: ProducerStateManager.loadFromSnapshot."""
         while (offset := self.latest_snapshot_offset) is not None:
             try:
                 with open(self._snapshot_path(offset), "rb") as file:

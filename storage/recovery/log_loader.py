@@ -207,6 +207,7 @@ class LogLoader:
     # -- 2. the segments --------------------------------------------------------------------------------
 
     def _open_segments(self) -> None:
+        """Kafka: LogLoader.loadSegmentFiles."""
         self._discard_segments()
         names = file_names(self.path)
         present = set(names)
@@ -252,7 +253,10 @@ class LogLoader:
         self.segments.clear()
 
     def _splitting_overflows(self, step: Callable[[], None]) -> None:
-        """Run a step. If it finds a segment whose offsets cannot be indexed (KAFKA-6264), split that and repeat."""
+        """Run a step. If it finds a segment whose offsets cannot be indexed (KAFKA-6264), split that and repeat.
+
+        Kafka: LogLoader.retryOnOffsetOverflow.
+        """
         while True:
             try:
                 return step()
@@ -274,6 +278,7 @@ class LogLoader:
     # -- 3. recovery ----------------------------------------------------------------------------------------
 
     def _recover_unflushed_segments(self) -> None:
+        """Kafka: LogLoader.recoverLog."""
         # Also the parts of a split: the scan that found the overflow had already emptied the indexes.
         unflushed = self.segments.range(min(self.recovery_point, *self._split_parts, 2**63), 2**63 - 1)
         flushed = self.segments.lower(unflushed[0].base_offset) if unflushed else None
@@ -368,7 +373,7 @@ class LogLoader:
         the segments `following`.
 
         `producers`: the state at the segment's base offset, if known.
-        Raises: OverflowedSegmentError when the segment has to be split first.
+        Raises: OverflowedSegmentError when the segment has to be split first. Kafka: LogLoader.recoverSegment.
         """
         if producers is None:
             producers = self._new_producer_state()
@@ -419,7 +424,10 @@ class LogLoader:
     # -- 4. adjusting -----------------------------------------------------------------------------------------
 
     def _drop_segments_below_log_start(self) -> int | None:
-        """The log end offset; None after removing all segments, because the log ends below its checkpointed start."""
+        """The log end offset; None after removing all segments, because the log ends below its checkpointed start.
+
+        Kafka: LogLoader.deleteSegmentsIfLogStartGreaterThanLogEnd.
+        """
         if self.segments.is_empty:
             return None
         log_end_offset = self.segments.active.read_next_offset()

@@ -116,7 +116,7 @@ class FileRecords:
         return os.pread(self.fileno(), max(0, min(size, self.size - position)), position)
 
     def region(self, position: int, size: int) -> FileRegion:
-        """The region of up to `size` bytes from `position` on."""
+        """The region of up to `size` bytes from `position` on. Kafka: FileRecords.slice."""
         return FileRegion(self, position, max(0, min(size, self.size - position)))
 
     def positions(self, start: int = 0, end: int | None = None) -> Iterator[BatchPosition]:
@@ -152,7 +152,10 @@ class FileRecords:
             position += size
 
     def find_offset(self, target: int, start: int = 0) -> BatchPosition | None:
-        """The first batch at or after position `start` whose last offset is at least `target`."""
+        """The first batch at or after position `start` whose last offset is at least `target`.
+
+        Kafka: FileRecords.searchForOffsetWithSize.
+        """
         # Every fetch calls this: the loop over one chunk is faster than `positions`, which is the fallback.
         position = start
         chunk = os.pread(self.fileno(), min(SCAN_BYTES, max(0, self.size - start)), start)
@@ -221,7 +224,7 @@ class FileRecords:
             self.size = size
         return cut
 
-    def cut_back(self, size: int) -> None:
+    def undo_append(self, size: int) -> None:
         """Undo a partial or complete append: the file ends at `size` again."""
         self._fs.truncate(self.fileno(), size)
         self.size = size

@@ -207,10 +207,9 @@ class LogSegment:
     def _undo_write(self, position: int, error: OSError) -> NoReturn:
         if not is_no_space(error):
             raise error
+        # Undoing needs a descriptor: skip it if none was left and nothing was written.
         if not is_out_of_descriptors(error) or self.records.size > position:
-            self.records.cut_back(
-                position
-            )  # it needs a descriptor: skipped where none was left and nothing was written
+            self.records.undo_append(position)
         raise DiskFullError(*error.args) from error
 
     def _entries_due(self, batches: Sequence[AppendedBatch]) -> int:
@@ -258,7 +257,7 @@ class LogSegment:
         return max_timestamp - first if first >= 0 else now_ms - self.created_ms
 
     def first_batch_timestamp(self) -> int:
-        """The largest timestamp of the first batch; -1 without one."""
+        """The largest timestamp of the first batch; -1 without one. Kafka: LogSegment.getFirstBatchTimestamp."""
         if self._rolling_timestamp is None:
             first = next(self.records.positions(), None)
             self._rolling_timestamp = NO_TIMESTAMP if first is None else self.records.header_at(first).max_timestamp
@@ -295,7 +294,10 @@ class LogSegment:
         return self.offset_index.offset_at_or_after_position(start_position + size)
 
     def find_by_timestamp(self, timestamp: int, starting_offset: int) -> TimestampAndOffset | None:
-        """The first record from `starting_offset` on with a timestamp of at least `timestamp` (ms)."""
+        """The first record from `starting_offset` on with a timestamp of at least `timestamp` (ms).
+
+        Kafka: LogSegment.findOffsetByTimestamp.
+        """
         indexed_offset = self.time_index.lookup(timestamp).offset
         position = self.offset_index.lookup(max(indexed_offset, starting_offset)).position
         for where in self.records.positions(position):
@@ -318,7 +320,10 @@ class LogSegment:
 
     @property
     def largest(self) -> TimestampOffset:
-        """The largest timestamp so far, with the last offset of its batch; (-1, base offset) without one."""
+        """The largest timestamp so far, with the last offset of its batch; (-1, base offset) without one.
+
+        Kafka: LogSegment.maxTimestampAndOffsetSoFar.
+        """
         if self._largest is None:
             self._largest = self.time_index.last_entry
         return self._largest
@@ -430,7 +435,7 @@ class LogSegment:
         return [fd for fd in descriptors if fd is not None]
 
     def change_suffix(self, old: str, new: str) -> None:
-        """Rename all files from one suffix to another."""
+        """Rename all files from one suffix to another. Kafka: LogSegment.changeFileSuffixes."""
         for file in (self.records, self.offset_index, self.time_index, self.txn_index):
             file.rename_to(file.path.removesuffix(old) + new)
 
@@ -441,7 +446,7 @@ class LogSegment:
         self.time_index.discard()
 
     def change_dir(self, directory: str) -> None:
-        """Update the paths after the directory was renamed."""
+        """Update the paths after the directory was renamed. Kafka: LogSegment.updateParentDir."""
         for file in (self.records, self.offset_index, self.time_index, self.txn_index):
             file.path = os.path.join(directory, os.path.basename(file.path))
 
@@ -459,7 +464,10 @@ class LogSegment:
         self.records.close()
 
     def discard(self) -> None:
-        """Close all descriptors without changing the files, which are about to be removed."""
+        """Close all descriptors without changing the files, which are about to be removed.
+
+        Kafka: LogSegment.closeHandlers.
+        """
         self.offset_index.discard()
         self.time_index.discard()
         self.records.close()

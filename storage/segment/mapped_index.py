@@ -115,7 +115,10 @@ class MappedIndex:
         self._mapping()
 
     def trim(self) -> None:
-        """Truncate the file to its entries, so that other readers find no zeros."""
+        """Truncate the file to its entries, so that other readers find no zeros.
+
+        Kafka: AbstractIndex.trimToValidSize.
+        """
         if self._entries < 0:
             return  # never used, so that nothing was allocated
         self._cut(self._entries)
@@ -132,7 +135,7 @@ class MappedIndex:
         return True
 
     def discard(self) -> None:
-        """Close the map without changing the file, which is about to be removed."""
+        """Close the map without changing the file, which is about to be removed. Kafka: AbstractIndex.closeHandler."""
         self._unmap()
 
     def rename_to(self, path: str) -> None:
@@ -171,7 +174,7 @@ class MappedIndex:
         self._dirty = True
 
     def _floor_slot(self, target: int) -> int:
-        """The last slot whose key is at most `target`, or -1."""
+        """The last slot whose key is at most `target`, or -1. Kafka: AbstractIndex.largestLowerBoundSlotFor."""
         entries = self.entries
         if not entries:
             return -1

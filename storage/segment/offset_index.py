@@ -66,7 +66,10 @@ class OffsetIndex(MappedIndex):
         return OffsetPosition(self.base_offset, 0) if slot < 0 else self.entry(slot)
 
     def offset_at_or_after_position(self, position: int) -> int | None:
-        """The offset of the first entry with a position of at least `position`."""
+        """The offset of the first entry with a position of at least `position`.
+
+        Kafka: OffsetIndex.fetchUpperBoundOffset.
+        """
         low, high = 0, self.entries
         if not high:
             return None

@@ -84,7 +84,10 @@ class TransactionIndex:
             yield AbortedTxn(*fields)
 
     def collect(self, fetch_offset: int, upper_bound: int) -> tuple[list[AbortedTxn], bool]:
-        """The transactions that overlap [fetch_offset, upper_bound), and whether no later segment can add any."""
+        """The transactions that overlap [fetch_offset, upper_bound), and whether no later segment can add any.
+
+        Kafka: TransactionIndex.collectAbortedTxns.
+        """
         found = []
         for aborted in self._from(self._first_ending_at(fetch_offset)):
             if aborted.first_offset < upper_bound:

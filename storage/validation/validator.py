@@ -95,7 +95,7 @@ def validate_and_assign(
 ) -> ValidatedBatch:
     """Validate batches on the leader and assign offsets from `next_offset` on. `found`: from `analyze`.
 
-    Raises: KafkaError; RecordValidationError.
+    Raises: KafkaError; RecordValidationError. Kafka: LogValidator.validateMessagesAndAssignOffsets.
     """
     first = found[0]
     source_codec = _source_codec(found)
@@ -182,6 +182,7 @@ def _source_codec(found: list[AnyBatch]) -> int:
 
 
 def _check_batch(first: AnyBatch, batch: AnyBatch, origin: AppendOrigin, rules: ValidationRules) -> None:
+    """Kafka: LogValidator.validateBatch."""
     if batch.magic != first.magic:
         raise KafkaError(
             ErrorCode.INVALID_RECORD,
@@ -255,7 +256,10 @@ def _rebuild(
     leader_epoch: int,
     now_ms: int,
 ) -> ValidatedBatch:
-    """Decode all records and build one batch with the target codec."""
+    """Decode all records and build one batch with the target codec.
+
+    Kafka: LogValidator.buildRecordsAndAssignOffsets.
+    """
     raise_record_errors(found, rules, source_codec, now_ms)
     is_append_time = rules.timestamp_type == LOG_APPEND_TIME
     built = rebuild(
