@@ -1,21 +1,21 @@
-"""AlterPartition (KIP-497): a leader proposes a new ISR, and the controller decides and writes it.
+"""AlterPartition (KIP-497): a leader proposes a new ISR; the controller validates and writes it.
 
-The checks, in order, for each partition; the first that applies decides:
+The checks for each partition, in this order; the first that applies decides:
 
-| check | answer |
+| check | error |
 | --- | --- |
-| no leadership known | UNKNOWN_TOPIC_OR_PARTITION |
-| partition or leader epoch larger than known | NOT_CONTROLLER: somebody else is, so look for it |
+| no leadership in the context | UNKNOWN_TOPIC_OR_PARTITION |
+| partition epoch or leader epoch larger than in the context | NOT_CONTROLLER: there is a newer controller |
 | leader epoch smaller | FENCED_LEADER_EPOCH |
-| says what is the case already, at a partition epoch not larger | NONE, the current state: a repeated request |
+| equal to the current state, partition epoch not larger | NONE with the current state: a repeated request |
 | partition epoch smaller | INVALID_UPDATE_VERSION |
 | RECOVERING with more than one replica, or RECOVERED to RECOVERING | INVALID_REQUEST |
-| a replica on a broker not live (shutting down is not) | INELIGIBLE_REPLICA, before v2 OPERATION_NOT_ATTEMPTED |
+| a replica on a broker that is not live or shuts down | INELIGIBLE_REPLICA, before v2 OPERATION_NOT_ATTEMPTED |
 
-What passes is written on condition that the partition epoch is still the same. The leader epoch stays: nobody new
-leads. All brokers get UpdateMetadata, and no LeaderAndIsr, for every partition of the request.
+A valid proposal is written on condition that the partition epoch is still the same. The leader epoch stays, because the
+leader does. All brokers get UpdateMetadata, and no LeaderAndIsr, for every partition of the request.
 
-Kafka: AlterPartitionReceived of KafkaController.
+Kafka: KafkaController.processAlterPartition, KafkaController.tryProcessAlterPartition.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger("odradek.controller")
 
 
-def judge(
+def validate_proposal(
     context: ControllerContext, partition: TopicPartition, proposed: LeaderAndIsr, version: int
 ) -> LeaderAndIsr | ErrorCode | None:
-    """An error, the current state for a repeated request, or None for a proposal to be written."""
+    """The error, the current state for a repeated request, or None for a valid proposal."""
     known = context.leadership(partition)
     if known is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -70,24 +70,28 @@ def judge(
 
 
 async def process_alter_partition(
-    c: Controllership, request: AlterPartitionRequest, version: int
+    controllership: Controllership, request: AlterPartitionRequest, version: int
 ) -> tuple[AlterPartitionResponse, list[TopicPartition]]:
-    """The answer, and the partitions whose change succeeded and which may complete a reassignment."""
-    context = c.context
+    """The response, and the partitions whose ISR was changed, which may complete a reassignment."""
+    context = controllership.context
     if context.broker_epoch(request.broker_id) != request.broker_epoch:
-        logger.info("Ignoring AlterPartition of broker %d at epoch %d", request.broker_id, request.broker_epoch)
+        logger.info(
+            "Refusing AlterPartition of broker %d: its broker epoch %d is stale",
+            request.broker_id,
+            request.broker_epoch,
+        )
         return AlterPartitionResponse(error_code=ErrorCode.STALE_BROKER_EPOCH), []
     response = AlterPartitionResponse()
-    proposals = await _proposals(c, request, version, response)
+    proposals = await _proposals(controllership, request, version, response)
     results: dict[TopicPartition, LeaderAndIsr | ErrorCode] = {}
     to_write: dict[TopicPartition, LeaderAndIsr] = {}
     async for partition, proposed in in_turns(proposals.items()):
-        verdict = judge(context, partition, proposed, version)
-        if verdict is None:
+        result = validate_proposal(context, partition, proposed, version)
+        if result is None:
             to_write[partition] = proposed
         else:
-            results[partition] = verdict
-    updates = await c.state_nodes.update_partition_states(to_write)
+            results[partition] = result
+    updates = await controllership.state_nodes.update_partition_states(to_write)
     async for partition, written in in_turns(updates.finished.items()):
         if isinstance(written, StateChangeFailed):
             logger.error("Failed to update ISR for partition %s: %s", partition, written)
@@ -97,18 +101,18 @@ async def process_alter_partition(
             context.put_leadership(partition, LeaderIsrAndControllerEpoch(written, context.epoch))
     for partition in updates.to_retry:
         results[partition] = ErrorCode.INVALID_UPDATE_VERSION
-    await c.send_update_metadata_to_all(proposals)
-    await _add_results(c, response, results, by_id=version > 1)
+    await controllership.send_update_metadata_to_all(proposals)
+    await _add_results(controllership, response, results, by_id=version > 1)
     return response, [partition for partition, result in results.items() if isinstance(result, LeaderAndIsr)]
 
 
 async def _proposals(
-    c: Controllership, request: AlterPartitionRequest, version: int, response: AlterPartitionResponse
+    controllership: Controllership, request: AlterPartitionRequest, version: int, response: AlterPartitionResponse
 ) -> dict[TopicPartition, LeaderAndIsr]:
-    """The proposed states; topics with unknown ids are answered at once."""
+    """The proposed states; topics with unknown ids get their error in `response`."""
     proposals: dict[TopicPartition, LeaderAndIsr] = {}
     for topic in request.topics:
-        name = c.context.topic_names.get(topic.topic_id) if version > 1 else topic.topic_name
+        name = controllership.context.topic_names.get(topic.topic_id) if version > 1 else topic.topic_name
         if name is None:
             unknown = [
                 ResponsePartitionData(partition_index=partition.partition_index, error_code=ErrorCode.UNKNOWN_TOPIC_ID)
@@ -134,7 +138,7 @@ def _proposal(broker_id: int, partition: RequestPartitionData, version: int) -> 
 
 
 async def _add_results(
-    c: Controllership,
+    controllership: Controllership,
     response: AlterPartitionResponse,
     results: dict[TopicPartition, LeaderAndIsr | ErrorCode],
     *,
@@ -145,7 +149,7 @@ async def _add_results(
         topic = topics.get(partition.topic)
         if topic is None:
             topic = (
-                ResponseTopicData(topic_id=c.context.topic_ids.get(partition.topic, ZERO_UUID))
+                ResponseTopicData(topic_id=controllership.context.topic_ids.get(partition.topic, ZERO_UUID))
                 if by_id
                 else ResponseTopicData(topic_name=partition.topic)
             )

@@ -1,14 +1,15 @@
-"""Brokers that start, fail, bounce, move or shut down, and replicas on log directories that fail.
+"""Brokers that start, fail, restart, change their endpoints or shut down, and failed log directories.
 
-| what happened | what follows |
+| event | effect |
 | --- | --- |
-| start | the others learn of it, it learns of every partition; its replicas go ONLINE; what had no leader is elected |
-| failure | what it led goes OFFLINE and is elected anew; its replicas go OFFLINE and leave their ISRs |
-| bounce | same id under a larger epoch: a failure, then a start |
-| controlled shutdown | leaders move away, then followers leave their ISRs; the answer names what could not be moved |
-| log directory failure | every replica there is asked; those that answer KAFKA_STORAGE_ERROR count as offline |
+| start | UpdateMetadata to all; the broker's replicas go ONLINE; partitions without a leader get an election |
+| failure | partitions it led go OFFLINE and get an election; its replicas go OFFLINE and are removed from ISRs |
+| bounce | the same id with a larger broker epoch: a failure, then a start |
+| controlled shutdown | leaders move, then followers leave the ISRs; the response has the partitions it still leads |
+| failed log directory | LeaderAndIsr for all replicas of the broker; those with KAFKA_STORAGE_ERROR are offline |
 
-Kafka: the broker handlers of KafkaController.
+Kafka: KafkaController.onBrokerStartup, KafkaController.onBrokerFailure, KafkaController.onReplicasBecomeOffline,
+KafkaController.doControlledShutdown, KafkaController.processBrokerChange.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger("odradek.controller")
 
 
-async def process_broker_change(c: Controllership) -> None:
-    """Compare the registered brokers with those known."""
-    context = c.context
-    current = await c.client.brokers_and_epochs(c.watch(BrokerChange(), CHILDREN))
+async def process_broker_change(controllership: Controllership) -> None:
+    """Compare the registered brokers with the context, and handle new, bounced and dead brokers."""
+    context = controllership.context
+    current = await controllership.client.brokers_and_epochs(controllership.watch(BrokerChange(), CHILDREN))
     known = context.live_or_shutting_down_broker_ids
     by_id = {broker.id: broker for broker in current}
     epochs = {broker.id: epoch for broker, epoch in current.items()}
@@ -49,76 +50,84 @@ async def process_broker_change(c: Controllership) -> None:
     bounced = sorted(b for b in by_id.keys() & known if epochs[b] > (context.broker_epoch(b) or 0))
     logger.info("Newly added brokers: %s, deleted brokers: %s, bounced brokers: %s", new, dead, bounced)
     for broker_id in bounced + dead:
-        c.channel.remove_broker(broker_id)
+        controllership.channel.remove_broker(broker_id)
     for broker_id in new + bounced:
-        c.channel.add_broker(by_id[broker_id])
+        controllership.channel.add_broker(by_id[broker_id])
     if new:
         context.add_live_brokers({by_id[b]: epochs[b] for b in new})
-        await on_broker_startup(c, new)
+        await on_broker_startup(controllership, new)
     if bounced:
         context.remove_live_brokers(bounced)
-        await on_broker_failure(c, bounced)
+        await on_broker_failure(controllership, bounced)
         context.add_live_brokers({by_id[b]: epochs[b] for b in bounced})
-        await on_broker_startup(c, bounced)
+        await on_broker_startup(controllership, bounced)
     if dead:
         context.remove_live_brokers(dead)
-        await on_broker_failure(c, dead)
+        await on_broker_failure(controllership, dead)
 
 
-async def on_broker_startup(c: Controllership, broker_ids: list[int]) -> None:
-    context = c.context
+async def on_broker_startup(controllership: Controllership, broker_ids: list[int]) -> None:
+    context = controllership.context
     for broker_id in broker_ids:
         context.replicas_on_offline_dirs.pop(broker_id, None)
-    await c.send_update_metadata(context.live_or_shutting_down_broker_ids - set(broker_ids))
-    await c.send_update_metadata(broker_ids, context.partitions_with_leaders)
+    await controllership.send_update_metadata(context.live_or_shutting_down_broker_ids - set(broker_ids))
+    await controllership.send_update_metadata(broker_ids, context.partitions_with_leaders)
     replicas = context.replicas_on_brokers(broker_ids)
-    await c.replica_states.handle_state_changes(replicas, ReplicaState.ONLINE)
-    await c.partition_states.trigger_online_state_change()
-    await partition_reassignment.resume_where(
-        c, lambda _, assignment: any(broker_id in assignment.target_replicas for broker_id in broker_ids)
+    await controllership.replica_states.handle_state_changes(replicas, ReplicaState.ONLINE)
+    await controllership.partition_states.trigger_online_state_change()
+    await partition_reassignment.maybe_resume_reassignments(
+        controllership, lambda _, assignment: any(broker_id in assignment.target_replicas for broker_id in broker_ids)
     )
-    await c.deletions.resume_for({replica.topic for replica in replicas if c.deletions.is_queued(replica.topic)})
-    await c.watch_brokers(broker_ids)
+    await controllership.deletions.resume_deletion_for_topics(
+        {replica.topic for replica in replicas if controllership.deletions.is_queued(replica.topic)}
+    )
+    await controllership.watch_brokers(broker_ids)
 
 
-async def on_broker_failure(c: Controllership, broker_ids: list[int]) -> None:
-    context = c.context
+async def on_broker_failure(controllership: Controllership, broker_ids: list[int]) -> None:
+    context = controllership.context
     for broker_id in broker_ids:
         context.replicas_on_offline_dirs.pop(broker_id, None)
         context.shutting_down_broker_ids.discard(broker_id)
-    await on_replicas_become_offline(c, context.replicas_on_brokers(broker_ids))
+    await on_replicas_become_offline(controllership, context.replicas_on_brokers(broker_ids))
 
 
-async def on_replicas_become_offline(c: Controllership, replicas: Iterable[PartitionAndReplica]) -> None:
+async def on_replicas_become_offline(controllership: Controllership, replicas: Iterable[PartitionAndReplica]) -> None:
     """Elect new leaders first, then shrink the ISRs."""
-    context = c.context
+    context = controllership.context
     being_deleted: list[PartitionAndReplica] = []
     others: list[PartitionAndReplica] = []
     for replica in replicas:
-        (being_deleted if c.deletions.is_queued(replica.topic) else others).append(replica)
-    await c.partition_states.handle_state_changes(context.partitions_with_offline_leader, PartitionState.OFFLINE)
-    elections = await c.partition_states.trigger_online_state_change()
-    await c.replica_states.handle_state_changes(others, ReplicaState.OFFLINE)
+        (being_deleted if controllership.deletions.is_queued(replica.topic) else others).append(replica)
+    await controllership.partition_states.handle_state_changes(
+        context.partitions_with_offline_leader, PartitionState.OFFLINE
+    )
+    elections = await controllership.partition_states.trigger_online_state_change()
+    await controllership.replica_states.handle_state_changes(others, ReplicaState.OFFLINE)
     if being_deleted:
-        await c.deletions.fail_replica_deletion(being_deleted)
+        await controllership.deletions.fail_replica_deletion(being_deleted)
     if not others and not any(isinstance(result, LeaderAndIsr) for result in elections.values()):
-        # Nothing else told the brokers that one of them is gone.
-        await c.send_update_metadata_to_all()
+        # No other request has told the brokers the new live brokers.
+        await controllership.send_update_metadata_to_all()
 
 
-async def process_broker_modification(c: Controllership, broker_id: int) -> None:
-    """A broker changed its registration: others need its new endpoints."""
-    registered = await c.client.broker(broker_id, c.watch(BrokerModifications(broker_id), DATA_CHANGE))
-    known = c.context.live_or_shutting_down_broker(broker_id)
+async def process_broker_modification(controllership: Controllership, broker_id: int) -> None:
+    """A broker changed its registration: send its new endpoints to all brokers."""
+    registered = await controllership.client.broker(
+        broker_id, controllership.watch(BrokerModifications(broker_id), DATA_CHANGE)
+    )
+    known = controllership.context.live_or_shutting_down_broker(broker_id)
     if registered is not None and known is not None and registered.end_points != known.end_points:
         logger.info("Updated broker metadata: %s -> %s", known, registered)
-        c.context.update_broker(registered)
-        await c.send_update_metadata_to_all()
+        controllership.context.update_broker(registered)
+        await controllership.send_update_metadata_to_all()
 
 
-async def do_controlled_shutdown(c: Controllership, broker_id: int, broker_epoch: int) -> list[TopicPartition]:
-    """Move away what a broker does; answers the replicated partitions that it still leads."""
-    context = c.context
+async def do_controlled_shutdown(
+    controllership: Controllership, broker_id: int, broker_epoch: int
+) -> list[TopicPartition]:
+    """Move leaderships off a broker and stop its followers. Returns the replicated partitions that it still leads."""
+    context = controllership.context
     known_epoch = context.broker_epoch(broker_id)
     if known_epoch is None:
         raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"Broker id {broker_id} does not exist.")
@@ -134,44 +143,57 @@ async def do_controlled_shutdown(c: Controllership, broker_id: int, broker_epoch
     followed: list[TopicPartition] = []
     for partition in context.partitions_on_broker(broker_id):
         leadership = context.leadership(partition)
-        if leadership is None or len(context.replicas(partition)) == 1 or c.deletions.is_queued(partition.topic):
+        if (
+            leadership is None
+            or len(context.replicas(partition)) == 1
+            or controllership.deletions.is_queued(partition.topic)
+        ):
             continue
         (led if leadership.leader_and_isr.leader == broker_id else followed).append(partition)
-    await c.partition_states.handle_state_changes(led, PartitionState.ONLINE, ElectionStrategy.CONTROLLED_SHUTDOWN)
+    await controllership.partition_states.handle_state_changes(
+        led, PartitionState.ONLINE, ElectionStrategy.CONTROLLED_SHUTDOWN
+    )
     for partition in followed:
-        c.batch.add_stop_replica((broker_id,), partition, delete=False)
-    c.send_batch()
-    await c.replica_states.handle_state_changes(
+        controllership.batch.add_stop_replica((broker_id,), partition, delete=False)
+    controllership.send_batch()
+    await controllership.replica_states.handle_state_changes(
         [PartitionAndReplica(partition, broker_id) for partition in followed], ReplicaState.OFFLINE
     )
     return context.partition_leaders_on_broker(broker_id)
 
 
-async def process_log_dir_event(c: Controllership) -> None:
-    """Ask the replicas of brokers that lost a log directory how they are."""
-    watcher = c.watch(LogDirEventNotification(), CHILDREN)
+async def process_log_dir_event_notification(controllership: Controllership) -> None:
+    """Send LeaderAndIsr for all replicas of brokers with a failed log directory. The responses have the offline ones.
+
+    Kafka: KafkaController.processLogDirEventNotification, KafkaController.onBrokerLogDirFailure.
+    """
+    watcher = controllership.watch(LogDirEventNotification(), CHILDREN)
     path = znodes.LOG_DIR_EVENT_NOTIFICATION
-    names = await c.client.numbered_children(path, watcher)
+    names = await controllership.client.numbered_children(path, watcher)
     if not names:
         return
-    events = await c.client.datas([f"{path}/{name}" for name in names])
+    events = await controllership.client.datas([f"{path}/{name}" for name in names])
     try:
         brokers = {broker for data in events if (broker := znodes.decode_log_dir_event(data)) is not None}
         logger.info("Handling log directory failure for brokers %s", sorted(brokers))
-        await c.replica_states.handle_state_changes(c.context.replicas_on_brokers(brokers), ReplicaState.ONLINE)
+        await controllership.replica_states.handle_state_changes(
+            controllership.context.replicas_on_brokers(brokers), ReplicaState.ONLINE
+        )
     finally:
-        await c.client.delete_children(path, names, c.fence)
+        await controllership.client.delete_children(path, names, controllership.fence)
 
 
-async def process_leader_and_isr_response(c: Controllership, broker_id: int, response: LeaderAndIsrResponse) -> None:
-    """Learn which replicas sit on failed log directories. Other errors of partitions are the broker's affair."""
+async def process_leader_and_isr_response(
+    controllership: Controllership, broker_id: int, response: LeaderAndIsrResponse
+) -> None:
+    """Update the replicas on failed log directories. Other errors of partitions are ignored, as in Kafka."""
     if response.error_code != ErrorCode.NONE:
         logger.error("Received error %d in LeaderAndIsr response from broker %d", response.error_code, broker_id)
         return
     offline: set[TopicPartition] = set()
     online: set[TopicPartition] = set()
     for topic in response.topics:
-        name = c.context.topic_names.get(topic.topic_id)
+        name = controllership.context.topic_names.get(topic.topic_id)
         if name is None:
             continue
         for error in topic.partition_errors:
@@ -180,10 +202,10 @@ async def process_leader_and_isr_response(c: Controllership, broker_id: int, res
                 offline.add(partition)
             elif error.error_code == ErrorCode.NONE:
                 online.add(partition)
-    known = c.context.replicas_on_offline_dirs.get(broker_id, frozenset())
+    known = controllership.context.replicas_on_offline_dirs.get(broker_id, frozenset())
     current = (known - online) | offline
-    c.context.replicas_on_offline_dirs[broker_id] = frozenset(current)
+    controllership.context.replicas_on_offline_dirs[broker_id] = frozenset(current)
     newly_offline = sorted(current - known)
     if newly_offline:
         logger.info("Mark replicas %s on broker %d as offline", ",".join(map(str, newly_offline)), broker_id)
-        await on_replicas_become_offline(c, [PartitionAndReplica(p, broker_id) for p in newly_offline])
+        await on_replicas_become_offline(controllership, [PartitionAndReplica(p, broker_id) for p in newly_offline])

@@ -1,11 +1,10 @@
-"""From the controller to the brokers: one queue per broker, one request at a time, retried until the broker is gone.
+"""Sends the controller's requests to the brokers: one queue per broker, one request at a time.
 
-The port is `ControlChannel`. `ControllerChannels` implements it for any number of brokers over a `ControlTransport`
-each. Requests reach a broker in the order in which they were sent; one that fails on the way is sent again every
-100 ms, for as long as the broker is registered, because what it says may not be lost. Each answer is handed to the
-callback of its request.
+The port is `ControlChannel`. `ControllerChannels` implements it with one `ControlTransport` per broker. Requests reach
+a broker in the order of `send`. A request that fails is sent again every 100 ms while the broker is registered, because
+no state change may be lost. The callback of a request gets its response.
 
-Kafka: ControllerChannelManager and RequestSendThread.
+Kafka: ControllerChannelManager, RequestSendThread.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ class ControlChannel(Protocol):
     """Delivers control requests to brokers, in order for each of them."""
 
     def add_broker(self, broker: Broker) -> None:
-        """Begin to deliver to a broker."""
+        """Begin to send to a broker."""
 
     def remove_broker(self, broker_id: int) -> None:
-        """Stop delivering; what was not delivered is dropped."""
+        """Stop sending; queued requests are dropped."""
 
     def send(self, broker_id: int, request: ControlRequest, callback: OnResponse) -> None:
         """Queue a request. Requests to brokers that were not added are dropped."""
@@ -46,16 +45,16 @@ class ControlChannel(Protocol):
 
 
 class ControlTransport(Protocol):
-    """The way to one broker."""
+    """The connection to one broker."""
 
     async def exchange(self, request: ControlRequest) -> ControlResponse:
-        """Deliver a request and wait for its answer; OSError when that failed and should be tried again."""
+        """Send a request and wait for its response. Raises OSError if it must be sent again."""
 
     def close(self) -> None: ...
 
 
 class _BrokerQueue:
-    """The requests to one broker and the task that delivers them."""
+    """The requests to one broker and the task that sends them. Kafka: RequestSendThread."""
 
     def __init__(self, broker: Broker, transport: ControlTransport, timer: SystemTimer) -> None:
         self._broker = broker
@@ -84,7 +83,7 @@ class _BrokerQueue:
                 callback(await self._transport.exchange(request))
             except OSError as error:
                 name = type(request).__name__
-                level = logging.DEBUG if request is failed else logging.WARNING  # a dead broker fails until it is gone
+                level = logging.DEBUG if request is failed else logging.WARNING  # one warning for each request
                 logger.log(level, "Controller failed to send %s to broker %d: %s", name, self._broker.id, error)
                 failed = request
                 await self._back_off()
@@ -103,7 +102,7 @@ class _BrokerQueue:
 
 
 class ControllerChannels:
-    """The queues of all brokers; `connect` makes the way to a broker."""
+    """The queues of all brokers; `connect` creates the transport to a broker."""
 
     def __init__(self, connect: Callable[[Broker], ControlTransport], timer: SystemTimer) -> None:
         self._connect = connect

@@ -1,15 +1,15 @@
-"""The controller of a broker: it stands for election, and while it is elected it drives every partition of the cluster.
+"""The controller of a broker: takes part in elections and, while it is elected, controls all partitions of the cluster.
 
-`ControllerEventManager` hands it one event at a time, in the order of arrival, each to its end. That is the whole
-concurrency control: a handler may wait for the metadata tree, and nothing else of the controller runs meanwhile. Events
-come from watches, answers of brokers, timers and requests; `put` is all they do from outside.
+`ControllerEventManager` calls it with one event at a time, in the order of arrival. This is the whole concurrency
+control: while a handler waits for the metadata tree, no other event is handled. Watches, responses of brokers, timers
+and requests only `put` events.
 
-Every broker has a controller, most of them idle. The active one has a `Controllership`, which holds all it knows. A
-write that is refused because its fencing token is stale (ControllerMoved) ends the event and leads to a look at who the
-controller is. When the session is lost, the queue is emptied and the broker resigns *before* a new session begins; then
-it registers again, under a new broker epoch, and stands for election.
+Every broker has a controller; one of them is active and has a `Controllership` with all its state. A write that is
+refused because its fencing token is stale (ControllerMoved) ends the event, and the broker checks whether it is still
+the controller. When the session is lost, the queue is cleared and the broker resigns *before* a new session begins;
+then it registers again, with a new broker epoch, and takes part in the election.
 
-Kafka: kafka.controller.KafkaController.
+Kafka: KafkaController.
 """
 
 from __future__ import annotations
@@ -51,13 +51,14 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("odradek.controller")
 
-FIRST_LEADER_BALANCE_MS: Final = 5000
+FIRST_LEADER_REBALANCE_MS: Final = 5000
 FAILOVER_RETRY_MS: Final = 1000
-"""What keeps one broker from taking office may keep them all from it: they take turns then, and not without pauses."""
+"""Delay before `/controller` is deleted after a failed failover. The failover may fail on every broker; without a delay
+they would elect each other in an endless loop."""
 
 
 class Controller:
-    """See the module. The coroutines named after requests raise KafkaError(NOT_CONTROLLER) on an idle controller."""
+    """See the module. The coroutines for requests raise KafkaError(NOT_CONTROLLER) if the controller is not active."""
 
     def __init__(
         self,
@@ -81,24 +82,24 @@ class Controller:
         self._channel = channel
         self._new_topic_id = new_topic_id
         self._session_id = tree.session_id
-        self._term: Controllership | None = None
-        self._balance_task: TimerTask | None = None
+        self._controllership: Controllership | None = None
+        self._rebalance_task: TimerTask | None = None
         self._events = ControllerEventManager(self._handle)
         tree.add_session_listener(self)
 
     @property
     def is_active(self) -> bool:
-        return self._term is not None
+        return self._controllership is not None
 
     @property
     def controllership(self) -> Controllership | None:
-        """What the active controller works with; for tests and for looking inside."""
-        return self._term
+        """The state of the active controller, for tests; None if it is not active."""
+        return self._controllership
 
-    # Life
+    # Start and stop
 
     async def register(self) -> int:
-        """Register the broker and answer its epoch; the last thing before `start`."""
+        """Register the broker and return its broker epoch; called just before `start`."""
         self.broker_epoch = await register_broker(self.client, self._broker_info, self._clock, self._session_id)
         self._session_id = self._tree.session_id
         return self.broker_epoch
@@ -110,12 +111,12 @@ class Controller:
         await self.settle()
 
     async def shutdown(self) -> None:
-        """Finish the event at hand, drop the others and resign. Closing the tree lets another broker take over."""
+        """Finish the current event, drop the others and resign. After the tree is closed, another broker is elected."""
         await self._events.close()
         self._resign()
 
     async def settle(self) -> None:
-        """Wait until every event that has arrived is handled."""
+        """Wait until every queued event is handled."""
         await self._events.settle()
 
     async def session_lost(self) -> None:
@@ -136,7 +137,7 @@ class Controller:
     # Requests of brokers and clients
 
     async def controlled_shutdown(self, broker_id: int, broker_epoch: int) -> list[TopicPartition]:
-        """Move leadership off a broker; answers the partitions that it still leads."""
+        """Move leaderships off a broker. Returns the partitions that it still leads."""
         return await self._events.request(lambda reply: ev.ControlledShutdown(broker_id, broker_epoch, reply))
 
     async def alter_partition(self, request: AlterPartitionRequest, version: int) -> AlterPartitionResponse:
@@ -148,7 +149,7 @@ class Controller:
     async def elect_leaders(
         self, partitions: frozenset[TopicPartition], election_type: ev.ElectionType
     ) -> ev.ElectionResults:
-        """Elect preferred or unclean leaders; the new leader of each partition, or why there is none."""
+        """Elect preferred or unclean leaders. Returns the new leader of each partition, or its error."""
         trigger = ev.ElectionTrigger.ADMIN_CLIENT
         return await self._events.request(
             lambda reply: ev.ReplicaLeaderElection(partitions, election_type, trigger, reply)
@@ -160,17 +161,17 @@ class Controller:
     async def alter_partition_reassignments(
         self, targets: Mapping[TopicPartition, tuple[int, ...] | None]
     ) -> ev.ReassignmentResults:
-        """Start or, with None as the target, cancel reassignments; None or the error of each."""
+        """Start or, with None as the target, cancel reassignments. Returns None or the error of each."""
         return await self._events.request(lambda reply: ev.ApiPartitionReassignment(targets, reply))
 
     async def list_partition_reassignments(
         self, partitions: frozenset[TopicPartition] | None
     ) -> Mapping[TopicPartition, ReplicaAssignment]:
-        """Those of the partitions (of all, for None) that are being reassigned."""
+        """The reassignments of these partitions, for None of all."""
         return await self._events.request(lambda reply: ev.ListPartitionReassignments(partitions, reply))
 
     async def update_features(self, updates: Sequence[FeatureUpdate]) -> Mapping[str, KafkaError | None]:
-        """Change what features are finalised; None or the error of each."""
+        """Change the finalized features. Returns None or the error of each update."""
         return await self._events.request(lambda reply: ev.UpdateFeatures(updates, reply))
 
     def enable_default_unclean_leader_election(self) -> None:
@@ -181,10 +182,10 @@ class Controller:
             self.put(ev.TopicUncleanLeaderElectionEnable(topic))
 
     def is_topic_queued_for_deletion(self, topic: str) -> bool:
-        return self._term is not None and self._term.deletions.is_queued(topic)
+        return self._controllership is not None and self._controllership.deletions.is_queued(topic)
 
     async def update_broker_info(self, broker_info: BrokerInfo) -> None:
-        """Tell the cluster new endpoints of this broker; its epoch stays."""
+        """Write new endpoints of this broker to its registration; the broker epoch stays."""
         self._broker_info = broker_info
         await update_broker(self.client, broker_info, self._clock)
 
@@ -200,14 +201,14 @@ class Controller:
         except KafkaError as refusal:
             ev.fail(event, refusal)
         except SessionExpired:
-            # Expire is about to come, and starts everything anew.
+            # An Expire event follows; it resigns and registers again.
             ev.preempt(event)
         except Exception as error:
             logger.error("Error processing event %s", event, exc_info=error)
             ev.fail(event, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
-            if self._term is not None and not self._term.batch.is_empty:
-                # Some state changes did not reach the brokers; a new term tells them everything again.
-                logger.error("Forcing the controller to resign")
+            if self._controllership is not None and not self._controllership.batch.is_empty:
+                # Some state changes were not sent to the brokers; a new election sends everything again.
+                logger.error("Forcing the controller to resign, because not all state changes were sent to the brokers")
                 await self._recover(self._trigger_controller_move())
 
     async def _recover(self, step: Coroutine[object, object, None]) -> None:
@@ -230,34 +231,34 @@ class Controller:
                 await self.register()
                 await self._maybe_resign()
                 await self._elect()
-            case ev.LeaveOffice(fence):
+            case ev.DeleteController(fence):
                 await delete_controller(self.client, fence)
             case ev.Expire(reply):
                 self.active_controller_id = NO_CONTROLLER
                 self._resign()
                 reply.set_result(None)
             case _:
-                if self._term is not None:
-                    await self._process_active(self._term, event)
+                if self._controllership is not None:
+                    await self._process_active(self._controllership, event)
                 else:
                     ev.preempt(event)
 
-    async def _process_active(self, c: Controllership, event: ev.ControllerEvent) -> None:
+    async def _process_active(self, controllership: Controllership, event: ev.ControllerEvent) -> None:
         match event:
             case ev.LeaderAndIsrResponseReceived(broker_id, response):
-                await broker_changes.process_leader_and_isr_response(c, broker_id, response)
+                await broker_changes.process_leader_and_isr_response(controllership, broker_id, response)
             case ev.UpdateMetadataResponseReceived(broker_id, metadata_response):
                 if metadata_response.error_code != ErrorCode.NONE:
                     code = metadata_response.error_code
                     logger.error("Received error %d in UpdateMetadata response from broker %d", code, broker_id)
             case ev.TopicDeletionStopReplicaResponseReceived():
-                await topic_changes.process_stop_replica_response(c, event)
+                await topic_changes.process_topic_deletion_stop_replica_response(controllership, event)
             case ev.UncleanLeaderElectionEnable():
-                await c.partition_states.trigger_online_state_change()
+                await controllership.partition_states.trigger_online_state_change()
             case ev.TopicUncleanLeaderElectionEnable(topic):
-                await c.partition_states.trigger_online_state_change(topic)
+                await controllership.partition_states.trigger_online_state_change(topic)
             case ev.AutoPreferredReplicaLeaderElection():
-                await self._balance_leaders(c)
+                await self._process_auto_preferred_replica_leader_election(controllership)
             case (
                 ev.ReplicaLeaderElection()
                 | ev.ControlledShutdown()
@@ -267,62 +268,70 @@ class Controller:
                 | ev.ListPartitionReassignments()
                 | ev.UpdateFeatures()
             ):
-                await self._process_request(c, event)
+                await self._process_request(controllership, event)
             case _:
-                await self._process_change_in_tree(c, event)
+                await self._process_change_in_tree(controllership, event)
 
-    async def _process_change_in_tree(self, c: Controllership, event: ev.ControllerEvent) -> None:
+    async def _process_change_in_tree(self, controllership: Controllership, event: ev.ControllerEvent) -> None:
         match event:
             case ev.BrokerChange():
-                await broker_changes.process_broker_change(c)
+                await broker_changes.process_broker_change(controllership)
             case ev.BrokerModifications(broker_id):
-                await broker_changes.process_broker_modification(c, broker_id)
+                await broker_changes.process_broker_modification(controllership, broker_id)
             case ev.TopicChange():
-                await topic_changes.process_topic_change(c, self._new_topic_id)
+                await topic_changes.process_topic_change(controllership, self._new_topic_id)
             case ev.PartitionModifications(topic):
-                await topic_changes.process_partition_modifications(c, topic)
+                await topic_changes.process_partition_modifications(controllership, topic)
             case ev.TopicDeletion():
-                await topic_changes.process_topic_deletion(c)
+                await topic_changes.process_topic_deletion(controllership)
             case ev.IsrChangeNotification():
-                await failover.process_isr_change_notification(c)
+                await failover.process_isr_change_notification(controllership)
             case ev.LogDirEventNotification():
-                await broker_changes.process_log_dir_event(c)
+                await broker_changes.process_log_dir_event_notification(controllership)
             case ev.ZkPartitionReassignment():
-                await partition_reassignment.process_zk_reassignment(c)
+                await partition_reassignment.process_zk_partition_reassignment(controllership)
             case _:
                 raise ValueError(f"{event} is not an event of an active controller")
 
-    async def _process_request(self, c: Controllership, event: ev.RequestEvent) -> None:
+    async def _process_request(self, controllership: Controllership, event: ev.RequestEvent) -> None:
         match event:
             case ev.ReplicaLeaderElection(reply=elected):
-                results = await elections.process_election(c, event)
+                results = await elections.process_replica_leader_election(controllership, event)
                 if elected is not None:
                     elected.set_result(results)
             case ev.ControlledShutdown(broker_id, broker_epoch, remaining):
-                remaining.set_result(await broker_changes.do_controlled_shutdown(c, broker_id, broker_epoch))
+                remaining.set_result(
+                    await broker_changes.do_controlled_shutdown(controllership, broker_id, broker_epoch)
+                )
             case ev.AlterPartitionReceived(request, version, altered):
-                response, succeeded = await alter_partition.process_alter_partition(c, request, version)
+                response, succeeded = await alter_partition.process_alter_partition(controllership, request, version)
                 altered.set_result(response)
                 for partition in succeeded:
-                    await partition_reassignment.maybe_complete(c, partition)
+                    await partition_reassignment.maybe_complete_reassignment(controllership, partition)
             case ev.AllocateProducerIds(broker_id, broker_epoch, allocated):
-                allocated.set_result(await self._allocate_producer_ids(c, broker_id, broker_epoch))
+                allocated.set_result(await self._allocate_producer_ids(controllership, broker_id, broker_epoch))
             case ev.ApiPartitionReassignment(targets, reassigned):
-                reassigned.set_result(await partition_reassignment.process_api_reassignment(c, targets))
+                reassigned.set_result(
+                    await partition_reassignment.process_api_partition_reassignment(controllership, targets)
+                )
             case ev.ListPartitionReassignments(partitions, listed):
-                listed.set_result(await partition_reassignment.under_way(c, partitions))
+                listed.set_result(await partition_reassignment.ongoing_reassignments(controllership, partitions))
             case ev.UpdateFeatures(updates, updated):
-                updated.set_result(await update_features(c.client, updates, c.config.metadata_version))
+                updated.set_result(
+                    await update_features(controllership.client, updates, controllership.config.metadata_version)
+                )
             case _:
                 assert_never(event)
 
-    async def _allocate_producer_ids(self, c: Controllership, broker_id: int, broker_epoch: int) -> ProducerIdsBlock:
-        known_epoch = c.context.broker_epoch(broker_id)
+    async def _allocate_producer_ids(
+        self, controllership: Controllership, broker_id: int, broker_epoch: int
+    ) -> ProducerIdsBlock:
+        known_epoch = controllership.context.broker_epoch(broker_id)
         if known_epoch is None:
             raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED)
         if known_epoch != broker_epoch:
             raise KafkaError(ErrorCode.STALE_BROKER_EPOCH)
-        return await c.client.next_producer_ids_block(broker_id, PRODUCER_IDS_BLOCK_SIZE)
+        return await controllership.client.next_producer_ids_block(broker_id, PRODUCER_IDS_BLOCK_SIZE)
 
     # Election
 
@@ -340,64 +349,67 @@ class Controller:
             await self._maybe_resign()
             logger.info("Broker %d is the controller: %s", self.active_controller_id, lost)
             if self.active_controller_id == NO_CONTROLLER:
-                self.put(ev.Reelect())  # the winner is gone already, and no watch saw it go
+                self.put(ev.Reelect())  # the elected broker is gone already, and no watch was set when it left
             return
         logger.info("Elected as the controller. Epoch incremented to %d", elected.epoch)
         self.active_controller_id = self.config.broker_id
-        self._term = Controllership(self.config, elected, self.client, self._channel, self.put)
+        self._controllership = Controllership(self.config, elected, self.client, self._channel, self.put)
         try:
-            await failover.on_controller_failover(self._term, self._new_topic_id)
+            await failover.on_controller_failover(self._controllership, self._new_topic_id)
         except (ControllerMoved, SessionExpired):
             raise
         except Exception as error:
             logger.error("Error while becoming controller. Trigger controller movement", exc_info=error)
-            leave = ev.LeaveOffice(self._term.fence)
+            deletion = ev.DeleteController(self._controllership.fence)
             self._resign()
-            self._timer.schedule(FAILOVER_RETRY_MS, lambda: self.put(leave))
-            await self._read_active_controller()  # and watch the node, which is to go
+            self._timer.schedule(FAILOVER_RETRY_MS, lambda: self.put(deletion))
+            await self._read_active_controller()  # also watches the node, which will be deleted
             return
         if self.config.auto_leader_rebalance_enable:
-            self._schedule_balance(FIRST_LEADER_BALANCE_MS)
+            self._schedule_rebalance(FIRST_LEADER_REBALANCE_MS)
 
     async def _read_active_controller(self) -> None:
         controller = await self.client.controller(self._on_controller_node)
         self.active_controller_id = NO_CONTROLLER if controller is None else controller[0]
 
     async def _maybe_resign(self) -> None:
-        """Look who the controller is, and resign if it is no longer this broker."""
+        """Read the current controller, and resign if it is another broker. Kafka: KafkaController.maybeResign."""
         await self.client.watch_existence(znodes.CONTROLLER, self._on_controller_node)
         await self._read_active_controller()
-        if self._term is not None and self.active_controller_id != self.config.broker_id:
+        if self._controllership is not None and self.active_controller_id != self.config.broker_id:
             self._resign()
 
     async def _trigger_controller_move(self) -> None:
-        """Resign for good reason, so that some broker takes office with a clean slate."""
-        term = self._term
+        """Resign and delete `/controller`, so that a broker is elected and starts without the state of this one.
+
+        Kafka: KafkaController.triggerControllerMove.
+        """
+        controllership = self._controllership
         await self._read_active_controller()
-        if term is None or self.active_controller_id != self.config.broker_id:
+        if controllership is None or self.active_controller_id != self.config.broker_id:
             self._resign()
             return
         self.active_controller_id = NO_CONTROLLER
         self._resign()
-        await delete_controller(self.client, term.fence)
+        await delete_controller(self.client, controllership.fence)
 
     def _resign(self) -> None:
-        if self._balance_task is not None:
-            self._balance_task.cancel()
-            self._balance_task = None
-        if self._term is not None:
-            self._term.is_over = True
-            self._term = None
+        if self._rebalance_task is not None:
+            self._rebalance_task.cancel()
+            self._rebalance_task = None
+        if self._controllership is not None:
+            self._controllership.is_over = True
+            self._controllership = None
             self._channel.shutdown()
             logger.info("Resigned")
 
-    # Balance of leadership
+    # Preferred leaders
 
-    async def _balance_leaders(self, c: Controllership) -> None:
+    async def _process_auto_preferred_replica_leader_election(self, controllership: Controllership) -> None:
         try:
-            await elections.balance_leaders(c)
+            await elections.check_and_trigger_auto_leader_rebalance(controllership)
         finally:
-            self._schedule_balance(self.config.leader_imbalance_check_interval_seconds * 1000)
+            self._schedule_rebalance(self.config.leader_imbalance_check_interval_seconds * 1000)
 
-    def _schedule_balance(self, delay_ms: int) -> None:
-        self._balance_task = self._timer.schedule(delay_ms, lambda: self.put(ev.AutoPreferredReplicaLeaderElection()))
+    def _schedule_rebalance(self, delay_ms: int) -> None:
+        self._rebalance_task = self._timer.schedule(delay_ms, lambda: self.put(ev.AutoPreferredReplicaLeaderElection()))

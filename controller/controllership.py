@@ -1,7 +1,9 @@
-"""What a broker works with while it is the controller; made anew for every term of office.
+"""The state of an active controller, from its election to its resignation.
 
-The flows of the controller (`broker_changes`, `topic_changes`, `alter_partition`, ...) are functions on this object.
-Nothing in it outlives a resignation, so a controller cannot act on what it knew in an earlier term.
+The flows of the controller (`broker_changes`, `topic_changes`, `alter_partition`, ...) are functions on this object. A
+broker that is elected again gets a new one, so that no state of an earlier election is used.
+
+Kafka: KafkaController.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ CHILDREN = frozenset({WatchEventType.CHILDREN})
 
 @dataclass(frozen=True, slots=True)
 class EventOnWatch:
-    """A watcher that turns a watch event into a controller event. Equal ones count as one watcher."""
+    """A watcher that puts a controller event on each watch event of its types. Equal ones count as one watcher."""
 
     put: Callable[[ControllerEvent], None]
     event: ControllerEvent
@@ -101,7 +103,7 @@ class Controllership:
 
     @property
     def fence(self) -> int:
-        """The fencing token of this term."""
+        """The version of `/controller_epoch` after this election, which fences the controller's writes."""
         return self.context.epoch_zk_version
 
     # Watches
@@ -113,7 +115,7 @@ class Controllership:
         return self.watch(PartitionModifications(topic), DATA_CHANGE)
 
     async def watch_brokers(self, broker_ids: Iterable[int]) -> None:
-        """Be told when brokers change what they registered."""
+        """Watch the registrations of brokers. Kafka: KafkaController.registerBrokerModificationsHandler."""
         for broker_id in broker_ids:
             watcher = self.watch(BrokerModifications(broker_id), DATA_CHANGE)
             await self.client.watch_existence(znodes.broker_id_path(broker_id), watcher)
@@ -128,7 +130,10 @@ class Controllership:
         self.send(self.batch.take_requests())
 
     async def send_update_metadata(self, broker_ids: Iterable[int], partitions: Iterable[TopicPartition] = ()) -> None:
-        """Tell brokers who is alive and, if asked, about partitions."""
+        """Send UpdateMetadata with the live brokers and these partitions.
+
+        Kafka: KafkaController.sendUpdateMetadataRequest.
+        """
         self.batch.add_update_metadata(broker_ids)
         async for partition in in_turns(partitions):
             self.batch.add_update_metadata((), (partition,))
@@ -154,7 +159,7 @@ class Controllership:
     def _on_stop_replica_response(
         self, broker_id: int, request: StopReplicaRequest, response: StopReplicaResponse
     ) -> None:
-        """Only what was to be deleted, of topics being deleted, is of interest."""
+        """Put an event with the results of deleted replicas; only topics that are being deleted matter."""
         deleted = {
             TopicPartition(topic.topic_name, partition.partition_index)
             for topic in request.topic_states

@@ -1,8 +1,9 @@
-"""The queue in front of the controller: events in the order of arrival, one at a time, each to its end.
+"""The event queue of the controller: events are handled in the order of arrival, one at a time.
 
-`clear` drops what waits and answers it; the event at hand goes on. After `close` nothing is accepted any more.
+`clear` drops the queued events and completes their replies; the current event continues. After `close` no event is
+accepted.
 
-Kafka: kafka.controller.ControllerEventManager.
+Kafka: ControllerEventManager.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ T = TypeVar("T")
 
 
 class FutureReply(Generic[T]):
-    """A future that may be answered after whoever waited for it has given up."""
+    """A future that may be completed after its waiter was cancelled."""
 
     def __init__(self, future: asyncio.Future[T]) -> None:
         self._future = future
@@ -51,7 +52,7 @@ class ControllerEventManager:
         self._task = asyncio.get_running_loop().create_task(self._run(), name="controller")
 
     async def close(self) -> None:
-        """Finish the event at hand and drop the others."""
+        """Finish the current event and drop the others."""
         self._is_closed = True
         self.clear()
         self._wake.set()
@@ -71,7 +72,7 @@ class ControllerEventManager:
             preempt(self._queue.popleft())
 
     async def request(self, event_with: Callable[[FutureReply[T]], RequestEvent]) -> T:
-        """Queue an event that answers, and wait for the answer."""
+        """Queue an event with a reply, and wait for the reply."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         event = event_with(FutureReply(future))
         if self._task is None:
@@ -81,7 +82,7 @@ class ControllerEventManager:
         return await future
 
     async def settle(self) -> None:
-        """Wait until every event that has arrived is handled."""
+        """Wait until every queued event is handled."""
         while self._task is not None and not self._task.done() and (self._queue or not self._idle.is_set()):
             await self._idle.wait()
             await asyncio.sleep(0)

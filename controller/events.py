@@ -1,10 +1,10 @@
-"""What can happen to a controller: one value per event, handled one at a time in the order of arrival.
+"""The events of the controller.
 
-Some events come from watches, some from the controller itself, some from requests of brokers and clients. Those carry
-a `reply`, the place for their one answer. An event that is dropped unhandled, because the session expired or the
-broker shuts down, is answered with NOT_CONTROLLER.
+Events come from watches, from the controller itself, and from requests of brokers and clients; the last have a `reply`
+for their result. The reply of an event that is dropped, because the session expired or the broker shuts down, gets
+NOT_CONTROLLER.
 
-Kafka: kafka.controller.ControllerEvent.
+Kafka: ControllerEvent.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ T_contra = TypeVar("T_contra", contravariant=True)
 
 
 class Reply(Protocol[T_contra]):
-    """The one answer of an event. An asyncio future is one."""
+    """Takes the result of an event, once. An asyncio future is one."""
 
     def set_result(self, result: T_contra, /) -> None: ...
 
@@ -35,7 +35,7 @@ class Reply(Protocol[T_contra]):
 
 
 class ElectionType(IntEnum):
-    """What ElectLeaders asks for."""
+    """The election types of ElectLeaders."""
 
     PREFERRED = 0
     UNCLEAN = 1
@@ -48,13 +48,13 @@ class ElectionTrigger(Enum):
 
 
 ElectionResults: TypeAlias = "Mapping[TopicPartition, int | KafkaError]"
-"""The new leader of each partition, or why there is none."""
+"""The new leader of each partition, or the error."""
 
 ReassignmentResults: TypeAlias = "Mapping[TopicPartition, KafkaError | None]"
 
 
 class _Bare:
-    """An event that carries nothing; all of a kind are equal. Plain classes, for dataclasses cost at every start."""
+    """An event without fields; events of one class are equal. Not a dataclass, because these make start-up slower."""
 
     __slots__ = ()
 
@@ -69,7 +69,7 @@ class _Bare:
 
 
 class Startup(_Bare):
-    """The broker has started: watch the controller's node and stand for election."""
+    """The broker has started: watch the controller's node and take part in the election."""
 
     __slots__ = ()
 
@@ -87,27 +87,30 @@ class Reelect(_Bare):
 
 
 @dataclass(frozen=True, slots=True)
-class LeaveOffice:
-    """The broker was elected and could not take office: somebody else may try. The fencing token is its own."""
+class DeleteController:
+    """The failover of this broker has failed: delete `/controller`, so that a broker is elected again.
+
+    `fence`: the fencing token of the failed election. Kafka: KafkaController.triggerControllerMove.
+    """
 
     fence: int
 
 
 class RegisterBrokerAndReelect(_Bare):
-    """A new session began: register the broker again, under a new epoch."""
+    """A new session has begun: register the broker again, with a new broker epoch, and take part in the election."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expire:
-    """The session is lost. Its reply lets the next session begin."""
+    """The session is lost. The next session begins after the reply."""
 
     reply: Reply[None]
 
 
 class BrokerChange(_Bare):
-    """Brokers came or went."""
+    """The list of registered brokers changed."""
 
     __slots__ = ()
 
@@ -133,32 +136,32 @@ class PartitionModifications:
 
 
 class TopicDeletion(_Bare):
-    """Topics were put on, or taken off, the list to delete."""
+    """The list of topics to delete changed."""
 
     __slots__ = ()
 
 
 class IsrChangeNotification(_Bare):
-    """Leaders of before Kafka 2.7 changed ISRs themselves."""
+    """Leaders with a Kafka before 2.7 have written ISRs themselves."""
 
     __slots__ = ()
 
 
 class LogDirEventNotification(_Bare):
-    """A broker lost a log directory."""
+    """A log directory of a broker has failed."""
 
     __slots__ = ()
 
 
 class ZkPartitionReassignment(_Bare):
-    """`/admin/reassign_partitions` appeared."""
+    """`/admin/reassign_partitions` was created."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeaderAndIsrResponseReceived:
-    """A broker answered what it was told to lead and to follow."""
+    """A broker responded to LeaderAndIsr."""
 
     broker_id: int
     response: LeaderAndIsrResponse
@@ -166,7 +169,7 @@ class LeaderAndIsrResponseReceived:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UpdateMetadataResponseReceived:
-    """A broker answered what it was told of the cluster."""
+    """A broker responded to UpdateMetadata."""
 
     broker_id: int
     response: UpdateMetadataResponse
@@ -174,7 +177,7 @@ class UpdateMetadataResponseReceived:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TopicDeletionStopReplicaResponseReceived:
-    """A broker answered for replicas it was told to delete."""
+    """A broker responded to a StopReplica with deletion."""
 
     broker_id: int
     error_code: int
@@ -182,7 +185,7 @@ class TopicDeletionStopReplicaResponseReceived:
 
 
 class AutoPreferredReplicaLeaderElection(_Bare):
-    """Time to look for brokers that lead too little."""
+    """The periodic check for brokers that do not lead enough of their preferred partitions."""
 
     __slots__ = ()
 
@@ -202,7 +205,7 @@ class TopicUncleanLeaderElectionEnable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReplicaLeaderElection:
-    """Without partitions, those named by `/admin/preferred_replica_election`."""
+    """Elect leaders of these partitions, for None of those in `/admin/preferred_replica_election`."""
 
     partitions: frozenset[TopicPartition] | None
     election_type: ElectionType
@@ -212,7 +215,7 @@ class ReplicaLeaderElection:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ControlledShutdown:
-    """Answered with the partitions that the broker still leads."""
+    """A broker shuts down; the reply gets the partitions that it still leads."""
 
     broker_id: int
     broker_epoch: int
@@ -221,7 +224,7 @@ class ControlledShutdown:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AlterPartitionReceived:
-    """A leader asks to change the ISR of its partitions."""
+    """A leader proposes ISRs of its partitions."""
 
     request: AlterPartitionRequest
     version: int
@@ -230,7 +233,7 @@ class AlterPartitionReceived:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AllocateProducerIds:
-    """A broker asks for its next block of producer ids."""
+    """A broker requests its next block of producer ids."""
 
     broker_id: int
     broker_epoch: int
@@ -239,7 +242,7 @@ class AllocateProducerIds:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ApiPartitionReassignment:
-    """Target replicas by partition; None cancels."""
+    """Start reassignments to these target replicas; None cancels one."""
 
     targets: Mapping[TopicPartition, tuple[int, ...] | None]
     reply: Reply[ReassignmentResults]
@@ -247,7 +250,7 @@ class ApiPartitionReassignment:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ListPartitionReassignments:
-    """Without partitions, all that are being reassigned."""
+    """The reassignments of these partitions, for None of all."""
 
     partitions: frozenset[TopicPartition] | None
     reply: Reply[Mapping[TopicPartition, ReplicaAssignment]]
@@ -255,7 +258,7 @@ class ListPartitionReassignments:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UpdateFeatures:
-    """An administrator asks for other finalised features; answered with None or the error of each."""
+    """Change the finalized features; the reply gets None or the error of each update."""
 
     updates: Sequence[FeatureUpdate]
     reply: Reply[Mapping[str, KafkaError | None]]
@@ -275,7 +278,7 @@ ControllerEvent: TypeAlias = (
     Startup
     | ControllerChange
     | Reelect
-    | LeaveOffice
+    | DeleteController
     | RegisterBrokerAndReelect
     | Expire
     | BrokerChange
@@ -297,12 +300,12 @@ ControllerEvent: TypeAlias = (
 
 
 def preempt(event: ControllerEvent) -> None:
-    """Answer an event that will never be handled."""
+    """Complete the reply of an event that will not be handled."""
     fail(event, KafkaError(ErrorCode.NOT_CONTROLLER))
 
 
 def fail(event: ControllerEvent, error: KafkaError) -> None:
-    """Answer an event that was not handled to its end."""
+    """Complete the reply of an event that failed."""
     if isinstance(event, Expire):
         event.reply.set_result(None)
     elif isinstance(event, RequestEvent) and event.reply is not None:

@@ -1,6 +1,6 @@
-"""Long work of a coroutine, with turns of the event loop in between.
+"""Iteration with turns of the event loop in between, for long work in a coroutine.
 
-Answers to the threads of Kafka that may compute as long as they like: request handlers and the controller's.
+Kafka does such work in its request handler threads and the controller's thread.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ ItemT = TypeVar("ItemT")
 KeyT = TypeVar("KeyT", bound=Hashable)
 
 ITEMS_A_TURN: Final = 64
-"""Of work that takes microseconds for each; what takes a tenth of a millisecond still leaves others their turn."""
+"""Items between two turns of the loop, for work of microseconds per item; 0.1 ms per item is still acceptable."""
 
 
 async def in_turns(items: Iterable[ItemT], count: int = ITEMS_A_TURN) -> AsyncIterator[ItemT]:
-    """The items, with a turn of the loop after each `count`, or after `SLICE_MS`. They must not change meanwhile."""
+    """The items, with a turn of the loop after every `count` items or `SLICE_MS`. They must not change meanwhile."""
     now_s = asyncio.get_running_loop().time
     deadline_s = now_s() + SLICE_MS / 1000
     for number, item in enumerate(items, 1):
@@ -30,7 +30,7 @@ async def in_turns(items: Iterable[ItemT], count: int = ITEMS_A_TURN) -> AsyncIt
 
 
 async def collected(items: Iterable[KeyT]) -> frozenset[KeyT]:
-    """All of the items, with turns of the loop while they are made."""
+    """All items in a set, with turns of the loop while it is made."""
     found = set()
     async for item in in_turns(items):
         found.add(item)

@@ -1,22 +1,23 @@
-"""Moving partitions to other brokers (KIP-455), step by step.
+"""Partition reassignment (KIP-455).
 
-With ORS the original, TRS the target replicas and ISR as in the tree:
+ORS are the original replicas, TRS the target replicas, and ISR is the one in the tree:
 
-* **always**: the topic node and the cache get the assignment *before* anything else, so that the next controller can go
-  on; replicas that only a superseded reassignment wanted are stopped and deleted.
-* **A**, while TRS ⊄ ISR: the leader epoch is bumped and everybody gets LeaderAndIsr with the adding and removing
-  replicas (`is_new` for those being added: they may choose a log directory); the adding replicas become NEW and start
-  to fetch.
-* **B**, once TRS ⊆ ISR: adding replicas go ONLINE; the cache takes TRS as the assignment; the leader moves if it is
-  not in TRS or not alive, else only its epoch; the removed replicas go OFFLINE (out of the ISR) and are deleted,
-  without waiting for their answers; the topic node gets TRS, last, because until then it is the only place that knows
-  ORS; everybody gets UpdateMetadata.
+* **first**: the assignment is written to the topic node and to the context *before* anything else, so that a new
+  controller can continue; replicas that only a replaced reassignment was adding are stopped and deleted.
+* **phase A**, while TRS ⊄ ISR: the leader epoch is bumped, and all replicas get LeaderAndIsr with the adding and
+  removing replicas (`is_new` for those being added: they may select a log directory); the adding replicas become NEW
+  and start to fetch.
+* **phase B**, when TRS ⊆ ISR: adding replicas go ONLINE; TRS becomes the assignment in the context; a new leader is
+  elected if the current one is not in TRS or not alive, else only its epoch is bumped; the removed replicas go OFFLINE
+  (out of the ISR) and are deleted, without waiting for their responses; the topic node gets TRS, last, because only it
+  holds ORS; all brokers get UpdateMetadata.
 
-Whether B is due is asked when an ISR grows (AlterPartition), when a broker starts, and at failover. The deletion of the
-topic ends it all. (Kafka means to wait with the deletion, but marks topics before they are queued, without effect; only
-its next controller waits, for moves that may never end.)
+Phase B is tried when an ISR grows (AlterPartition), when a broker starts, and at failover. The deletion of the topic
+ends its reassignments. (Kafka intends to delay the deletion, but marks topics as ineligible before they are queued,
+without effect; only its next controller waits for reassignments, which may never end.)
 
-Kafka: the reassignment part of KafkaController.
+Kafka: KafkaController.onPartitionReassignment, KafkaController.processApiPartitionReassignment,
+KafkaController.processZkPartitionReassignment, KafkaController.maybeCompleteReassignment.
 """
 
 from __future__ import annotations
@@ -47,29 +48,34 @@ if TYPE_CHECKING:
 logger = logging.getLogger("odradek.controller")
 
 
-async def process_api_reassignment(
-    c: Controllership, targets: Mapping[TopicPartition, tuple[int, ...] | None]
+async def process_api_partition_reassignment(
+    controllership: Controllership, targets: Mapping[TopicPartition, tuple[int, ...] | None]
 ) -> dict[TopicPartition, KafkaError | None]:
-    """Start, supersede or (with None) cancel reassignments. They take precedence over those in the tree."""
+    """Start, replace or (with None) cancel reassignments. They replace those in `/admin/reassign_partitions`.
+
+    Returns None or the error of each.
+    """
     results: dict[TopicPartition, KafkaError | None] = {}
     accepted: dict[TopicPartition, ReplicaAssignment] = {}
     async for partition, target in in_turns(targets.items()):
-        error = None if target is None else _validate_target(c, partition, target)
-        reassignment = None if error is not None else _build(c, partition, target)
+        error = None if target is None else _validate_replicas(controllership, partition, target)
+        reassignment = None if error is not None else _maybe_build_reassignment(controllership, partition, target)
         if error is not None:
             results[partition] = error
         elif reassignment is None:
             results[partition] = KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
         else:
             accepted[partition] = reassignment
-    await _remove_from_tree(c, lambda partition, _: partition in accepted)
-    results.update(await _trigger(c, accepted))
+    await _maybe_remove_from_zk_reassignment(controllership, lambda partition, _: partition in accepted)
+    results.update(await _maybe_trigger_reassignments(controllership, accepted))
     return results
 
 
-def _validate_target(c: Controllership, partition: TopicPartition, target: tuple[int, ...]) -> KafkaError | None:
+def _validate_replicas(
+    controllership: Controllership, partition: TopicPartition, target: tuple[int, ...]
+) -> KafkaError | None:
     def invalid(message: str) -> KafkaError:
-        # As long as an answer can hold: it repeats what the client has sent.
+        # The message repeats the client's list; a string in a response has a limit.
         return KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message[:MAX_STRING_BYTES])
 
     if not target:
@@ -78,8 +84,8 @@ def _validate_target(c: Controllership, partition: TopicPartition, target: tuple
         return invalid(f"Duplicate replica ids in partition reassignment replica list: {list(target)}")
     if min(target) < 0:
         return invalid(f"Invalid broker id in replica list: {list(target)}")
-    adding = c.context.full_assignment(partition).reassign_to(target).adding_replicas
-    live = c.context.live_broker_ids
+    adding = controllership.context.full_assignment(partition).reassign_to(target).adding_replicas
+    live = controllership.context.live_broker_ids
     if not live.issuperset(adding):
         return invalid(
             f"Replica assignment has brokers that are not alive. Replica list: {list(adding)}, "
@@ -88,61 +94,70 @@ def _validate_target(c: Controllership, partition: TopicPartition, target: tuple
     return None
 
 
-def _build(c: Controllership, partition: TopicPartition, target: tuple[int, ...] | None) -> ReplicaAssignment | None:
-    """The assignment while moving to the target; None to cancel what is not going on."""
-    current = c.context.full_assignment(partition)
+def _maybe_build_reassignment(
+    controllership: Controllership, partition: TopicPartition, target: tuple[int, ...] | None
+) -> ReplicaAssignment | None:
+    """The assignment during the reassignment; None if there is no reassignment to cancel."""
+    current = controllership.context.full_assignment(partition)
     if target is None:
         return current.reassign_to(current.origin_replicas) if current.is_being_reassigned else None
     return current.reassign_to(target)
 
 
-async def under_way(
-    c: Controllership, partitions: Collection[TopicPartition] | None
+async def ongoing_reassignments(
+    controllership: Controllership, partitions: Collection[TopicPartition] | None
 ) -> dict[TopicPartition, ReplicaAssignment]:
-    """Those of the partitions (of all, for None) that are being reassigned."""
+    """The reassignments of these partitions, for None of all. Kafka: processListPartitionReassignments."""
     found = {}
-    async for partition in in_turns(tuple(c.context.partitions_being_reassigned) if partitions is None else partitions):
-        assignment = c.context.full_assignment(partition)
+    async for partition in in_turns(
+        tuple(controllership.context.partitions_being_reassigned) if partitions is None else partitions
+    ):
+        assignment = controllership.context.full_assignment(partition)
         if assignment.is_being_reassigned:
             found[partition] = assignment
     return found
 
 
-async def process_zk_reassignment(c: Controllership) -> set[TopicPartition]:
-    """Start what `/admin/reassign_partitions` asks for; the partitions that were started."""
-    if not await _is_in_tree(c):
+async def process_zk_partition_reassignment(controllership: Controllership) -> set[TopicPartition]:
+    """Start the reassignments in `/admin/reassign_partitions`. Returns the partitions that were started."""
+    if not await _has_zk_reassignment(controllership):
         return set()
     try:
-        targets = await c.client.partition_reassignment()
+        targets = await controllership.client.partition_reassignment()
     except BadZnode as error:
-        logger.error("Ignoring a reassignment that cannot be read: %s", error)
-        await c.client.delete_node(znodes.REASSIGN_PARTITIONS, c.fence)
+        logger.error("Deleting %s, because it cannot be read: %s", znodes.REASSIGN_PARTITIONS, error)
+        await controllership.client.delete_node(znodes.REASSIGN_PARTITIONS, controllership.fence)
         return set()
-    accepted = {partition: c.context.full_assignment(partition).reassign_to(to) for partition, to in targets.items()}
-    results = await _trigger(c, accepted)
+    accepted = {
+        partition: controllership.context.full_assignment(partition).reassign_to(to)
+        for partition, to in targets.items()
+    }
+    results = await _maybe_trigger_reassignments(controllership, accepted)
     failed = {partition: error for partition, error in results.items() if error is not None}
     if failed:
         logger.warning("Failed reassignment through zk with the following errors: %s", failed)
-        await _remove_from_tree(c, lambda partition, _: partition in failed)
+        await _maybe_remove_from_zk_reassignment(controllership, lambda partition, _: partition in failed)
     return results.keys() - failed.keys()
 
 
-async def _trigger(
-    c: Controllership, reassignments: Mapping[TopicPartition, ReplicaAssignment]
+async def _maybe_trigger_reassignments(
+    controllership: Controllership, reassignments: Mapping[TopicPartition, ReplicaAssignment]
 ) -> dict[TopicPartition, KafkaError | None]:
     results: dict[TopicPartition, KafkaError | None] = {}
     async for partition, reassignment in in_turns(reassignments.items()):
-        if c.deletions.is_queued(partition.topic) or not c.context.replicas(partition):
+        if controllership.deletions.is_queued(partition.topic) or not controllership.context.replicas(partition):
             results[partition] = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
             continue
-        results[partition] = await _advance(c, partition, reassignment)
+        results[partition] = await _advance(controllership, partition, reassignment)
     return results
 
 
-async def _advance(c: Controllership, partition: TopicPartition, reassignment: ReplicaAssignment) -> KafkaError | None:
-    """Take the next step. One that fails keeps no other from going on, nor the controller from taking office."""
+async def _advance(
+    controllership: Controllership, partition: TopicPartition, reassignment: ReplicaAssignment
+) -> KafkaError | None:
+    """Take the next step of a reassignment. An error does not stop other reassignments or the failover."""
     try:
-        await on_partition_reassignment(c, partition, reassignment)
+        await on_partition_reassignment(controllership, partition, reassignment)
     except SessionExpired:
         raise
     except (StateChangeFailed, TreeError) as error:
@@ -151,104 +166,132 @@ async def _advance(c: Controllership, partition: TopicPartition, reassignment: R
     return None
 
 
-async def resume_where(c: Controllership, should_resume: Callable[[TopicPartition, ReplicaAssignment], bool]) -> None:
-    """Take the next step of those reassignments that are under way."""
-    for partition in sorted(c.context.partitions_being_reassigned):
-        assignment = c.context.full_assignment(partition)
+async def maybe_resume_reassignments(
+    controllership: Controllership, should_resume: Callable[[TopicPartition, ReplicaAssignment], bool]
+) -> None:
+    """Take the next step of the ongoing reassignments for which `should_resume` is true."""
+    for partition in sorted(controllership.context.partitions_being_reassigned):
+        assignment = controllership.context.full_assignment(partition)
         if should_resume(partition, assignment):
-            await _advance(c, partition, assignment)
+            await _advance(controllership, partition, assignment)
 
 
-async def resume_after_failover(c: Controllership) -> None:
-    started = await process_zk_reassignment(c)
-    await resume_where(c, lambda partition, _: partition not in started)
+async def resume_after_failover(controllership: Controllership) -> None:
+    started = await process_zk_partition_reassignment(controllership)
+    await maybe_resume_reassignments(controllership, lambda partition, _: partition not in started)
 
 
-async def maybe_complete(c: Controllership, partition: TopicPartition) -> None:
-    """An ISR changed: go on with phase B if it now holds the target replicas."""
-    reassignment = c.context.full_assignment(partition)
-    if partition in c.context.partitions_being_reassigned and await _is_complete(c, partition, reassignment):
-        await _advance(c, partition, reassignment)
+async def maybe_complete_reassignment(controllership: Controllership, partition: TopicPartition) -> None:
+    """An ISR changed: continue with phase B if it contains the target replicas."""
+    reassignment = controllership.context.full_assignment(partition)
+    if partition in controllership.context.partitions_being_reassigned and await _is_reassignment_complete(
+        controllership, partition, reassignment
+    ):
+        await _advance(controllership, partition, reassignment)
 
 
 async def on_partition_reassignment(
-    c: Controllership, partition: TopicPartition, reassignment: ReplicaAssignment
+    controllership: Controllership, partition: TopicPartition, reassignment: ReplicaAssignment
 ) -> None:
-    await _update_current(c, partition, reassignment)
-    if not await _is_complete(c, partition, reassignment):
-        await _send_with_new_epoch(c, partition, reassignment)
-        await c.replica_states.handle_state_changes(
+    await _update_current_reassignment(controllership, partition, reassignment)
+    if not await _is_reassignment_complete(controllership, partition, reassignment):
+        await _update_leader_epoch_and_send_request(controllership, partition, reassignment)
+        await controllership.replica_states.handle_state_changes(
             _replicas(partition, reassignment.adding_replicas), ReplicaState.NEW
         )
         return
-    await c.replica_states.handle_state_changes(_replicas(partition, reassignment.adding_replicas), ReplicaState.ONLINE)
+    await controllership.replica_states.handle_state_changes(
+        _replicas(partition, reassignment.adding_replicas), ReplicaState.ONLINE
+    )
     completed = ReplicaAssignment(reassignment.target_replicas)
-    c.context.update_assignment(partition, completed)
-    await _move_leader_if_required(c, partition, completed)
-    await _stop_and_delete(c, partition, reassignment.removing_replicas)
-    await _write_assignment(c, partition, completed)
-    await _remove_from_tree(c, lambda other, replicas: other == partition and replicas == completed.replicas)
-    c.context.partitions_being_reassigned.discard(partition)
-    await c.send_update_metadata_to_all((partition,))
+    controllership.context.update_assignment(partition, completed)
+    await _move_leader_if_required(controllership, partition, completed)
+    await _stop_removed_replicas(controllership, partition, reassignment.removing_replicas)
+    await _update_replica_assignment(controllership, partition, completed)
+    await _maybe_remove_from_zk_reassignment(
+        controllership, lambda other, replicas: other == partition and replicas == completed.replicas
+    )
+    controllership.context.partitions_being_reassigned.discard(partition)
+    await controllership.send_update_metadata_to_all((partition,))
 
 
-async def _update_current(c: Controllership, partition: TopicPartition, reassignment: ReplicaAssignment) -> None:
-    current = c.context.full_assignment(partition)
+async def _update_current_reassignment(
+    controllership: Controllership, partition: TopicPartition, reassignment: ReplicaAssignment
+) -> None:
+    current = controllership.context.full_assignment(partition)
     if current != reassignment:
-        await _write_assignment(c, partition, reassignment)
-        c.context.update_assignment(partition, reassignment)
+        await _update_replica_assignment(controllership, partition, reassignment)
+        controllership.context.update_assignment(partition, reassignment)
         unneeded = [replica for replica in current.replicas if replica not in reassignment.replicas]
         if unneeded:
-            await _stop_and_delete(c, partition, unneeded)
-    c.context.partitions_being_reassigned.add(partition)
+            await _stop_removed_replicas(controllership, partition, unneeded)
+    controllership.context.partitions_being_reassigned.add(partition)
 
 
-async def _write_assignment(c: Controllership, partition: TopicPartition, assignment: ReplicaAssignment) -> None:
-    await c.client.change_topic_assignment(partition.topic, {partition.partition: assignment}, c.fence)
+async def _update_replica_assignment(
+    controllership: Controllership, partition: TopicPartition, assignment: ReplicaAssignment
+) -> None:
+    await controllership.client.change_topic_assignment(
+        partition.topic, {partition.partition: assignment}, controllership.fence
+    )
 
 
-async def _is_complete(c: Controllership, partition: TopicPartition, assignment: ReplicaAssignment) -> bool:
+async def _is_reassignment_complete(
+    controllership: Controllership, partition: TopicPartition, assignment: ReplicaAssignment
+) -> bool:
     if not assignment.is_being_reassigned:
         return True
-    state = (await c.state_nodes.read_partition_states([partition])).get(partition)
+    state = (await controllership.state_nodes.read_partition_states([partition])).get(partition)
     return state is not None and set(assignment.target_replicas).issubset(state.leader_and_isr.isr)
 
 
-async def _move_leader_if_required(c: Controllership, partition: TopicPartition, assignment: ReplicaAssignment) -> None:
-    leadership = c.context.leadership(partition)
+async def _move_leader_if_required(
+    controllership: Controllership, partition: TopicPartition, assignment: ReplicaAssignment
+) -> None:
+    leadership = controllership.context.leadership(partition)
     leader = -1 if leadership is None else leadership.leader_and_isr.leader
-    if leader in assignment.replicas and c.context.is_replica_online(leader, partition):
-        await _send_with_new_epoch(c, partition, assignment)
+    if leader in assignment.replicas and controllership.context.is_replica_online(leader, partition):
+        await _update_leader_epoch_and_send_request(controllership, partition, assignment)
     else:
-        await c.partition_states.handle_state_changes([partition], PartitionState.ONLINE, ElectionStrategy.REASSIGN)
+        await controllership.partition_states.handle_state_changes(
+            [partition], PartitionState.ONLINE, ElectionStrategy.REASSIGN
+        )
 
 
-async def _send_with_new_epoch(c: Controllership, partition: TopicPartition, assignment: ReplicaAssignment) -> None:
-    """Bump the leader epoch and tell the replicas, so that the leader takes the new assignment for real."""
-    leadership = await _bump_leader_epoch(c, partition)
-    c.batch.add_leader_and_isr(assignment.origin_replicas, partition, leadership, assignment, is_new=False)
-    c.batch.add_leader_and_isr(assignment.adding_replicas, partition, leadership, assignment, is_new=True)
-    c.send_batch()
+async def _update_leader_epoch_and_send_request(
+    controllership: Controllership, partition: TopicPartition, assignment: ReplicaAssignment
+) -> None:
+    """Bump the leader epoch and send LeaderAndIsr, so that the leader applies the new assignment."""
+    leadership = await _update_leader_epoch(controllership, partition)
+    controllership.batch.add_leader_and_isr(assignment.origin_replicas, partition, leadership, assignment, is_new=False)
+    controllership.batch.add_leader_and_isr(assignment.adding_replicas, partition, leadership, assignment, is_new=True)
+    controllership.send_batch()
 
 
-async def _bump_leader_epoch(c: Controllership, partition: TopicPartition) -> LeaderIsrAndControllerEpoch:
+async def _update_leader_epoch(
+    controllership: Controllership, partition: TopicPartition
+) -> LeaderIsrAndControllerEpoch:
     while True:
-        state = (await c.state_nodes.read_partition_states([partition])).get(partition)
+        state = (await controllership.state_nodes.read_partition_states([partition])).get(partition)
         if state is None:
-            raise StateChangeFailed(f"Cannot update leader epoch for partition {partition}: it has no state")
-        if state.controller_epoch > c.context.epoch:
+            raise StateChangeFailed(f"Cannot update leader epoch for partition {partition}: it has no state node")
+        if state.controller_epoch > controllership.context.epoch:
             raise StateChangeFailed(f"A later controller, of epoch {state.controller_epoch}, wrote {partition}")
-        updates = await c.state_nodes.update_partition_states({partition: state.leader_and_isr.with_new_epoch()})
+        updates = await controllership.state_nodes.update_partition_states(
+            {partition: state.leader_and_isr.with_new_epoch()}
+        )
         written = updates.finished.get(partition)
         if isinstance(written, StateChangeFailed):
             raise written
         if isinstance(written, LeaderAndIsr):
-            leadership = LeaderIsrAndControllerEpoch(written, c.context.epoch)
-            c.context.put_leadership(partition, leadership)
+            leadership = LeaderIsrAndControllerEpoch(written, controllership.context.epoch)
+            controllership.context.put_leadership(partition, leadership)
             return leadership
 
 
-async def _stop_and_delete(c: Controllership, partition: TopicPartition, replicas: Iterable[int]) -> None:
+async def _stop_removed_replicas(
+    controllership: Controllership, partition: TopicPartition, replicas: Iterable[int]
+) -> None:
     removed = _replicas(partition, replicas)
     for state in (
         ReplicaState.OFFLINE,
@@ -256,28 +299,30 @@ async def _stop_and_delete(c: Controllership, partition: TopicPartition, replica
         ReplicaState.DELETION_SUCCESSFUL,
         ReplicaState.NON_EXISTENT,
     ):
-        await c.replica_states.handle_state_changes(removed, state)
+        await controllership.replica_states.handle_state_changes(removed, state)
 
 
-async def _is_in_tree(c: Controllership) -> bool:
-    """Whether there is a `/admin/reassign_partitions`; the next one will be heard of."""
-    return await c.client.watch_existence(znodes.REASSIGN_PARTITIONS, c.watch(ZkPartitionReassignment(), CREATION))
+async def _has_zk_reassignment(controllership: Controllership) -> bool:
+    """Whether `/admin/reassign_partitions` exists; also watches its creation."""
+    return await controllership.client.watch_existence(
+        znodes.REASSIGN_PARTITIONS, controllership.watch(ZkPartitionReassignment(), CREATION)
+    )
 
 
-async def _remove_from_tree(
-    c: Controllership, should_remove: Callable[[TopicPartition, tuple[int, ...]], bool]
+async def _maybe_remove_from_zk_reassignment(
+    controllership: Controllership, should_remove: Callable[[TopicPartition, tuple[int, ...]], bool]
 ) -> None:
-    """Take partitions off `/admin/reassign_partitions`; the node goes when nothing is left."""
-    if not await _is_in_tree(c):
+    """Remove partitions from `/admin/reassign_partitions`; the node is deleted when no partition is left."""
+    if not await _has_zk_reassignment(controllership):
         return
-    targets = await c.client.partition_reassignment()
+    targets = await controllership.client.partition_reassignment()
     remaining = {partition: to for partition, to in targets.items() if not should_remove(partition, to)}
     if remaining:
-        await c.client.set_or_create_partition_reassignment(remaining, c.fence)
+        await controllership.client.set_or_create_partition_reassignment(remaining, controllership.fence)
     else:
-        await c.client.delete_node(znodes.REASSIGN_PARTITIONS, c.fence)
-        # Watch for the next one.
-        c.put(ZkPartitionReassignment())
+        await controllership.client.delete_node(znodes.REASSIGN_PARTITIONS, controllership.fence)
+        # This event sets the watch for the next node.
+        controllership.put(ZkPartitionReassignment())
 
 
 def _replicas(partition: TopicPartition, replicas: Iterable[int]) -> list[PartitionAndReplica]:

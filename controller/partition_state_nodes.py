@@ -1,11 +1,12 @@
-"""The state nodes of partitions: the store behind the state machines.
+"""The state nodes of partitions, which the state machines read and write.
 
-Conditional writes compare the partition epoch, which is the version of the node, so that neither the controller nor a
-leader overwrites what it has not seen. A write whose answer was lost with the connection is sent again and refused,
-for it is there already: one that finds exactly its own state in the node has succeeded. Otherwise a new partition
-would stay without a leader, and a leader would wait for ever for the ISR it proposed.
+Writes are conditional on the partition epoch, which is the version of the node, so that no write overwrites a state it
+has not seen. When the response to a write is lost with the connection, the write is sent again and refused, because it
+was applied already. So a refused write has succeeded if the node holds exactly its state in the next version. Otherwise
+a new partition would stay without a leader, and a leader would wait forever for the ISR it has proposed.
 
-Kafka: the topic partition state methods of kafka.zk.KafkaZkClient.
+Kafka: KafkaZkClient.getTopicPartitionStates, KafkaZkClient.createTopicPartitionStatesRaw,
+KafkaZkClient.updateLeaderAndIsr, UpdateLeaderAndIsrResult.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class PartitionStateNodes:
-    """Implements PartitionStateStore for one controller: the context carries its epoch and fencing token."""
+    """Implements PartitionStateStore for one controller; `context` has its epoch and fencing token."""
 
     def __init__(
         self, client: MetadataClient, context: ControllerContext, broker_settings: Callable[[], Mapping[str, str]]
@@ -68,7 +69,7 @@ class PartitionStateNodes:
         topics = dict.fromkeys(partition.topic for partition in states)
         parents = [znodes.topic_partitions_path(topic) for topic in topics]
         parents += [znodes.partition_path(partition) for partition in states]
-        # The parents first; that one of them is there already, left by an earlier attempt, does not matter.
+        # The parents first. They may exist already, from an earlier attempt.
         for result in await self._write([Create(path) for path in parents]):
             if isinstance(result, TreeError) and not isinstance(result, NodeExists | NoNode):
                 raise result
@@ -116,7 +117,7 @@ class PartitionStateNodes:
     async def _found(
         self, partitions: Sequence[TopicPartition], written: Mapping[TopicPartition, LeaderIsrAndControllerEpoch]
     ) -> set[TopicPartition]:
-        """Those of the partitions whose node holds what was written, in the version the write gave it."""
+        """The partitions whose node holds the written state, in the version after the write."""
         states = await self.read_partition_states(partitions) if partitions else {}
         return {partition for partition in partitions if states[partition] == written[partition]}
 
@@ -129,7 +130,7 @@ class PartitionStateNodes:
                 if LogConfig.from_props(broker_settings, overrides).unclean_leader_election_enable:
                     unclean.add(topic)
             except (ConfigError, KafkaError):
-                # A config nobody can read allows nothing.
+                # An invalid config does not allow unclean leader election.
                 continue
         return unclean
 

@@ -1,17 +1,18 @@
-"""Deleting topics: asked for under `/admin/delete_topics`, done when the last replica has answered.
+"""Deletes the topics in `/admin/delete_topics`.
 
-A topic to be deleted is *queued*, and its reassignments are over. It is *ineligible* while a replica of it is offline
-or a deletion of a replica has failed; a broker that returns resumes the deletion. The way:
+A topic to be deleted is *queued*, which ends its reassignments. It is *ineligible* while one of its replicas is offline
+or the deletion of a replica has failed; the start of a broker resumes the deletion. The steps:
 
-1. its partitions go OFFLINE, then NON_EXISTENT; 2. UpdateMetadata names the leader -2, and every broker forgets the
-topic; 3. replicas on dead brokers become DELETION_INELIGIBLE, which makes the topic ineligible; the others go OFFLINE
-(StopReplica without deletion: a follower must stop fetching first), then DELETION_STARTED (StopReplica with
-deletion); 4. each answer moves its replica to DELETION_SUCCESSFUL or DELETION_INELIGIBLE; 5. when all are successful,
-the nodes of the topic, of its config and of the request are deleted, in this order.
+1. its partitions go OFFLINE, then NON_EXISTENT; 2. UpdateMetadata with leader -2 makes every broker remove the topic
+from its metadata cache; 3. replicas on dead brokers become DELETION_INELIGIBLE, which makes the topic ineligible; the
+others go OFFLINE (StopReplica without deletion: a follower must stop fetching first), then DELETION_STARTED
+(StopReplica with deletion); 4. each response changes its replica to DELETION_SUCCESSFUL or DELETION_INELIGIBLE;
+5. when all are successful, the nodes of the topic, of its config and of the deletion request are deleted, in this
+order.
 
-A controller that fails anywhere on the way leaves the request in the tree, and the next one starts over.
+If the controller fails at any step, the request is still in the tree and the next controller starts again.
 
-Kafka: kafka.controller.TopicDeletionManager.
+Kafka: TopicDeletionManager.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ logger = logging.getLogger("odradek.controller")
 
 
 class TopicDeletionManager:
-    """See the module. With delete.topic.enable=false requests are taken off the list and nothing is deleted."""
+    """See the module. With delete.topic.enable=false, requests are removed from the tree and nothing is deleted."""
 
     def __init__(
         self,
@@ -54,7 +55,10 @@ class TopicDeletionManager:
         self._is_enabled = is_enabled
 
     async def initialize(self, to_be_deleted: set[str], ineligible: set[str]) -> None:
-        """At failover: the requests that wait, and the topics that cannot be deleted now."""
+        """At failover: set the waiting requests, and the topics that cannot be deleted now.
+
+        Kafka: TopicDeletionManager.init.
+        """
         if self._is_enabled:
             self._context.queue_topic_deletion(to_be_deleted)
             self._context.topics_ineligible_for_deletion |= ineligible & self._context.topics_to_be_deleted
@@ -66,14 +70,14 @@ class TopicDeletionManager:
         if self._is_enabled:
             await self._resume_deletions()
 
-    async def enqueue(self, topics: set[str]) -> None:
-        """Delete topics."""
+    async def enqueue_topics_for_deletion(self, topics: set[str]) -> None:
+        """Queue topics and start their deletion."""
         if self._is_enabled:
             self._context.queue_topic_deletion(topics)
             await self._resume_deletions()
 
-    async def resume_for(self, topics: Iterable[str]) -> None:
-        """What kept these topics from being deleted is over."""
+    async def resume_deletion_for_topics(self, topics: Iterable[str]) -> None:
+        """These topics are no longer ineligible: resume their deletion."""
         queued = set(topics) & self._context.topics_to_be_deleted
         if self._is_enabled and queued:
             self._context.topics_ineligible_for_deletion -= queued
@@ -85,23 +89,23 @@ class TopicDeletionManager:
         if failed:
             topics = {replica.topic for replica in failed}
             await self._replica_states.handle_state_changes(failed, ReplicaState.DELETION_INELIGIBLE)
-            self._mark_ineligible(topics, "replica deletion failure")
+            self._mark_topics_ineligible_for_deletion(topics, "replica deletion failure")
             await self._resume_deletions()
 
     async def complete_replica_deletion(self, replicas: Iterable[PartitionAndReplica]) -> None:
-        """Brokers answered that these replicas are deleted."""
+        """Brokers have deleted these replicas."""
         deleted = [replica for replica in replicas if self.is_queued(replica.topic)]
         await self._replica_states.handle_state_changes(deleted, ReplicaState.DELETION_SUCCESSFUL)
         await self._resume_deletions()
 
-    def _mark_ineligible(self, topics: set[str], reason: str) -> None:
+    def _mark_topics_ineligible_for_deletion(self, topics: set[str], reason: str) -> None:
         self._context.topics_ineligible_for_deletion |= topics
         logger.info("Halted deletion of topics %s due to %s", sorted(topics), reason)
 
     def is_queued(self, topic: str) -> bool:
         return self._is_enabled and self._context.is_topic_queued_for_deletion(topic)
 
-    def _is_eligible(self, topic: str) -> bool:
+    def _is_topic_eligible_for_deletion(self, topic: str) -> bool:
         return (
             self._context.is_topic_queued_for_deletion(topic)
             and not self._replica_states.is_any_replica_in_state(topic, ReplicaState.DELETION_STARTED)
@@ -114,12 +118,12 @@ class TopicDeletionManager:
         eligible: list[str] = []
         async for topic in in_turns(sorted(self._context.topics_to_be_deleted)):
             if replica_states.are_all_replicas_in_state(topic, ReplicaState.DELETION_SUCCESSFUL):
-                await self._complete(topic)
+                await self._complete_delete_topic(topic)
             elif not replica_states.is_any_replica_in_state(
                 topic, ReplicaState.DELETION_STARTED
             ) and replica_states.is_any_replica_in_state(topic, ReplicaState.DELETION_INELIGIBLE):
                 to_retry.append(topic)
-            if self._is_eligible(topic):
+            if self._is_topic_eligible_for_deletion(topic):
                 logger.info("Deletion of topic %s (re)started", topic)
                 eligible.append(topic)
         failed = [
@@ -130,9 +134,9 @@ class TopicDeletionManager:
         if failed:
             await replica_states.handle_state_changes(failed, ReplicaState.OFFLINE)
         if eligible:
-            await self._start(eligible)
+            await self._on_topic_deletion(eligible)
 
-    async def _start(self, topics: list[str]) -> None:
+    async def _on_topic_deletion(self, topics: list[str]) -> None:
         context = self._context
         unseen = [topic for topic in topics if not context.is_topic_deletion_in_progress(topic)]
         partitions = [partition for topic in unseen for partition in context.partitions_of(topic)]
@@ -140,9 +144,9 @@ class TopicDeletionManager:
         await self._partition_states.handle_state_changes(partitions, PartitionState.NON_EXISTENT)
         context.topics_with_deletion_started.update(unseen)
         await self._send_update_metadata([partition for topic in topics for partition in context.partitions_of(topic)])
-        await self._delete_replicas(topics)
+        await self._on_partition_deletion(topics)
 
-    async def _delete_replicas(self, topics: list[str]) -> None:
+    async def _on_partition_deletion(self, topics: list[str]) -> None:
         dead: list[PartitionAndReplica] = []
         to_delete: list[PartitionAndReplica] = []
         replicas = self._context.replicas_of_partitions(
@@ -157,9 +161,9 @@ class TopicDeletionManager:
         await self._replica_states.handle_state_changes(to_delete, ReplicaState.OFFLINE)
         await self._replica_states.handle_state_changes(to_delete, ReplicaState.DELETION_STARTED)
         if dead:
-            self._mark_ineligible({replica.topic for replica in dead}, "offline replicas")
+            self._mark_topics_ineligible_for_deletion({replica.topic for replica in dead}, "offline replicas")
 
-    async def _complete(self, topic: str) -> None:
+    async def _complete_delete_topic(self, topic: str) -> None:
         deleted = self._replica_states.replicas_in_state(topic, ReplicaState.DELETION_SUCCESSFUL)
         await self._replica_states.handle_state_changes(deleted, ReplicaState.NON_EXISTENT)
         await self._client.delete_topic(topic, self._context.epoch_zk_version)

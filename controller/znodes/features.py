@@ -36,7 +36,7 @@ class FeatureUpdate(NamedTuple):
     upgrade_type: int = UPGRADE
 
 
-async def set_up_features(client: MetadataClient, metadata_version: MetadataVersion) -> None:
+async def maybe_setup_feature_versioning(client: MetadataClient, metadata_version: MetadataVersion) -> None:
     """Write to `/feature` whether feature versioning is enabled. Finalized features stay if it was enabled before.
 
     With an inter-broker protocol before 2.7, versioning is disabled and the finalized features are deleted.
@@ -72,7 +72,7 @@ async def update_features(
     existing = {} if node is None else znodes.decode_feature(node.data)[1]
     results: dict[str, KafkaError | None] = {}
     for update in updates:
-        reason = why_not(update, existing.get(update.name))
+        reason = validate_feature_update(update, existing.get(update.name))
         results.setdefault(update.name, None if reason is None else KafkaError(ErrorCode.INVALID_REQUEST, reason))
     deleted = {name for name, error in results.items() if error is None}
     if deleted:
@@ -88,7 +88,7 @@ async def update_features(
     return results
 
 
-def why_not(update: FeatureUpdate, existing: int | None) -> str | None:
+def validate_feature_update(update: FeatureUpdate, existing: int | None) -> str | None:
     """Why the update is refused, None if it is not. `existing`: the finalized level of the feature, if any.
 
     Kafka: KafkaController.validateFeatureUpdate.

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from odradek.controller.alter_partition import judge
+from odradek.controller.alter_partition import validate_proposal
 from odradek.controller.model.leader_and_isr import LeaderAndIsr, LeaderIsrAndControllerEpoch, LeaderRecoveryState
 from odradek.controller.states.context import ControllerContext
 from odradek.protocol.errors import ErrorCode
@@ -45,7 +45,7 @@ RECOVERING = LeaderRecoveryState.RECOVERING
 )
 def test_every_check(proposed: LeaderAndIsr, verdict: LeaderAndIsr | ErrorCode | None) -> None:
     context = context_with(CURRENT)
-    assert judge(context, T0, proposed, 3) == verdict
+    assert validate_proposal(context, T0, proposed, 3) == verdict
 
 
 def context_with(current: LeaderAndIsr) -> ControllerContext:
@@ -59,17 +59,19 @@ def context_with(current: LeaderAndIsr) -> ControllerContext:
 
 def test_old_versions_have_no_code_for_ineligible_replicas() -> None:
     proposed = replace(CURRENT, isr=(1, 9))
-    assert judge(context_with(CURRENT), T0, proposed, 1) is ErrorCode.OPERATION_NOT_ATTEMPTED
+    assert validate_proposal(context_with(CURRENT), T0, proposed, 1) is ErrorCode.OPERATION_NOT_ATTEMPTED
 
 
 def test_unknown_partitions() -> None:
-    assert judge(ControllerContext(), T0, CURRENT, 3) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert validate_proposal(ControllerContext(), T0, CURRENT, 3) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_a_recovering_leader_may_recover() -> None:
     recovering = replace(CURRENT, isr=(1,), leader_recovery_state=RECOVERING)
     assert (
-        judge(context_with(recovering), T0, replace(recovering, leader_recovery_state=LeaderRecoveryState(0)), 3)
+        validate_proposal(
+            context_with(recovering), T0, replace(recovering, leader_recovery_state=LeaderRecoveryState(0)), 3
+        )
         is None
     )
 

@@ -77,9 +77,9 @@ async def test_a_bounced_broker_is_failed_and_started() -> None:
         epoch = cluster.brokers[2].controller.broker_epoch
         await cluster.expire(2)
         assert cluster.brokers[2].controller.broker_epoch > epoch
-        term = cluster.controller.controllership
-        assert term is not None
-        assert term.context.broker_epoch(2) == cluster.brokers[2].controller.broker_epoch
+        controllership = cluster.controller.controllership
+        assert controllership is not None
+        assert controllership.context.broker_epoch(2) == cluster.brokers[2].controller.broker_epoch
         assert (await cluster.state("t", 1))[0] == 0
         assert 2 in cluster.controller._channel.connected
 
@@ -119,9 +119,9 @@ async def test_controlled_shutdown_moves_leaders_and_then_followers() -> None:
         # The broker may ask again, and then goes.
         assert await controller.controlled_shutdown(2, -1) == []
         await cluster.kill(2)
-        term = controller.controllership
-        assert term is not None
-        assert term.context.shutting_down_broker_ids == set()
+        controllership = controller.controllership
+        assert controllership is not None
+        assert controllership.context.shutting_down_broker_ids == set()
 
 
 @async_test

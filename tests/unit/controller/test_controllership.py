@@ -62,8 +62,8 @@ class _Tree:
         return True
 
 
-class _Term(Controllership):
-    """A term of broker 0 as the controller of brokers 0, 1 and 2."""
+class _ActiveController(Controllership):
+    """Broker 0 as the active controller of brokers 0, 1 and 2."""
 
     def __init__(self) -> None:
         self.tree = _Tree()
@@ -109,19 +109,19 @@ def stopped(*errors: tuple[TopicPartition, int], error_code: int = 0) -> StopRep
     )
 
 
-# -- a term
+# -- start
 
 
 def test_term_begins_with_its_epoch_and_fencing_token_and_knows_nothing_else() -> None:
-    term = _Term()
-    assert (term.context.epoch, term.context.epoch_zk_version, term.fence) == (7, 12, 12)
-    assert term.context.all_topics == set()
-    assert not term.is_over
-    assert term.requests.sent == []
+    controllership = _ActiveController()
+    assert (controllership.context.epoch, controllership.context.epoch_zk_version, controllership.fence) == (7, 12, 12)
+    assert controllership.context.all_topics == set()
+    assert not controllership.is_over
+    assert controllership.requests.sent == []
 
 
 def test_terms_share_nothing() -> None:
-    first, second = _Term(), _Term()
+    first, second = _ActiveController(), _ActiveController()
     first.lead(PARTITION, 1)
     first.batch.add_update_metadata([1], [PARTITION])
     assert second.context.leadership(PARTITION) is None
@@ -132,67 +132,67 @@ def test_terms_share_nothing() -> None:
 
 
 def test_watcher_is_an_event_for_the_changes_it_was_set_for() -> None:
-    term = _Term()
-    watcher = term.watch(TopicChange(), CREATION)
+    controllership = _ActiveController()
+    watcher = controllership.watch(TopicChange(), CREATION)
     for kind in WatchEventType:
         watcher(WatchEvent(kind, "/x"))
-    assert term.events == [TopicChange()]
+    assert controllership.events == [TopicChange()]
 
 
 def test_watchers_of_one_event_are_one_to_the_tree() -> None:
     """The tree calls equal watchers once; what differs in event or kind of change must stay apart."""
-    term = _Term()
-    assert len({term.topic_watcher("t"), term.topic_watcher("t")}) == 1
-    assert len({term.topic_watcher("t"), term.topic_watcher("u")}) == 2
-    assert len({term.watch(TopicChange(), CREATION), term.watch(TopicChange(), DATA_CHANGE)}) == 2
+    controllership = _ActiveController()
+    assert len({controllership.topic_watcher("t"), controllership.topic_watcher("t")}) == 1
+    assert len({controllership.topic_watcher("t"), controllership.topic_watcher("u")}) == 2
+    assert len({controllership.watch(TopicChange(), CREATION), controllership.watch(TopicChange(), DATA_CHANGE)}) == 2
 
 
 def test_topic_is_watched_for_new_partitions_and_not_for_its_end() -> None:
-    term = _Term()
-    watcher = term.topic_watcher("t")
+    controllership = _ActiveController()
+    watcher = controllership.topic_watcher("t")
     watcher(WatchEvent(WatchEventType.DELETED, "/brokers/topics/t"))
-    assert term.events == []
+    assert controllership.events == []
     watcher(WatchEvent(WatchEventType.CHANGED, "/brokers/topics/t"))
-    assert term.events == [PartitionModifications("t")]
+    assert controllership.events == [PartitionModifications("t")]
 
 
 @async_test
 async def test_brokers_are_watched_for_new_registrations() -> None:
-    term = _Term()
-    await term.watch_brokers([1, 2])
-    assert set(term.tree.watchers) == {"/brokers/ids/1", "/brokers/ids/2"}
-    watcher = term.tree.watchers["/brokers/ids/2"]
+    controllership = _ActiveController()
+    await controllership.watch_brokers([1, 2])
+    assert set(controllership.tree.watchers) == {"/brokers/ids/1", "/brokers/ids/2"}
+    watcher = controllership.tree.watchers["/brokers/ids/2"]
     watcher(WatchEvent(WatchEventType.DELETED, "/brokers/ids/2"))  # the list of brokers is watched for that
-    assert term.events == []
+    assert controllership.events == []
     watcher(WatchEvent(WatchEventType.CHANGED, "/brokers/ids/2"))
-    assert term.events == [BrokerModifications(2)]
+    assert controllership.events == [BrokerModifications(2)]
 
 
 # -- requests
 
 
 def test_batch_is_sent_once() -> None:
-    term = _Term()
-    term.lead(PARTITION, 1)
-    term.batch.add_update_metadata([1, 2], [PARTITION])
-    term.send_batch()
-    assert term.receivers == [1, 2]
-    assert shown(term.requests.sent[0][1]).startswith("t-0 leader 1")
-    assert term.batch.is_empty
-    term.send_batch()
-    assert len(term.requests.sent) == 2
+    controllership = _ActiveController()
+    controllership.lead(PARTITION, 1)
+    controllership.batch.add_update_metadata([1, 2], [PARTITION])
+    controllership.send_batch()
+    assert controllership.receivers == [1, 2]
+    assert shown(controllership.requests.sent[0][1]).startswith("t-0 leader 1")
+    assert controllership.batch.is_empty
+    controllership.send_batch()
+    assert len(controllership.requests.sent) == 2
 
 
 @async_test
 async def test_update_metadata_tells_chosen_brokers_of_chosen_partitions() -> None:
-    term = _Term()
-    term.lead(PARTITION, 1)
-    await term.send_update_metadata([2], [PARTITION])
-    await term.send_update_metadata([2])
-    first, second = (request for _, request, _ in term.requests.sent)
+    controllership = _ActiveController()
+    controllership.lead(PARTITION, 1)
+    await controllership.send_update_metadata([2], [PARTITION])
+    await controllership.send_update_metadata([2])
+    first, second = (request for _, request, _ in controllership.requests.sent)
     assert isinstance(first, UpdateMetadataRequest)
     assert isinstance(second, UpdateMetadataRequest)
-    assert term.receivers == [2, 2]
+    assert controllership.receivers == [2, 2]
     assert (first.controller_id, first.controller_epoch) == (0, 7)
     assert [topic.topic_name for topic in first.topic_states] == ["t"]
     assert second.topic_states == []
@@ -201,22 +201,25 @@ async def test_update_metadata_tells_chosen_brokers_of_chosen_partitions() -> No
 
 @async_test
 async def test_update_metadata_to_all_reaches_brokers_that_are_shutting_down() -> None:
-    term = _Term()
-    term.context.shutting_down_broker_ids.add(2)
-    term.context.remove_live_brokers([1])
-    await term.send_update_metadata_to_all()
-    assert sorted(term.receivers) == [0, 2]
+    controllership = _ActiveController()
+    controllership.context.shutting_down_broker_ids.add(2)
+    controllership.context.remove_live_brokers([1])
+    await controllership.send_update_metadata_to_all()
+    assert sorted(controllership.receivers) == [0, 2]
 
 
 @async_test
 async def test_what_is_told_of_many_partitions_is_put_together_with_turns_for_others() -> None:
-    term = _Term()
+    controllership = _ActiveController()
     partitions = [TopicPartition("t", index) for index in range(4 * ITEMS_A_TURN)]
     for partition in partitions:
-        term.lead(partition, 1)
-    told = term.batch._update_metadata
-    assert await most_in_a_turn(term.send_update_metadata([2], partitions), lambda: len(told)) <= 2 * ITEMS_A_TURN
-    (request,) = (request for _, request, _ in term.requests.sent)
+        controllership.lead(partition, 1)
+    told = controllership.batch._update_metadata
+    assert (
+        await most_in_a_turn(controllership.send_update_metadata([2], partitions), lambda: len(told))
+        <= 2 * ITEMS_A_TURN
+    )
+    (request,) = (request for _, request, _ in controllership.requests.sent)
     assert isinstance(request, UpdateMetadataRequest)
     assert [len(topic.partition_states) for topic in request.topic_states] == [4 * ITEMS_A_TURN]
 
@@ -225,12 +228,12 @@ async def test_what_is_told_of_many_partitions_is_put_together_with_turns_for_ot
 
 
 def test_answers_become_events_of_the_broker_that_gave_them() -> None:
-    term = _Term()
-    term.send([(1, LeaderAndIsrRequest()), (2, UpdateMetadataRequest())])
+    controllership = _ActiveController()
+    controllership.send([(1, LeaderAndIsrRequest()), (2, UpdateMetadataRequest())])
     leader_and_isr, update_metadata = LeaderAndIsrResponse(), UpdateMetadataResponse()
-    term.requests.sent[1][2](update_metadata)
-    term.requests.sent[0][2](leader_and_isr)
-    second, first = term.events
+    controllership.requests.sent[1][2](update_metadata)
+    controllership.requests.sent[0][2](leader_and_isr)
+    second, first = controllership.events
     assert isinstance(second, UpdateMetadataResponseReceived)
     assert isinstance(first, LeaderAndIsrResponseReceived)
     assert (second.broker_id, second.response) == (2, update_metadata)
@@ -246,21 +249,21 @@ def test_answers_become_events_of_the_broker_that_gave_them() -> None:
     ],
 )
 def test_answer_that_comes_after_the_term_is_for_nobody(request_: ControlRequest, response: object) -> None:
-    term = _Term()
-    term.context.topics_with_deletion_started.add("t")
-    term.send([(1, request_)])
-    term.is_over = True
-    term.requests.sent[0][2](response)  # type: ignore[arg-type]
-    assert term.events == []
+    controllership = _ActiveController()
+    controllership.context.topics_with_deletion_started.add("t")
+    controllership.send([(1, request_)])
+    controllership.is_over = True
+    controllership.requests.sent[0][2](response)  # type: ignore[arg-type]
+    assert controllership.events == []
 
 
 def test_answer_for_replicas_to_delete_names_what_was_deleted_and_what_failed() -> None:
-    term = _Term()
-    term.context.topics_with_deletion_started.add("t")
+    controllership = _ActiveController()
+    controllership.context.topics_with_deletion_started.add("t")
     other = TopicPartition("t", 1)
-    term.send([(1, stop_replicas(PARTITION, other))])
-    term.requests.sent[0][2](stopped((PARTITION, 0), (other, 56), error_code=3))
-    (event,) = term.events
+    controllership.send([(1, stop_replicas(PARTITION, other))])
+    controllership.requests.sent[0][2](stopped((PARTITION, 0), (other, 56), error_code=3))
+    (event,) = controllership.events
     assert isinstance(event, TopicDeletionStopReplicaResponseReceived)
     assert (event.broker_id, event.error_code) == (1, 3)
     assert event.partition_errors == {PARTITION: 0, other: 56}
@@ -277,19 +280,19 @@ def test_answer_for_replicas_to_delete_names_what_was_deleted_and_what_failed() 
 def test_answer_about_anything_else_than_a_topics_deletion_is_no_event(
     request_: StopReplicaRequest, deleting: set[str]
 ) -> None:
-    term = _Term()
-    term.context.topics_with_deletion_started |= deleting
-    term.send([(1, request_)])
-    term.requests.sent[0][2](stopped((PARTITION, 0)))
-    assert term.events == []
+    controllership = _ActiveController()
+    controllership.context.topics_with_deletion_started |= deleting
+    controllership.send([(1, request_)])
+    controllership.requests.sent[0][2](stopped((PARTITION, 0)))
+    assert controllership.events == []
 
 
 def test_topic_must_still_be_in_deletion_when_the_answer_comes() -> None:
-    term = _Term()
-    term.send([(1, stop_replicas(PARTITION))])
-    answer = term.requests.sent[0][2]
+    controllership = _ActiveController()
+    controllership.send([(1, stop_replicas(PARTITION))])
+    answer = controllership.requests.sent[0][2]
     answer(stopped((PARTITION, 0)))
-    assert term.events == []
-    term.context.topics_with_deletion_started.add("t")
+    assert controllership.events == []
+    controllership.context.topics_with_deletion_started.add("t")
     answer(stopped((PARTITION, 0)))
-    assert len(term.events) == 1
+    assert len(controllership.events) == 1

@@ -84,9 +84,9 @@ async def test_a_partition_nobody_can_lead_stays_offline() -> None:
         path = znodes.partition_state_path(TopicPartition("t", 0))
         await client.create_recursive(path, topic_nodes.encode_partition_state(state))
         await cluster.start(0)
-        term = cluster.controller.controllership
-        assert term is not None
-        assert term.partition_states.state(TopicPartition("t", 0)) is PartitionState.OFFLINE
+        controllership = cluster.controller.controllership
+        assert controllership is not None
+        assert controllership.partition_states.state(TopicPartition("t", 0)) is PartitionState.OFFLINE
         assert (await cluster.state("t"))[:2] == (-1, (5,))
 
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from odradek.controller.controller import FIRST_LEADER_BALANCE_MS
+from odradek.controller.controller import FIRST_LEADER_REBALANCE_MS
 from odradek.controller.events import ElectionType
 from odradek.controller.tree.metadata_tree import Create
 from odradek.controller.znodes import znodes
@@ -115,7 +115,7 @@ async def test_enabling_unclean_election_for_a_topic_elects_at_once() -> None:
 async def test_leadership_is_balanced_after_a_while() -> None:
     async with controller_cluster() as cluster:
         await strayed(cluster)
-        cluster.clock.advance(FIRST_LEADER_BALANCE_MS)
+        cluster.clock.advance(FIRST_LEADER_REBALANCE_MS)
         cluster.timer.advance()
         await cluster.settle()
         assert (await cluster.state("t"))[0] == 1
@@ -131,7 +131,7 @@ async def test_a_small_imbalance_is_left_alone() -> None:
         await cluster.create("t", {0: [1, 0]})
         await cluster.kill(1)
         await cluster.start(1)
-        cluster.clock.advance(FIRST_LEADER_BALANCE_MS)
+        cluster.clock.advance(FIRST_LEADER_REBALANCE_MS)
         cluster.timer.advance()
         await cluster.settle()
         assert (await cluster.state("t"))[0] == 0

@@ -21,12 +21,12 @@ async def test_a_topic_written_by_a_tool_is_led() -> None:
         data = b'{"version":1,"partitions":{"0":[0],"1":[0]}}'
         await cluster.client.create_recursive(znodes.topic_path("t"), data)
         await cluster.settle()
-        term = cluster.controller.controllership
-        assert term is not None
-        assert term.partition_states.states == {T0: PartitionState.ONLINE, T1: PartitionState.ONLINE}
-        assert term.replica_states.state(PartitionAndReplica(T1, 0)) is ReplicaState.ONLINE
+        controllership = cluster.controller.controllership
+        assert controllership is not None
+        assert controllership.partition_states.states == {T0: PartitionState.ONLINE, T1: PartitionState.ONLINE}
+        assert controllership.replica_states.state(PartitionAndReplica(T1, 0)) is ReplicaState.ONLINE
         (topic,) = await cluster.client.topic_assignments(["t"])
-        assert topic.topic_id == term.context.topic_ids["t"]
+        assert topic.topic_id == controllership.context.topic_ids["t"]
 
 
 @async_test
@@ -42,9 +42,9 @@ async def test_partitions_written_by_a_tool_are_led_and_nothing_else_changes() -
             "t-1 leader 0 epoch 0 isr 0 new",
             "t-1 leader 0 epoch 0 isr 0",
         ]
-        term = cluster.controller.controllership
-        assert term is not None
-        assert term.context.replicas(T0) == (0,)
+        controllership = cluster.controller.controllership
+        assert controllership is not None
+        assert controllership.context.replicas(T0) == (0,)
 
 
 @async_test
@@ -54,11 +54,11 @@ async def test_a_topic_that_vanishes_is_forgotten_and_may_return() -> None:
         await cluster.create("t", {0: [0]})
         await cluster.client.delete_recursive(znodes.topic_path("t"), 1)
         await cluster.settle()
-        term = cluster.controller.controllership
-        assert term is not None
-        assert term.context.all_topics == set()
-        assert not term.partition_states.states
-        assert not term.replica_states.states
+        controllership = cluster.controller.controllership
+        assert controllership is not None
+        assert controllership.context.all_topics == set()
+        assert not controllership.partition_states.states
+        assert not controllership.replica_states.states
         await cluster.client.create_recursive(znodes.topic_path("t"), b'{"version":1,"partitions":{"0":[0]}}')
         await cluster.settle()
         assert await cluster.state("t") == (0, (0,), 0, 0)

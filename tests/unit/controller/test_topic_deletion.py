@@ -40,11 +40,11 @@ async def test_what_the_brokers_are_told() -> None:
         ]
         assert not any(isinstance(request, LeaderAndIsrRequest) for request in requests[0])
         assert await cluster.client.topics() == set()
-        term = cluster.controller.controllership
-        assert term is not None
-        assert term.context.all_partitions == []
-        assert not term.partition_states.states
-        assert not term.replica_states.states
+        controllership = cluster.controller.controllership
+        assert controllership is not None
+        assert controllership.context.all_partitions == []
+        assert not controllership.partition_states.states
+        assert not controllership.replica_states.states
 
 
 @async_test
@@ -55,13 +55,13 @@ async def test_a_dead_replica_holds_up_the_deletion_until_it_returns() -> None:
         await cluster.create("t", {0: [0, 1]})
         await cluster.kill(1)
         await mark(cluster, "t")
-        term = cluster.controller.controllership
-        assert term is not None
-        assert term.context.topics_ineligible_for_deletion == {"t"}
-        states = {replica.replica: state for replica, state in term.replica_states.states.items()}
+        controllership = cluster.controller.controllership
+        assert controllership is not None
+        assert controllership.context.topics_ineligible_for_deletion == {"t"}
+        states = {replica.replica: state for replica, state in controllership.replica_states.states.items()}
         # The dead one was ineligible and is OFFLINE again, ready for another attempt.
         assert states == {0: ReplicaState.DELETION_SUCCESSFUL, 1: ReplicaState.OFFLINE}
-        assert term.partition_states.state(TopicPartition("t", 0)) is PartitionState.NON_EXISTENT
+        assert controllership.partition_states.state(TopicPartition("t", 0)) is PartitionState.NON_EXISTENT
         assert await cluster.client.topics() == {"t"}
         await cluster.start(1)
         assert await cluster.client.topics() == set()

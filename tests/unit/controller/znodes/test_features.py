@@ -13,9 +13,9 @@ from odradek.controller.znodes.features import (
     UNSAFE_DOWNGRADE,
     UPGRADE,
     FeatureUpdate,
-    set_up_features,
+    maybe_setup_feature_versioning,
     update_features,
-    why_not,
+    validate_feature_update,
 )
 from odradek.controller.znodes.metadata_client import MetadataClient
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -61,11 +61,11 @@ UNSUPPORTED = "Could not apply finalized feature update because the provided fea
     ],
 )
 def test_every_check(level: int, upgrade_type: int, existing: int | None, reason: str | None) -> None:
-    assert why_not(FeatureUpdate("f", level, upgrade_type), existing) == reason
+    assert validate_feature_update(FeatureUpdate("f", level, upgrade_type), existing) == reason
 
 
 def test_a_feature_has_a_name() -> None:
-    assert why_not(FeatureUpdate("", 1), None) == "Feature name can not be empty."
+    assert validate_feature_update(FeatureUpdate("", 1), None) == "Feature name can not be empty."
 
 
 @asynccontextmanager
@@ -73,7 +73,7 @@ async def opened(*features: str) -> AsyncIterator[MetadataClient]:
     database = await TreeDatabase.open(":memory:", ManualClock())
     try:
         client = MetadataClient(await database.connect())
-        await set_up_features(client, LATEST_PRODUCTION)
+        await maybe_setup_feature_versioning(client, LATEST_PRODUCTION)
         await client.tree.run(SetData(znodes.FEATURE, znodes.encode_feature(dict.fromkeys(features, 2))))
         yield client
     finally:
@@ -105,30 +105,30 @@ async def test_what_others_finalised_can_be_taken_away() -> None:
 @async_test
 async def test_a_protocol_from_before_features_disables_them_and_a_later_one_begins_anew() -> None:
     async with opened("a") as client:
-        await set_up_features(client, MetadataVersion.IBP_2_6_IV0)
+        await maybe_setup_feature_versioning(client, MetadataVersion.IBP_2_6_IV0)
         node = await client.get(znodes.FEATURE)
         assert node is not None
         assert node.data == b'{"features":{},"version":1,"status":0}'
         with pytest.raises(KafkaError, match=r"Feature versioning system is disabled\.") as refused:
             await update_features(client, [FeatureUpdate("a", 1)], MetadataVersion.IBP_2_6_IV0)
         assert refused.value.code == ErrorCode.INVALID_REQUEST
-        await set_up_features(client, LATEST_PRODUCTION)
+        await maybe_setup_feature_versioning(client, LATEST_PRODUCTION)
         assert await finalised(client) == (znodes.FEATURE_ENABLED, {})
 
 
 @async_test
 async def test_features_stay_finalised_in_the_layout_of_the_version() -> None:
     async with opened("a") as client:
-        await set_up_features(client, MetadataVersion.IBP_3_2_IV0)
+        await maybe_setup_feature_versioning(client, MetadataVersion.IBP_3_2_IV0)
         node = await client.get(znodes.FEATURE)
         assert node is not None
         assert node.data == b'{"features":{"a":{"max_version_level":2,"min_version_level":2}},"version":1,"status":1}'
         version = node.stat.version
-        await set_up_features(client, MetadataVersion.IBP_3_2_IV0)
+        await maybe_setup_feature_versioning(client, MetadataVersion.IBP_3_2_IV0)
         unchanged = await client.get(znodes.FEATURE)
         assert unchanged is not None
         assert unchanged.stat.version == version
-        await set_up_features(client, MetadataVersion.IBP_3_3_IV0)
+        await maybe_setup_feature_versioning(client, MetadataVersion.IBP_3_3_IV0)
         assert await finalised(client) == (znodes.FEATURE_ENABLED, {"a": 2})
 
 
