@@ -17,7 +17,7 @@ from odradek.broker.inter_broker.broker_links import BrokerLinks
 from odradek.broker.inter_broker.control_transport import LinkTransport, NoListener
 from odradek.broker.inter_broker.own_link import OwnLink
 from odradek.broker.inter_broker.producer_ids import OwnBlocks, ProducerIdManager
-from odradek.broker.inter_broker.to_controller import ControllerChannel
+from odradek.broker.inter_broker.to_controller import NodeToControllerChannelManager
 from odradek.broker.transaction_channel import InterBrokerChannel
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class ClusterLinks:
         self._spawn = spawn
         self._broker_id = broker_id
         self.own_link = OwnLink(broker_id, config.listeners.control.name, timer)
-        self._controller_channels: list[ControllerChannel] = []
+        self._controller_channels: list[NodeToControllerChannelManager] = []
         self.inter_broker = InterBrokerChannel(
             self._inter_broker_links(f"broker-{broker_id}-txn-marker-sender"),
             self._inter_broker_links(f"AddPartitionsManager-client-{broker_id}"),
@@ -96,7 +96,9 @@ class ClusterLinks:
             listener=config.listeners.control,
             client_id=str(self._broker_id),
         )
-        channel = ControllerChannel(links, self._cache, self._clock, self._timer, config.controller_socket_timeout_ms)
+        channel = NodeToControllerChannelManager(
+            links, self._cache, self._clock, self._timer, config.controller_socket_timeout_ms
+        )
         self._controller_channels.append(channel)
         return channel
 

@@ -32,9 +32,9 @@ from odradek.broker.machine.ticker import Ticker
 from odradek.broker.metadata.broker_identity import establish_identity, registered_info
 from odradek.broker.metadata.consumer_offset_tree import ZnodeOffsets
 from odradek.broker.metadata.first_metadata import FirstMetadata
-from odradek.broker.metadata.internal_topics import TopicCreator
+from odradek.broker.metadata.internal_topics import AutoTopicCreationManager
 from odradek.broker.metadata.metadata_cache import MetadataCache
-from odradek.broker.metadata.metadata_tree_setup import Patience, close_tree, open_metadata_tree
+from odradek.broker.metadata.metadata_tree_setup import WaitLimit, close_tree, open_metadata_tree
 from odradek.broker.metadata.topic_waits import TopicWaits
 from odradek.broker.network.socket_server import SocketServer
 from odradek.broker.replica_manager.replication_setup import make_replica_manager
@@ -313,7 +313,7 @@ class KafkaServer:
             fetch_sessions=FetchSessionCache(
                 config.max_incremental_fetch_session_cache_slots,
                 self._machine.rng.randint,
-                let_go=partial(Walks(self.timer, FETCHES_AT_ONCE).walk, visit=PartitionFetch.leave),
+                release=partial(Walks(self.timer, FETCHES_AT_ONCE).walk, visit=PartitionFetch.leave),
             ),
             down_converter=DownConverter(self._machine.workers),
             group_coordinator=make_group_coordinator(
@@ -345,7 +345,7 @@ class KafkaServer:
                 broker_configs=DynamicBrokerConfig(config, self._log_manager, self._passwords),
                 broker_settings=lambda: config.settings,
             ),
-            topic_creator=TopicCreator(config, admin, self._in_background),
+            topic_creator=AutoTopicCreationManager(config, admin, self._in_background),
             topic_waits=topic_waits,
             topic_overrides=lambda topics: client.entity_configs("topics", topics),
             slices=self._slices,
@@ -431,9 +431,9 @@ class KafkaServer:
     async def stop(self) -> None:
         """Stop serving clients, write the files of a clean shutdown, release every directory and port."""
         services, sockets = self._services, self._sockets
-        patience = None if self._tree is None else Patience(self._tree)
-        if services is not None and patience is not None and self._has_started and not self.failed.done():
-            await self._controlled_shutdown(services, patience)
+        wait_limit = None if self._tree is None else WaitLimit(self._tree)
+        if services is not None and wait_limit is not None and self._has_started and not self.failed.done():
+            await self._controlled_shutdown(services, wait_limit)
         if sockets is not None:
             sockets.stop_accepting()
         if self._config_changes is not None:
@@ -456,16 +456,16 @@ class KafkaServer:
         # Before the locks are released: another broker may lock the directories then.
         self._machine.workers.close()
         self._log_manager.shutdown()
-        if self._tree is not None and patience is not None:
-            await close_tree(self._tree, patience, None if services is None else services.controller.shutdown())
+        if self._tree is not None and wait_limit is not None:
+            await close_tree(self._tree, wait_limit, None if services is None else services.controller.shutdown())
         self._machine.io_pool.close()
 
-    async def _controlled_shutdown(self, services: Services, patience: Patience) -> None:
+    async def _controlled_shutdown(self, services: Services, wait_limit: WaitLimit) -> None:
         """Run the controlled shutdown, unless ZooKeeper is unreachable: no controller can move leaders then."""
         services.replica_manager.fetchers.begin_shutdown()
         assert self._links is not None
         shutdown = asyncio.ensure_future(self._links.controlled_shutdown(lambda: services.controller.broker_epoch))
-        if not await patience.wait(shutdown):
+        if not await wait_limit.wait(shutdown):
             logger.warning("Proceeding without a controlled shutdown: the metadata tree is unreachable")
             shutdown.cancel()
             await asyncio.wait({shutdown})

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from odradek.broker.fetch.down_conversion import DownConverter
     from odradek.broker.fetch.fetch_session_cache import FetchSessionCache
     from odradek.broker.metadata.first_metadata import FirstMetadata
-    from odradek.broker.metadata.internal_topics import TopicCreator
+    from odradek.broker.metadata.internal_topics import AutoTopicCreationManager
     from odradek.broker.metadata.metadata_cache import MetadataCache
     from odradek.broker.metadata.topic_waits import TopicWaits
     from odradek.broker.network.request import RequestContext
@@ -72,7 +72,7 @@ class Services:
     controller: Controller
     admin: AdminManager
     config_admin: ConfigAdmin
-    topic_creator: TopicCreator
+    topic_creator: AutoTopicCreationManager
     topic_waits: TopicWaits
     topic_overrides: Callable[[Sequence[str]], Awaitable[Mapping[str, Mapping[str, str]]]]
     """Reads the configs of topics from the metadata tree."""

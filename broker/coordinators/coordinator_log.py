@@ -22,7 +22,7 @@ from odradek.storage.segment.file_records import FileRegion
 from odradek.timer.sliced_work import Wait
 
 if TYPE_CHECKING:
-    from odradek.broker.fetch.results import AppendResult
+    from odradek.broker.fetch.results import LogAppendResult
     from odradek.broker.metadata.metadata_cache import MetadataCache
     from odradek.broker.replica_manager.replica_manager import ReplicaManager
     from odradek.coordinator.ports import OnCommitted, TransactionalProducer
@@ -93,7 +93,7 @@ class InternalTopicLog:
             is_transactional=producer is not None,
         )
 
-        def respond(results: Mapping[TopicPartition, AppendResult]) -> None:
+        def respond(results: Mapping[TopicPartition, LogAppendResult]) -> None:
             result = results[topic_partition]
             on_committed(result.error, result.base_offset)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from odradek.broker.fetch.results import AppendResult
+from odradek.broker.fetch.results import LogAppendResult
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.records.batch import batches
 from odradek.protocol.records.layout import NO_SEQUENCE
@@ -59,7 +59,7 @@ class TransactionVerification:
         self,
         transactional_id: str,
         records: Mapping[TopicPartition, memoryview],
-        on_verified: Callable[[Mapping[TopicPartition, AppendResult], Guards], None],
+        on_verified: Callable[[Mapping[TopicPartition, LogAppendResult], Guards], None],
         *,
         knows_abortable_error: bool,
     ) -> None:
@@ -155,13 +155,13 @@ class TransactionVerification:
         )
 
 
-def _refusal(error: ErrorCode) -> AppendResult:
+def _refusal(error: ErrorCode) -> LogAppendResult:
     if error == _E.INVALID_TXN_STATE:
-        return AppendResult(error=error, error_message="Partition was not added to the transaction")
+        return LogAppendResult(error=error, error_message="Partition was not added to the transaction")
     if error in UNVERIFIED:
-        return AppendResult(
+        return LogAppendResult(
             error=_E.NOT_ENOUGH_REPLICAS,
             error_message="Unable to verify the partition has been added to the transaction. Underlying error: "
             f"{error.name}",
         )
-    return AppendResult(error=error)
+    return LogAppendResult(error=error)

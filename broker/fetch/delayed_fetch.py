@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
 
     from odradek.broker.fetch.fetch_session import FetchSession, PartitionFetch
-    from odradek.broker.fetch.results import FetchParams, ReadResult
+    from odradek.broker.fetch.results import FetchParams, LogReadResult
     from odradek.broker.partition.hosted_partitions import HostedPartitions
     from odradek.broker.partition.partition import Partition
     from odradek.storage.log.unified_log import UnifiedLog
@@ -39,8 +39,8 @@ class Reads(Protocol):
         """Whether the throttle denies the reader records of the partition now."""
 
     def read_again(
-        self, params: FetchParams, fetches: Sequence[PartitionFetch], known: Iterable[ReadResult | None] = ..., /
-    ) -> list[ReadResult]:
+        self, params: FetchParams, fetches: Sequence[PartitionFetch], known: Iterable[LogReadResult | None] = ..., /
+    ) -> list[LogReadResult]:
         """Read at the end of the wait; `known` are results of the first read that are still valid."""
 
 
@@ -50,10 +50,10 @@ class DelayedFetch(DelayedOperation):
     def __init__(
         self,
         params: FetchParams,
-        results: Sequence[ReadResult],
+        results: Sequence[LogReadResult],
         partitions: HostedPartitions,
         reads: Reads,
-        respond: Callable[[Sequence[ReadResult]], None],
+        respond: Callable[[Sequence[LogReadResult]], None],
         session: FetchSession | None = None,
     ) -> None:
         super().__init__(params.max_wait_ms)
@@ -172,7 +172,7 @@ class DelayedFetch(DelayedOperation):
         fetches.sort(key=in_session)
         self._respond(self._reads.read_again(self._params, fetches))
 
-    def _holds(self, topic_partition: TopicPartition, result: ReadResult) -> bool:
+    def _holds(self, topic_partition: TopicPartition, result: LogReadResult) -> bool:
         if topic_partition in self._changed:
             return False
         log = self._log_at_end(topic_partition, result)
@@ -183,7 +183,7 @@ class DelayedFetch(DelayedOperation):
             and log.log_start_offset == result.log_start_offset
         )
 
-    def _log_at_end(self, topic_partition: TopicPartition, result: ReadResult) -> UnifiedLog | None:
+    def _log_at_end(self, topic_partition: TopicPartition, result: LogReadResult) -> UnifiedLog | None:
         """The log, if the first read began at the end that the reader may see."""
         assert result.fetched is not None, "errors are answered at once"
         partition = self._partitions.hosted(topic_partition)

@@ -25,7 +25,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse
 
 if TYPE_CHECKING:
-    from odradek.broker.fetch.results import ReadResult
+    from odradek.broker.fetch.results import LogReadResult
 
 INITIAL_EPOCH: Final = 0
 FINAL_EPOCH: Final = -1
@@ -99,9 +99,9 @@ class FetchContext:
         """Whether the session has partitions that are not read for this request."""
         return self.session is not None and self.session.has_resting
 
-    def has_told(self, result: ReadResult) -> bool:
+    def has_sent(self, result: LogReadResult) -> bool:
         """Whether the response of the session will omit the partition."""
-        return self.session is not None and result.is_told
+        return self.session is not None and result.is_sent
 
     def respond(self, answers: Answers, now_ms: int) -> Generator[None, None, FetchResponse]:
         """Build the response for `answers`, in their order, and the new session if one is requested. Each partition is

@@ -182,12 +182,12 @@ class PartitionFetch:
 
 
 Answers = Sequence[tuple[PartitionFetch, "PartitionData"]]
-LetGo = Callable[[Collection[PartitionFetch]], None]
+ReleasePartitions = Callable[[Collection[PartitionFetch]], None]
 """Calls `leave` of each partition of a closed session, at once or in slices."""
 
 
-def let_go_at_once(fetches: Collection[PartitionFetch]) -> None:
-    """A `LetGo` for sessions of few partitions."""
+def release_at_once(fetches: Collection[PartitionFetch]) -> None:
+    """A `ReleasePartitions` for sessions of few partitions."""
     for fetch in fetches:
         fetch.leave()
 
@@ -207,8 +207,8 @@ class FetchSession:
 
     __slots__ = (
         "_is_closed",
-        "_let_go",
         "_next_order",
+        "_release",
         "asked_by",
         "awake",
         "cached_size",
@@ -231,7 +231,7 @@ class FetchSession:
         uses_topic_ids: bool,
         now_ms: int,
         asked_by: Hashable = None,
-        let_go: LetGo = let_go_at_once,
+        release: ReleasePartitions = release_at_once,
     ) -> None:
         self.session_id = session_id
         self.privileged = privileged
@@ -245,7 +245,7 @@ class FetchSession:
         self.partitions: dict[Key, PartitionFetch] = {}
         self.awake: dict[PartitionFetch, None] = {}
         self.waiting: dict[WaitingFetch, None] = {}
-        self._let_go = let_go
+        self._release = release
         self._next_order = 0
         self._is_closed = False
 
@@ -326,7 +326,7 @@ class FetchSession:
 
     def _leave(self) -> None:
         fetches, self.partitions, self.awake = self.partitions, {}, {}
-        self._let_go(fetches.values())
+        self._release(fetches.values())
 
     def _to_end(self, fetch: PartitionFetch) -> None:
         fetch.order = self._next_order

@@ -19,7 +19,7 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Generator, Hashable
 from typing import Final
 
-from odradek.broker.fetch.fetch_session import NOT_CACHED, Answers, FetchSession, LetGo, let_go_at_once
+from odradek.broker.fetch.fetch_session import NOT_CACHED, Answers, FetchSession, ReleasePartitions, release_at_once
 
 INVALID_SESSION_ID: Final = 0
 MAX_SESSION_ID: Final = 2**31 - 1
@@ -53,7 +53,7 @@ class _Evictable:
 
 
 class FetchSessionCache:
-    """`random_id` draws a number between two others, both included. `let_go` releases partitions of closed sessions."""
+    """`random_id` draws a number between two others, both included. `release` is for partitions of closed sessions."""
 
     def __init__(
         self,
@@ -61,12 +61,12 @@ class FetchSessionCache:
         random_id: Callable[[int, int], int],
         *,
         max_partitions: int = MAX_CACHED_PARTITIONS,
-        let_go: LetGo = let_go_at_once,
+        release: ReleasePartitions = release_at_once,
     ) -> None:
         self._max_sessions = max_sessions
         self._max_partitions = max_partitions
         self._random_id = random_id
-        self._let_go = let_go
+        self._release = release
         self._sessions: dict[int, FetchSession] = {}  # in order of last use
         self._evictable_by_all = _Evictable()
         self._evictable_by_followers = _Evictable()
@@ -126,7 +126,7 @@ class FetchSessionCache:
             uses_topic_ids=uses_topic_ids,
             now_ms=now_ms,
             asked_by=asked_by,
-            let_go=self._let_go,
+            release=self._release,
         )
         for fetch, data in answers:
             fetch.sent_high_watermark = data.high_watermark

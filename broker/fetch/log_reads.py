@@ -15,7 +15,7 @@ from odradek.broker.fetch.cold_reads import ColdReads
 from odradek.broker.fetch.delayed_fetch import DelayedFetch
 from odradek.broker.fetch.fetch_session import NO_PREFERRED_REPLICA
 from odradek.broker.fetch.replica_selector import preferred_read_replica
-from odradek.broker.fetch.results import FetchParams, ReadResult
+from odradek.broker.fetch.results import FetchParams, LogReadResult
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.segment.fetch_data import EMPTY_RECORDS, FetchDataInfo
@@ -65,7 +65,7 @@ class LogReads:
         self,
         params: FetchParams,
         fetches: Sequence[PartitionFetch],
-        respond: Callable[[Sequence[ReadResult]], None],
+        respond: Callable[[Sequence[LogReadResult]], None],
         session: FetchSession | None = None,
     ) -> Steps:
         """Read, one partition a step. `respond` is called then, or when there are `min_bytes` to read or `max_wait_ms`
@@ -90,12 +90,15 @@ class LogReads:
         self._purgatory.try_complete_else_watch(operation, operation.keys)
 
     def read_again(
-        self, params: FetchParams, fetches: Sequence[PartitionFetch], known: Iterable[ReadResult | None] = repeat(None)
-    ) -> list[ReadResult]:
+        self,
+        params: FetchParams,
+        fetches: Sequence[PartitionFetch],
+        known: Iterable[LogReadResult | None] = repeat(None),
+    ) -> list[LogReadResult]:
         """Read at the end of a wait. `known`: results of the first read that are still valid and have no data."""
         return run_through(self._read(params, fetches, known, update_follower_state=False))
 
-    def let_rest(self, params: FetchParams, results: Sequence[ReadResult]) -> Steps:
+    def let_rest(self, params: FetchParams, results: Sequence[LogReadResult]) -> Steps:
         """Let partitions rest whose whole state their session has sent. Each partition is a step.
 
         Partitions of a consumer do not rest when it may be sent to another replica, which depends on more than the
@@ -107,7 +110,7 @@ class LogReads:
             yield None
             fetch = result.fetch
             session = fetch.session
-            if session is None or not session.may_rest or fetch.is_resting or not result.is_told:
+            if session is None or not session.may_rest or fetch.is_resting or not result.is_sent:
                 continue
             assert result.fetched is not None
             assert fetch.topic is not None
@@ -130,10 +133,10 @@ class LogReads:
         self,
         params: FetchParams,
         fetches: Sequence[PartitionFetch],
-        known: Iterable[ReadResult | None],
+        known: Iterable[LogReadResult | None],
         *,
         update_follower_state: bool,
-    ) -> Generator[None, None, list[ReadResult]]:
+    ) -> Generator[None, None, list[LogReadResult]]:
         """Read each partition in order, within `max_bytes` together.
 
         The first partition with data returns at least one whole batch, even beyond the limits.
@@ -161,9 +164,9 @@ class LogReads:
         max_bytes: int,
         min_one_message: bool,
         update_follower_state: bool,
-    ) -> ReadResult:
+    ) -> LogReadResult:
         if max_bytes < 0:
-            return ReadResult(fetch=fetch, error=ErrorCode.UNKNOWN_SERVER_ERROR)
+            return LogReadResult(fetch=fetch, error=ErrorCode.UNKNOWN_SERVER_ERROR)
         try:
             assert fetch.topic is not None
             topic_partition = TopicPartition(fetch.topic, fetch.partition)
@@ -190,13 +193,13 @@ class LogReads:
                     params.replica_epoch,
                 )
         except KafkaError as error:
-            return ReadResult(fetch=fetch, error=error.code)
+            return LogReadResult(fetch=fetch, error=error.code)
         fetched = info.fetched
         # Half a batch is dropped (v3 on): the next fetch returns the whole one.
         is_useless = fetched is not None and fetched.first_entry_incomplete and not params.hard_max_bytes
         if fetched is not None and (is_useless or self.is_held_back(partition, params)):
             fetched = FetchDataInfo(fetched.fetch_offset_metadata, EMPTY_RECORDS)
-        return ReadResult(
+        return LogReadResult(
             fetch=fetch,
             fetched=fetched,
             diverging_epoch=info.diverging_epoch,
@@ -236,9 +239,9 @@ def _is_at_end(log: UnifiedLog, fetch: PartitionFetch, params: FetchParams) -> b
     )
 
 
-def _redirect(partition: Partition, fetch: PartitionFetch, preferred: int) -> ReadResult:
+def _redirect(partition: Partition, fetch: PartitionFetch, preferred: int) -> LogReadResult:
     log = partition.local_log_with_epoch(fetch.current_leader_epoch, leader_only=False)
-    return ReadResult(
+    return LogReadResult(
         fetch=fetch,
         high_watermark=log.high_watermark,
         log_start_offset=log.log_start_offset,
@@ -247,7 +250,7 @@ def _redirect(partition: Partition, fetch: PartitionFetch, preferred: int) -> Re
     )
 
 
-def _cannot_wait(result: ReadResult) -> bool:
+def _cannot_wait(result: LogReadResult) -> bool:
     return (
         result.error != ErrorCode.NONE
         or result.diverging_epoch is not None

@@ -33,7 +33,7 @@ EXPECTED_APPEND_ERRORS = frozenset(
 
 
 @dataclass(slots=True, kw_only=True)
-class AppendResult:
+class LogAppendResult:
     """One partition's part of a Produce answer. Offsets and times are -1 where unknown.
 
     `required_offset`: what the high watermark must reach before acks=-1 is answered. `flush_required`: the topic's
@@ -51,7 +51,7 @@ class AppendResult:
     record_errors: Sequence[tuple[int, str | None]] = ()
 
     @classmethod
-    def of(cls, info: LogAppendInfo) -> AppendResult:
+    def of(cls, info: LogAppendInfo) -> LogAppendResult:
         """The result of a successful append."""
         return cls(
             base_offset=info.first_offset,
@@ -64,7 +64,7 @@ class AppendResult:
 
 
 @dataclass(slots=True, kw_only=True)
-class DeleteRecordsResult:
+class LogDeleteRecordsResult:
     """One partition's part of a DeleteRecords answer."""
 
     requested_offset: int = -1
@@ -94,7 +94,7 @@ class FetchParams:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReadResult:
+class LogReadResult:
     """One partition of a Fetch answer. Offsets are -1 where unknown. With a preferred replica there are no records."""
 
     fetch: PartitionFetch
@@ -111,7 +111,7 @@ class ReadResult:
         return 0 if self.fetched is None else self.fetched.size_in_bytes
 
     @property
-    def is_told(self) -> bool:
+    def is_sent(self) -> bool:
         """Whether the session has sent all of this already, so that its next answer omits the partition; the same rule
         as in `PartitionFetch.note_answer`.
         """

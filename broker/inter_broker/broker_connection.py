@@ -85,7 +85,7 @@ class BrokerConnection:
             except VersionMismatch:
                 raise  # the connection stays usable
             except BaseException as error:
-                self._hang_up(
+                self._disconnect(
                     error if isinstance(error, OSError) else ConnectionAbortedError("the request was cancelled")
                 )
                 raise
@@ -93,7 +93,7 @@ class BrokerConnection:
     def close(self) -> None:
         if not self._closed.done():
             self._closed.set_result(None)
-        self._hang_up(ConnectionAbortedError(f"the link to {self} was closed"))
+        self._disconnect(ConnectionAbortedError(f"the link to {self} was closed"))
 
     def __str__(self) -> str:
         return self._end_point.connection_string
@@ -185,7 +185,7 @@ class BrokerConnection:
         except DecodeError as error:
             raise ConnectionAbortedError(f"{self} sent an invalid answer to {header}: {error}") from error
 
-    def _hang_up(self, reason: OSError) -> None:
+    def _disconnect(self, reason: OSError) -> None:
         receiver, self._receiver = self._receiver, None
         if receiver is not None:
             receiver.abort(reason)

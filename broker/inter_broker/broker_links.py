@@ -45,14 +45,14 @@ class BrokerLinks:
             known, link = self._links[broker_id]
             if known == end_point:
                 return link
-            self.hang_up(broker_id)
+            self.close_link(broker_id)
         if end_point is None:
             raise ConnectionRefusedError(f"broker {broker_id} is not alive or has no listener {self._listener.name}")
         link = self._make_link(end_point, client_id=self._client_id)
         self._links[broker_id] = end_point, link
         return link
 
-    def hang_up(self, broker_id: int) -> None:
+    def close_link(self, broker_id: int) -> None:
         """Close the link to a broker; the next request opens a new one."""
         _, link = self._links.pop(broker_id, (None, None))
         if link is not None:
@@ -60,4 +60,4 @@ class BrokerLinks:
 
     def close(self) -> None:
         for broker_id in list(self._links):
-            self.hang_up(broker_id)
+            self.close_link(broker_id)

@@ -31,7 +31,7 @@ RETRY_BACKOFF_MS: Final = 100
 ResponseT = TypeVar("ResponseT", bound=Response)
 
 
-class ControllerChannel:
+class NodeToControllerChannelManager:
     """Implements `ports.ToController`. `request_timeout_ms` limits one attempt."""
 
     def __init__(
@@ -74,6 +74,6 @@ class ControllerChannel:
             return None
         if ErrorCode.NOT_CONTROLLER in error_codes(response):
             logger.debug("%s: broker %d is not the controller", type(request).__name__, controller_id)
-            self._links.hang_up(controller_id)
+            self._links.close_link(controller_id)
             return None
         return response

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class TopicCreator:
+class AutoTopicCreationManager:
     """Creates topics through the controller. `spawn` runs a coroutine until the broker stops."""
 
     def __init__(

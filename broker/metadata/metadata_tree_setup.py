@@ -25,7 +25,7 @@ FINAL_WRITES_TIMEOUT_S: Final = 3.0
 AWAY_TIMEOUT_S: Final = 1.5
 """Limit for all waits of a stop while the tree is not available."""
 
-LOOK_EVERY_S: Final = 0.1
+CHECK_INTERVAL_S: Final = 0.1
 """Interval at which a stop checks whether the tree is available."""
 
 OnFailure: TypeAlias = Callable[[BaseException], None]
@@ -46,7 +46,7 @@ async def open_metadata_tree(config: BrokerConfig, clock: Clock, on_failure: OnF
     return await EmbeddedTree.open(os.path.join(config.metadata_dir, METADATA_FILE), clock, on_failure)
 
 
-class Patience:
+class WaitLimit:
     """Limits the waits of a stop while the tree is not available: `AWAY_TIMEOUT_S` in all.
 
     A write into an unavailable ZooKeeper waits for its return, and so does everything that waits for the write, in this
@@ -62,20 +62,20 @@ class Patience:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
         while not work.done() and self._left_s > 0 and (now := loop.time()) < deadline:
-            await asyncio.wait({work}, timeout=min(LOOK_EVERY_S, deadline - now))
+            await asyncio.wait({work}, timeout=min(CHECK_INTERVAL_S, deadline - now))
             if self._tree.is_disconnected:
                 self._left_s -= loop.time() - now
         return work.done()
 
 
 async def close_tree(
-    tree: MetadataTree, patience: Patience, final_writes: Coroutine[object, object, None] | None = None
+    tree: MetadataTree, wait_limit: WaitLimit, final_writes: Coroutine[object, object, None] | None = None
 ) -> None:
     """Close the tree after `final_writes`, or after their time limit: then closing ends them with an error."""
     if final_writes is None:
         await tree.close()
         return
     writing = asyncio.ensure_future(final_writes)
-    await patience.wait(writing, FINAL_WRITES_TIMEOUT_S)
+    await wait_limit.wait(writing, FINAL_WRITES_TIMEOUT_S)
     await tree.close()
     await writing

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 state_change_log = logging.getLogger(__name__)
 
 
-class ReadInfo(NamedTuple):
+class LogReadInfo(NamedTuple):
     """The result of one read; the offsets are those *before* the read.
 
     `diverging_epoch`: (epoch, end offset) at which the reader's log diverges from ours; then `fetched` is None.
@@ -209,7 +209,7 @@ class Partition(Leadership):
         last_fetched_epoch: int,
         leader_only: bool,
         follower_id: int = -1,
-    ) -> ReadInfo:
+    ) -> LogReadInfo:
         """Read from `fetch_offset`. An epoch of -1 means that the request names none.
 
         Raises: KafkaError FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE.
@@ -225,7 +225,7 @@ class Partition(Leadership):
         fetched = None
         if diverging is None:
             fetched = log.read(fetch_offset, max_bytes, isolation, min_one_message)
-        return ReadInfo(fetched, diverging, high_watermark, start, end, stable)
+        return LogReadInfo(fetched, diverging, high_watermark, start, end, stable)
 
     def _divergence(self, log: UnifiedLog, fetch_offset: int, last_fetched_epoch: int) -> tuple[int, int] | None:
         epoch, end_offset = log.end_offset_for_epoch(last_fetched_epoch)

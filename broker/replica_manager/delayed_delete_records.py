@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from odradek.broker.fetch.results import DeleteRecordsResult
+from odradek.broker.fetch.results import LogDeleteRecordsResult
 from odradek.broker.replica_manager.delayed_partitions import DelayedPartitions
 from odradek.protocol.errors import KafkaError
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
     from odradek.protocol.topic_partition import TopicPartition
 
 
-class DelayedDeleteRecords(DelayedPartitions[DeleteRecordsResult]):
+class DelayedDeleteRecords(DelayedPartitions[LogDeleteRecordsResult]):
     """A result without an error is pending until the low watermark reaches its `requested_offset`."""
 
     def __init__(
         self,
         timeout_ms: int,
-        results: Mapping[TopicPartition, DeleteRecordsResult],
+        results: Mapping[TopicPartition, LogDeleteRecordsResult],
         partitions: HostedPartitions,
-        respond: Callable[[Mapping[TopicPartition, DeleteRecordsResult]], None],
+        respond: Callable[[Mapping[TopicPartition, LogDeleteRecordsResult]], None],
     ) -> None:
         super().__init__(timeout_ms, results, respond)
         self._partitions = partitions
 
-    def settle(self, topic_partition: TopicPartition, result: DeleteRecordsResult) -> bool:
+    def settle(self, topic_partition: TopicPartition, result: LogDeleteRecordsResult) -> bool:
         try:
             result.low_watermark = self._partitions.partition(topic_partition).low_watermark()
         except KafkaError as error:

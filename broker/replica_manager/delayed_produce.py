@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from odradek.broker.fetch.results import AppendResult
+from odradek.broker.fetch.results import LogAppendResult
 from odradek.broker.replica_manager.delayed_partitions import DelayedPartitions
 from odradek.protocol.errors import ErrorCode, KafkaError
 
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from odradek.protocol.topic_partition import TopicPartition
 
 
-class DelayedProduce(DelayedPartitions[AppendResult]):
+class DelayedProduce(DelayedPartitions[LogAppendResult]):
     """`results` are the local appends; those without an error are pending until their `required_offset` is reached."""
 
     def __init__(
         self,
         timeout_ms: int,
-        results: Mapping[TopicPartition, AppendResult],
+        results: Mapping[TopicPartition, LogAppendResult],
         partitions: HostedPartitions,
-        respond: Callable[[Mapping[TopicPartition, AppendResult]], None],
+        respond: Callable[[Mapping[TopicPartition, LogAppendResult]], None],
     ) -> None:
         super().__init__(timeout_ms, results, respond)
         self._partitions = partitions
 
-    def settle(self, topic_partition: TopicPartition, result: AppendResult) -> bool:
+    def settle(self, topic_partition: TopicPartition, result: LogAppendResult) -> bool:
         try:
             partition = self._partitions.partition(topic_partition)
         except KafkaError as error:

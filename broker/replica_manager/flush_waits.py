@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from odradek.broker.fetch.results import AppendResult
+    from odradek.broker.fetch.results import LogAppendResult
     from odradek.broker.partition.partition import Partition
     from odradek.protocol.topic_partition import TopicPartition
 
 
 def when_flushed(
-    results: Mapping[TopicPartition, AppendResult],
+    results: Mapping[TopicPartition, LogAppendResult],
     hosted: Callable[[TopicPartition], Partition | None],
     answer: Callable[[], None],
 ) -> None:
     """Call `answer` when every append with `flush_required` is on the disk. A failed flush sets KAFKA_STORAGE_ERROR."""
     waiting = 1
 
-    def flushed(result: AppendResult | None, error: OSError | None) -> None:
+    def flushed(result: LogAppendResult | None, error: OSError | None) -> None:
         nonlocal waiting
         if result is not None and error is not None:
             result.error = ErrorCode.KAFKA_STORAGE_ERROR

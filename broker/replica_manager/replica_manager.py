@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.fetch.fetch_wakeups import FetchWakeups
 from odradek.broker.fetch.log_reads import LogReads
-from odradek.broker.fetch.results import EXPECTED_APPEND_ERRORS, AppendResult, DeleteRecordsResult
+from odradek.broker.fetch.results import EXPECTED_APPEND_ERRORS, LogAppendResult, LogDeleteRecordsResult
 from odradek.broker.partition.high_watermark_checkpoints import HighWatermarkCheckpoints
 from odradek.broker.partition.high_watermark_reviews import HighWatermarkReviews
 from odradek.broker.partition.hosted_partitions import HostedPartitions
@@ -143,7 +143,7 @@ class ReplicaManager:
         origin: AppendOrigin,
         records: Mapping[TopicPartition, memoryview],
         verification_guards: Mapping[TopicPartition, object | None] = NO_GUARDS,
-        respond: Callable[[Mapping[TopicPartition, AppendResult]], None],
+        respond: Callable[[Mapping[TopicPartition, LogAppendResult]], None],
     ) -> None:
         """Append to the leaders' logs in one call: see `append_in_steps`."""
         run_through(
@@ -167,15 +167,15 @@ class ReplicaManager:
         origin: AppendOrigin,
         records: Mapping[TopicPartition, memoryview],
         verification_guards: Mapping[TopicPartition, object | None] = NO_GUARDS,
-        respond: Callable[[Mapping[TopicPartition, AppendResult]], None],
+        respond: Callable[[Mapping[TopicPartition, LogAppendResult]], None],
     ) -> Steps:
         """Append to the leaders' logs, one partition a step, then call `respond`: with acks=-1 when the replicas have
         the records or `timeout_ms` is over.
         """
         if required_acks not in VALID_ACKS:
-            respond({tp: AppendResult(error=ErrorCode.INVALID_REQUIRED_ACKS) for tp in records})
+            respond({tp: LogAppendResult(error=ErrorCode.INVALID_REQUIRED_ACKS) for tp in records})
             return
-        results: dict[TopicPartition, AppendResult] = {}
+        results: dict[TopicPartition, LogAppendResult] = {}
         pending = False
         for topic_partition, batch in records.items():
             guard = verification_guards.get(topic_partition)
@@ -201,7 +201,7 @@ class ReplicaManager:
                 self.complete_delayed(topic_partition)
                 yield None
 
-    def _all_reached(self, results: Mapping[TopicPartition, AppendResult]) -> bool:
+    def _all_reached(self, results: Mapping[TopicPartition, LogAppendResult]) -> bool:
         """Whether acks=-1 can be answered at once, as it always can without followers."""
         for topic_partition, result in results.items():
             if result.error != ErrorCode.NONE:
@@ -219,15 +219,15 @@ class ReplicaManager:
         internal_topics_allowed: bool,
         origin: AppendOrigin,
         verification_guard: object | None,
-    ) -> AppendResult:
+    ) -> LogAppendResult:
         if not internal_topics_allowed and topic_partition.topic in INTERNAL_TOPICS:
-            return AppendResult(error=ErrorCode.INVALID_TOPIC_EXCEPTION)
+            return LogAppendResult(error=ErrorCode.INVALID_TOPIC_EXCEPTION)
         try:
             partition = self.partitions.partition(topic_partition)
             info = partition.append_as_leader(records, origin, required_acks, verification_guard)
         except RecordValidationError as error:
             log.info("Refused records for %s: %s", topic_partition, error.message)
-            return AppendResult(
+            return LogAppendResult(
                 error=error.code,
                 error_message=error.message,
                 log_start_offset=self._log_start_offset(topic_partition),
@@ -235,10 +235,10 @@ class ReplicaManager:
             )
         except KafkaError as error:
             if error.code in EXPECTED_APPEND_ERRORS:
-                return AppendResult(error=error.code)
+                return LogAppendResult(error=error.code)
             log.info("Error processing append operation on partition %s: %s", topic_partition, error.message)
-            return AppendResult(error=error.code, log_start_offset=self._log_start_offset(topic_partition))
-        return AppendResult.of(info)
+            return LogAppendResult(error=error.code, log_start_offset=self._log_start_offset(topic_partition))
+        return LogAppendResult.of(info)
 
     def _log_start_offset(self, topic_partition: TopicPartition) -> int:
         hosted = self.partitions.hosted(topic_partition)
@@ -258,7 +258,7 @@ class ReplicaManager:
         self,
         timeout_ms: int,
         offsets: Mapping[TopicPartition, int],
-        respond: Callable[[Mapping[TopicPartition, DeleteRecordsResult]], None],
+        respond: Callable[[Mapping[TopicPartition, LogDeleteRecordsResult]], None],
     ) -> None:
         """Move the log starts in one call: see `delete_records_in_steps`."""
         run_through(self.delete_records_in_steps(timeout_ms, offsets, respond))
@@ -267,12 +267,12 @@ class ReplicaManager:
         self,
         timeout_ms: int,
         offsets: Mapping[TopicPartition, int],
-        respond: Callable[[Mapping[TopicPartition, DeleteRecordsResult]], None],
+        respond: Callable[[Mapping[TopicPartition, LogDeleteRecordsResult]], None],
     ) -> Steps:
         """Move the log starts, one partition a step. `respond` is called when every live replica has moved its log
         start, or when `timeout_ms` is over.
         """
-        results: dict[TopicPartition, DeleteRecordsResult] = {}
+        results: dict[TopicPartition, LogDeleteRecordsResult] = {}
         for topic_partition, offset in offsets.items():
             results[topic_partition] = self._delete_records_one(topic_partition, offset)
             yield None
@@ -286,14 +286,14 @@ class ReplicaManager:
         else:
             respond(results)
 
-    def _delete_records_one(self, topic_partition: TopicPartition, offset: int) -> DeleteRecordsResult:
+    def _delete_records_one(self, topic_partition: TopicPartition, offset: int) -> LogDeleteRecordsResult:
         if topic_partition.topic in INTERNAL_TOPICS:
-            return DeleteRecordsResult(error=ErrorCode.INVALID_TOPIC_EXCEPTION)
+            return LogDeleteRecordsResult(error=ErrorCode.INVALID_TOPIC_EXCEPTION)
         try:
             requested, low_watermark = self.partitions.partition(topic_partition).delete_records(offset)
         except KafkaError as error:
-            return DeleteRecordsResult(error=error.code)
-        return DeleteRecordsResult(requested_offset=requested, low_watermark=low_watermark)
+            return LogDeleteRecordsResult(error=error.code)
+        return LogDeleteRecordsResult(requested_offset=requested, low_watermark=low_watermark)
 
     # Failed directories
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from odradek.broker.replication.alter_log_dirs import AlterLogDirsManager
+from odradek.broker.replication.alter_log_dirs import ReplicaAlterLogDirsManager
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage import log_files
 
@@ -49,7 +49,7 @@ class ReplicaMoves:
         self._partitions = partitions
         self._complete_delayed = complete_delayed
         self._log_manager = log_manager
-        self._mover = AlterLogDirsManager(
+        self._mover = ReplicaAlterLogDirsManager(
             log_manager,
             settings,
             on_progress=complete_delayed,

@@ -18,7 +18,7 @@ from odradek.broker.fetch.replication_quota import ReplicationQuota
 from odradek.broker.replica_manager.replica_manager import ReplicaManager
 from odradek.broker.replication.alter_log_dirs import MoveSettings
 from odradek.broker.replication.fetcher_settings import FetcherSettings, FetchersSettings, RemoteLeaderSettings
-from odradek.broker.replication.replica_fetchers import ReplicaFetchers
+from odradek.broker.replication.replica_fetchers import ReplicaFetcherManager
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,7 +55,7 @@ def make_replica_manager(
         high_watermark_checkpoint_interval_ms=config.replica_high_watermark_checkpoint_interval_ms,
         move_settings=_move_settings(config, clock),
         alter_partition=alter_partition,
-        make_fetchers=lambda manager: ReplicaFetchers(
+        make_fetchers=lambda manager: ReplicaFetcherManager(
             manager.partitions,
             log_manager,
             fetchers,

@@ -87,7 +87,7 @@ class LogMove:
         return self.partition.topic_partition
 
 
-class AlterLogDirsManager:
+class ReplicaAlterLogDirsManager:
     """All moves of a broker."""
 
     def __init__(

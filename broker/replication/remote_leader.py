@@ -44,7 +44,7 @@ FIRST_FETCH_VERSION_WITH_REPLICA_STATE: Final = 15
 _SESSION_IS_OVER: Final = (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH)
 
 
-class RemoteLeader:
+class RemoteLeaderEndPoint:
     """One fetcher's connection to a leader: one request at a time."""
 
     def __init__(self, leader_id: int, link: BrokerLink, settings: RemoteLeaderSettings) -> None:

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from odradek.broker.replication.fetch_session_handler import SessionRequest
     from odradek.broker.replication.fetch_states import PartitionFetchState
     from odradek.broker.replication.fetcher_settings import FetcherSettings
-    from odradek.broker.replication.remote_leader import RemoteLeader
+    from odradek.broker.replication.remote_leader import RemoteLeaderEndPoint
     from odradek.protocol.messages.fetch import PartitionData
     from odradek.protocol.topic_partition import TopicPartition
     from odradek.storage.log.unified_log import UnifiedLog
@@ -97,7 +97,7 @@ class ReplicaFetcher:
     def __init__(
         self,
         name: str,
-        leader: RemoteLeader,
+        leader: RemoteLeaderEndPoint,
         partitions: HostedPartitions,
         log_manager: LogManager,
         settings: FetcherSettings,

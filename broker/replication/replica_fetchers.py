@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 class Fetchers(Protocol):
-    """Replicates the logs of leaders; `ReplicaFetchers` implements it."""
+    """Replicates the logs of leaders; `ReplicaFetcherManager` implements it."""
 
     def add(self, partitions: Iterable[Partition]) -> None:
         """Follow the present leaders of these partitions from their log ends, and no former leader."""
@@ -46,7 +46,7 @@ class Fetchers(Protocol):
         """Stop all fetches; later calls of `add` do nothing."""
 
 
-class ReplicaFetchers:
+class ReplicaFetcherManager:
     """All fetchers of one broker. Implements `Fetchers`. The callables are those of `ReplicaFetcher`."""
 
     def __init__(
@@ -123,14 +123,14 @@ class ReplicaFetchers:
             # A leader that only changed its listener keeps its epochs; a restarted one has new epochs everywhere.
             left = [partition for partition in self._followed(fetcher) if partition.leader_id == leader_id]
         # Imported here: a single broker never needs them.
-        from odradek.broker.replication.remote_leader import RemoteLeader
+        from odradek.broker.replication.remote_leader import RemoteLeaderEndPoint
         from odradek.broker.replication.replica_fetcher import ReplicaFetcher
 
         settings = self._settings
         link = settings.make_link(end_point, client_id=f"broker-{settings.fetcher.broker_id}-fetcher-{index}")
         fetcher = ReplicaFetcher(
             f"ReplicaFetcherThread-{index}-{leader_id}",
-            RemoteLeader(leader_id, link, settings.leader),
+            RemoteLeaderEndPoint(leader_id, link, settings.leader),
             self._partitions,
             self._log_manager,
             settings.fetcher,

@@ -9,7 +9,7 @@ from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.services import in_slices
-from odradek.broker.fetch.results import DeleteRecordsResult
+from odradek.broker.fetch.results import LogDeleteRecordsResult
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.delete_records import (
     DeleteRecordsPartitionResult,
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 @in_slices
 def handle(broker: Services, ctx: RequestContext, request: DeleteRecordsRequest) -> Steps:
     offsets: dict[TopicPartition, int] = {}
-    results: dict[TopicPartition, DeleteRecordsResult] = {}
+    results: dict[TopicPartition, LogDeleteRecordsResult] = {}
     for topic in request.topics:
         for part in topic.partitions:
             topic_partition = TopicPartition(topic.name, part.partition_index)
             if broker.metadata_cache.contains_partition(*topic_partition):
                 offsets[topic_partition] = part.offset
             else:
-                results[topic_partition] = DeleteRecordsResult(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                results[topic_partition] = LogDeleteRecordsResult(error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             yield None
 
-    def respond(deleted: Mapping[TopicPartition, DeleteRecordsResult]) -> None:
+    def respond(deleted: Mapping[TopicPartition, LogDeleteRecordsResult]) -> None:
         results.update(deleted)
         broker.slices.submit(_respond(ctx, results))
 
@@ -49,12 +49,12 @@ def handle(broker: Services, ctx: RequestContext, request: DeleteRecordsRequest)
         respond({})
 
 
-def _respond(ctx: RequestContext, results: Mapping[TopicPartition, DeleteRecordsResult]) -> Steps:
+def _respond(ctx: RequestContext, results: Mapping[TopicPartition, LogDeleteRecordsResult]) -> Steps:
     ctx.reply((yield from _response(results)))
 
 
 def _response(
-    results: Mapping[TopicPartition, DeleteRecordsResult],
+    results: Mapping[TopicPartition, LogDeleteRecordsResult],
 ) -> Generator[None, None, DeleteRecordsResponse]:
     topics: dict[str, list[DeleteRecordsPartitionResult]] = {}
     for topic_partition, result in results.items():
@@ -75,7 +75,7 @@ def error_response(
     request: DeleteRecordsRequest, version: int, code: ErrorCode, message: str | None
 ) -> DeleteRecordsResponse:
     refused = {
-        TopicPartition(topic.name, part.partition_index): DeleteRecordsResult(error=code)
+        TopicPartition(topic.name, part.partition_index): LogDeleteRecordsResult(error=code)
         for topic in request.topics
         for part in topic.partitions
     }

@@ -23,7 +23,7 @@ from odradek.broker.fetch.fetch_context import AskedBy, FetchContext, new_contex
 from odradek.broker.fetch.fetch_session import PartitionFetch, records_size
 from odradek.broker.fetch.lazy_down_conversion import LazyDownConversionRecords, convert_firsts
 from odradek.broker.fetch.replica_selector import ClientMetadata
-from odradek.broker.fetch.results import FetchParams, ReadResult
+from odradek.broker.fetch.results import FetchParams, LogReadResult
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import (
     AbortedTransaction,
@@ -116,12 +116,12 @@ def _fetch(
     )
     reads = broker.replica_manager.reads
 
-    def answer(results: Sequence[ReadResult]) -> Steps:
+    def answer(results: Sequence[LogReadResult]) -> Steps:
         yield from _respond(broker, ctx, context, results, erroneous, is_follower=asked_by.is_follower)
         if version >= FIRST_ZSTD_VERSION:  # in older versions the topic's config can be an error
             yield from reads.let_rest(params, results)
 
-    def respond(results: Sequence[ReadResult]) -> None:
+    def respond(results: Sequence[LogReadResult]) -> None:
         now_or_in_slices(broker, ctx, request, answer(results), is_small=len(results) <= SMALL_REQUEST_PARTITIONS)
 
     def read() -> None:
@@ -148,7 +148,7 @@ def _respond(
     broker: Services,
     ctx: RequestContext,
     context: FetchContext,
-    results: Sequence[ReadResult],
+    results: Sequence[LogReadResult],
     erroneous: dict[int, PartitionData],
     *,
     is_follower: bool,
@@ -159,7 +159,7 @@ def _respond(
     to_convert: list[tuple[PartitionData, LazyDownConversionRecords]] = []
     for result in results:
         yield None
-        if version >= FIRST_ZSTD_VERSION and context.has_told(result):
+        if version >= FIRST_ZSTD_VERSION and context.has_sent(result):
             continue  # after the first response only partitions that have changed
         data = _partition_data(broker, result, version, is_follower, to_convert)
         if version >= 16 and result.error in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
@@ -202,7 +202,7 @@ def _record_throttled(broker: Services, response: FetchResponse) -> Steps:
 
 def _partition_data(
     broker: Services,
-    result: ReadResult,
+    result: LogReadResult,
     version: int,
     is_follower: bool,
     to_convert: list[tuple[PartitionData, LazyDownConversionRecords]],
@@ -241,7 +241,7 @@ def _for_version(error: ErrorCode, version: int) -> ErrorCode:
 
 def _for_old_version(
     broker: Services,
-    result: ReadResult,
+    result: LogReadResult,
     data: PartitionData,
     version: int,
     is_follower: bool,

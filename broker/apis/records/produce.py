@@ -33,7 +33,7 @@ from odradek.storage.append_info import AppendOrigin
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
     from odradek.broker.coordinators.transaction_verification import Guards
-    from odradek.broker.fetch.results import AppendResult
+    from odradek.broker.fetch.results import LogAppendResult
     from odradek.broker.network.request import RequestContext
     from odradek.timer.sliced_work import Steps
 
@@ -79,14 +79,14 @@ def _produce(broker: Services, ctx: RequestContext, request: ProduceRequest) -> 
         # its records would evade the authorisation.
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
 
-    def respond(results: Mapping[TopicPartition, AppendResult]) -> None:
+    def respond(results: Mapping[TopicPartition, LogAppendResult]) -> None:
         if request.acks == 0:
             _finish_unacknowledged(ctx, results, refused)
         else:
             is_small = len(results) + len(refused) <= SMALL_REQUEST_PARTITIONS
             now_or_in_slices(broker, ctx, request, _respond(broker, ctx, results, refused), is_small=is_small)
 
-    def append(unverified: Mapping[TopicPartition, AppendResult], guards: Guards) -> Steps:
+    def append(unverified: Mapping[TopicPartition, LogAppendResult], guards: Guards) -> Steps:
         if unverified:
             verified = {tp: batch for tp, batch in records.items() if tp not in unverified}
             return _append(broker, ctx, request, verified, guards, lambda results: respond({**unverified, **results}))
@@ -113,7 +113,7 @@ def _append(
     request: ProduceRequest,
     records: Mapping[TopicPartition, memoryview],
     guards: Guards,
-    respond: Callable[[Mapping[TopicPartition, AppendResult]], None],
+    respond: Callable[[Mapping[TopicPartition, LogAppendResult]], None],
 ) -> Steps:
     yield from broker.replica_manager.append_in_steps(
         timeout_ms=request.timeout_ms,
@@ -153,7 +153,7 @@ def _checked(records: memoryview | bytes | object, version: int) -> tuple[memory
 
 
 def _finish_unacknowledged(
-    ctx: RequestContext, results: Mapping[TopicPartition, AppendResult], refused: Mapping[TopicPartition, ErrorCode]
+    ctx: RequestContext, results: Mapping[TopicPartition, LogAppendResult], refused: Mapping[TopicPartition, ErrorCode]
 ) -> None:
     if refused or any(result.error != ErrorCode.NONE for result in results.values()):
         ctx.close_connection()
@@ -164,7 +164,7 @@ def _finish_unacknowledged(
 def _respond(
     broker: Services,
     ctx: RequestContext,
-    results: Mapping[TopicPartition, AppendResult],
+    results: Mapping[TopicPartition, LogAppendResult],
     refused: Mapping[TopicPartition, ErrorCode],
 ) -> Steps:
     """One result a partition, also if the request names it twice."""

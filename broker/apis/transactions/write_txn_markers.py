@@ -29,7 +29,7 @@ from odradek.storage.append_info import AppendOrigin
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
-    from odradek.broker.fetch.results import AppendResult
+    from odradek.broker.fetch.results import LogAppendResult
     from odradek.broker.network.request import RequestContext
     from odradek.timer.sliced_work import Steps
 
@@ -81,7 +81,7 @@ def _write(broker: Services, marker: WritableTxnMarker, finish: Callable[[int, E
         finish(marker.producer_id, errors)
         return
 
-    def written(results: Mapping[TopicPartition, AppendResult]) -> None:
+    def written(results: Mapping[TopicPartition, LogAppendResult]) -> None:
         errors.update((tp, result.error) for tp, result in results.items())
         _complete_offsets(broker, marker, results)
         finish(marker.producer_id, errors)
@@ -107,7 +107,7 @@ def _batch(broker: Services, marker: WritableTxnMarker) -> bytes | bytearray:
 
 
 def _complete_offsets(
-    broker: Services, marker: WritableTxnMarker, results: Mapping[TopicPartition, AppendResult]
+    broker: Services, marker: WritableTxnMarker, results: Mapping[TopicPartition, LogAppendResult]
 ) -> None:
     completed = [
         tp.partition

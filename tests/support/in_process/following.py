@@ -20,7 +20,7 @@ from odradek.broker.fetch.replication_quota import ReplicationQuota
 from odradek.broker.network.request import RequestContext
 from odradek.broker.replica_manager.replica_manager import ReplicaManager
 from odradek.broker.replication.fetcher_settings import FetcherSettings, FetchersSettings, RemoteLeaderSettings
-from odradek.broker.replication.replica_fetchers import ReplicaFetchers
+from odradek.broker.replication.replica_fetchers import ReplicaFetcherManager
 from odradek.controller.model.broker_info import EndPoint, SecurityProtocol
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.codec import decode
@@ -146,9 +146,9 @@ class Following:
             io_pool=pool,
             make_fetchers=self._make_fetchers,
         )
-        self.fetchers = cast("ReplicaFetchers", self.follower.manager.fetchers)
+        self.fetchers = cast("ReplicaFetcherManager", self.follower.manager.fetchers)
 
-    def _make_fetchers(self, manager: ReplicaManager) -> ReplicaFetchers:
+    def _make_fetchers(self, manager: ReplicaManager) -> ReplicaFetcherManager:
         follower_log_manager = manager.partitions._environment.log_manager
         clock = follower_log_manager.environment.clock
         settings = FetchersSettings(
@@ -162,7 +162,7 @@ class Following:
                 broker_id=FOLLOWER_ID, quota=ReplicationQuota(clock, lambda: self.bytes_per_second)
             ),
         )
-        return ReplicaFetchers(
+        return ReplicaFetcherManager(
             manager.partitions,
             follower_log_manager,
             settings,

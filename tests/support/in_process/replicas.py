@@ -12,7 +12,7 @@ from odradek.broker.fetch.fetch_session import PartitionFetch
 from odradek.broker.fetch.leader_throttle import LeaderThrottle
 from odradek.broker.fetch.replica_selector import ClientMetadata, ReplicaSelector
 from odradek.broker.fetch.replication_quota import ReplicationQuota
-from odradek.broker.fetch.results import AppendResult, FetchParams, ReadResult
+from odradek.broker.fetch.results import FetchParams, LogAppendResult, LogReadResult
 from odradek.broker.inter_broker.alter_partition_manager import AlterPartitionItem
 from odradek.broker.metadata.metadata_cache import MetadataCache
 from odradek.broker.partition.partition import Partition
@@ -252,8 +252,8 @@ class Replicas:
         acks: int = 1,
         timeout_ms: int = 1_000,
         internal: bool = False,
-        answers: list[AppendResult] | None = None,
-    ) -> list[AppendResult]:
+        answers: list[LogAppendResult] | None = None,
+    ) -> list[LogAppendResult]:
         """The answer, as a list that stays empty while there is none."""
         answers = [] if answers is None else answers
         self.manager.append(
@@ -285,9 +285,9 @@ class Replicas:
         hard_max_bytes: bool = False,
         leader_only: bool = True,
         rack: str | None = None,
-    ) -> list[ReadResult]:
+    ) -> list[LogReadResult]:
         """The answer, as a list that stays empty while there is none."""
-        answers: list[ReadResult] = []
+        answers: list[LogReadResult] = []
         params = FetchParams(
             replica_id=replica_id,
             replica_epoch=replica_epoch,
@@ -314,7 +314,7 @@ class Replicas:
         return answers
 
 
-def offsets_of(result: ReadResult) -> list[int]:
+def offsets_of(result: LogReadResult) -> list[int]:
     """The base offsets of the batches read."""
     assert result.fetched is not None
     records = result.fetched.records

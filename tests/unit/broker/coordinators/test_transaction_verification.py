@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from odradek.broker.coordinators.transaction_verification import UNVERIFIED, TransactionVerification
-from odradek.broker.fetch.results import AppendResult
+from odradek.broker.fetch.results import LogAppendResult
 from odradek.protocol.api import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.topic_partition import TopicPartition
@@ -44,7 +44,7 @@ class World:
             services.replica_manager,
             self.manager,  # type: ignore[arg-type]
         )
-        self.results: dict[TopicPartition, AppendResult] | None = None
+        self.results: dict[TopicPartition, LogAppendResult] | None = None
         self.guards: dict[TopicPartition, object | None] = {}
 
     def verify(self, records: dict[TopicPartition, bytes]) -> None:
@@ -56,7 +56,7 @@ class World:
         self.verification.verify_records("id", views, verified, knows_abortable_error=True)
 
     def append(self, tp: TopicPartition, records: bytes, guard: object | None) -> ErrorCode:
-        found: list[AppendResult] = []
+        found: list[LogAppendResult] = []
         self.broker.services.replica_manager.append(
             timeout_ms=1000,
             required_acks=1,

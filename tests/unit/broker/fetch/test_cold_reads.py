@@ -10,7 +10,7 @@ import pytest
 
 from odradek.broker.fetch import cold_reads
 from odradek.broker.fetch.cold_reads import RECENT_RECORDS, WARM_MS
-from odradek.broker.fetch.results import ReadResult
+from odradek.broker.fetch.results import LogReadResult
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.disks.logs import NOW, DeferredIoPool, batch
@@ -38,7 +38,7 @@ class Cold:
         self.log = log
         assert len(log.segments) > 2
 
-    def fetch(self, offset: int = OLD) -> list[ReadResult]:
+    def fetch(self, offset: int = OLD) -> list[LogReadResult]:
         return self.replicas.fetch(offset)
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.fetch.fetch_session import FetchSession, PartitionFetch
-from odradek.broker.fetch.results import FetchParams, ReadResult
+from odradek.broker.fetch.results import FetchParams, LogReadResult
 from odradek.broker.partition.hosted_partitions import HostedPartitions
 from odradek.broker.partition.isr import CommittedPartitionState
-from odradek.broker.partition.partition import Partition, ReadInfo
+from odradek.broker.partition.partition import LogReadInfo, Partition
 from odradek.protocol.codec.primitives import ZERO_UUID
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.topic_partition import TopicPartition
@@ -148,7 +148,7 @@ class Reader:
         self.reads: list[int] = []
         read = Partition.read
 
-        def counted(partition: Partition, **asked: object) -> ReadInfo:
+        def counted(partition: Partition, **asked: object) -> LogReadInfo:
             self.reads.append(partition.topic_partition.partition)
             return read(partition, **asked)  # type: ignore[arg-type]
 
@@ -169,7 +169,7 @@ class Reader:
             session.add(fetch)
         reads = self.replicas.manager.reads
 
-        def respond(results: Sequence[ReadResult]) -> None:
+        def respond(results: Sequence[LogReadResult]) -> None:
             for result in results:
                 result.fetch.sent_high_watermark = result.high_watermark
                 result.fetch.sent_log_start_offset = result.log_start_offset
@@ -195,8 +195,8 @@ class Reader:
         )
         return answers
 
-    def fetch(self, offset: int = 0) -> list[ReadResult]:
-        answers: list[ReadResult] = []
+    def fetch(self, offset: int = 0) -> list[LogReadResult]:
+        answers: list[LogReadResult] = []
         fetches = [
             PartitionFetch("t", ZERO_UUID, tp.partition, fetch_offset=offset, max_bytes=1 << 20) for tp in self.tps
         ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from odradek.broker.fetch.fetch_context import FINAL_EPOCH, MAX_EPOCH
-from odradek.broker.fetch.results import ReadResult
+from odradek.broker.fetch.results import LogReadResult
 from odradek.broker.partition.partition_news import PartitionNews
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -106,7 +106,7 @@ def test_partition_named_twice_counts_once_as_last_named() -> None:
 def test_without_a_session_no_result_was_sent_before() -> None:
     context = Broker().open(request(0))
     (fetch,) = context.partitions
-    assert not context.has_told(ReadResult(fetch=fetch))
+    assert not context.has_sent(LogReadResult(fetch=fetch))
 
 
 def test_another_reader_or_another_kind_of_request_reads_all_partitions() -> None:

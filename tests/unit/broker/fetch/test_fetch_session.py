@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.broker.fetch.fetch_session import FetchSession, PartitionFetch
-from odradek.broker.fetch.results import ReadResult
+from odradek.broker.fetch.results import LogReadResult
 from odradek.broker.partition.partition_news import PartitionNews
 from odradek.broker.partition.replica import LONG_AGO_MS, Replica
 from odradek.protocol.codec.primitives import ZERO_UUID
@@ -87,7 +87,7 @@ def test_is_told_agrees_with_the_selection_of_the_session(
     )
     if diverging is not None:
         data.diverging_epoch = EpochEndOffset(epoch=diverging[0], end_offset=diverging[1])
-    result = ReadResult(
+    result = LogReadResult(
         fetch=fetch,
         error=error,
         fetched=FetchDataInfo(LogOffsetMetadata(0), memoryview(b"x" * size)),
@@ -96,7 +96,7 @@ def test_is_told_agrees_with_the_selection_of_the_session(
         log_start_offset=log_start_offset,
         preferred_read_replica=preferred,
     )
-    assert context.has_told(result) is not fetch.note_answer(data)
+    assert context.has_sent(result) is not fetch.note_answer(data)
 
 
 # Resting

@@ -196,11 +196,11 @@ def test_a_session_whose_place_is_taken_while_it_is_made_is_none() -> None:
 
 
 def test_closing_a_session_does_not_release_each_partition_itself() -> None:
-    let_go: list[Collection[PartitionFetch]] = []
+    release: list[Collection[PartitionFetch]] = []
     broker = Broker()
-    broker.cache = FetchSessionCache(10, lambda low, high: 77, let_go=let_go.append)
+    broker.cache = FetchSessionCache(10, lambda low, high: 77, release=release.append)
     context = broker.open(request(*range(MANY)))
     run_through(context.respond([(fetch, told(fetch.partition)) for fetch in context.partitions], 0))
     broker.cache.remove(77)
-    assert [list(fetches) for fetches in let_go] == [context.partitions]
+    assert [list(fetches) for fetches in release] == [context.partitions]
     assert all(fetch.session is not None for fetch in context.partitions), "whoever was given them lets go"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.fetch.fetch_wakeups import AT_ONCE, IN_A_SLICE
-from odradek.broker.fetch.results import AppendResult, ReadResult
+from odradek.broker.fetch.results import LogAppendResult, LogReadResult
 from tests.support.disks.logs import batch
 from tests.support.in_process.replicas import Replicas
 
@@ -21,7 +21,7 @@ def replicas(tmp_path: Path) -> Replicas:
     return replicas
 
 
-def answered(waiting: list[list[ReadResult]]) -> int:
+def answered(waiting: list[list[LogReadResult]]) -> int:
     return sum(map(bool, waiting))
 
 
@@ -41,7 +41,7 @@ def test_the_producer_is_answered_before_anybody_is_woken(replicas: Replicas) ->
     replicas.manager.reads.read_again = lambda *_: order.append("woken") or []  # type: ignore[method-assign,func-returns-value]
     replicas.fetch(0, max_wait_ms=500)
 
-    class Answers(list[AppendResult]):
+    class Answers(list[LogAppendResult]):
         def append(self, answer: object) -> None:
             order.append("answered")
 

@@ -5,7 +5,7 @@ from typing import cast
 
 import pytest
 
-from odradek.broker.inter_broker.to_controller import RETRY_BACKOFF_MS, ControllerChannel
+from odradek.broker.inter_broker.to_controller import RETRY_BACKOFF_MS, NodeToControllerChannelManager
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from odradek.protocol.messages.alter_partition import (
@@ -25,7 +25,7 @@ NOT_CONTROLLER = AllocateProducerIdsResponse(error_code=ErrorCode.NOT_CONTROLLER
 class Asker:
     def __init__(self) -> None:
         self.links = FakeLinks()
-        self.channel = ControllerChannel(
+        self.channel = NodeToControllerChannelManager(
             self.links.broker_links(), self.links.cache, self.links.clock, self.links.timer, REQUEST_TIMEOUT_MS
         )
 

@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from odradek.broker.config.broker_config import BrokerConfig
-from odradek.broker.metadata.internal_topics import TopicCreator
+from odradek.broker.metadata.internal_topics import AutoTopicCreationManager
 from odradek.controller.admin.topic_admin import AdminManager
 from odradek.controller.tree.metadata_tree import SessionExpired
 from odradek.protocol.errors import ErrorCode
@@ -40,7 +40,9 @@ class Creator:
     def __init__(self, settings: Mapping[str, str] | None = None) -> None:
         self.admin = Admin()
         self.tasks: list[asyncio.Task[None]] = []
-        self.creator = TopicCreator(BrokerConfig(settings or {}), cast("AdminManager", self.admin), self._spawn)
+        self.creator = AutoTopicCreationManager(
+            BrokerConfig(settings or {}), cast("AdminManager", self.admin), self._spawn
+        )
 
     def _spawn(self, work: Coroutine[object, object, None]) -> None:
         self.tasks.append(asyncio.get_running_loop().create_task(work))

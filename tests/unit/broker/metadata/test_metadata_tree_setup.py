@@ -12,7 +12,7 @@ import pytest
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.zookeeper_config import zookeeper_settings
 from odradek.broker.metadata import metadata_tree_setup
-from odradek.broker.metadata.metadata_tree_setup import AWAY_TIMEOUT_S, Patience, close_tree, open_metadata_tree
+from odradek.broker.metadata.metadata_tree_setup import AWAY_TIMEOUT_S, WaitLimit, close_tree, open_metadata_tree
 from odradek.controller.tree.metadata_tree import ConnectionLoss, Create, CreateMode, Exists, MetadataTree
 from odradek.controller.tree.zookeeper_settings import ZooKeeperSettings
 from odradek.controller.tree.zookeeper_tree import ZooKeeperTree
@@ -72,10 +72,10 @@ async def test_the_tree_is_closed_after_the_final_writes_or_ends_them(
         steps.append("said")
 
     tree = cast("MetadataTree", Tree())
-    await close_tree(tree, Patience(tree), say(waits=False))
+    await close_tree(tree, WaitLimit(tree), say(waits=False))
     is_closed.clear()
-    await close_tree(tree, Patience(tree), say(waits=True))
-    await close_tree(tree, Patience(tree))
+    await close_tree(tree, WaitLimit(tree), say(waits=True))
+    await close_tree(tree, WaitLimit(tree))
     assert steps == ["said", "close", "close", "said", "close"]
 
 
@@ -91,10 +91,10 @@ class AwayTree:
         return any(begin <= now < end for begin, end in self.spans)
 
 
-async def waited_s(patience: Patience, work: asyncio.Future[None], timeout_s: float = math.inf) -> float:
+async def waited_s(wait_limit: WaitLimit, work: asyncio.Future[None], timeout_s: float = math.inf) -> float:
     loop = asyncio.get_running_loop()
     began = loop.time()
-    await patience.wait(work, timeout_s)
+    await wait_limit.wait(work, timeout_s)
     return loop.time() - began
 
 
@@ -109,9 +109,9 @@ def in_virtual_time(scenario: Callable[[float], Coroutine[object, object, None]]
 def test_patience_with_a_tree_that_is_disconnected_is_over_once_for_all() -> None:
     async def scenario(now: float) -> None:
         never: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        patience = Patience(cast("MetadataTree", AwayTree((now, math.inf))))
-        assert await waited_s(patience, never) == pytest.approx(AWAY_TIMEOUT_S, abs=0.11)
-        assert await waited_s(patience, never) == 0
+        wait_limit = WaitLimit(cast("MetadataTree", AwayTree((now, math.inf))))
+        assert await waited_s(wait_limit, never) == pytest.approx(AWAY_TIMEOUT_S, abs=0.11)
+        assert await waited_s(wait_limit, never) == 0
 
     in_virtual_time(scenario)
 
@@ -120,8 +120,8 @@ def test_time_in_which_the_tree_answers_does_not_count() -> None:
     async def scenario(now: float) -> None:
         never: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         tree = AwayTree((now + 5, now + 6), (now + 20, math.inf))
-        patience = Patience(cast("MetadataTree", tree))
-        assert await waited_s(patience, never) == pytest.approx(20 + AWAY_TIMEOUT_S - 1, abs=0.3)
+        wait_limit = WaitLimit(cast("MetadataTree", tree))
+        assert await waited_s(wait_limit, never) == pytest.approx(20 + AWAY_TIMEOUT_S - 1, abs=0.3)
 
     in_virtual_time(scenario)
 
@@ -129,11 +129,11 @@ def test_time_in_which_the_tree_answers_does_not_count() -> None:
 def test_work_that_is_done_or_out_of_time_ends_the_wait() -> None:
     async def scenario(now: float) -> None:
         loop = asyncio.get_running_loop()
-        patience = Patience(cast("MetadataTree", AwayTree()))
+        wait_limit = WaitLimit(cast("MetadataTree", AwayTree()))
         work: asyncio.Future[None] = loop.create_future()
         loop.call_later(7, work.set_result, None)
-        assert await waited_s(patience, work, 3) == pytest.approx(3)
-        assert await waited_s(patience, work) == pytest.approx(4)
-        assert await patience.wait(work)
+        assert await waited_s(wait_limit, work, 3) == pytest.approx(3)
+        assert await waited_s(wait_limit, work) == pytest.approx(4)
+        assert await wait_limit.wait(work)
 
     in_virtual_time(scenario)

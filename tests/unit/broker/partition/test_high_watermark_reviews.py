@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.fetch.results import AppendResult, DeleteRecordsResult, ReadResult
+from odradek.broker.fetch.results import LogAppendResult, LogDeleteRecordsResult, LogReadResult
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.disks.logs import batch
@@ -49,7 +49,7 @@ class Stuck:
         return errors(self.answers), [answer.high_watermark for answer in self.consumer]
 
 
-def errors(answers: list[AppendResult] | list[ReadResult]) -> list[ErrorCode]:
+def errors(answers: list[LogAppendResult] | list[LogReadResult]) -> list[ErrorCode]:
     return [answer.error for answer in answers]
 
 
@@ -139,7 +139,7 @@ def test_low_watermark_that_a_dead_broker_held_back(tmp_path: Path) -> None:
     replicas.lead(replicas=[0, 1])
     replicas.append(batch(b"a", b"b"))
     replicas.fetch(2, replica_id=1, log_start_offset=0)
-    answer: dict[TopicPartition, DeleteRecordsResult] = {}
+    answer: dict[TopicPartition, LogDeleteRecordsResult] = {}
     replicas.manager.delete_records(LONG_MS, {TP: 1}, answer.update)
     assert answer == {}
     replicas.know(TP, replicas=[0, 1], alive=[0])

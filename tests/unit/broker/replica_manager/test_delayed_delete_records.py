@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.fetch.results import DeleteRecordsResult
+from odradek.broker.fetch.results import LogDeleteRecordsResult
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.disks.logs import batch
@@ -23,7 +23,7 @@ class Waiting:
         self.replicas.lead(replicas=[0, 1])
         self.replicas.append(batch(b"a", b"b"))
         self.follow(log_start_offset=0)
-        self.answer: dict[TopicPartition, DeleteRecordsResult] = {}
+        self.answer: dict[TopicPartition, LogDeleteRecordsResult] = {}
         self.replicas.manager.delete_records(100, {TP: 1}, self.answer.update)
 
     def follow(self, *, log_start_offset: int) -> None:

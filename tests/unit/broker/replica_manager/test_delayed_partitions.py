@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from odradek.broker.fetch.results import DeleteRecordsResult
+from odradek.broker.fetch.results import LogDeleteRecordsResult
 from odradek.broker.replica_manager.delayed_partitions import DelayedPartitions
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.topic_partition import TopicPartition
@@ -12,25 +12,25 @@ from odradek.protocol.topic_partition import TopicPartition
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
-class Delayed(DelayedPartitions[DeleteRecordsResult]):
+class Delayed(DelayedPartitions[LogDeleteRecordsResult]):
     """A partition completes when it is in `settled`."""
 
-    def __init__(self, results: Mapping[TopicPartition, DeleteRecordsResult]) -> None:
+    def __init__(self, results: Mapping[TopicPartition, LogDeleteRecordsResult]) -> None:
         self.answers: list[dict[TopicPartition, ErrorCode]] = []
         self.settled: set[TopicPartition] = set()
         self.asked: list[TopicPartition] = []
         super().__init__(100, results, self.answer)
 
-    def answer(self, results: Mapping[TopicPartition, DeleteRecordsResult]) -> None:
+    def answer(self, results: Mapping[TopicPartition, LogDeleteRecordsResult]) -> None:
         self.answers.append({tp: result.error for tp, result in results.items()})
 
-    def settle(self, topic_partition: TopicPartition, result: DeleteRecordsResult) -> bool:
+    def settle(self, topic_partition: TopicPartition, result: LogDeleteRecordsResult) -> bool:
         self.asked.append(topic_partition)
         return topic_partition in self.settled
 
 
 def test_answered_once_when_the_last_partition_has_settled() -> None:
-    delayed = Delayed({A: DeleteRecordsResult(), B: DeleteRecordsResult()})
+    delayed = Delayed({A: LogDeleteRecordsResult(), B: LogDeleteRecordsResult()})
     delayed.settled = {A}
     assert not delayed.try_complete()
     assert delayed.answers == []
@@ -41,14 +41,14 @@ def test_answered_once_when_the_last_partition_has_settled() -> None:
 
 
 def test_failed_partitions_are_not_checked() -> None:
-    delayed = Delayed({A: DeleteRecordsResult(error=ErrorCode.OFFSET_OUT_OF_RANGE)})
+    delayed = Delayed({A: LogDeleteRecordsResult(error=ErrorCode.OFFSET_OUT_OF_RANGE)})
     assert delayed.try_complete()
     assert delayed.asked == []
     assert delayed.answers == [{A: ErrorCode.OFFSET_OUT_OF_RANGE}]
 
 
 def test_only_pending_partitions_time_out() -> None:
-    delayed = Delayed({A: DeleteRecordsResult(), B: DeleteRecordsResult()})
+    delayed = Delayed({A: LogDeleteRecordsResult(), B: LogDeleteRecordsResult()})
     delayed.settled = {A}
     delayed.try_complete()
     delayed.run()
@@ -57,7 +57,7 @@ def test_only_pending_partitions_time_out() -> None:
 
 def test_of_many_partitions_the_one_that_has_changed_is_looked_at() -> None:
     partitions = [TopicPartition("t", index) for index in range(100)]
-    delayed = Delayed({partition: DeleteRecordsResult() for partition in partitions})
+    delayed = Delayed({partition: LogDeleteRecordsResult() for partition in partitions})
     for partition in partitions:
         assert delayed.answers == []
         delayed.settled = {partition}

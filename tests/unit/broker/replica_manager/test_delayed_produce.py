@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.fetch.results import AppendResult
+from odradek.broker.fetch.results import LogAppendResult
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.append_info import AppendOrigin
@@ -24,7 +24,7 @@ class Waiting:
         self.replicas = Replicas(path)
         for tp in (TP, OTHER):
             self.replicas.lead(tp, replicas=[0, 1])
-        self.answer: dict[TopicPartition, AppendResult] = {}
+        self.answer: dict[TopicPartition, LogAppendResult] = {}
         self.replicas.manager.append(
             timeout_ms=100,
             required_acks=-1,

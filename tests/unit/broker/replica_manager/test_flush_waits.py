@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
-from odradek.broker.fetch.results import AppendResult
+from odradek.broker.fetch.results import LogAppendResult
 from odradek.broker.replica_manager.flush_waits import when_flushed
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.topic_partition import TopicPartition
@@ -27,7 +27,7 @@ class Disk:
     def when_flushed(self, offset: int, callback: Callable[[OSError | None], None]) -> None:
         self.waiting.append((offset, callback))
 
-    def wait(self, results: dict[TopicPartition, AppendResult]) -> None:
+    def wait(self, results: dict[TopicPartition, LogAppendResult]) -> None:
         def answer() -> None:
             self.answered += 1
 
@@ -41,8 +41,8 @@ def test_answer_comes_when_the_last_one_is_on_the_disk() -> None:
     disk = Disk()
     disk.wait(
         {
-            ONE: AppendResult(required_offset=5, flush_required=True),
-            TWO: AppendResult(required_offset=7, flush_required=True),
+            ONE: LogAppendResult(required_offset=5, flush_required=True),
+            TWO: LogAppendResult(required_offset=7, flush_required=True),
         }
     )
     assert [offset for offset, _ in disk.waiting] == [5, 7]
@@ -54,7 +54,7 @@ def test_answer_comes_when_the_last_one_is_on_the_disk() -> None:
 
 def test_only_those_that_ask_for_it_are_waited_for() -> None:
     disk = Disk()
-    disk.wait({ONE: AppendResult(flush_required=False), TWO: AppendResult(flush_required=True)})
+    disk.wait({ONE: LogAppendResult(flush_required=False), TWO: LogAppendResult(flush_required=True)})
     assert len(disk.waiting) == 1
     disk.end()
     assert disk.answered == 1
@@ -68,7 +68,7 @@ def test_nothing_to_wait_for_is_answered_at_once() -> None:
 
 def test_a_failed_flush_is_a_storage_error() -> None:
     disk = Disk()
-    results = {ONE: AppendResult(flush_required=True), TWO: AppendResult(flush_required=True)}
+    results = {ONE: LogAppendResult(flush_required=True), TWO: LogAppendResult(flush_required=True)}
     disk.wait(results)
     disk.end(OSError(5, "input/output error"))
     disk.end()

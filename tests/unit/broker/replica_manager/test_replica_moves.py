@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.fetch.results import DeleteRecordsResult
+from odradek.broker.fetch.results import LogDeleteRecordsResult
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.disks.logs import DeferredIoPool, batch
@@ -218,7 +218,7 @@ def test_a_future_log_without_a_current_one_is_truncated_to_the_new_log(moving: 
 
 def test_deleted_records_do_not_come_back_with_the_future_log(moving: Moving) -> None:
     begun(moving)
-    answers: list[DeleteRecordsResult] = []
+    answers: list[LogDeleteRecordsResult] = []
     moving.replicas.manager.delete_records(30_000, {TP: 4}, lambda results: answers.append(results[TP]))
     assert answers == [], "the future log still has them to come"
     moving.replicas.move_bytes_per_second = 2**63 - 1
@@ -229,7 +229,7 @@ def test_deleted_records_do_not_come_back_with_the_future_log(moving: Moving) ->
 
 def test_a_waiting_delete_records_is_answered_when_the_move_is_cancelled(moving: Moving) -> None:
     begun(moving)
-    answers: list[DeleteRecordsResult] = []
+    answers: list[LogDeleteRecordsResult] = []
     moving.replicas.manager.delete_records(30_000, {TP: 4}, lambda results: answers.append(results[TP]))
     assert moving.alter(0) == NONE
     assert [(answer.error, answer.low_watermark) for answer in answers] == [(NONE, 4)]

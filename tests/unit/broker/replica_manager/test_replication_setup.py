@@ -10,7 +10,7 @@ from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.inter_broker.ports import BrokerLink
 from odradek.broker.partition.in_sync_replicas import InSyncReplicas
 from odradek.broker.replica_manager.replication_setup import make_replica_manager
-from odradek.broker.replication.replica_fetchers import ReplicaFetchers
+from odradek.broker.replication.replica_fetchers import ReplicaFetcherManager
 from odradek.controller.model.broker_info import EndPoint, SecurityProtocol
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.in_process.replicas import TP, Replicas
@@ -71,7 +71,7 @@ def test_fetchers(tmp_path: Path) -> None:
         make_link=no_link,
         broker_epoch=lambda: 99,
     )
-    assert isinstance(manager.fetchers, ReplicaFetchers)
+    assert isinstance(manager.fetchers, ReplicaFetcherManager)
     settings = manager.fetchers._settings
     assert settings.count() == 3
     assert settings.end_point(5) == EndPoint("h5", 9092, "PLAINTEXT", SecurityProtocol.PLAINTEXT)

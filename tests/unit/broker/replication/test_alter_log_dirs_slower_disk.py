@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from odradek.broker.fetch.results import AppendResult
+from odradek.broker.fetch.results import LogAppendResult
 from odradek.broker.replication.alter_log_dirs import HOLD_MAX_MS
 from odradek.protocol.errors import ErrorCode
 from tests.support.disks.logs import DeferredIoPool, batch
@@ -28,7 +28,7 @@ class SlowDisk:
         assert self.moving.alter(1) == NONE
         flusher = self.moving.future().flusher
         flusher._environment = replace(flusher._environment, io_pool=self.pool)
-        self.answers: list[list[AppendResult]] = []
+        self.answers: list[list[LogAppendResult]] = []
 
     def round(self) -> None:
         """Something is appended, and time passes."""

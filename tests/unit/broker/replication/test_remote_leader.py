@@ -7,7 +7,7 @@ import pytest
 
 from odradek.broker.replication.fetch_session_handler import PartitionRequest, SessionRequest
 from odradek.broker.replication.fetcher_settings import RemoteLeaderSettings
-from odradek.broker.replication.remote_leader import RemoteLeader
+from odradek.broker.replication.remote_leader import RemoteLeaderEndPoint
 from odradek.protocol.codec.codec import encode
 from odradek.protocol.codec.primitives import ZERO_UUID
 from odradek.protocol.codec.schema import Request, Response
@@ -70,15 +70,15 @@ def answer(**fields: object) -> FetchResponse:
     return FetchResponse(responses=[topic], **fields)
 
 
-def build(leader: RemoteLeader, wanted: dict[TopicPartition, PartitionRequest]) -> SessionRequest:
+def build(leader: RemoteLeaderEndPoint, wanted: dict[TopicPartition, PartitionRequest]) -> SessionRequest:
     session = leader.session
     if session.is_full:
         return session.build_full(wanted)
     return session.build_incremental({each: wanted.get(each) for each in {**wanted, **session.partitions}})
 
 
-async def fetch_once(link: Link, *requests: dict[TopicPartition, PartitionRequest]) -> RemoteLeader:
-    leader = RemoteLeader(1, link, SETTINGS)
+async def fetch_once(link: Link, *requests: dict[TopicPartition, PartitionRequest]) -> RemoteLeaderEndPoint:
+    leader = RemoteLeaderEndPoint(1, link, SETTINGS)
     for wanted in requests:
         await leader.fetch(build(leader, wanted))
     return leader
@@ -123,7 +123,7 @@ async def test_requests_are_of_the_inter_broker_protocol(
 ) -> None:
     part = ListOffsetsPartitionResponse(partition_index=0, offset=7)
     link = Link(answer(), ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name="a", partitions=[part])]))
-    leader = RemoteLeader(1, link, replace(SETTINGS, metadata_version=metadata_version))
+    leader = RemoteLeaderEndPoint(1, link, replace(SETTINGS, metadata_version=metadata_version))
     await leader.fetch(build(leader, {A: asked()}))
     await leader.offset(A, 7, SpecialTimestamp.EARLIEST)
     (fetch, version, _), (_, second, _) = link.sent
@@ -165,7 +165,7 @@ async def test_no_answer_closes_the_session() -> None:
 def test_a_session_that_has_to_begin_again_returns_nothing(code: ErrorCode) -> None:
     @async_test
     async def ask() -> None:
-        leader = RemoteLeader(1, Link(FetchResponse(error_code=code)), SETTINGS)
+        leader = RemoteLeaderEndPoint(1, Link(FetchResponse(error_code=code)), SETTINGS)
         assert await leader.fetch(build(leader, {A: asked()})) == {}
 
     ask()
@@ -175,7 +175,7 @@ def test_a_session_that_has_to_begin_again_returns_nothing(code: ErrorCode) -> N
 def test_any_other_error_is_one(code: ErrorCode) -> None:
     @async_test
     async def ask() -> None:
-        leader = RemoteLeader(1, Link(FetchResponse(error_code=code)), SETTINGS)
+        leader = RemoteLeaderEndPoint(1, Link(FetchResponse(error_code=code)), SETTINGS)
         with pytest.raises(KafkaError) as raised:
             await leader.fetch(build(leader, {A: asked()}))
         assert raised.value.code == code
@@ -185,7 +185,7 @@ def test_any_other_error_is_one(code: ErrorCode) -> None:
 
 @async_test
 async def test_an_error_that_is_not_known_here_is_one_too() -> None:
-    leader = RemoteLeader(1, Link(FetchResponse(error_code=999)), SETTINGS)
+    leader = RemoteLeaderEndPoint(1, Link(FetchResponse(error_code=999)), SETTINGS)
     with pytest.raises(KafkaError) as raised:
         await leader.fetch(build(leader, {A: asked()}))
     assert raised.value.code == ErrorCode.UNKNOWN_SERVER_ERROR
@@ -199,7 +199,7 @@ def offsets(index: int = 0, error: ErrorCode = ErrorCode.NONE, offset: int = 42)
 @async_test
 async def test_an_offset_request_has_the_replica_id_and_the_epoch() -> None:
     link = Link(offsets())
-    assert await RemoteLeader(1, link, SETTINGS).offset(A, 7, SpecialTimestamp.EARLIEST) == 42
+    assert await RemoteLeaderEndPoint(1, link, SETTINGS).offset(A, 7, SpecialTimestamp.EARLIEST) == 42
     ((request, version, timeout_ms),) = link.sent
     assert isinstance(request, ListOffsetsRequest)
     assert (version, timeout_ms, request.replica_id, request.isolation_level) == (9, 5, 3, 0)
@@ -218,7 +218,7 @@ def test_a_missing_offset(response: ListOffsetsResponse, code: ErrorCode) -> Non
     @async_test
     async def ask() -> None:
         with pytest.raises(KafkaError) as raised:
-            await RemoteLeader(1, Link(response), SETTINGS).offset(A, 7, SpecialTimestamp.LATEST)
+            await RemoteLeaderEndPoint(1, Link(response), SETTINGS).offset(A, 7, SpecialTimestamp.LATEST)
         assert raised.value.code == code
 
     ask()
@@ -226,5 +226,5 @@ def test_a_missing_offset(response: ListOffsetsResponse, code: ErrorCode) -> Non
 
 def test_closing_hangs_up() -> None:
     link = Link()
-    RemoteLeader(1, link, SETTINGS).close()
+    RemoteLeaderEndPoint(1, link, SETTINGS).close()
     assert link.is_closed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.broker.partition.partition import Partition, ReadInfo
+from odradek.broker.partition.partition import LogReadInfo, Partition
 from odradek.broker.replication.fetch_session_handler import PartitionRequest
 from odradek.broker.replication.replica_fetcher import ReplicaFetcher
 from odradek.protocol.topic_partition import TopicPartition
@@ -29,7 +29,7 @@ async def test_a_fetch_checks_only_changes_on_both_sides(following: Following, m
         asked.append(tp.partition)
         return request_of(self, tp, now_ms)
 
-    def counted_read(self: Partition, **arguments: object) -> ReadInfo:
+    def counted_read(self: Partition, **arguments: object) -> LogReadInfo:
         read.append(self.topic_partition.partition)
         return read_of(self, **arguments)  # type: ignore[arg-type]
 
