@@ -21,7 +21,7 @@ def test_reads_a_size_up_to_the_limit(size: int) -> None:
 
 
 @pytest.mark.parametrize("there", [b"", b"\0\0\0"])
-def test_a_size_that_is_not_all_there_is_none(there: bytes) -> None:
+def test_an_incomplete_size_is_none(there: bytes) -> None:
     assert read_frame_size(there, MAX_SIZE) is None
 
 
@@ -44,7 +44,7 @@ def test_frames_parts_by_the_sum_of_their_sizes() -> None:
     assert frame([b"ab", region, view, b"c"]) == [b"\0\0\x03\xf0ab", region, view, b"c"]
 
 
-def test_frames_what_does_not_begin_with_bytes() -> None:
+def test_frames_parts_that_do_not_begin_with_bytes() -> None:
     region = Region(7)
     assert frame([region]) == [b"\0\0\0\x07", region]
     assert frame([]) == [b"\0\0\0\0"]

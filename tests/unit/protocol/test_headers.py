@@ -111,7 +111,7 @@ def test_response_with_records_leaves_them_in_parts_of_their_own() -> None:
     assert decode_from(FetchResponse, b"".join(parts), 17, position=5)[0] == response  # type: ignore[arg-type]
 
 
-def test_unknown_api_key_says_what_was_read() -> None:
+def test_unknown_api_key_error_names_the_key_and_version() -> None:
     with pytest.raises(UnknownApiKeyError, match="Unknown API key 999") as caught:
         decode_request_header(bytes.fromhex("03e7000200000007ffff"))
     assert (caught.value.api_key, caught.value.api_version, caught.value.correlation_id) == (999, 2, 7)

@@ -33,13 +33,13 @@ def test_steps_to_an_unfinished_release_can_be_named_but_not_the_release() -> No
         ("3.1-IV0", "has_leader_recovery"),
     ],
 )
-def test_what_begins_with_a_version_is_not_there_before(last_without: str, rule: str) -> None:
+def test_features_of_a_version_are_absent_before(last_without: str, rule: str) -> None:
     version = MetadataVersion.of_text(last_without)
     assert not getattr(version, rule)
     assert getattr(MetadataVersion(version + 1), rule)
 
 
-def test_requests_to_others_and_what_is_registered_follow_the_version() -> None:
+def test_request_versions_and_registration_follow_the_version() -> None:
     def numbers(text: str) -> tuple[int, ...]:
         version = MetadataVersion.of_text(text)
         return (

@@ -141,7 +141,9 @@ def test_settings_of_spark() -> None:
         ([*EVENTS, "--compression", "rar"], "invalid choice"),
     ],
 )
-def test_what_is_wrong_is_said(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_options_are_refused_with_one_line(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as ended:
         parse_options(arguments)
     assert ended.value.code == 2

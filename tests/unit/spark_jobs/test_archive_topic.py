@@ -78,6 +78,6 @@ def test_a_schema_in_json_is_read() -> None:
 
 
 @pytest.mark.parametrize("text", ["{", '{"type": "struct"}', '{"type": "struct", "fields": [3]}'])
-def test_a_schema_in_json_that_is_none_is_refused(text: str) -> None:
+def test_json_that_is_no_schema_is_refused(text: str) -> None:
     with pytest.raises(JobError, match=r"--schema is no schema in Spark's JSON form"):
         schema_of(text)

@@ -71,7 +71,7 @@ def test_the_pom_names_the_four_jars_and_nothing_else() -> None:
     assert ARTIFACTS[0].coordinate == "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
 
 
-def test_every_dependency_of_the_pom_excludes_what_it_would_bring_along() -> None:
+def test_every_dependency_of_the_pom_excludes_its_own_dependencies() -> None:
     assert len(re.findall(r"<exclusion><groupId>\*</groupId><artifactId>\*</artifactId>", POM.read_text())) == 4
 
 
@@ -140,7 +140,7 @@ def test_a_jar_of_another_version_that_was_fetched_earlier_is_fetched_again(
     assert sorted(path.name for path in (tmp_path / ".cache" / "spark" / "jars").iterdir()) == sorted(JARS)
 
 
-def test_what_maven_says_is_told_in_one_line(
+def test_an_error_of_maven_is_reported_in_one_line(
     tmp_path: Path, path_with_maven: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     output = "[ERROR] Could not transfer artifact x\n[ERROR] \n[ERROR] Re-run Maven\n"
@@ -170,7 +170,7 @@ def test_main_prints_the_jars(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     assert capsys.readouterr().out == "/a.jar\n/b.jar\n"
 
 
-def test_main_says_what_is_wrong(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_main_prints_the_error(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("SPARK_KAFKA_JARS", "/no/such.jar")
     assert connector.main() == 1
     assert capsys.readouterr().err == "connector: error: SPARK_KAFKA_JARS: there is no /no/such.jar\n"
@@ -203,6 +203,6 @@ def test_a_sigterm_during_the_start_of_a_child_is_handled_after_it() -> None:
         signal.signal(signal.SIGTERM, before)
 
 
-def test_first_line_is_the_first_that_says_something() -> None:
+def test_first_line_is_the_first_that_is_not_empty() -> None:
     assert first_line("\n  a\nb") == "a"
     assert first_line("\n") == "no reason given"

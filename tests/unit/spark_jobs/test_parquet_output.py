@@ -19,7 +19,7 @@ def test_a_batch_is_planned_then_listed(listed: int, planned: int) -> None:
 
 
 @pytest.mark.parametrize(("listed", "planned"), [(-1, 1), (0, 2), (8, 7), (9, 3)])
-def test_numbers_that_no_run_leaves_are_refused(listed: int, planned: int) -> None:
+def test_batch_numbers_that_no_run_leaves_are_refused(listed: int, planned: int) -> None:
     with pytest.raises(OutputError, match=rf"ends with batch {listed} .* with batch {planned}"):
         check(listed, planned)
 

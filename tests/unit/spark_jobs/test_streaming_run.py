@@ -83,7 +83,7 @@ def test_a_report_of_no_batch_is_no_batch() -> None:
     assert Batch.of(progress(3, ran=False)) is None
 
 
-def test_every_batch_is_told_once_in_order() -> None:
+def test_every_batch_is_printed_once_in_order() -> None:
     looks = [[], [progress(4), progress(5)], [], [progress(6)], [progress(7, ran=False)], [progress(7), progress(8)]]
     told: list[int] = []
     follow(PlayedQuery(looks), StopRequest(), lambda batch: told.append(batch.number))

@@ -81,7 +81,7 @@ def test_an_operation_that_raised_while_completing_stays_completed() -> None:
     assert operation.calls == ["on_complete"]
 
 
-def test_what_subclasses_must_implement() -> None:
+def test_subclasses_must_implement_try_complete_and_on_complete() -> None:
     bare = DelayedOperation(0)
     bare.on_expiration()
     with pytest.raises(NotImplementedError):

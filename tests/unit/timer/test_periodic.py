@@ -50,7 +50,7 @@ def test_the_first_round_may_have_a_time_of_its_own(world: World) -> None:
     assert world.advance(10, 99, 1) == [10, 110]
 
 
-def test_an_exception_ends_one_round_and_is_told(world: World) -> None:
+def test_an_exception_ends_one_round_and_is_reported(world: World) -> None:
     world.task.start()
     world.error = ValueError("a bug")
     world.advance(100, 100)

@@ -379,7 +379,7 @@ def test_every_operation_completes_once_and_nothing_is_left(
         assert operation.is_completed
 
 
-def test_an_operation_is_told_under_which_key_something_changed(
+def test_try_complete_for_gets_the_key_that_changed(
     purgatory: DelayedOperationPurgatory[Operation],
 ) -> None:
     told: list[object] = []

@@ -72,7 +72,7 @@ def test_neither_the_first_steps_nor_a_slice_exceed_their_time() -> None:
     assert len(world.done) == 1_000
 
 
-def test_of_steps_that_are_slow_one_is_done_at_a_time() -> None:
+def test_a_slice_has_one_step_if_steps_are_slow() -> None:
     world = World()
     world.step_ms = 2 * SLICE_MS
     world.work.submit(world.steps("a", 10))
@@ -113,7 +113,7 @@ def test_in_turns_little_work_does_not_wait_for_much() -> None:
 
 
 @pytest.mark.parametrize("in_turns", [False, True])
-def test_what_waits_goes_on_when_that_is_over(in_turns: bool) -> None:
+def test_waiting_work_goes_on_after_its_wait(in_turns: bool) -> None:
     world = World(in_turns=in_turns)
     world.work.submit(world.waiting("a"))
     world.run()
@@ -142,7 +142,7 @@ def test_while_one_waits_none_behind_it_begins() -> None:
     assert world.done == ["a", "a", "b"]
 
 
-def test_in_turns_who_waits_is_in_nobodys_way() -> None:
+def test_in_turns_waiting_work_does_not_block_the_others() -> None:
     world = World(in_turns=True)
     world.work.submit(world.waiting("a"))
     world.work.submit(world.steps("b", IMMEDIATE_STEPS * 2))
@@ -165,7 +165,7 @@ def test_a_bug_is_raised_and_the_others_go_on() -> None:
     assert world.done == ["b"]
 
 
-def test_what_is_not_done_when_it_is_closed_is_given_up() -> None:
+def test_close_gives_up_unfinished_work() -> None:
     world = World()
     world.work.submit(world.steps("a", IMMEDIATE_STEPS * 2))
     world.work.close()

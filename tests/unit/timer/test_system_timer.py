@@ -299,7 +299,9 @@ def test_without_on_error_a_round_is_finished_and_then_raises(recorder: Recorder
     assert recorder.advance(1) == []
 
 
-def test_what_is_no_exception_passes_and_the_rest_keeps_waiting(timer: SystemTimer, recorder: Recorder) -> None:
+def test_a_base_exception_is_raised_at_once_and_the_other_tasks_keep_waiting(
+    timer: SystemTimer, recorder: Recorder
+) -> None:
     def interrupt() -> None:
         raise KeyboardInterrupt
 

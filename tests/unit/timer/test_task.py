@@ -19,7 +19,7 @@ def test_a_task_waits_from_add_to_cancel() -> None:
     assert bucket.size == 0
 
 
-def test_cancelling_what_does_not_wait_changes_nothing() -> None:
+def test_cancelling_a_task_that_does_not_wait_changes_nothing() -> None:
     bucket, task, other = TimerTaskList(), TimerTask(5), TimerTask(5)
     task.cancel()
     bucket.add(task)

@@ -68,7 +68,7 @@ def test_nothing_is_visited_after_the_end() -> None:
     assert len(world.seen) == 2
 
 
-def test_every_other_thing_is_visited_though_each_visit_raises() -> None:
+def test_all_things_are_visited_although_each_visit_raises() -> None:
     """Also those that would have been visited by the same callback."""
     world = World()
 

@@ -113,7 +113,7 @@ def test_in_steps_it_is_the_same(message: type[Message]) -> None:
 
 
 @pytest.mark.parametrize("has_records", [False, True])
-def test_what_is_joined_in_one_go_is_little_however_large_the_message(has_records: bool) -> None:
+def test_pieces_are_joined_in_parts_of_limited_size(has_records: bool) -> None:
     topics = [
         TopicProduceData(
             name=f"topic-{number}",

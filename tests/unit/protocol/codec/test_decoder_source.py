@@ -153,7 +153,7 @@ def test_compact_lengths_beyond_the_end(field: str, count: int) -> None:
         decode(Sample, sample_v1(**{field: write_uvarint(count)}), 1)
 
 
-def test_counts_are_compared_with_the_bytes_that_are_left() -> None:
+def test_counts_above_the_remaining_bytes_are_refused() -> None:
     fits = (100).to_bytes(4, "big") + bytes(400)
     request = bytes.fromhex("0000ffff00000000") + fits
     rest = bytes.fromhex("ffffffff0000000000000000")

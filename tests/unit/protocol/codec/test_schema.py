@@ -102,7 +102,7 @@ def test_repr_shows_the_fields_in_order() -> None:
     assert repr(value).endswith("unknown_tagged_fields=[RawTaggedField(tag=5, data=b'x')])")
 
 
-def test_repr_shows_the_size_of_bytes_and_not_what_they_say() -> None:
+def test_repr_shows_the_size_of_bytes_and_not_their_contents() -> None:
     shown = repr(Outer(blob=b"password", records=memoryview(bytes(500)), topic_id=b"0123456789abcdef"))
     assert "blob=<8 bytes>" in shown
     assert "records=<500 bytes>" in shown

@@ -238,7 +238,7 @@ def test_scan_of_mixed_magics() -> None:
         (16, b"\xff", "Invalid magic"),
     ],
 )
-def test_scan_refuses_what_cannot_be_followed(position: int, at: int, value: bytes, message: str) -> None:
+def test_scan_refuses_invalid_sizes_and_magics(position: int, at: int, value: bytes, message: str) -> None:
     bad = two()
     bad[at : at + len(value)] = value
     with pytest.raises(CorruptRecordError, match=message):

@@ -65,7 +65,7 @@ def test_batch_without_timestamps() -> None:
         "producer without sequence",
     ],
 )
-def test_what_kafkas_builder_refuses(records: list[Any], options: dict[str, Any]) -> None:
+def test_batches_that_kafkas_builder_refuses_are_refused(records: list[Any], options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"."):
         build_batch(records, **options)
 

@@ -177,7 +177,7 @@ def test_gzip_is_opened_in_pieces(size: int) -> None:
 
 
 @pytest.mark.parametrize("rest", [b"rest", bytes(20), gzip.compress(b"")[:9]])
-def test_gzip_ignores_what_is_no_member_behind_the_last(rest: bytes) -> None:
+def test_gzip_ignores_other_bytes_behind_the_last_member(rest: bytes) -> None:
     assert decompress(CompressionType.GZIP, gzip.compress(b"one") + rest) == b"one"
 
 
@@ -205,7 +205,7 @@ def test_snappy_streams_follow_each_other() -> None:
     assert decompress(CompressionType.SNAPPY, one + two) == b"one two"
 
 
-def test_snappy_ends_at_what_only_begins_like_a_header() -> None:
+def test_snappy_ends_at_bytes_that_only_resemble_a_header() -> None:
     assert (
         decompress(CompressionType.SNAPPY, compress(CompressionType.SNAPPY, b"one") + b"\x82SNAPPZ\x00" + bytes(8))
         == b"one"
@@ -227,7 +227,7 @@ def test_snappy_framing_is_checked(tail: bytes) -> None:
         decompress(CompressionType.SNAPPY, compress(CompressionType.SNAPPY, b"one") + tail)
 
 
-def test_snappy_block_that_lies_about_its_size_allocates_nothing() -> None:
+def test_snappy_block_with_a_false_size_allocates_nothing() -> None:
     with pytest.raises(DecompressionError, match="cannot become"):
         decompress(CompressionType.SNAPPY, b"\xff\xff\xff\x07" + b"\x00" * 10, 2**40)
 

@@ -72,7 +72,7 @@ def test_later_marker_versions_are_read_as_far_as_known() -> None:
     assert EndTransactionMarker.from_record(record) == COMMIT
 
 
-def test_batches_that_announce_nothing() -> None:
+def test_batches_without_a_control_type() -> None:
     emptied = build_empty_batch(
         base_offset=0,
         last_offset=0,

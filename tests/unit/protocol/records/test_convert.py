@@ -82,7 +82,7 @@ def test_control_batches_are_left_out() -> None:
     assert [record.offset for record in records_of(down(data))] == [0, 1, 2, 4, 5, 6]
 
 
-def test_control_batches_and_records_before_the_offset_leave_nothing() -> None:
+def test_control_batches_and_records_before_the_offset_are_left_out() -> None:
     assert down(MARKER) == b""
     assert down(build_batch(THREE), first_offset=3) == b""
 
@@ -100,7 +100,7 @@ def test_control_batches_and_records_before_the_offset_leave_nothing() -> None:
         (500, 100, 501),
     ],
 )
-def test_overflow_batch_fills_what_is_left_and_says_it_is_longer(
+def test_overflow_batch_fills_the_room_and_declares_a_larger_size(
     remaining: int, size: int, declared: int | None
 ) -> None:
     filler = overflow_batch(remaining, 100)
@@ -110,7 +110,7 @@ def test_overflow_batch_fills_what_is_left_and_says_it_is_longer(
         assert scan(filler) == []
 
 
-def test_nothing_becomes_nothing() -> None:
+def test_an_empty_buffer_stays_empty() -> None:
     assert down(b"") == b""
 
 
@@ -195,7 +195,7 @@ def test_another_magic_inside_a_wrapper_is_refused_from_a_client() -> None:
         deep_records(batch)
 
 
-def test_nothing_cannot_be_converted_up() -> None:
+def test_an_empty_list_cannot_be_converted_up() -> None:
     with pytest.raises(InvalidRecordError):
         up_convert([], base_offset=0, compression_type=0)
 

@@ -49,7 +49,7 @@ def test_uncompressed_message_is_a_batch_of_one() -> None:
     assert "last_offset=7" in repr(batch)
 
 
-def test_what_old_messages_do_not_have() -> None:
+def test_fields_that_old_messages_do_not_have() -> None:
     batch = view(build_message(0, 7, T, b"k", b"v"))
     assert (batch.max_timestamp, batch.timestamp_type) == (-1, -1)
     assert (batch.producer_id, batch.producer_epoch, batch.base_sequence, batch.last_sequence) == (-1, -1, -1, -1)
@@ -118,7 +118,7 @@ def test_wrapper_of_magic_0_holds_absolute_offsets() -> None:
     assert [record.offset for record in batch.records()] == [100, 101, 102]
 
 
-def test_log_append_time_of_the_wrapper_is_that_of_all() -> None:
+def test_log_append_time_of_the_wrapper_is_that_of_all_its_records() -> None:
     batch = wrapper(2, build_messages(THREE, 1), timestamp_type=1)
     assert [record.timestamp for record in batch.records()] == [T + 50] * 3
 

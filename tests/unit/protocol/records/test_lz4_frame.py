@@ -116,7 +116,7 @@ def test_block_beyond_the_maximum_is_refused() -> None:
         decompress(frame)
 
 
-def test_what_follows_the_end_mark_is_ignored() -> None:
+def test_bytes_behind_the_end_mark_are_ignored() -> None:
     assert decompress(lz4_frame.compress(b"x", None) + b"rest") == b"x"
 
 

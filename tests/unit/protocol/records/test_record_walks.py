@@ -131,7 +131,7 @@ def test_contradictions_are_invalid_records(data: bytes) -> None:
     ],
     ids=["no bytes", "truncated", "bytes behind the last record", "no value", "key beyond the record"],
 )
-def test_walk_over_keys_refuses_what_it_looks_at(data: bytes) -> None:
+def test_walk_over_keys_refuses_invalid_sizes_and_keys(data: bytes) -> None:
     with pytest.raises(InvalidRecordError):
         read_keys(data, 1)
 

@@ -68,7 +68,7 @@ def test_rebuilt_batch_is_the_batch_of_its_records(
 
 
 @pytest.mark.parametrize("is_control", [False, True])
-def test_empty_batch_keeps_what_belongs_to_the_producer(is_control: bool) -> None:
+def test_empty_batch_keeps_producer_epoch_and_sequence(is_control: bool) -> None:
     original = RecordBatch(
         memoryview(
             build_batch(

@@ -16,7 +16,7 @@ from tests.support.wire.record_strategies import T, spaced_records
 
 
 @given(spaced_records(), st.integers(-5, 5) | st.sampled_from([T, -T]))
-def test_it_is_that_of_the_full_walk(sample: tuple[int, list[Record]], shift: int) -> None:
+def test_largest_timestamp_is_that_of_the_full_walk(sample: tuple[int, list[Record]], shift: int) -> None:
     base_offset, records = sample
     base_timestamp = records[0].timestamp + shift
     if any(abs(record.timestamp - base_timestamp) > MAX_INT64 for record in records):
