@@ -107,7 +107,7 @@ def test_change_is_checked_before_it_is_stored(
     with pytest.raises(ConfigError, match=reason.replace("(", r"\(").replace(")", r"\)")):
         broker.dynamic.validate_change(configs, per_broker=per_broker)
     broker.dynamic.validate_change({"log.retention.ms": "5"}, per_broker=per_broker)
-    assert broker.told == [], "checking changes nothing"
+    assert broker.told == [], "a check changes nothing"
 
 
 THROTTLE = "replica.alter.log.dirs.io.max.bytes.per.second"

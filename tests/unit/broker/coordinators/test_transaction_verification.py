@@ -92,7 +92,7 @@ def test_the_append_takes_the_guard_it_was_verified_with(world: World) -> None:
     assert world.results == {}
     assert world.append(T0, records, object()) == E.INVALID_TXN_STATE
     assert world.append(T0, records, world.guards[T0]) == E.NONE
-    # From now on the transaction is open in the log, and nobody is asked.
+    # From now on the transaction is open in the log, and the coordinator is not asked.
     again = World(world.broker)
     again.verify({T0: transactional(1, 1)})
     assert (again.manager.asked, again.results, again.guards) == ([], {}, {})

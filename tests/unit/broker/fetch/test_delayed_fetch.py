@@ -236,7 +236,7 @@ def test_at_the_time_out_it_returns_changes_that_wake_no_fetch(tmp_path: Path, m
     for tp in reader.tps:
         reader.replicas.fetch(1, tp, replica_id=2)
     reader.reads.clear()
-    answers = reader.fetch(1)  # by which the high watermarks move
+    answers = reader.fetch(1)  # moves the high watermarks
     log = reader.replicas.manager.partition(reader.tps[2]).log
     assert log is not None
     log.delete_records(1)
@@ -284,7 +284,7 @@ def test_session_is_woken_by_the_partition_that_changes_and_reads_it_alone(
     reader.append(1)
     assert (answers, reader.reads) == ([[1]], [1])
     assert reader.replicas.manager.fetch_purgatory.num_keys == 0
-    assert reader.fetch_in(session) == [[1]], "it is read again until the follower asks for what comes after"
+    assert reader.fetch_in(session) == [[1]], "it is read again until the follower fetches the next offset"
 
 
 def test_session_returns_changes_after_the_choice_of_partitions(

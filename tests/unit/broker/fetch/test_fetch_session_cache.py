@@ -203,4 +203,4 @@ def test_closing_a_session_does_not_release_each_partition_itself() -> None:
     run_through(context.respond([(fetch, told(fetch.partition)) for fetch in context.partitions], 0))
     broker.cache.remove(77)
     assert [list(fetches) for fetches in release] == [context.partitions]
-    assert all(fetch.session is not None for fetch in context.partitions), "whoever was given them lets go"
+    assert all(fetch.session is not None for fetch in context.partitions), "`release` does it"

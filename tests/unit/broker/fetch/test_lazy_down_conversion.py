@@ -75,7 +75,7 @@ def test_pieces_follow_one_another_and_fill_the_size_that_was_found(log: Unified
     assert begin(records) == NONE
     assert records.size_in_bytes == log.size
     slices = sent(records)
-    assert b"".join(slices) == converted(log)[: log.size], "what becomes larger is cut"
+    assert b"".join(slices) == converted(log)[: log.size], "bytes beyond the size are cut off"
     assert all(len(each) <= 2 * PIECE_BYTES for each in slices)
     assert len(slices) > log.size // PIECE_BYTES
 
@@ -162,7 +162,7 @@ def test_damage_first_is_an_error_and_later_ends_the_answer(log: UnifiedLog) -> 
         log.append_as_leader(batch(b"v"), 0)
     path = Path(log.segments.active.records.path)
     content = bytearray(path.read_bytes())
-    content[log.size // 2 + 11] = 3  # a length no batch has
+    content[log.size // 2 + 11] = 3  # an impossible length
     path.write_bytes(content)
     records = lazy(log, max_bytes=1 << 20)
     assert begin(records) == NONE

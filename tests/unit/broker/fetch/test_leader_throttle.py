@@ -45,7 +45,7 @@ def test_follower_out_of_sync_gets_no_records_until_the_rate_has_fallen(tmp_path
     (answer,) = replicas.fetch(0, replica_id=2)
     assert (answer.error, answer.size_in_bytes, answer.high_watermark) == (0, 0, 0)
     assert offsets_of(replicas.fetch(0, replica_id=1)[0]) == [0], "in sync"
-    assert offsets_of(replicas.fetch(0, replica_id=-2, leader_only=False)[0]) == [], "a reader of what is committed"
+    assert offsets_of(replicas.fetch(0, replica_id=-2, leader_only=False)[0]) == [], "a reader of committed records"
     replicas.advance(1_010)
     assert offsets_of(replicas.fetch(0, replica_id=2)[0]) == [0]
 

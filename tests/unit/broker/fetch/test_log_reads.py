@@ -84,11 +84,11 @@ def test_leader_epoch_of_the_reader_has_to_be_ours(replicas: Replicas, epoch: in
     ("offset", "last_fetched_epoch", "expected"),
     [
         (4, 2, None),
-        (4, 3, (2, 4)),  # it ends where epoch 2 does, and yet its last record is another
+        (4, 3, (2, 4)),  # it ends at the end of epoch 2, but its last record is of another epoch
         (5, 2, (2, 4)),
         (6, 5, None),
         (7, 5, (5, 6)),
-        (1, 3, ErrorCode.OFFSET_OUT_OF_RANGE),  # below the log start nothing can be told
+        (1, 3, ErrorCode.OFFSET_OUT_OF_RANGE),  # below the log start no epoch is known
         (6, 6, ErrorCode.OFFSET_OUT_OF_RANGE),
     ],
 )

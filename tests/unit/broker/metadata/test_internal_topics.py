@@ -88,7 +88,7 @@ async def test_creation_under_way_is_not_begun_again() -> None:
     assert await first == {"a": (LATER, False)}
     assert len(creator.admin.asked) == 1
     await creator.create("a")
-    assert len(creator.admin.asked) == 2, "once it is over, it may be tried again"
+    assert len(creator.admin.asked) == 2, "after its end the creation can be tried again"
 
 
 @async_test

@@ -85,7 +85,7 @@ def test_lag_time_that_is_used_up(stuck: Stuck) -> None:
     stuck.replicas.fetch(1, replica_id=1)
     stuck.replicas.advance(LAG_MS // 2)
     assert stuck.outcome == COMMITTED
-    assert stuck.replicas.proposals == [], "the ISR is what it was"
+    assert stuck.replicas.proposals == [], "the ISR has not changed"
 
 
 def test_isr_that_is_not_to_grow_after_all(tmp_path: Path) -> None:

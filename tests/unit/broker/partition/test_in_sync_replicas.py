@@ -51,7 +51,7 @@ def test_a_consumer_sees_what_every_replica_in_sync_has(replicas: Replicas) -> N
     for _ in range(8):
         append(replicas, 1)
     replicas.fetch(5, replica_id=1)
-    assert log_of(replicas).high_watermark == 0, "broker 2 was not heard of"
+    assert log_of(replicas).high_watermark == 0, "broker 2 has not fetched yet"
     replicas.fetch(7, replica_id=2)
     (answer,) = replicas.fetch(0)
     assert (answer.high_watermark, offsets_of(answer)) == (5, [0, 1, 2, 3, 4])
@@ -235,7 +235,7 @@ def test_follower_leaves_when_it_was_not_caught_up_for_too_long(replicas: Replic
     replicas.advance(1)
     for _ in range(2):
         in_sync(replicas).maybe_shrink_isr()
-    assert proposed(replicas) == [(0, 2)], "broker 2 has everything, however long ago it fetched"
+    assert proposed(replicas) == [(0, 2)], "broker 2 has everything, so the time of its last fetch does not count"
 
 
 def test_leaving_follower_is_waited_for_until_the_controller_has_confirmed_it(replicas: Replicas) -> None:

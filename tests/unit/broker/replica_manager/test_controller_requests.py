@@ -140,11 +140,11 @@ def test_a_leader_that_is_not_alive_is_not_followed_until_the_controller_says_so
     replicas.follow(leader=1, epoch=3)
     assert replicas.follow(leader=2, epoch=4, partition_epoch=1, alive=[1]) == NONE
     partition = replicas.manager.partition(TP)
-    assert (partition.leader_id, partition.leader_epoch) == (1, 3), "as it was"
+    assert (partition.leader_id, partition.leader_epoch) == (1, 3), "unchanged"
     assert replicas.fetchers.followed == {TP: (1, 3)}
     assert replicas.followers == [TP]
     replicas.know(TP, leader=2, replicas=[2])
-    assert replicas.fetchers.followed == {TP: (1, 3)}, "metadata alone begins nothing"
+    assert replicas.fetchers.followed == {TP: (1, 3)}, "metadata alone starts no fetch"
     assert replicas.follow(leader=2, epoch=4, partition_epoch=1) == NONE
     assert replicas.fetchers.followed == {TP: (2, 4)}
 

@@ -37,7 +37,7 @@ def test_answered_once_when_the_last_partition_has_settled() -> None:
     delayed.settled = {B}
     assert delayed.try_complete()
     assert delayed.answers == [{A: ErrorCode.NONE, B: ErrorCode.NONE}]
-    assert sorted(delayed.asked) == [A, B, B], "what has settled is not asked again"
+    assert sorted(delayed.asked) == [A, B, B], "a completed partition is not checked again"
 
 
 def test_failed_partitions_are_not_checked() -> None:

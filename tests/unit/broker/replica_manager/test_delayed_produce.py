@@ -58,7 +58,7 @@ def test_time_out_is_for_those_that_are_still_open(waiting: Waiting) -> None:
     waiting.replicas.fetch(1, TP, replica_id=1)
     waiting.replicas.advance(101)
     assert waiting.errors == [NONE, ErrorCode.REQUEST_TIMED_OUT, UNKNOWN]
-    assert waiting.answer[OTHER].base_offset == 0, "it is in the log all the same"
+    assert waiting.answer[OTHER].base_offset == 0, "it is in the log nevertheless"
 
 
 def test_partition_whose_leadership_moved_gets_that_error(waiting: Waiting) -> None:

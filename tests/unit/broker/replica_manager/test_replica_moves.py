@@ -168,7 +168,7 @@ def test_a_new_leader_epoch_restarts_the_move_and_the_same_one_does_not(tmp_path
     assert moving.replicas.lead(epoch=0, partition_epoch=0) == ErrorCode.STALE_CONTROLLER_EPOCH
     moving.lead(epoch=1)
     pool.run_all()
-    assert moving.future().log_end_offset == 0, "what was read under the old epoch is not appended"
+    assert moving.future().log_end_offset == 0, "records read under the old epoch are not appended"
     moving.settle()
     assert moving.where() == 1
     assert moving.log().log_end_offset == 2
@@ -220,7 +220,7 @@ def test_deleted_records_do_not_come_back_with_the_future_log(moving: Moving) ->
     begun(moving)
     answers: list[LogDeleteRecordsResult] = []
     moving.replicas.manager.delete_records(30_000, {TP: 4}, lambda results: answers.append(results[TP]))
-    assert answers == [], "the future log still has them to come"
+    assert answers == [], "the future log has not deleted them yet"
     moving.replicas.move_bytes_per_second = 2**63 - 1
     moving.settle()
     assert [(answer.error, answer.low_watermark) for answer in answers] == [(NONE, 4)]

@@ -299,7 +299,7 @@ def test_the_next_in_the_order_of_names_begins_when_one_is_done(tmp_path: Path) 
 def test_a_log_that_ends_in_a_gap_waits_for_the_next_record(tmp_path: Path) -> None:
     moving = led(tmp_path)
     moving.replicas.append(batch(b"a", b"b", b"c"))
-    moving.log_manager.truncate_to({TP: 2})  # the batch goes as a whole, and yet the log ends at 2
+    moving.log_manager.truncate_to({TP: 2})  # the whole batch is removed, but the log ends at 2
     moving.alter(1)
     for _ in range(100):
         moving.replicas.advance(1)

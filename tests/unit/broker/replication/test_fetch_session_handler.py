@@ -194,7 +194,7 @@ def test_within_a_session_only_possible_changes_are_compared() -> None:
     request = build(handler, {A: asked(A, 7)}, only="c")
     assert (request.partitions, request.forgotten) == ({}, [(C, IDS["c"])])
     assert set(handler.partitions) == {A, B}
-    assert handler.handle_response(response(C), 17) is None, "its topic is not asked for any more"
+    assert handler.handle_response(response(C), 17) is None, "its topic is no longer in the session"
 
 
 def test_changed_and_forgotten_partitions_keep_their_order() -> None:

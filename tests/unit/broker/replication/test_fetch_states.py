@@ -153,7 +153,7 @@ def test_a_refusal_of_a_removed_partition_changes_nothing() -> None:
     assert list(made) == [A]
 
 
-# What the next fetch has to say anew
+# Changes for the next fetch
 
 
 def settled(*partitions: TopicPartition) -> FetchStates:

@@ -80,7 +80,7 @@ async def test_high_watermark_follows_one_fetch_later(following: Following) -> N
 async def test_high_watermark_is_never_beyond_the_own_log_end(following: Following) -> None:
     following.tell_leader()
     following.append(b"a", b"b", b"c")
-    following.leader.fetch(3, replica_id=FOLLOWER_ID)  # somebody who has everything
+    following.leader.fetch(3, replica_id=FOLLOWER_ID)  # a follower that has everything
 
     def one_batch(request: Request, response: Response) -> Response:
         assert isinstance(response, FetchResponse)
@@ -104,7 +104,7 @@ async def test_high_watermark_is_the_smallest_end_of_the_in_sync_replicas(follow
     following.follower.state(TP, leader=LEADER_ID, replicas=replicas)
     await following.turns()
     following.append(b"5", b"6")
-    await following.turns()  # the follower says that it has 7 with its next fetch
+    await following.turns()  # the follower's next fetch is at 7
     following.link.failure = OSError("cut")
     await following.advance(500)
     following.append(b"7")

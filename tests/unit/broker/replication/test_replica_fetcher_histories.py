@@ -81,7 +81,7 @@ class History:
         self._append(leader, term.before)
         if term.copied:
             copy(leader, follower, term.copied)
-            # The follower's next fetch says that it has these.
+            # The follower's next fetch is at the end of these.
             end = min(leader.log_end_offset, follower.log_end_offset)
             for log in self.logs:
                 log.update_high_watermark(end)

@@ -36,7 +36,7 @@ async def test_an_answer_to_another_epoch_is_left_alone(following: Following) ->
     following.link.change = meanwhile
     await following.turns()
     assert following.is_followed()
-    assert following.log().log_end_offset == 2, "asked again at once"
+    assert following.log().log_end_offset == 2, "fetched again at once"
 
 
 @pytest.mark.parametrize("is_to_be_cut", [False, True])

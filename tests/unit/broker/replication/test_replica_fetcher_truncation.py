@@ -158,7 +158,7 @@ async def with_another_history(following: Following) -> None:
 @async_test
 async def test_the_high_watermark_comes_once_with_the_diverging_epoch(following: Following) -> None:
     await with_another_history(following)
-    following.leader.fetch(1, replica_id=FOLLOWER_ID)  # what follows in the fetch session is no news
+    following.leader.fetch(1, replica_id=FOLLOWER_ID)  # later answers of the session omit it
     assert (following.leader_log().high_watermark, following.log().high_watermark) == (1, 0)
     following.tell_leader(epoch=3)
     following.tell_follower(epoch=3)
@@ -166,7 +166,7 @@ async def test_the_high_watermark_comes_once_with_the_diverging_epoch(following:
     for _ in range(3):
         await following.advance(500)
     assert (following.log().log_end_offset, following.log().high_watermark) == (1, 1)
-    assert len(reader) == 1, "who reads here is woken"
+    assert len(reader) == 1, "the local reader is woken"
 
 
 @async_test
@@ -175,7 +175,7 @@ async def test_a_follower_truncates_epochs_that_the_leader_lacks_and_rejoins(fol
     following.append(b"a", b"b")
     await following.turns()
     following.shutdown()
-    # The leader went on alone in epoch 1, and others were led by the follower in epoch 2, which nobody else saw.
+    # The leader continued in epoch 1. The follower led epoch 2, whose records only it has.
     following.append(b"c", b"d")
     append(following.log(), b"e", b"f", b"g", epoch=2)
     following.resume()
