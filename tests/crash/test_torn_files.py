@@ -27,7 +27,7 @@ def test_log_with_a_flipped_bit_ends_before_it(killed: KilledLog) -> None:
     assert check_flips(killed) >= TAIL_BYTES
 
 
-def test_indexes_snapshots_and_epochs_are_made_anew(killed: KilledLog) -> None:
+def test_indexes_snapshots_and_epochs_are_rebuilt(killed: KilledLog) -> None:
     assert check_derived_files(killed, step=17) > 400
 
 

@@ -125,7 +125,7 @@ def failing(error: Exception) -> Callable[[CleanJob, Callable[[object], None]], 
     return clean
 
 
-def test_a_bug_is_told(tmp_path: Path) -> None:
+def test_a_bug_ends_the_run_with_an_error(tmp_path: Path) -> None:
     world = World(tmp_path, failing(WorkerError("Traceback ...")))
     world.workers.go_on()
     world.settle()

@@ -51,7 +51,7 @@ def test_a_damaged_file_counts_as_empty(two: Two, tmp_path: Path) -> None:
     assert again.checkpoints.offset_of(again.one, A0) is None
 
 
-def test_a_log_that_is_gone_goes_with_the_next_change(two: Two) -> None:
+def test_the_entry_of_a_deleted_log_is_removed_with_the_next_change(two: Two) -> None:
     two.checkpoints.update(two.one, A0, 7)
     two.logs.remove(A0)
     two.checkpoints.update(two.one, B0, 3)

@@ -106,7 +106,7 @@ def test_the_filthiest_log_comes_first(world: World) -> None:
     assert world.cleaning == [A0]
 
 
-def test_with_nothing_to_do_it_looks_again_after_the_backoff(world: World) -> None:
+def test_without_a_due_log_the_next_round_begins_after_the_backoff(world: World) -> None:
     world.settle()
     world.fill(A0)
     world.broker.disk.advance(BACKOFF_MS - 1)
@@ -172,7 +172,7 @@ def test_a_job_says_all_a_worker_has_to_know(tmp_path: Path) -> None:
 # -- retention of compacted logs ----------------------------------------------------------------------------------
 
 
-def test_what_lies_below_the_log_start_goes(world: World) -> None:
+def test_segments_below_the_log_start_are_deleted(world: World) -> None:
     log = world.fill(A0)
     log.maybe_increment_log_start_offset(2, "test")
     world.settle()
@@ -287,7 +287,7 @@ def test_truncation_of_the_active_segment_is_no_matter(world: World) -> None:
     assert not world.workers.jobs[0].is_cancelled
 
 
-def test_beginning_anew_cancels_and_moves_the_checkpoint_down(world: World) -> None:
+def test_full_truncation_cancels_the_run_and_lowers_the_checkpoint(world: World) -> None:
     world.fill(A0)
     world.settle()
     world.finish()
@@ -333,7 +333,7 @@ def test_a_policy_with_compaction_begins_it(world: World) -> None:
     assert world.cleaning == [A0]
 
 
-def test_other_settings_begin_runs_anew(world: World) -> None:
+def test_new_settings_restart_the_runs(world: World) -> None:
     world.fill(A0)
     world.fill(A1)
     world.settle()
@@ -412,7 +412,7 @@ def test_shutdown_cancels_and_begins_nothing(tmp_path: Path) -> None:
     assert world.cleaning == []
 
 
-def test_the_checkpoint_is_believed_after_a_restart(tmp_path: Path) -> None:
+def test_the_checkpoint_is_used_after_a_restart(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.fill(A0)
     world.settle()

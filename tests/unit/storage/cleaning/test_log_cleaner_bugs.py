@@ -51,7 +51,7 @@ def test_a_run_that_cannot_begin_is_the_end_of_that_log_and_not_of_the_rounds(
 
 
 @pytest.mark.parametrize("name", ["_compare", "_examine"])
-def test_a_log_that_cannot_be_looked_at_is_no_hindrance_to_others(
+def test_a_log_that_cannot_be_examined_does_not_stop_others(
     world: World, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     look = getattr(LogCleaner, name)

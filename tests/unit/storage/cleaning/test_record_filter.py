@@ -117,7 +117,7 @@ def test_last_batch_of_a_producer_stays_as_a_header() -> None:
 @pytest.mark.parametrize("magic", [0, 1])
 @pytest.mark.parametrize("codec", [1, 2, 3])
 @pytest.mark.parametrize("timestamp_type", [0, 1])
-def test_wrapper_of_old_format_is_written_anew(magic: int, codec: int, timestamp_type: int) -> None:
+def test_wrapper_of_old_format_is_rebuilt(magic: int, codec: int, timestamp_type: int) -> None:
     records = [Record(10 + n, NOW + n, key, b"v%d" % n) for n, key in enumerate([b"a", b"b", b"c"])]
     options = {"compression_type": codec, "timestamp_type": timestamp_type, "log_append_time": NOW + 9}
     data = build_messages(records, magic, base_offset=10, **options)
@@ -131,7 +131,7 @@ def test_wrapper_of_old_format_is_written_anew(magic: int, codec: int, timestamp
     assert kept.last_offset == 12
 
 
-def test_tombstone_of_old_format_goes_with_the_age_of_its_segment() -> None:
+def test_tombstone_of_old_format_is_removed_by_the_age_of_its_segment() -> None:
     message = LegacyBatch(memoryview(build_message(1, 5, NOW, b"a", None)))
     record_filter = filter_after({b"a": 5})
     assert left(record_filter.filter(message)) == [(5, b"a", None)]

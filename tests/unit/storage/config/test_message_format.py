@@ -44,7 +44,7 @@ def test_the_broker_setting_is_a_default_only_where_it_is_honoured() -> None:
     assert broker_default_text("message.format.version", settings) == "2.8-IV1"
 
 
-def test_who_asks_for_a_format_in_vain_is_told_why() -> None:
+def test_an_ignored_format_of_a_topic_is_logged() -> None:
     assert why_ignored("t", {}, {}) is None
     assert why_ignored("t", {"message.format.version": "0.11.0"}, {}) is None  # format 2 is what it gets
     assert why_ignored("t", OLD, {"inter.broker.protocol.version": "2.8"}) is None
@@ -59,7 +59,7 @@ def test_who_asks_for_a_format_in_vain_is_told_why() -> None:
     assert newer.endswith("is higher than what is allowed by the inter-broker protocol version `2.7-IV2`.")
 
 
-def test_a_broker_that_asks_for_an_old_format_in_vain_is_told_why() -> None:
+def test_an_ignored_format_of_the_broker_is_logged() -> None:
     settings = {"log.message.format.version": "0.10.2"}
     why = why_broker_setting_is_ignored(settings)
     assert why is not None

@@ -23,5 +23,5 @@ def test_without_a_limit_nothing_is_kept() -> None:
 @pytest.mark.parametrize(
     ("number", "expected"), [(errno.EMFILE, True), (errno.ENFILE, True), (errno.ENOSPC, False), (errno.EIO, False)]
 )
-def test_running_out_is_told_from_failing(number: int, expected: bool) -> None:
+def test_a_lack_of_descriptors_differs_from_a_failure(number: int, expected: bool) -> None:
     assert is_out_of_descriptors(OSError(number, "")) is expected

@@ -31,11 +31,11 @@ class Gauge(OsFileSystem):
     def __init__(self, available: int, total: int) -> None:
         self.available = available
         self.total = total
-        self.looks = 0
+        self.checks = 0
         self.broken = False
 
     def space(self, path: str) -> tuple[int, int]:
-        self.looks += 1
+        self.checks += 1
         if self.broken:
             raise OSError(errno.ENOENT, "gone")
         return self.available, self.total
@@ -57,24 +57,24 @@ def test_the_disk_is_not_asked_at_every_append() -> None:
     space, disk, _ = space_of(LARGE, 2 * LARGE)
     for _ in range(1_000):
         assert space.take(CHECK_EVERY_BYTES_MAX // 1_000)
-    assert disk.looks <= 2
+    assert disk.checks <= 2
     assert space.take(CHECK_EVERY_BYTES_MAX)
-    assert disk.looks <= 3
+    assert disk.checks <= 3
 
 
-def test_what_is_taken_between_two_looks_cannot_have_used_up_the_room() -> None:
+def test_appends_between_two_checks_cannot_fill_the_disk() -> None:
     """Three directories on one disk, without shared state."""
     room = 4_000_000
     disk, clock = Gauge(RESERVE_BYTES_MAX + room, LARGE), ManualClock()
     spaces = [DiskSpace(f"/data/{number}", disk, clock) for number in range(3)]
     for space in spaces:
         assert space.take(1)
-    disk.looks = 0
+    disk.checks = 0
     taken = 0
     for space in spaces:
-        while disk.looks == 0 and space.take(10_000):
+        while disk.checks == 0 and space.take(10_000):
             taken += 10_000
-        disk.looks = 0
+        disk.checks = 0
     assert taken <= room
 
 
@@ -85,14 +85,14 @@ def test_a_batch_that_does_not_fit_leaves_room_for_smaller_ones() -> None:
     assert space.take(1_000)
 
 
-def test_full_until_a_look_finds_more_than_a_sliver() -> None:
+def test_full_until_a_check_finds_a_share_of_the_reserve() -> None:
     space, disk, _ = space_of(SMALL_RESERVE - 1, SMALL)
     assert not space.take(1)
     assert space.is_full
     disk.available = LARGE
-    looks = disk.looks
-    assert not space.take(1), "nobody has looked"
-    assert disk.looks == looks
+    checks = disk.checks
+    assert not space.take(1), "the space was not checked again"
+    assert disk.checks == checks
     disk.available = SMALL_RESERVE + SMALL_RESERVE // 8 - 1
     space.check()
     assert space.is_full
@@ -102,7 +102,7 @@ def test_full_until_a_look_finds_more_than_a_sliver() -> None:
     assert space.take(1)
 
 
-def test_a_write_that_found_no_space_is_believed_until_the_next_look() -> None:
+def test_after_a_write_without_space_the_directory_is_full_until_the_next_check() -> None:
     """`statvfs` does not show a quota."""
     space, _, _ = space_of(LARGE, LARGE)
     assert space.take(1)

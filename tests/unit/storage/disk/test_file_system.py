@@ -70,7 +70,7 @@ def test_allocation_leaves_no_holes(tmp_path: Path) -> None:
     os.close(fd)
 
 
-def test_missing_things_are_gone_already(tmp_path: Path) -> None:
+def test_missing_files_are_no_error(tmp_path: Path) -> None:
     FS.unlink(str(tmp_path / "absent"))
     FS.sync_path(str(tmp_path / "absent"))
     FS.remove_tree(str(tmp_path / "absent"))

@@ -46,7 +46,7 @@ def test_lock_excludes_other_processes_and_other_brokers_of_this_one(tmp_path: P
     again.unlock()
 
 
-def test_clean_shutdown_marker_speaks_for_one_start(tmp_path: Path, log_dir: LogDir) -> None:
+def test_clean_shutdown_marker_is_valid_for_one_start(tmp_path: Path, log_dir: LogDir) -> None:
     assert not log_dir.take_clean_shutdown()
     log_dir.mark_clean_shutdown()
     assert (tmp_path / ".kafka_cleanshutdown").read_bytes() == b'{"version":0,"brokerEpoch":-1}'
@@ -95,7 +95,7 @@ def test_own_and_new_directories_are_accepted(found: dict[str, str] | None) -> N
     check_meta_properties(found, path="/data", broker_id=1, cluster_id="mine")
 
 
-def test_failure_is_told_once(log_dir: LogDir) -> None:
+def test_on_failure_is_called_once(log_dir: LogDir) -> None:
     told: list[LogDir] = []
     log_dir.on_failure = told.append
     log_dir.fail("x", OSError(5, "first"))
@@ -127,7 +127,7 @@ def test_failure_drops_what_is_queued(tmp_path: Path) -> None:
     assert not (tmp_path / "checkpoint").exists()
 
 
-def test_a_look_writes_what_had_no_room(tmp_path: Path) -> None:
+def test_check_space_writes_the_files_that_had_no_space(tmp_path: Path) -> None:
     fs = FaultyFileSystem(1, disk_full, kinds=NEEDS_ROOM)
     log_dir = Disk(tmp_path, fs=fs).log_dir
     log_dir.sync_queue.write(log_dir.file("a"), b"1")

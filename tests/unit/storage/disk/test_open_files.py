@@ -124,7 +124,7 @@ def test_a_log_works_with_as_few_descriptors_as_the_kernel_leaves(tmp_path: Path
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert found == [6] * len(logs)
-    assert disk.environment.open_files.limit <= 60 - HEADROOM, "it has been learnt"
+    assert disk.environment.open_files.limit <= 60 - HEADROOM, "the limit is lowered"
     assert disk.log_dir.is_online
     for log in logs:
         log.close()
@@ -167,7 +167,7 @@ def test_a_descriptor_of_the_reserve_has_others_closed(reserve: Reserve) -> None
     assert idle.open, "there were lower numbers"
     reserve.held.append(reserve.files.retry(reserve.open))
     assert not idle.open
-    assert reserve.held[-1] >= reserve.first, "the broker itself gets it all the same"
+    assert reserve.held[-1] >= reserve.first, "the broker itself gets a reserved one"
 
 
 def test_a_client_gets_no_descriptor_of_the_reserve(reserve: Reserve) -> None:

@@ -144,7 +144,7 @@ def test_directory_renamed_while_its_file_is_on_the_way_is_no_failure(setup: Set
     assert not setup.failures
 
 
-def test_failure_is_final_and_told_to_everybody(tmp_path: Path) -> None:
+def test_all_callbacks_get_the_failure_and_it_is_final(tmp_path: Path) -> None:
     setup = Setup(tmp_path, FailingFs())
     setup.queue.write(setup.file("a"), b"1")
     setup.when_durable("first")
@@ -200,7 +200,7 @@ class TestNoSpace:
         setup = self.setup_on(tmp_path, NEEDS_ROOM)
         setup.queue.write(setup.file("a"), b"1")
         setup.when_durable("a")
-        assert setup.pool.run_all() == 2, "once more for who has asked meanwhile, but not for ever"
+        assert setup.pool.run_all() == 2, "once more for a new callback, but not for ever"
         assert setup.events == [("a", self.full[1])]
         assert not setup.failures
         assert not list(setup.path.iterdir()), "no half file is left"

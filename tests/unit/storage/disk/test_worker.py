@@ -63,7 +63,7 @@ def test_a_disk_error_is_a_result() -> None:
     assert error.errno == 28
 
 
-def test_a_bug_is_told_with_its_traceback() -> None:
+def test_a_bug_is_sent_with_its_traceback() -> None:
     output = io.BytesIO()
     run_job(pickle.dumps((stumble, "key")), output)
     [(kind, text)] = messages(output)

@@ -103,7 +103,7 @@ def test_truncation_removes_the_youngest_first(log: LocalLog, monkeypatch: pytes
     order: list[int] = []
     monkeypatch.setattr(LogSegment, "mark_deleted", lambda segment: order.append(segment.base_offset))
     log.truncate_to(1)
-    assert order == [6, 4, 2], "dying in between leaves no hole"
+    assert order == [6, 4, 2], "a process that dies in between leaves no gap"
     assert (log.log_end_offset, log.segments.base_offsets) == (1, [0])
 
 

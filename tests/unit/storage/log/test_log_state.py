@@ -66,7 +66,7 @@ def test_log_rolls_before_offsets_leave_31_bits(disk: Disk) -> None:
     assert log.segments.base_offsets == [0, 2**31]
 
 
-def test_roll_goes_on_without_the_snapshot(tmp_path: Path) -> None:
+def test_roll_continues_without_the_snapshot(tmp_path: Path) -> None:
     fs = FaultyFileSystem(1, disk_full, kinds=frozenset({"write"}))
     disk = Disk(tmp_path, fs=fs)
     log = disk.log()

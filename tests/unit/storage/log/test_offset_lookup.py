@@ -47,7 +47,7 @@ def append_dated(log: UnifiedLog, timestamp: int, max_timestamp: int) -> None:
     log.append_as_leader(memoryview(records), 0)
 
 
-def test_a_batch_that_promises_more_than_it_holds_hides_no_later_segment(tmp_path: Path) -> None:
+def test_a_max_timestamp_above_the_records_hides_no_later_segment(tmp_path: Path) -> None:
     log = Disk(tmp_path).log()
     append_dated(log, NOW, NOW + 50_000)
     log.roll()
@@ -56,7 +56,7 @@ def test_a_batch_that_promises_more_than_it_holds_hides_no_later_segment(tmp_pat
     log.discard()
 
 
-def test_the_latest_record_is_found_if_the_header_of_its_batch_promises_more(tmp_path: Path) -> None:
+def test_the_latest_record_is_found_if_its_header_has_a_larger_timestamp(tmp_path: Path) -> None:
     log = Disk(tmp_path).log()
     append_dated(log, NOW, NOW + 50_000)
     assert log.fetch_offset_by_timestamp(-3) == (NOW, 0, 0)

@@ -88,7 +88,7 @@ rows = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 9)), min_size=1, max
 
 
 @given(rows, st.integers(-1, 30), st.integers(0, 60))
-def test_what_goes_is_a_prefix_below_the_high_watermark(
+def test_deletable_segments_are_a_prefix_below_the_high_watermark(
     shape: list[tuple[int, int]], limit: int, high_watermark: int
 ) -> None:
     of = [Segment(index * 10, size, timestamp) for index, (size, timestamp) in enumerate(shape)]

@@ -76,7 +76,7 @@ def test_names_change_in_an_order_that_a_start_understands(tmp_path: Path) -> No
     assert not any(path.endswith(".swap") for segment in new for path in segment.paths)
 
 
-def test_a_source_that_is_gone_is_passed_over(tmp_path: Path) -> None:
+def test_a_missing_source_is_skipped(tmp_path: Path) -> None:
     disk = Disk(tmp_path)
     log = make_log(disk)
     log.maybe_increment_log_start_offset(1, "test")
@@ -97,7 +97,7 @@ def test_snapshots_of_bases_that_are_no_more_go(tmp_path: Path) -> None:
     assert not [name for name in os.listdir(log.dir) if "deleted" in name]
 
 
-def test_a_high_watermark_at_the_end_of_a_replaced_segment_is_located_anew(tmp_path: Path) -> None:
+def test_a_high_watermark_at_the_end_of_a_replaced_segment_is_looked_up_again(tmp_path: Path) -> None:
     disk = Disk(tmp_path)
     log = make_log(disk)
     log.watermarks.update_high_watermark(2)

@@ -53,13 +53,13 @@ def test_truncated_log_survives_a_restart(log: UnifiedLog, tmp_path: Path) -> No
     assert again.latest_epoch == 9
 
 
-def test_empty_log_begins_where_it_is_told(log: UnifiedLog) -> None:
+def test_empty_log_begins_at_the_given_offset(log: UnifiedLog) -> None:
     log.truncate_fully_and_start_at(100, 90)
     assert (log.log_start_offset, log.log_end_offset) == (90, 100)
     assert log.high_watermark == 100
     assert not log.active_producers()
     assert append(log, b"x", epoch=9) == 100
-    assert log.recovery_point == 0, "the files of before may have kept their names"
+    assert log.recovery_point == 0, "the old files may still have their names"
     log.flush()
     assert log.recovery_point == 101
 
@@ -102,14 +102,14 @@ def cut(tmp_path: Path) -> Cut:
     return Cut(tmp_path)
 
 
-def test_a_log_is_cut_when_a_checkpoint_on_the_disk_promises_less(cut: Cut) -> None:
+def test_a_log_is_truncated_after_a_lower_checkpoint_is_stored(cut: Cut) -> None:
     cut.ask(1)
     assert (cut.promised, cut.log.log_end_offset, cut.log.recovery_point) == ([1], 3, 3)
     cut.pool.run_all()
     assert (cut.at, cut.log.log_end_offset, cut.log.recovery_point) == ([None], 1, 1)
 
 
-def test_until_the_cut_no_other_checkpoint_promises_more(cut: Cut) -> None:
+def test_no_checkpoint_before_the_truncation_is_higher(cut: Cut) -> None:
     cut.ask(1)
     append(cut.log, b"d")
     cut.log.flusher.flush_now(4)
@@ -124,7 +124,7 @@ def test_until_the_cut_no_other_checkpoint_promises_more(cut: Cut) -> None:
     assert cut.log.flusher.checkpoint_offset == 2
 
 
-def test_where_nothing_is_promised_a_log_is_cut_at_once(cut: Cut) -> None:
+def test_a_log_without_a_higher_checkpoint_is_truncated_at_once(cut: Cut) -> None:
     append(cut.log, b"d")
     cut.ask(3)
     assert (cut.at, cut.promised) == ([None], [])
@@ -139,7 +139,7 @@ def test_a_log_whose_checkpoint_is_not_stored_is_not_cut(cut: Cut) -> None:
     assert cut.log.flusher.checkpoint_offset == 3
 
 
-def test_an_empty_log_promises_nothing_because_it_may_begin_at_another_offset(cut: Cut) -> None:
+def test_the_checkpoint_offset_of_an_empty_log_is_0(cut: Cut) -> None:
     cut.log.truncate_fully_and_start_at(100)
     cut.log.flush()
     cut.pool.run_all()

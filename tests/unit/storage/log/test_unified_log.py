@@ -95,7 +95,7 @@ def test_truncation_takes_epochs_and_producers_along(disk: Disk) -> None:
     assert append(log, b"c", epoch=2, producer_id=1, producer_epoch=0, base_sequence=1) == 1
 
 
-def test_truncation_below_the_first_segment_starts_anew(disk: Disk) -> None:
+def test_truncation_below_the_first_segment_removes_all(disk: Disk) -> None:
     log = disk.log(log_start_offset=100)
     append(log, b"a")
     assert log.truncate_to(50)

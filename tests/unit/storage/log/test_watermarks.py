@@ -76,7 +76,7 @@ def test_log_start_pushes_the_unstable_offset_up(log: UnifiedLog) -> None:
     assert log.read(5, 100, FetchIsolation.TXN_COMMITTED, True).size_in_bytes == 0
 
 
-def test_readers_are_told_of_every_change_that_they_may_see(log: UnifiedLog) -> None:
+def test_on_change_is_called_for_every_visible_change(log: UnifiedLog) -> None:
     changes = 0
 
     def count() -> None:

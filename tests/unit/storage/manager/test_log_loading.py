@@ -17,7 +17,7 @@ from tests.support.disks.managed_logs import Broker, create
 A0, B0 = TopicPartition("a", 0), TopicPartition("b", 0)
 
 
-def test_deletion_interrupted_by_a_stop_goes_on_at_the_next_start(tmp_path: Path) -> None:
+def test_deletion_interrupted_by_a_stop_continues_at_the_next_start(tmp_path: Path) -> None:
     broker = Broker(tmp_path)
     manager = broker.start()
     create(manager, A0)
@@ -33,7 +33,7 @@ def test_deletion_interrupted_by_a_stop_goes_on_at_the_next_start(tmp_path: Path
     again.manager.shutdown()
 
 
-def test_stray_logs_are_set_aside_for_good(tmp_path: Path) -> None:
+def test_stray_logs_are_ignored(tmp_path: Path) -> None:
     broker = Broker(tmp_path)
     manager = broker.start()
     create(manager, A0)
@@ -115,7 +115,7 @@ def test_name_of_a_directory_says_what_it_holds(tmp_path: Path) -> None:
     assert found[-1].path == str(tmp_path / "b-0")
 
 
-def test_clean_stop_is_believed_once(tmp_path: Path) -> None:
+def test_clean_stop_is_valid_once(tmp_path: Path) -> None:
     manager = Broker(tmp_path).start()
     create(manager, A0)
     manager.checkpoint_high_watermarks()

@@ -132,7 +132,7 @@ def test_config_changes_reach_the_logs(tmp_path: Path) -> None:
     manager.shutdown()
 
 
-def test_a_change_of_one_topic_looks_at_its_logs_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_of_one_topic_visits_its_logs_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With 10,000 topics, each change would visit 10,000 logs."""
     manager = Broker(tmp_path).start({"a": {"retention.ms": "5"}})
     create(manager, A0, B0)
@@ -140,7 +140,7 @@ def test_a_change_of_one_topic_looks_at_its_logs_alone(tmp_path: Path, monkeypat
     log, before = manager.get_log(A0), manager.config_of("a")
     assert log is not None
     manager.update_topic_config("a", {"retention.ms": "5"})
-    assert log.config is before, "what is in force is not applied again"
+    assert log.config is before, "an unchanged config is not applied again"
     manager.update_topic_config("a", {"retention.ms": "6"})
     assert log.config.retention_ms == 6
     monkeypatch.undo()
@@ -197,7 +197,7 @@ def test_shutdown_before_the_start_touches_nothing(tmp_path: Path) -> None:
     again = Broker(tmp_path).manager
     again.lock_dirs()
     again.shutdown()
-    assert sorted(os.listdir(tmp_path)) == before, "above all no clean-shutdown marker"
+    assert sorted(os.listdir(tmp_path)) == before, "in particular no clean-shutdown marker"
     Broker(tmp_path).start().shutdown()
 
 
@@ -284,7 +284,7 @@ def test_a_preferred_directory_that_is_offline_is_not_replaced_by_another(tmp_pa
     manager.shutdown()
 
 
-def test_future_logs_count_where_a_new_log_goes(tmp_path: Path) -> None:
+def test_future_logs_count_for_the_placement_of_a_new_log(tmp_path: Path) -> None:
     manager = Broker(tmp_path / "1", tmp_path / "2").start()
     create(manager, A0)
     assert manager.get_log(A0).dir.startswith(str(tmp_path / "1"))  # type: ignore[union-attr]
@@ -309,7 +309,7 @@ def test_when_durable_waits_for_new_logs(tmp_path: Path) -> None:
     manager.shutdown()
 
 
-def test_partition_that_was_being_moved_to_a_failed_directory_goes_on(tmp_path: Path) -> None:
+def test_partition_that_was_being_moved_to_a_failed_directory_stays_online(tmp_path: Path) -> None:
     broker = Broker(tmp_path / "1", tmp_path / "2")
     create(broker.start(), A0)
     (source,) = [log_dir for log_dir in broker.manager.log_dirs if broker.manager.logs_in(log_dir)]
@@ -375,7 +375,7 @@ def test_checkpoints_of_a_failed_directory_stay_as_they_are(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("kind", ["make", "create"])
-def test_log_that_has_no_room_leaves_nothing_behind(tmp_path: Path, kind: str) -> None:
+def test_log_that_finds_no_space_leaves_no_files(tmp_path: Path, kind: str) -> None:
     fs = FaultyFileSystem(kinds=frozenset({kind}))
     manager = Broker(tmp_path, fs=fs).start()
     fs.fail_at, fs.failure = fs.count + 1, disk_full
@@ -409,7 +409,7 @@ def test_new_logs_go_where_there_is_room(tmp_path: Path) -> None:
     assert len(manager.logs_in(other)) == 2
     manager.start_background_tasks()
     broker.disk.advance(CHECK_EVERY_MS)
-    assert not full.space.is_full, "the recurring look has found room"
+    assert not full.space.is_full, "the recurring check has found space"
     create(manager, B0)
     assert len(manager.logs_in(full)) == 1
     other.space.ran_out(OSError(28, "No space left on device"))

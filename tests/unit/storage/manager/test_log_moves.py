@@ -85,7 +85,7 @@ def test_the_checkpoints_of_both_directories_follow(tmp_path: Path) -> None:
     move.manager.shutdown()
 
 
-def test_the_high_watermark_of_a_directory_that_was_left_is_not_believed(tmp_path: Path) -> None:
+def test_the_high_watermark_of_the_directory_before_the_move_is_ignored(tmp_path: Path) -> None:
     move = Move(tmp_path)
     move.manager.checkpoint_high_watermarks()
     stale = (move.first / "replication-offset-checkpoint").read_bytes()
@@ -110,7 +110,7 @@ def test_the_old_name_stays_until_the_new_one_is_durable(tmp_path: Path) -> None
     move.manager.replace_current_with_future(A0)
     append(move.future, b"z")
     assert move.names() == (["a-0"], ["a-0"]), "a start now is refused, as by Apache at the same place"
-    assert values_of(read_all(move.current)) == [b"x", b"y"], "who reads the old files goes on"
+    assert values_of(read_all(move.current)) == [b"x", b"y"], "reads of the old files continue"
     pool.run_all()
     first, second = move.names()
     assert [name.rpartition("-")[2] for name in first] == ["delete"]
@@ -134,7 +134,7 @@ def test_the_order_on_the_disk(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["stop", "delete", "move back", "another move"])
-def test_what_comes_before_the_new_name_is_durable_finds_the_old_one_gone(tmp_path: Path, what: str) -> None:
+def test_a_change_before_the_new_name_is_synced_deletes_the_old_log_first(tmp_path: Path, what: str) -> None:
     pool = DeferredIoPool()
     move = Move(tmp_path, pool)
     pool.run_all()

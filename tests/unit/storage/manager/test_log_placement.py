@@ -35,7 +35,7 @@ def test_the_fewest_and_then_the_first(dirs: list[LogDir]) -> None:
     assert placement.dir_for(TP, logs_in(a, a, b, c)) is b
 
 
-def test_what_is_asked_for_goes_before_and_is_asked_once(dirs: list[LogDir]) -> None:
+def test_the_preferred_directory_is_used_once(dirs: list[LogDir]) -> None:
     a, _, c = dirs
     placement = LogPlacement(dirs)
     placement.prefer(TP, c.path)

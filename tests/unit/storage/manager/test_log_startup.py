@@ -70,7 +70,7 @@ def test_logs_are_recovered_in_workers_as_many_at_a_time_as_there_are_threads(tm
     log = start.manager.get_log(LOGS[3])
     assert log is not None
     assert values_of(read_all(log)) == [b"a-3"]
-    assert log.recovery_point == 0, "what has been recovered is not on the disk for that"
+    assert log.recovery_point == 0, "recovery does not flush the recovered records"
     start.manager.shutdown()
     assert start.is_clean(tmp_path)
 
@@ -98,7 +98,7 @@ def test_clean_and_small_logs_are_loaded_at_once(tmp_path: Path, monkeypatch: py
     start.manager.shutdown()
 
 
-def test_loop_goes_on_between_slices(tmp_path: Path) -> None:
+def test_loop_runs_between_slices(tmp_path: Path) -> None:
     make_logs(tmp_path, *LOGS, clean=True)
     broker = Broker(tmp_path)
     outcome: list[BaseException | None] = []
@@ -139,7 +139,7 @@ def test_recoveries_that_end_meanwhile_make_no_further_slices(tmp_path: Path) ->
     while not outcome:
         loaded.append(len(broker.manager.all_logs()))
         broker.disk.advance(1)
-    assert loaded == [0, 1, 2, 3, 4], "one log a slice, and one slice a turn"
+    assert loaded == [0, 1, 2, 3, 4], "one log per slice, and one slice per callback"
     broker.manager.shutdown()
 
 
@@ -204,7 +204,7 @@ def test_log_that_was_being_rebuilt_is_not_called_clean(tmp_path: Path) -> None:
     assert not start.is_clean(tmp_path)
 
 
-def test_progress_is_told_while_it_lasts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_progress_is_logged_during_the_start(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     make_logs(tmp_path, *LOGS[:2])
     with caplog.at_level(logging.INFO):
         start = Start(tmp_path)

@@ -159,7 +159,7 @@ def test_reload_takes_the_newest_good_snapshot_inside_the_log(producers: Produce
     (tmp_path / "00000000000000000010.snapshot").write_bytes(b"damaged")
     producers.truncate_and_reload(0, 12, now_ms=0)
     assert (set(producers.active_producers), producers.map_end_offset) == ({4}, 5)
-    assert snapshots(tmp_path) == [5], "the one beyond the end and the damaged one are gone"
+    assert snapshots(tmp_path) == [5], "the one beyond the end and the damaged one are deleted"
 
 
 def test_reload_without_a_snapshot_starts_at_the_log_start(producers: ProducerStateManager) -> None:

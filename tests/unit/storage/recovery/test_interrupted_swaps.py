@@ -37,7 +37,7 @@ def test_deleted_files_go(tmp_path: Path) -> None:
     assert finish(make(tmp_path, f0_log_deleted=[0], f2_log=[2], f0_snapshot_deleted=[])) == {"2.log": 1}
 
 
-def test_output_that_was_being_written_goes(tmp_path: Path) -> None:
+def test_incomplete_output_is_deleted(tmp_path: Path) -> None:
     assert finish(make(tmp_path, f0_log=[0, 1], f0_log_cleaned=[1], f0_index_cleaned=[])) == {"0.log": 2}
 
 
@@ -57,7 +57,7 @@ def test_swap_below_a_cleaned_file_is_complete(tmp_path: Path) -> None:
     assert finish(tmp_path) == {"0.log": 1, "2.log": 1}
 
 
-def test_source_that_begins_below_its_first_part_goes_too(tmp_path: Path) -> None:
+def test_source_that_begins_below_its_first_part_is_replaced_too(tmp_path: Path) -> None:
     """A split names its parts by their first batch. Apache keeps the source, so that the log has the records twice."""
     make(tmp_path, f0_log=[5, 6, 7], f5_log_swap=[5, 6], f7_log_swap=[7])
     assert finish(tmp_path) == {"5.log": 2, "7.log": 1}

@@ -93,7 +93,7 @@ def test_bad_batch_cuts_the_log_there_and_removes_what_follows(killed: Disk) -> 
     [("delete", 3, [0, 1]), ("delete", 4, [0, 1, 4, 5]), ("compact", 3, [0, 1, 4, 5])],
     ids=["the power took it", "it was flushed so", "it is compacted"],
 )
-def test_what_follows_a_segment_that_lost_all_it_had_goes(
+def test_segments_after_one_that_lost_all_records_are_removed(
     killed: Disk, policy: str, recovery_point: int, left: list[int]
 ) -> None:
     directory(killed).joinpath("00000000000000000002.log").write_bytes(b"")
@@ -171,7 +171,7 @@ def test_producers_are_replayed_from_the_newest_snapshot(disk: Disk, tmp_path: P
     assert (info.duplicate, info.first_offset) == (True, 1)
 
 
-def test_aborted_transactions_are_indexed_anew(disk: Disk, tmp_path: Path) -> None:
+def test_aborted_transactions_are_indexed_again(disk: Disk, tmp_path: Path) -> None:
     log = disk.log()
     append(log, b"1", producer_id=4, producer_epoch=0, base_sequence=0, is_transactional=True)
     abort = marker(ControlRecordType.ABORT, producer_id=4)

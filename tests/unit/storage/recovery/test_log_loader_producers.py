@@ -118,14 +118,14 @@ def test_largest_stray_snapshot_is_kept_and_the_others_go(tmp_path: Path) -> Non
     assert (last_sequence(log), snapshots(tmp_path)) == (7, [2, 4, 6, 8])
 
 
-def test_corrupt_snapshot_goes_and_the_one_before_is_used(killed: Path) -> None:
+def test_corrupt_snapshot_is_deleted_and_the_one_before_is_used(killed: Path) -> None:
     newest = killed / "topic-0" / f"{6:020d}.snapshot"
     newest.write_bytes(newest.read_bytes()[:-1] + b"\xff")
     assert last_sequence(Disk(killed).log(recovery_point=6)) == 7
     assert snapshots(killed) == [2, 4, 6, 8], "made anew at the base of the segment that was recovered"
 
 
-def test_snapshots_beyond_the_end_go_with_the_segments_behind_a_bad_batch(killed: Path) -> None:
+def test_snapshots_beyond_the_end_are_deleted_with_the_segments_after_a_bad_batch(killed: Path) -> None:
     """Their delayed deletion does not delete the files that recovery writes afterwards."""
     bad = killed / "topic-0" / f"{2:020d}.log"
     bad.write_bytes(bad.read_bytes()[:-1])

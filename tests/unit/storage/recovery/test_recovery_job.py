@@ -82,7 +82,7 @@ def test_progress_counts_segments_and_bytes(killed: Path) -> None:
     assert sum(each.scanned_bytes for each in told) == 4 * SIZE  # type: ignore[attr-defined]
 
 
-def test_contradiction_in_the_log_is_told_and_no_bug(killed: Path) -> None:
+def test_an_unrepairable_log_is_a_result_and_no_bug(killed: Path) -> None:
     """A record outside of the transaction that its producer has open."""
     open_txn, outside = (
         build_batch(

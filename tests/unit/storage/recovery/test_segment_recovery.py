@@ -100,7 +100,7 @@ def flipped_bit(data: bytearray) -> None:
 
 
 @pytest.mark.parametrize("damage", [zero_length, negative_length, unknown_magic, shorter_than_a_header, flipped_bit])
-def test_bad_batch_ends_the_scan_and_is_told(
+def test_bad_batch_ends_the_scan_and_is_logged(
     tmp_path: Path, damage: Callable[[bytearray], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     parts = batches_of(3)

@@ -110,7 +110,7 @@ def test_truncation_drops_the_batch_that_holds_the_offset(tmp_path: Path) -> Non
     segment.close()
 
 
-def test_truncation_to_nothing_starts_the_clock_anew(tmp_path: Path) -> None:
+def test_truncation_of_all_records_restarts_the_age(tmp_path: Path) -> None:
     segment = new_segment(tmp_path)
     put(segment, 0, b"a", timestamp=NOW)
     segment.truncate_to(0, NOW + 77)
@@ -210,7 +210,7 @@ class TestNoSpace:
             assert os.path.exists(one) == os.path.exists(other)
             assert not os.path.exists(one) or Path(one).read_bytes() == Path(other).read_bytes()
 
-    def test_records_are_cut_off_again_when_their_abort_cannot_be_noted(self, tmp_path: Path) -> None:
+    def test_records_are_truncated_when_their_abort_cannot_be_indexed(self, tmp_path: Path) -> None:
         segment = self.new(tmp_path, "append", 2)
         data = batch(b"marker")
         with pytest.raises(DiskFullError):

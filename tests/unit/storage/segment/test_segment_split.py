@@ -99,7 +99,7 @@ def test_missing_index_after_a_clean_stop_splits_as_well(tmp_path: Path) -> None
     assert log.fetch_offset_by_timestamp(NOW + OFFSETS[-1] % 1000) is not None
 
 
-def test_torn_tail_of_an_overflowed_segment_is_cut_and_what_follows_goes(tmp_path: Path) -> None:
+def test_torn_tail_of_an_overflowed_segment_is_truncated_and_later_segments_removed(tmp_path: Path) -> None:
     directory = write_segment(tmp_path, 0, OFFSETS, tail=b"torn")
     write_segment(tmp_path, 3 * FAR, (3 * FAR,))
     for base in (0, 3 * FAR):

@@ -56,7 +56,7 @@ def test_offsets_must_not_decrease(tmp_path: Path) -> None:
     index.discard()
 
 
-def test_one_slot_stays_free_for_the_last_word(tmp_path: Path) -> None:
+def test_one_slot_stays_free_for_the_final_entry(tmp_path: Path) -> None:
     index = new_index(tmp_path, max_bytes=24)
     assert not index.is_full
     index.maybe_append(1, BASE)

@@ -45,7 +45,7 @@ def shifted(timestamp: int, base_timestamp: int, count: int) -> memoryview:
         (NOW - 1, False),
     ],
 )
-def test_the_header_is_believed_near_the_present_and_not_below_the_base(claimed: int, believed: bool) -> None:
+def test_the_header_is_trusted_near_the_present_and_not_below_the_base(claimed: int, believed: bool) -> None:
     assert is_trusted(claiming(claimed), NOW) == believed
 
 
@@ -56,7 +56,7 @@ def test_the_past_has_two_sides_too(age: int, believed: bool) -> None:
 
 @pytest.mark.parametrize("claimed", [-1, 0, NOW - 1, NOW + YEAR_MS, 2**63 - 1])
 @pytest.mark.parametrize("codec", [0, 1, 2, 3, 4])
-def test_what_is_not_believed_is_read_from_the_records(claimed: int, codec: int) -> None:
+def test_an_untrusted_max_timestamp_is_computed_from_the_records(claimed: int, codec: int) -> None:
     records = [SimpleRecord(NOW + delta, None, b"v") for delta in (0, 9, 4)]
     data = bytearray(build_batch(records, compression_type=codec))
     honest = RecordBatch(memoryview(bytes(data)))
@@ -72,7 +72,7 @@ def test_records_without_a_time_have_none_together() -> None:
     assert max_timestamp_of(claiming(5, timestamp=-1, count=1)) == -1
 
 
-def test_of_very_many_records_only_the_first_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_very_many_records_only_the_first_are_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(max_timestamp, "RECORDS_WALKED_MAX", 3)
     assert max_timestamp_of(claiming(0, count=3)) == NOW + 2
     assert max_timestamp_of(claiming(0, count=4)) == NOW + 2, "at least what the first ones say"
@@ -100,7 +100,7 @@ def test_retention_keeps_what_its_batch_calls_old(tmp_path: Path, claimed: int) 
     log.discard()
 
 
-def test_records_that_end_early_are_refused_where_they_are_looked_at(tmp_path: Path) -> None:
+def test_records_that_end_early_are_refused_where_they_are_decoded(tmp_path: Path) -> None:
     fields = {"record_count": 2, "base_offset": 0, "last_offset_delta": 1, "attributes": 0}
     broken = assemble_batch(claiming(0, count=1).payload, base_timestamp=NOW, max_timestamp=0, **fields)
     log = Disk(tmp_path).log()

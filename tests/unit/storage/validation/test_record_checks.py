@@ -52,7 +52,7 @@ def test_the_sums_say_what_the_records_say(batch: RecordBatch, asked: Validation
     assert [index for index, _ in refused.value.record_errors] == [0]
 
 
-def test_messages_of_old_formats_are_looked_at_too() -> None:
+def test_messages_of_old_formats_are_checked_too() -> None:
     keyless = LegacyBatch(memoryview(build_message(1, 0, NOW, None, b"v")))
     with pytest.raises(RecordValidationError):
         raise_record_errors([keyless], COMPACTED, 0, NOW)

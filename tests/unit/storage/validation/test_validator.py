@@ -272,7 +272,7 @@ def test_true_max_timestamp_is_found_by_a_walk() -> None:
     assert stored(validate(wrong, rules(always=True))).max_timestamp == NOW
 
 
-def test_max_timestamp_that_is_not_believed_is_replaced() -> None:
+def test_max_timestamp_that_is_not_trusted_is_replaced() -> None:
     honest = RecordBatch(batch(b"v", b"w"))
     wrong = honest.header(max_timestamp=0) + bytes(honest.payload)
     result = stored(validate(wrong))

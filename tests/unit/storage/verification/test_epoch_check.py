@@ -21,7 +21,7 @@ def test_batches_bear_the_epoch_of_their_entry() -> None:
     assert found((0, 0), (0, 39), (2, 40), (2, 69), (5, 70), (5, 900)) == []
 
 
-def test_another_epoch_is_told_of_once_a_run() -> None:
+def test_batches_in_a_row_with_a_wrong_epoch_are_reported_once() -> None:
     assert found((0, 39), (3, 40), (3, 41), (4, 42), (5, 70)) == [
         "log:1: the batch that ends at offset 40 has leader epoch 3, leader-epoch-checkpoint says 2",
         "log:3: the batch that ends at offset 42 has leader epoch 4, leader-epoch-checkpoint says 2",
@@ -35,7 +35,7 @@ def test_a_batch_before_the_first_entry_has_none() -> None:
 
 
 @pytest.mark.parametrize(("offset", "is_looked_at"), [(39, False), (40, True), (59, True), (60, False)])
-def test_offsets_outside_are_not_looked_at(offset: int, is_looked_at: bool) -> None:
+def test_batches_outside_of_the_range_are_ignored(offset: int, is_looked_at: bool) -> None:
     assert bool(found((9, offset), start=40, end=60)) is is_looked_at
 
 

@@ -81,7 +81,7 @@ def test_a_partition_by_itself_is_judged_by_the_directory_around_it(tmp_path: Pa
     assert verify(str(directory / LOG), list[object]().append) == [TopicPartition("captured", 0)]
 
 
-def test_the_partitions_are_told(tmp_path: Path) -> None:
+def test_the_partitions_are_returned(tmp_path: Path) -> None:
     names = [str(found) for found in verify(str(CLEAN_DIRECTORY.parent / "internal_topics"), list[object]().append)]
     assert names[:2] == ["__consumer_offsets-0", "__transaction_state-0"]
     assert len(names) == 8

@@ -110,7 +110,7 @@ def test_small_files_may_be_missing(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("change", ["deleted", "replaced"])
-def test_a_segment_that_goes_while_it_is_read_is_let_go(
+def test_findings_in_a_segment_deleted_during_the_check_are_dropped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
     directory = copy_of_clean(tmp_path / "data", is_clean=False)
