@@ -225,7 +225,7 @@ class MetadataVersion(IntEnum):
         parts = text.split(".")
         length = 3 if text.startswith("0.") else 2
         while len(parts) > 1 and not parts[-1]:
-            parts.pop()  # Java's split forgets what is empty at the end
+            parts.pop()  # Java's split drops empty parts at the end
         key = text if len(parts) <= length else ".".join(parts[:length])
         found = _BY_TEXT.get(key)
         if found is None:

@@ -88,7 +88,7 @@ class ArchiveOptions:
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> ArchiveOptions:
-    """Read a command line; what is wrong with it ends the process with status 2 and one line, as argparse does."""
+    """Read a command line. An error in it ends the process with status 2 and one line, as argparse does."""
     parser = _parser()
     args = parser.parse_args(arguments)
     if args.value_format == "json" and args.schema is None:

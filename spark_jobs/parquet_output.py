@@ -92,7 +92,7 @@ class ParquetOutput:
         return {path.rpartition("/")[2] for path in frame.inputFiles()}
 
     def _files(self) -> dict[str, str]:
-        """The Parquet files in the folder, whoever wrote them."""
+        """The Parquet files in the folder, also those of other jobs."""
         files: dict[str, str] = {}
         if self._names(self._output):
             found = self._file_system(self._output).listFiles(self._path(self._output), True)

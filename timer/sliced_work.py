@@ -50,7 +50,7 @@ def run_through(work: Generator[Wait | None, None, T]) -> T:
             wait = next(work)
         except StopIteration as end:
             return cast("T", end.value)
-        assert wait is None, "there is nobody to go on with it"
+        assert wait is None, "run_through cannot wait"
 
 
 class SlicedWork:

@@ -118,7 +118,7 @@ class SystemTimer:
         return task
 
     def advance(self, budget_ms: int | None = None) -> int:
-        """Run what is due by the clock, and say how many tasks that was.
+        """Run all tasks that are due by the clock; returns their number.
 
         With a budget, stop after the first task that ends `budget_ms` or more after the call. What is left stays due,
         and `next_deadline_ms` says so, until it has run.

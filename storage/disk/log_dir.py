@@ -7,7 +7,7 @@ once, and a registry in this process refuses a second broker on the same directo
 A failed directory stays offline until the next start: every log in it raises KAFKA_STORAGE_ERROR, and nothing more is
 written to it. A full one (`space`) stays online, and is writable again when there is space.
 
-Kafka: LogManager.lockLogDirs, LogDirFailureChannel, BrokerMetadataCheckpoint, CleanShutdownFileHandler.
+Kafka: LogManager.lockLogDirs, LogDirFailureChannel, MetaPropertiesEnsemble, CleanShutdownFileHandler.
 """
 
 from __future__ import annotations
