@@ -1,9 +1,9 @@
-"""The text of a topic node, of which one partition can be changed without encoding the others again.
+"""The JSON text of a topic node; one partition can be changed without encoding the others again.
 
-A reassignment writes the node once for each partition, as Apache does. Of a topic with 10,000 partitions, encoding all
-takes 10 ms, and changing one and joining the texts 0.2 ms.
+A reassignment writes the node once for each partition, as in Kafka. For a topic with 10,000 partitions, encoding all of
+them takes 10 ms; changing one and joining the texts takes 0.2 ms.
 
-Kafka: kafka.zk.TopicZNode.encode (version 3).
+Kafka: TopicZNode.encode.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class TopicText:
-    """See the module. `assignment` is what the node says at first."""
+    """See the module. `assignment`: the initial replicas of all partitions."""
 
     __slots__ = ("_adding", "_removing", "_replicas", "_topic_id")
 
@@ -30,7 +30,7 @@ class TopicText:
         self._removing = _ReplicaLists((p, a.removing_replicas) for p, a in in_order if a.removing_replicas)
 
     def change(self, partition: int, assignment: ReplicaAssignment) -> None:
-        """Give a partition other replicas, or add it."""
+        """Set the replicas of a partition, or add it."""
         self._replicas.put(partition, assignment.replicas)
         for lists, replicas in (
             (self._adding, assignment.adding_replicas),

@@ -105,7 +105,7 @@ async def test_a_bug_in_one_request_does_not_keep_the_next_ones_from_a_broker(
 
 
 @async_test
-async def test_a_broker_that_is_down_is_complained_of_once_for_each_request(caplog: pytest.LogCaptureFixture) -> None:
+async def test_one_warning_for_each_request_to_a_dead_broker(caplog: pytest.LogCaptureFixture) -> None:
     clock = ManualClock()
     timer = SystemTimer(clock)
     transport = _Transport()

@@ -126,7 +126,7 @@ async def test_a_restart_after_a_crash_elects_what_was_not_elected_yet(tmp_path:
         ("odradek.controller.controller.register_controller", ControllerMoved("whoever won is gone again"), 1),
     ],
 )
-def test_an_election_that_leaves_nobody_in_office_is_held_again(
+def test_an_election_without_a_controller_is_repeated(
     step: str, failure: Exception, epoch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failures = [failure]
@@ -155,7 +155,7 @@ def test_an_election_that_leaves_nobody_in_office_is_held_again(
 
 
 @async_test
-async def test_losing_the_session_ends_the_term_and_begins_a_new_one() -> None:
+async def test_losing_the_session_resigns_and_a_new_election_follows() -> None:
     async with controller_cluster() as cluster:
         controller = await cluster.start(0)
         await cluster.create("t", {0: [0]})
@@ -168,7 +168,7 @@ async def test_losing_the_session_ends_the_term_and_begins_a_new_one() -> None:
 
 
 @async_test
-async def test_losing_the_session_hands_the_term_to_another_broker() -> None:
+async def test_losing_the_session_makes_another_broker_the_controller() -> None:
     async with controller_cluster() as cluster:
         first = await cluster.start(1)
         await cluster.start(2)

@@ -112,7 +112,7 @@ def stopped(*errors: tuple[TopicPartition, int], error_code: int = 0) -> StopRep
 # -- start
 
 
-def test_term_begins_with_its_epoch_and_fencing_token_and_knows_nothing_else() -> None:
+def test_starts_with_epoch_and_fencing_token_only() -> None:
     controllership = _ActiveController()
     assert (controllership.context.epoch, controllership.context.epoch_zk_version, controllership.fence) == (7, 12, 12)
     assert controllership.context.all_topics == set()
@@ -120,7 +120,7 @@ def test_term_begins_with_its_epoch_and_fencing_token_and_knows_nothing_else() -
     assert controllership.requests.sent == []
 
 
-def test_terms_share_nothing() -> None:
+def test_two_controllerships_share_no_state() -> None:
     first, second = _ActiveController(), _ActiveController()
     first.lead(PARTITION, 1)
     first.batch.add_update_metadata([1], [PARTITION])
@@ -248,7 +248,7 @@ def test_answers_become_events_of_the_broker_that_gave_them() -> None:
         (stop_replicas(PARTITION), stopped((PARTITION, 0))),
     ],
 )
-def test_answer_that_comes_after_the_term_is_for_nobody(request_: ControlRequest, response: object) -> None:
+def test_response_after_the_resignation_is_dropped(request_: ControlRequest, response: object) -> None:
     controllership = _ActiveController()
     controllership.context.topics_with_deletion_started.add("t")
     controllership.send([(1, request_)])

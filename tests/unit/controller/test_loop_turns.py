@@ -1,4 +1,4 @@
-"""Work of a coroutine, and who has a turn meanwhile."""
+"""Long work in a coroutine lets other callbacks of the loop run in between."""
 
 from __future__ import annotations
 

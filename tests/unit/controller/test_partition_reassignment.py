@@ -180,7 +180,7 @@ async def test_a_partition_that_cannot_be_moved_does_not_keep_others_from_it() -
 
 
 @async_test
-async def test_a_partition_that_never_had_a_leader_keeps_no_controller_from_taking_office() -> None:
+async def test_a_partition_that_never_had_a_leader_does_not_stop_the_failover() -> None:
     async with controller_cluster() as cluster:
         await four_brokers(cluster)
         await cluster.create("dead", {0: [9]}, timeout_ms=0)
@@ -260,7 +260,7 @@ async def test_a_legacy_reassignment_that_cannot_be_read_is_removed() -> None:
 
 
 @async_test
-async def test_the_message_about_a_very_long_target_fits_into_an_answer() -> None:
+async def test_the_message_about_a_very_long_target_fits_into_a_response() -> None:
     async with controller_cluster() as cluster:
         await four_brokers(cluster)
         results = await cluster.controller.alter_partition_reassignments({T0: (1,) * 100_000})

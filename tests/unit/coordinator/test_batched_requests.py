@@ -1,4 +1,4 @@
-"""What is collected while a request is under way, and that nothing that goes wrong keeps the next one from going."""
+"""What is queued while a request is in flight goes with the next one, and no error blocks the next request."""
 
 from __future__ import annotations
 

@@ -179,7 +179,7 @@ def test_resign_all() -> None:
     assert not world.ownership.is_anything_loading
 
 
-def test_who_waits_for_a_partition_hears_of_it_when_it_is_owned() -> None:
+def test_on_loaded_is_called_when_the_partition_is_owned() -> None:
     world = World()
     world.lengths[3] = IMMEDIATE_STEPS * 3
     world.ownership.elect(3, 7)
@@ -188,7 +188,7 @@ def test_who_waits_for_a_partition_hears_of_it_when_it_is_owned() -> None:
     assert world.loaded == [3]
 
 
-def test_nobody_hears_of_a_partition_that_was_given_up_meanwhile() -> None:
+def test_on_loaded_is_not_called_for_a_resigned_partition() -> None:
     world = World()
     world.lengths[3] = IMMEDIATE_STEPS * 3
     world.ownership.elect(3, 7)

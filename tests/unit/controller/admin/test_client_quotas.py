@@ -1,4 +1,4 @@
-"""Which quotas a filter finds in the metadata."""
+"""The quotas that a filter finds in the metadata."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which users have SCRAM credentials."""
+"""The SCRAM credentials of users."""
 
 from __future__ import annotations
 

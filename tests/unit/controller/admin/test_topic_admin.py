@@ -73,7 +73,7 @@ async def test_a_topic_that_is_created_again_because_the_answer_was_lost_is_crea
 
 
 @async_test
-async def test_what_the_tree_does_not_do_is_said_of_the_topic_it_concerns() -> None:
+async def test_an_error_of_the_tree_is_the_error_of_its_topic() -> None:
     async with controller_cluster() as cluster:
         await cluster.start(0)
         tree = cluster.client.tree
@@ -210,7 +210,7 @@ async def test_validation_alone_changes_nothing() -> None:
 
 
 @async_test
-async def test_racks_of_some_brokers_only_are_an_unknown_error_without_words() -> None:
+async def test_racks_of_some_brokers_only_are_an_unknown_error_without_message() -> None:
     async with controller_cluster() as cluster:
         await cluster.start(0, rack="north")
         await cluster.start(1)
@@ -219,7 +219,7 @@ async def test_racks_of_some_brokers_only_are_an_unknown_error_without_words() -
 
 
 @async_test
-async def test_who_does_not_wait_is_told_that_it_timed_out() -> None:
+async def test_without_a_timeout_the_answer_is_request_timed_out() -> None:
     async with controller_cluster() as cluster:
         await cluster.start(0)
         results = await cluster.admin().create_topics([wanted("t", 1, 1)], timeout_ms=0)

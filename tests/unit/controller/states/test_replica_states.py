@@ -217,7 +217,7 @@ def test_an_isr_never_becomes_empty(isr: tuple[int, ...], leads: bool, replica: 
 
 
 @async_test
-async def test_a_controller_that_takes_office_leaves_others_their_turn() -> None:
+async def test_startup_gives_the_loop_its_turns() -> None:
     machines = StateMachines(live={0})
     count = 3 * ITEMS_A_TURN
     for index in range(count):

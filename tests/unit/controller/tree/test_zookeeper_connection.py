@@ -1,4 +1,4 @@
-"""What kazoo's thread may do to the loop: kazoo itself is played; the real one is in the conformance tests."""
+"""Callbacks of kazoo's thread on the loop, with a fake kazoo; conformance tests use the real one."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ async def hop() -> None:
 
 
 @async_test
-async def test_connected_is_what_has_answered(made: list[_Client]) -> None:
+async def test_connected_is_called_after_the_first_response(made: list[_Client]) -> None:
     _, kazoo, events = connect(made)
     assert kazoo.options["timeout"] == 6
     kazoo.client_id, kazoo.last_zxid = (7, b"seven"), 3
@@ -140,7 +140,7 @@ async def test_answers_and_watch_events_arrive_in_their_order(made: list[_Client
     "error", [exceptions.ConnectionLoss(), exceptions.ConnectionClosedError(), exceptions.SessionExpiredError()]
 )
 @async_test
-async def test_the_end_speaks_for_whatever_was_not_answered(made: list[_Client], error: Exception) -> None:
+async def test_ended_covers_all_unanswered_requests(made: list[_Client], error: Exception) -> None:
     connection, kazoo, events = connect(made, ONE)
     connection.send("request", events.log.append)
     kazoo.last_zxid = 12
@@ -254,7 +254,7 @@ async def test_what_is_ready_is_selected(made: list[_Client]) -> None:
         assert kazoo.handler.select([reader], [], [], 0) == ([reader], [], [])
 
 
-def test_of_kazoos_words_those_that_mislead_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
+def test_misleading_log_lines_of_kazoo_are_suppressed(caplog: pytest.LogCaptureFixture) -> None:
     for words in (
         "Failed connecting to Zookeeper within the connection retry policy.",
         "Transition to CONNECTING",

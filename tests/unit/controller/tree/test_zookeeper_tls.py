@@ -61,7 +61,7 @@ def test_names_of_cipher_suites(java: str, openssl: str) -> None:
         (ZooKeeperTls(key_and_certificates="/no/key.pem"), "cannot use /no/key.pem: "),
     ],
 )
-def test_what_cannot_be_is_told(tls: ZooKeeperTls, reason: str) -> None:
+def test_invalid_settings_are_refused_with_the_reason(tls: ZooKeeperTls, reason: str) -> None:
     with pytest.raises(BadTls, match=f"TLS to ZooKeeper: {reason}"):
         tls_context(tls)
 

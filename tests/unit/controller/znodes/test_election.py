@@ -56,7 +56,7 @@ class _LossyTree:
 
 
 @async_test
-async def test_a_winner_whose_answer_got_lost_recognises_itself() -> None:
+async def test_a_winner_whose_response_was_lost_is_the_controller() -> None:
     database = await TreeDatabase.open(":memory:", CLOCK)
     client = MetadataClient(await database.connect())
     assert await register_controller(MetadataClient(_LossyTree(client, carries_out=True)), 7, CLOCK) == Elected(1, 1)
@@ -64,7 +64,7 @@ async def test_a_winner_whose_answer_got_lost_recognises_itself() -> None:
 
 
 @async_test
-async def test_a_loser_whose_answer_got_lost_does_not() -> None:
+async def test_a_loser_whose_response_was_lost_is_not_the_controller() -> None:
     database = await TreeDatabase.open(":memory:", CLOCK)
     client = MetadataClient(await database.connect())
     with pytest.raises(ControllerMoved):

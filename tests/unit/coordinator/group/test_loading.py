@@ -166,7 +166,7 @@ def test_a_transactional_offset_does_not_replace_a_later_plain_one() -> None:
     assert committed(log.load()["g"]) == {T0: 2}
 
 
-def test_a_marker_of_nobody_changes_nothing() -> None:
+def test_a_marker_of_an_unknown_producer_changes_nothing() -> None:
     log = Log()
     log.offset(1)
     log.log.append_marker(0, P1, commit=True)

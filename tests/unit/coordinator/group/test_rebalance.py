@@ -108,7 +108,7 @@ def test_an_assignment_covers_every_member_and_nobody_else(world: World) -> None
     assert [(member_id, answer.error_code, answer.assignment) for member_id, answer in world.syncs] == [("b", 0, b"")]
 
 
-def test_an_assignment_for_a_generation_that_has_passed_is_for_nobody(world: World) -> None:
+def test_an_assignment_of_an_earlier_generation_is_dropped(world: World) -> None:
     formed(world, "a")
     world.rebalancer.store_assignment(world.group, "a", {"a": b"old"})
     world.rebalancer.prepare_rebalance(world.group, "test")
@@ -126,7 +126,7 @@ def test_an_assignment_for_a_generation_that_has_passed_is_for_nobody(world: Wor
     assert world.group["a"].assignment == b""
 
 
-def test_books_are_in_order_before_the_first_answer(world: World) -> None:
+def test_the_group_is_updated_before_the_first_response(world: World) -> None:
     """The leader's sync comes from within the answer to its join, before the follower has been answered."""
     states: list[tuple[str, GroupState, int]] = []
 

@@ -63,7 +63,7 @@ def test_each_sign_of_life_starts_the_session_anew(world: World) -> None:
     assert world.sessions.open_count == 1
 
 
-def test_a_member_that_waits_is_forgiven(world: World) -> None:
+def test_a_member_with_a_parked_request_does_not_expire(world: World) -> None:
     world.sessions.renew(world.group, world.member)
     world.member.awaiting_sync = lambda response: None
     world.wait(10 * SESSION_MS)

@@ -50,14 +50,14 @@ def test_it_is_sent_again_until_it_is_written(error: ErrorCode) -> None:
 
 
 @pytest.mark.parametrize("error", FENCED, ids=lambda error: error.name)
-def test_a_later_epoch_takes_care_of_it(error: ErrorCode) -> None:
+def test_markers_of_a_fenced_producer_are_dropped(error: ErrorCode) -> None:
     world = decided(error)
     world.pass_time(1000)
     assert (state(world), len(world.channel.sent)) == (TransactionState.PREPARE_COMMIT, 1)
     assert world.coordinator.markers.pending_count == 0
 
 
-def test_an_error_nobody_expects_is_reported_and_left(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unexpected_error_is_logged_and_the_transaction_stays_pending(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.ERROR):
         world = decided(ErrorCode.UNKNOWN_SERVER_ERROR)
     assert "Unexpected error UNKNOWN_SERVER_ERROR for the marker of transactional id p in t-0" in caplog.text

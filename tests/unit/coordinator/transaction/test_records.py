@@ -60,7 +60,7 @@ def test_an_empty_transaction_has_no_partitions() -> None:
         b"\0\0" + encode(TransactionLogValue(transaction_status=1, transaction_partitions=None), 0),
     ],
 )
-def test_what_is_no_transaction_is_refused(data: bytes) -> None:
+def test_invalid_values_are_refused(data: bytes) -> None:
     with pytest.raises(CoordinatorRecordError):
         read_transaction_value(data)
 

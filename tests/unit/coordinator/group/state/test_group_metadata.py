@@ -186,7 +186,7 @@ def test_the_topics_of_an_unknown_kind_of_group_are_unknown(group: GroupMetadata
     assert group.is_subscribed_to("anything")
 
 
-def test_the_leader_is_told_everybodys_metadata(group: GroupMetadata) -> None:
+def test_the_leader_gets_the_metadata_of_all_members(group: GroupMetadata) -> None:
     group.add(member("a", "range", "sticky"))
     group.add(member("b", "range", instance="i"))
     group.lifecycle.fire(GroupEvent.REBALANCE)
@@ -205,7 +205,7 @@ def test_generations_wrap_like_javas_int() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.booleans()), max_size=30))
-def test_the_books_add_up_whatever_comes_and_goes(steps: list[tuple[str, bool]]) -> None:
+def test_counts_match_the_members_after_random_changes(steps: list[tuple[str, bool]]) -> None:
     group = GroupMetadata("g", ManualClock())
     for member_id, waits in steps:
         if member_id in group:

@@ -236,7 +236,7 @@ def test_a_group_that_was_left_expires_from_that_moment() -> None:
     assert expired(offsets, 1_100, since_ms=1_000, protocol_type="consumer") == [T0, U0]
 
 
-def test_a_group_left_nobody_knows_when_expires_from_the_commit() -> None:
+def test_an_empty_group_without_a_time_expires_from_the_commit() -> None:
     offsets = some_offsets()
     assert expired(offsets, 100, since_ms=None, protocol_type="consumer") == [T0]
 
