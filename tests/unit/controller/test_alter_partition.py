@@ -120,7 +120,7 @@ async def test_an_isr_is_written_answered_and_published() -> None:
 
 
 @async_test
-async def test_a_stale_broker_epoch_is_refused() -> None:
+async def test_unknown_ids_stale_brokers_and_an_idle_controller_are_refused() -> None:
     async with controller_cluster() as cluster:
         await cluster.start(1)
         await cluster.create("t", {0: [1]})
