@@ -232,7 +232,7 @@ def test_no_zookeeper_at_the_start_is_one_line_in_time(member: MakeMember) -> No
     connect = f"127.0.0.1:{free_port()}"
     started = time.monotonic()
     line = refusal(member(f"{connect}/kafka", **{"zookeeper.connection.timeout.ms": "1500"}))
-    assert line == f"odradek: no ZooKeeper answers at {connect} within 1500 ms"
+    assert line == f"odradek: no ZooKeeper server at {connect} answered within 1500 ms"
     assert 1.5 < time.monotonic() - started < 10
 
 
