@@ -2,7 +2,7 @@
 
 The next round is scheduled before the work begins. So an exception ends one round and not the job (it is reported like
 every error of a timer task), and the work may cancel the task. After a round that took longer than the interval the
-next begins at once.
+next begins at once. An interval of 0 makes one round, as in Kafka.
 
 Kafka: KafkaScheduler, which logs what a periodic task throws and continues.
 """
@@ -36,8 +36,9 @@ class PeriodicTask(TimerTask):
         self._timer.add(self)
 
     def run(self) -> None:
-        self.delay_ms = self.interval_ms
-        self._timer.add(self)
+        if self.interval_ms > 0:
+            self.delay_ms = self.interval_ms
+            self._timer.add(self)
         self._work()
 
     def __repr__(self) -> str:

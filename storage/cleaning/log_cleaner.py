@@ -22,7 +22,7 @@ Kafka: LogCleaner, LogCleanerManager.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from odradek.protocol.errors import KafkaError
 from odradek.storage.cleaning.cleaner_checkpoints import CleanerCheckpoints
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from odradek.storage.disk.log_dir import LogDir
     from odradek.storage.log.unified_log import UnifiedLog
     from odradek.timer.task import TimerTask
+
+MIN_BACKOFF_MS: Final = 1
 
 logger = logging.getLogger(__name__)
 
@@ -218,7 +220,8 @@ class LogCleaner:
         self._is_round_running = False
         filthiest, self._filthiest = self._filthiest, None
         if filthiest is None:
-            self._schedule_round(self.config.backoff_ms)
+            # Kafka's cleaner threads do not pause at 0. Here the event loop and the threads would starve.
+            self._schedule_round(max(self.config.backoff_ms, MIN_BACKOFF_MS))
             return
         self._schedule_round(0)  # before the run: an error in this log must not stop the rounds
         log = filthiest.log

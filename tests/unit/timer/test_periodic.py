@@ -78,3 +78,10 @@ def test_another_interval_holds_from_the_round_after_the_next_on(world: World) -
     world.task.start()
     world.task.interval_ms = 50
     assert world.advance(100, 50) == [100, 150]
+
+
+@pytest.mark.parametrize(("interval_ms", "rounds"), [(0, [100]), (1, [100, 101, 102])])
+def test_an_interval_of_zero_makes_one_round(world: World, interval_ms: int, rounds: list[int]) -> None:
+    world.task.interval_ms = interval_ms
+    world.task.start(initial_delay_ms=100)
+    assert world.advance(100, 1, 1) == rounds

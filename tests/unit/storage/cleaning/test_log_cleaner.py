@@ -29,7 +29,8 @@ class World:
     def __init__(self, *paths: Path, io_max_bytes_per_second: float = 1e9, **cleaner: int) -> None:
         self.path = paths[0]
         self.workers = HeldWorkers()
-        config = CleanerConfig(backoff_ms=BACKOFF_MS, io_max_bytes_per_second=io_max_bytes_per_second, **cleaner)
+        settings = {"backoff_ms": BACKOFF_MS} | cleaner
+        config = CleanerConfig(io_max_bytes_per_second=io_max_bytes_per_second, **settings)
         self.broker = Broker(*paths, workers=self.workers, cleaner=config)
         self.manager = self.broker.start(
             {"a": {"cleanup.policy": "compact"}, "b": {"cleanup.policy": "compact,delete", "retention.ms": "-1"}}
@@ -110,6 +111,16 @@ def test_without_a_due_log_the_next_round_begins_after_the_backoff(world: World)
     world.settle()
     world.fill(A0)
     world.broker.disk.advance(BACKOFF_MS - 1)
+    assert world.cleaning == []
+    world.broker.disk.advance(1)
+    assert world.cleaning == [A0]
+
+
+def test_a_backoff_of_zero_leaves_the_event_loop_a_millisecond(tmp_path: Path) -> None:
+    world = World(tmp_path, backoff_ms=0)
+    world.broker.disk.advance(1)
+    world.fill(A0)
+    world.broker.disk.advance(0)
     assert world.cleaning == []
     world.broker.disk.advance(1)
     assert world.cleaning == [A0]
