@@ -39,6 +39,11 @@ REFUSED: Final[Mapping[str, str]] = {
 }
 """Keys of which only the default is accepted, with the reason."""
 
+REFUSED_VALUES: Final[Mapping[str, str]] = {
+    "zookeeper.ssl.ocsp.enable": "true with zookeeper.ssl.client.enable=true: there is no OCSP client",
+}
+"""Keys that act, except for a value that the code that reads them refuses: the value and the reason."""
+
 _THREADS: Final = "one event loop does the work, whatever the number"
 _KRAFT: Final = "only KRaft uses it"
 _QUOTAS: Final = "quotas of clients are not enforced yet"
@@ -120,4 +125,6 @@ def effect(name: str) -> str:
     """The effect of the key, for the reference."""
     if name in REFUSED:
         return f"refused: {REFUSED[name]}"
+    if name in REFUSED_VALUES:
+        return f"refused if {REFUSED_VALUES[name]}"
     return f"none: {WITHOUT_EFFECT[name]}" if name in WITHOUT_EFFECT else "acts"

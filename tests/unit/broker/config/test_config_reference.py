@@ -19,6 +19,7 @@ def test_a_row_has_the_effect_of_the_key() -> None:
     rows = {line.split("|")[1].strip(): line for line in reference().splitlines() if line.startswith("| `")}
     assert "| cluster-wide | acts |" in rows["`log.retention.ms`"]
     assert "| refused: there is no tiered storage |" in rows["`remote.log.storage.system.enable`"]
+    assert "| refused if true with zookeeper.ssl.client.enable=true: " in rows["`zookeeper.ssl.ocsp.enable`"]
     assert "| none: only KRaft uses it |" in rows["`controller.quorum.voters`"]
     assert "log.roll.ms, log.roll.hours" in rows["`segment.ms`"]
 

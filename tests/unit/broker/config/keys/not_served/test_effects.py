@@ -14,8 +14,10 @@ from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.config_keys import BROKER_CONFIG_KEYS, BrokerConfigKey
 from odradek.broker.config.keys import key
 from odradek.broker.config.keys.groups import ASSIGNORS
-from odradek.broker.config.keys.not_served.effects import REFUSED, WITHOUT_EFFECT, effect
+from odradek.broker.config.keys.not_served.effects import REFUSED, REFUSED_VALUES, WITHOUT_EFFECT, effect
 from odradek.broker.config.keys.replication import RACK_AWARE_REPLICA_SELECTOR
+from odradek.broker.config.zookeeper_config import zookeeper_settings
+from odradek.broker.machine.startup_error import StartupError
 from odradek.storage.config import topic_config_table
 from odradek.storage.config.config_def import ConfigError, ConfigType, ValidList, ValidString
 from odradek.storage.config.log_config import TOPIC_CONFIG_SYNONYMS
@@ -82,6 +84,12 @@ def test_a_key_without_effect_is_not_read_and_warns(name: str) -> None:
     assert config.keys_without_effect == {name: WITHOUT_EFFECT[name]}
 
 
+@pytest.mark.parametrize("name", sorted(REFUSED_VALUES))
+def test_a_key_with_a_refused_value_is_read_and_refuses_it(name: str) -> None:
+    assert is_read(name)
+    assert changed(BROKER_CONFIG_KEYS[name]) == []
+
+
 @pytest.mark.parametrize("name", sorted(REFUSED))
 def test_a_key_that_is_refused_is_refused_by_name(name: str) -> None:
     for text in candidates(BROKER_CONFIG_KEYS[name]):
@@ -115,7 +123,8 @@ WITH_IT = {
     "control.plane.listener.name": {
         "listeners": "PLAINTEXT://h:1,CONTROL://h:2",
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROL:PLAINTEXT",
-    }
+    },
+    "zookeeper.ssl.ocsp.enable": {"zookeeper.connect": "z:1", "zookeeper.ssl.client.enable": "true"},
 }
 """Other settings that a key needs to be accepted."""
 
@@ -125,7 +134,9 @@ def changed(key: BrokerConfigKey) -> list[BrokerConfig]:
     for text in candidates(key):
         try:
             config = BrokerConfig({**WITH_IT.get(key.name, {}), key.name: text})
-        except ConfigError:
+            if config.zookeeper_connect is not None and key.name in WITH_IT:
+                zookeeper_settings(config)
+        except (ConfigError, StartupError):
             continue
         if config.value(key.name) != key.default_value():
             return [config]
