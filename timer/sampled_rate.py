@@ -1,0 +1,118 @@
+"""Rates over a few windows of time, compared with a bound: the arithmetic of all quotas that count amounts.
+
+Amounts are added up in windows of `window_ms`. A rate is the sum of the windows that are not obsolete, divided by the
+time since the oldest of them began. A window is obsolete when its last event is `window_count` windows old.
+
+The caller passes monotonic times in milliseconds, so nothing here reads a clock.
+
+Kafka: SampledStat, WindowedSum, Rate, SimpleRate, QuotaUtils.throttleTime.
+"""
+
+from __future__ import annotations
+
+import math
+
+_LONG_MAX = (1 << 63) - 1
+
+
+class _Sample:
+    """The sum of one window, with the times of its start and of its last event."""
+
+    __slots__ = ("amount", "last_ms", "start_ms")
+
+    def __init__(self, now_ms: int) -> None:
+        self.reset(now_ms)
+
+    def reset(self, now_ms: int) -> None:
+        self.amount = 0.0
+        self.start_ms = now_ms
+        self.last_ms = now_ms
+
+
+class Rate:
+    """Units per second. At least `window_count - 1` whole windows count, also when fewer have passed.
+
+    So the first amount of a client is no peak that throttles it: of eleven windows, ten count as passed.
+    """
+
+    __slots__ = ("_current", "_samples", "_window_count", "_window_ms")
+
+    def __init__(self, *, window_count: int = 11, window_ms: int = 1_000) -> None:
+        self._window_count = window_count
+        self._window_ms = window_ms
+        self._samples: list[_Sample] = []
+        self._current = 0
+
+    def record(self, amount: float, now_ms: int) -> None:
+        """Add `amount`, which may be negative, to the current window."""
+        sample = self._sample(now_ms)
+        if now_ms - sample.start_ms >= self._window_ms:
+            sample = self._advance(now_ms)
+        sample.amount += amount
+        sample.last_ms = now_ms
+
+    def measure(self, now_ms: int) -> float:
+        """The rate in units per second."""
+        window_ms = self.window_size_ms(now_ms)
+        return sum(sample.amount for sample in self._samples) / (window_ms / 1_000)
+
+    def window_size_ms(self, now_ms: int) -> int:
+        """The time that `measure` divides by; at least 1 ms."""
+        elapsed_ms = self._elapsed_ms(now_ms)
+        missing = self._window_count - 1 - elapsed_ms // self._window_ms
+        if missing > 0:
+            elapsed_ms += missing * self._window_ms
+        return max(elapsed_ms, 1)
+
+    def _elapsed_ms(self, now_ms: int) -> int:
+        """The time since the oldest window that is not obsolete began. An obsolete one begins again now, and is empty.
+
+        Kafka: SampledStat.purgeObsoleteSamples, SampledStat.oldest.
+        """
+        self._sample(now_ms)
+        expire_age_ms = self._window_count * self._window_ms
+        oldest_ms = now_ms
+        for sample in self._samples:
+            if now_ms - sample.last_ms >= expire_age_ms:
+                sample.reset(now_ms)
+            elif sample.start_ms < oldest_ms:
+                oldest_ms = sample.start_ms
+        return now_ms - oldest_ms
+
+    def _sample(self, now_ms: int) -> _Sample:
+        if not self._samples:
+            self._samples.append(_Sample(now_ms))
+        return self._samples[self._current]
+
+    def _advance(self, now_ms: int) -> _Sample:
+        """Begin the next window. `window_count + 1` samples are kept: the oldest may overlap the measured time."""
+        self._current = (self._current + 1) % (self._window_count + 1)
+        if self._current == len(self._samples):
+            self._samples.append(_Sample(now_ms))
+        else:
+            self._samples[self._current].reset(now_ms)
+        return self._samples[self._current]
+
+
+class SimpleRate(Rate):
+    """Units per second since the oldest window began, or over one window if that is longer."""
+
+    __slots__ = ()
+
+    def window_size_ms(self, now_ms: int) -> int:
+        return max(self._elapsed_ms(now_ms), self._window_ms)
+
+
+def throttle_time_ms(value: float, bound: float, window_size_ms: int) -> int:
+    """The time after which a rate of `value` over `window_size_ms` is `bound`, if nothing more is recorded."""
+    excess = value - bound
+    return java_round(excess / bound * window_size_ms if bound else math.copysign(math.inf, excess))
+
+
+def java_round(value: float) -> int:
+    """Round half up, within 64 bits. Kafka: Math.round."""
+    if math.isnan(value):
+        return 0
+    if math.isinf(value):
+        return _LONG_MAX if value > 0 else -_LONG_MAX - 1
+    return max(min(math.floor(value + 0.5), _LONG_MAX), -_LONG_MAX - 1)
