@@ -7,12 +7,9 @@ Kafka: Admin, KafkaAdminClient.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from odradek.broker.inter_broker.broker_connection import BrokerConnection, LinkSettings
 from odradek.broker.inter_broker.response_errors import error_codes
@@ -20,9 +17,11 @@ from odradek.broker.inter_broker.socket_links import connect_plaintext
 from odradek.broker.machine.ticker import Ticker
 from odradek.broker.machine.timed_waits import pause
 from odradek.broker.network.frame_buffers import FrameBuffers
+from odradek.broker.tools.command.failures import CommandFailed, check
+from odradek.broker.tools.command.running import config_of, run_command
 from odradek.controller.model.broker_info import EndPoint, SecurityProtocol
 from odradek.protocol.codec.schema import Response
-from odradek.protocol.errors import DEFAULT_MESSAGES, ErrorCode
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.framing import MAX_FRAME_BYTES
 from odradek.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
@@ -35,42 +34,30 @@ from odradek.timer.clock import SystemClock
 from odradek.timer.system_timer import SystemTimer
 
 if TYPE_CHECKING:
+    import argparse
+
     from odradek.broker.inter_broker.ports import BrokerLink, MakeLink
+    from odradek.broker.tools.command.client_config import ClientConfig
+    from odradek.broker.tools.command.output import Output
     from odradek.protocol.codec.schema import Request
     from odradek.timer.clock import Clock
 
-REQUEST_TIMEOUT_MS: Final = 30_000
-API_TIMEOUT_MS: Final = 60_000
-"""To find the controller and to get its response."""
-
-RETRY_BACKOFF_MS: Final = 100
-CONNECTION_SETUP_TIMEOUT_MS: Final = 10_000
-CLIENT_ID: Final = "odradek-admin"
-
 ResponseT = TypeVar("ResponseT", bound=Response)
+Work = Callable[["AdminClient", "Output", "argparse.Namespace"], Awaitable[None]]
+"""What a command does with a client."""
+
 Ongoing = Mapping[TopicPartition, OngoingPartitionReassignment]
-
-
-class CommandFailed(Exception):
-    """Ends a command with exit status 1. The message is printed on stderr."""
-
-
-def check(code: int, message: str | None, what: str) -> None:
-    """Raises: CommandFailed for an error."""
-    if code != ErrorCode.NONE:
-        raise CommandFailed(f"{what}: {error_text(code, message)}")
-
-
-def error_text(code: int, message: str | None) -> str:
-    """The broker's message of an error, else the default message of its code."""
-    return message or DEFAULT_MESSAGES[ErrorCode(code)]
 
 
 class AdminClient:
     """Links to brokers, each made at its first use."""
 
-    def __init__(self, make_link: MakeLink, bootstrap: Iterable[EndPoint], clock: Clock, timer: SystemTimer) -> None:
-        self._bootstrap = [make_link(end_point, client_id=CLIENT_ID) for end_point in bootstrap]
+    def __init__(self, config: ClientConfig, make_link: MakeLink, clock: Clock, timer: SystemTimer) -> None:
+        """Raises: CommandFailed if a bootstrap server is no host:port."""
+        self.config = config
+        self._bootstrap = [
+            make_link(end_point, client_id=config.client_id) for end_point in parse_bootstrap(config.bootstrap)
+        ]
         self._links: dict[EndPoint, BrokerLink] = {}
         self._make_link = make_link
         self._clock = clock
@@ -81,7 +68,7 @@ class AdminClient:
         failures = []
         for link in self._bootstrap:
             try:
-                return await link.exchange(request, response_type, version=None, timeout_ms=REQUEST_TIMEOUT_MS)
+                return await self._exchange(link, request, response_type)
             except OSError as error:
                 failures.append(str(error))
         raise CommandFailed(f"no bootstrap server answers: {'; '.join(failures)}")
@@ -97,16 +84,16 @@ class AdminClient:
             if node.node_id == broker_id:
                 end_point = EndPoint(node.host, node.port, "", SecurityProtocol.PLAINTEXT)
                 if end_point not in self._links:
-                    self._links[end_point] = self._make_link(end_point, client_id=CLIENT_ID)
+                    self._links[end_point] = self._make_link(end_point, client_id=self.config.client_id)
                 link = self._links[end_point]
-                return await link.exchange(request, response_type, version=None, timeout_ms=REQUEST_TIMEOUT_MS)
+                return await self._exchange(link, request, response_type)
         raise CommandFailed(f"broker {broker_id} is not alive")
 
     async def ask_controller(self, request: Request, response_type: type[ResponseT]) -> ResponseT:
         """The controller's response. Retries while the controller changes. Raises: CommandFailed."""
         asked_ms = self._clock.monotonic_ms()
         reason = "the cluster has no controller"
-        while self._clock.monotonic_ms() - asked_ms < API_TIMEOUT_MS:
+        while self._clock.monotonic_ms() - asked_ms < self.config.api_timeout_ms:
             controller_id = (await self.metadata()).controller_id
             if controller_id >= 0:
                 try:
@@ -132,32 +119,21 @@ class AdminClient:
             for partition in topic.partitions
         }
 
+    async def _exchange(self, link: BrokerLink, request: Request, response_type: type[ResponseT]) -> ResponseT:
+        return await link.exchange(request, response_type, version=None, timeout_ms=self.config.request_timeout_ms)
+
     async def back_off(self) -> None:
         """Wait a moment before asking again."""
-        await pause(self._timer, RETRY_BACKOFF_MS)
+        await pause(self._timer, self.config.retry_backoff_ms)
 
     def close(self) -> None:
         for link in (*self._bootstrap, *self._links.values()):
             link.close()
 
 
-def file_text(path: str) -> str:
-    """The text of a file on the command line. Raises: argparse.ArgumentTypeError."""
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeError) as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-
-
-def run(bootstrap: str, work: Callable[[AdminClient], Awaitable[None]]) -> int:
-    """Run a command. Returns the exit status."""
-    try:
-        asyncio.run(_run(parse_bootstrap(bootstrap), work))
-    except (CommandFailed, OSError) as error:
-        sys.stdout.flush()
-        sys.stderr.write(f"odradek: {error}\n")
-        return 1
-    return 0
+def run(options: argparse.Namespace, work: Work) -> int:
+    """Run a command with the options of `add_client_options`. Returns the exit status."""
+    return run_command(options, lambda out: asyncio.run(_run(options, work, out)))
 
 
 def parse_bootstrap(text: str) -> list[EndPoint]:
@@ -171,7 +147,8 @@ def parse_bootstrap(text: str) -> list[EndPoint]:
     return end_points
 
 
-async def _run(bootstrap: list[EndPoint], work: Callable[[AdminClient], Awaitable[None]]) -> None:
+async def _run(options: argparse.Namespace, work: Work, out: Output) -> None:
+    config = config_of(options)
     clock = SystemClock()
     timer = SystemTimer(clock)
     ticker = Ticker(asyncio.get_running_loop(), clock, timer)
@@ -180,17 +157,19 @@ async def _run(bootstrap: list[EndPoint], work: Callable[[AdminClient], Awaitabl
         connect=connect_plaintext,
         timer=timer,
         max_frame_bytes=MAX_FRAME_BYTES,
-        connection_setup_timeout_ms=CONNECTION_SETUP_TIMEOUT_MS,
-        connection_setup_timeout_max_ms=CONNECTION_SETUP_TIMEOUT_MS,
+        connection_setup_timeout_ms=config.connection_setup_timeout_ms,
+        connection_setup_timeout_max_ms=config.connection_setup_timeout_max_ms,
         buffers=FrameBuffers(),
     )
 
     def make_link(end_point: EndPoint, /, *, client_id: str) -> BrokerConnection:
         return BrokerConnection(end_point, client_id=client_id, settings=settings)
 
-    client = AdminClient(make_link, bootstrap, clock, timer)
     try:
-        await work(client)
+        client = AdminClient(config, make_link, clock, timer)
+        try:
+            await work(client, out, options)
+        finally:
+            client.close()
     finally:
-        client.close()
         ticker.stop()

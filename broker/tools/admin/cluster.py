@@ -2,33 +2,65 @@
 
 from __future__ import annotations
 
-import argparse
-import sys
 from typing import TYPE_CHECKING
 
 from odradek.broker.tools.admin.admin_client import run
+from odradek.broker.tools.command.arguments import add_client_options, command_parser
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Iterable, Iterator, Sequence
 
     from odradek.broker.tools.admin.admin_client import AdminClient
+    from odradek.broker.tools.command.output import Output
     from odradek.protocol.messages.metadata import MetadataResponse, MetadataResponsePartition
 
 
 def main(arguments: Sequence[str]) -> int:
     """Print the state of a cluster. Returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="odradek cluster",
-        description="Print the controller, the live brokers, and the partitions without a leader or with too few "
-        "replicas in sync. Exit status 0 in any state of the cluster.",
+    return run(parser().parse_args(arguments), _describe)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options of the command."""
+    parser = command_parser(
+        "cluster",
+        "Print the controller, the live brokers, and the partitions without a leader or with too few replicas in sync. "
+        "Exit status 0 in any state of the cluster.",
     )
-    parser.add_argument("--bootstrap-server", required=True, metavar="HOST:PORT,...")
-    return run(parser.parse_args(arguments).bootstrap_server, _describe)
+    add_client_options(parser)
+    return parser
 
 
-async def _describe(client: AdminClient) -> None:
-    for line in describe(await client.metadata(None)):
-        sys.stdout.write(line + "\n")
+async def _describe(client: AdminClient, out: Output, options: argparse.Namespace) -> None:
+    metadata = await client.metadata(None)
+    out.document(facts(metadata), describe(metadata))
+
+
+def facts(metadata: MetadataResponse) -> dict[str, object]:
+    """What `describe` says, for programs."""
+    partitions = _partitions(metadata)
+    return {
+        "cluster_id": metadata.cluster_id,
+        "controller": metadata.controller_id if _has_controller(metadata) else None,
+        "brokers": [
+            {"id": broker.node_id, "host": broker.host, "port": broker.port, "rack": broker.rack}
+            for broker in sorted(metadata.brokers, key=lambda broker: broker.node_id)
+        ],
+        "topics": len(metadata.topics),
+        "partitions": len(partitions),
+        "unhealthy_partitions": [
+            {
+                "topic": topic,
+                "partition": partition.partition_index,
+                "leader": partition.leader_id if partition.leader_id >= 0 else None,
+                "replicas": partition.replica_nodes,
+                "isr": partition.isr_nodes,
+            }
+            for topic, partition in partitions
+            if _is_without_leader(partition) or _is_under_replicated(partition)
+        ],
+    }
 
 
 def describe(metadata: MetadataResponse) -> Iterator[str]:
@@ -38,23 +70,38 @@ def describe(metadata: MetadataResponse) -> Iterator[str]:
         rack = "" if broker.rack is None else f"\tRack: {broker.rack}"
         controller = "\tController" if broker.node_id == metadata.controller_id else ""
         yield f"Broker: {broker.node_id}\tAddress: {broker.host}:{broker.port}{rack}{controller}"
-    if all(broker.node_id != metadata.controller_id for broker in metadata.brokers):
+    if not _has_controller(metadata):
         yield "Controller: none"
-    partitions = [
+    partitions = _partitions(metadata)
+    without_leader = sum(_is_without_leader(partition) for _, partition in partitions)
+    under_replicated = sum(_is_under_replicated(partition) for _, partition in partitions)
+    yield (
+        f"Topics: {len(metadata.topics)}\tPartitions: {len(partitions)}\t"
+        f"Without a leader: {without_leader}\tUnder-replicated: {under_replicated}"
+    )
+    for topic, partition in partitions:
+        if _is_without_leader(partition) or _is_under_replicated(partition):
+            yield describe_partition(topic, partition)
+
+
+def _partitions(metadata: MetadataResponse) -> list[tuple[str, MetadataResponsePartition]]:
+    return [
         (topic.name or "", partition)
         for topic in sorted(metadata.topics, key=lambda topic: topic.name or "")
         for partition in sorted(topic.partitions, key=lambda partition: partition.partition_index)
     ]
-    without_leader = [found for found in partitions if found[1].leader_id < 0]
-    under_replicated = [found for found in partitions if len(found[1].isr_nodes) < len(found[1].replica_nodes)]
-    yield (
-        f"Topics: {len(metadata.topics)}\tPartitions: {len(partitions)}\t"
-        f"Without a leader: {len(without_leader)}\tUnder-replicated: {len(under_replicated)}"
-    )
-    unhealthy = {(topic, partition.partition_index) for topic, partition in (*without_leader, *under_replicated)}
-    for topic, partition in partitions:
-        if (topic, partition.partition_index) in unhealthy:
-            yield describe_partition(topic, partition)
+
+
+def _has_controller(metadata: MetadataResponse) -> bool:
+    return any(broker.node_id == metadata.controller_id for broker in metadata.brokers)
+
+
+def _is_without_leader(partition: MetadataResponsePartition) -> bool:
+    return partition.leader_id < 0
+
+
+def _is_under_replicated(partition: MetadataResponsePartition) -> bool:
+    return len(partition.isr_nodes) < len(partition.replica_nodes)
 
 
 def describe_partition(topic: str, partition: MetadataResponsePartition) -> str:

@@ -5,20 +5,22 @@ Kafka: LeaderElectionCommand.
 
 from __future__ import annotations
 
-import argparse
-import sys
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.tools.admin.admin_client import CommandFailed, check, error_text, file_text, run
+from odradek.broker.tools.admin.admin_client import run
 from odradek.broker.tools.admin.reassignment_plan import parse_partitions
+from odradek.broker.tools.command.arguments import add_client_options, command_parser, file_text
+from odradek.broker.tools.command.failures import CommandFailed, check, error_text
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
 from odradek.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    import argparse
+    from collections.abc import Iterator, Sequence
 
     from odradek.broker.tools.admin.admin_client import AdminClient
+    from odradek.broker.tools.command.output import Output
 
 ELECTION_TYPES: Final = {"preferred": 0, "unclean": 1}
 TIMEOUT_MS: Final = 30_000
@@ -26,10 +28,16 @@ TIMEOUT_MS: Final = 30_000
 
 def main(arguments: Sequence[str]) -> int:
     """Elect leaders. Returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="odradek elect-leaders", description="Elect leaders. Exit status 1 if an election fails."
-    )
-    parser.add_argument("--bootstrap-server", required=True, metavar="HOST:PORT,...")
+    command = parser()
+    options = command.parse_args(arguments)
+    if (options.topic is None) != (options.partition is None):
+        command.error("--topic and --partition go together")
+    return run(options, _elect)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options of the command."""
+    parser = command_parser("elect-leaders", "Elect leaders. Exit status 1 if an election fails.")
     parser.add_argument("--election-type", required=True, type=str.lower, choices=ELECTION_TYPES)
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--topic", help="with --partition: only this partition")
@@ -38,13 +46,11 @@ def main(arguments: Sequence[str]) -> int:
     )
     which.add_argument("--all-topic-partitions", action="store_true")
     parser.add_argument("--partition", type=int, metavar="N")
-    options = parser.parse_args(arguments)
-    if (options.topic is None) != (options.partition is None):
-        parser.error("--topic and --partition go together")
-    return run(options.bootstrap_server, lambda client: _elect(client, options))
+    add_client_options(parser)
+    return parser
 
 
-async def _elect(client: AdminClient, options: argparse.Namespace) -> None:
+async def _elect(client: AdminClient, out: Output, options: argparse.Namespace) -> None:
     asked: list[TopicPartition] | None = None
     if options.topic is not None:
         asked = [TopicPartition(options.topic, options.partition)]
@@ -57,7 +63,7 @@ async def _elect(client: AdminClient, options: argparse.Namespace) -> None:
     response = await client.ask_controller(request, ElectLeadersResponse)
     check(response.error_code, None, "Leader election")
     lines, failed = report(response, election_type.upper())
-    sys.stdout.writelines(line + "\n" for line in lines)
+    out.result(_rows(response), lines)
     if failed:
         raise CommandFailed(f"{failed} replica(s) could not be elected")
 
@@ -83,6 +89,17 @@ def report(response: ElectLeadersResponse, election_type: str) -> tuple[list[str
     if not_needed:
         lines.append(f"Valid replica already elected for partitions {', '.join(not_needed)}")
     return lines + errors, len(errors)
+
+
+def _rows(response: ElectLeadersResponse) -> Iterator[dict[str, object]]:
+    for topic in response.replica_election_results:
+        for result in topic.partition_result:
+            yield {
+                "topic": topic.topic,
+                "partition": result.partition_id,
+                "elected": result.error_code == ErrorCode.NONE,
+                "error": ErrorCode(result.error_code).name,
+            }
 
 
 def _by_topic(partitions: list[TopicPartition] | None) -> list[TopicPartitions] | None:

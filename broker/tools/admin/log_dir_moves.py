@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.broker.tools.admin.admin_client import CommandFailed, check
 from odradek.broker.tools.admin.reassignment_plan import Replica
+from odradek.broker.tools.command.failures import CommandFailed, check
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,

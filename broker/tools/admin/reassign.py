@@ -8,14 +8,12 @@ Kafka: ReassignPartitionsCommand.
 
 from __future__ import annotations
 
-import argparse
 import random
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.tools.admin import log_dir_moves
-from odradek.broker.tools.admin.admin_client import RETRY_BACKOFF_MS, CommandFailed, check, error_text, file_text, run
+from odradek.broker.tools.admin.admin_client import run
 from odradek.broker.tools.admin.cluster import ids_text
 from odradek.broker.tools.admin.reassignment_plan import (
     Assignment,
@@ -26,9 +24,12 @@ from odradek.broker.tools.admin.reassignment_plan import (
     moves,
     parse_plan,
     parse_topics,
+    plan_value,
     throttles,
 )
 from odradek.broker.tools.admin.replication_throttle import clear_throttles, throttle_log_dirs, throttle_replication
+from odradek.broker.tools.command.arguments import add_actions, add_client_options, command_parser, file_text
+from odradek.broker.tools.command.failures import CommandFailed, check, error_text
 from odradek.controller.model.assignment import assign_replicas
 from odradek.controller.model.broker_info import Broker
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -41,7 +42,10 @@ from odradek.protocol.messages.alter_partition_reassignments import (
 from odradek.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
+    import argparse
+
     from odradek.broker.tools.admin.admin_client import AdminClient
+    from odradek.broker.tools.command.output import Output
 
 UNTHROTTLED: Final = -1
 MOVES_TIMEOUT_MS: Final = 10_000
@@ -57,13 +61,29 @@ VERIFY_PERIODICALLY: Final = (
 
 def main(arguments: Sequence[str]) -> int:
     """Run one of the five actions. Returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="odradek reassign", description="Move replicas between brokers, as kafka-reassign-partitions does."
+    command = parser()
+    options = command.parse_args(arguments)
+    needed = {"generate": ("topics_to_move_json_file", "broker_list"), "list": ()}
+    for name in needed.get(options.action, ("reassignment_json_file",)):
+        if getattr(options, name) is None:
+            command.error(f"--{options.action} needs --{name.replace('_', '-')}")
+    work = {"generate": _generate, "execute": _execute, "verify": _verify, "cancel": _cancel, "list": _list}
+    return run(options, work[options.action])
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options of the command."""
+    parser = command_parser("reassign", "Move replicas between brokers, as kafka-reassign-partitions does.")
+    add_actions(
+        parser,
+        {
+            "generate": "propose a plan",
+            "execute": "start the moves of a plan",
+            "verify": "print how far a plan is, and remove the throttles when it is done",
+            "cancel": "undo the moves of a plan that have not ended",
+            "list": "print the ongoing reassignments",
+        },
     )
-    parser.add_argument("--bootstrap-server", required=True, metavar="HOST:PORT,...")
-    action = parser.add_mutually_exclusive_group(required=True)
-    for name in ("generate", "execute", "verify", "cancel", "list"):
-        action.add_argument(f"--{name}", dest="action", action="store_const", const=name)
     parser.add_argument(
         "--reassignment-json-file", type=file_text, metavar="F", help="the replicas that each partition shall have"
     )
@@ -81,23 +101,14 @@ def main(arguments: Sequence[str]) -> int:
         "--additional", action="store_true", help="add to ongoing reassignments, or change their throttle"
     )
     parser.add_argument("--preserve-throttles", action="store_true")
-    options = parser.parse_args(arguments)
-    needed = {"generate": ("topics_to_move_json_file", "broker_list"), "list": ()}
-    for name in needed.get(options.action, ("reassignment_json_file",)):
-        if getattr(options, name) is None:
-            parser.error(f"--{options.action} needs --{name.replace('_', '-')}")
-    work = {"generate": _generate, "execute": _execute, "verify": _verify, "cancel": _cancel, "list": _list}
-    return run(options.bootstrap_server, lambda client: work[options.action](client, options))
-
-
-def _print(line: str) -> None:
-    sys.stdout.write(line + "\n")
+    add_client_options(parser)
+    return parser
 
 
 # Actions
 
 
-async def _generate(client: AdminClient, options: argparse.Namespace) -> None:
+async def _generate(client: AdminClient, out: Output, options: argparse.Namespace) -> None:
     topics = parse_topics(options.topics_to_move_json_file)
     wanted = [int(broker_id) for broker_id in options.broker_list.split(",")]
     if len(set(wanted)) < len(wanted):
@@ -110,8 +121,13 @@ async def _generate(client: AdminClient, options: argparse.Namespace) -> None:
         if node.node_id in wanted
     ]
     proposed = propose(current, brokers)
-    _print(f"Current partition replica assignment\n{format_plan(current)}\n")
-    _print(f"Proposed partition reassignment configuration\n{format_plan(proposed)}")
+    out.document(
+        {"current": plan_value(current), "proposed": plan_value(proposed)},
+        [
+            f"Current partition replica assignment\n{format_plan(current)}\n",
+            f"Proposed partition reassignment configuration\n{format_plan(proposed)}",
+        ],
+    )
 
 
 def propose(current: Assignment, brokers: Sequence[Broker]) -> dict[TopicPartition, Sequence[int]]:
@@ -132,7 +148,7 @@ def propose(current: Assignment, brokers: Sequence[Broker]) -> dict[TopicPartiti
     return proposed
 
 
-async def _execute(client: AdminClient, options: argparse.Namespace) -> None:
+async def _execute(client: AdminClient, out: Output, options: argparse.Namespace) -> None:
     plan = parse_plan(options.reassignment_json_file)
     ongoing = await client.reassignments()
     if ongoing and not options.additional:
@@ -142,10 +158,10 @@ async def _execute(client: AdminClient, options: argparse.Namespace) -> None:
         if broker_id not in alive:
             raise CommandFailed(f"Unknown broker id {broker_id}")
     current = await _replicas_of(client, plan.partitions)
-    _print(f"Current partition replica assignment\n\n{format_plan(current)}\n")
-    _print("Save this to use as the --reassignment-json-file option during rollback")
+    out.note(f"Current partition replica assignment\n\n{format_plan(current)}\n")
+    out.note("Save this to use as the --reassignment-json-file option during rollback")
     if options.throttle >= 0 or options.replica_alter_log_dirs_throttle >= 0:
-        _print(VERIFY_PERIODICALLY)
+        out.note(VERIFY_PERIODICALLY)
         if options.throttle >= 0:
             ongoing_moves = {
                 tp: Move(frozenset(found.replicas) - frozenset(found.adding_replicas), frozenset(found.adding_replicas))
@@ -153,68 +169,78 @@ async def _execute(client: AdminClient, options: argparse.Namespace) -> None:
             }
             moving = moves(ongoing_moves, plan.partitions, current)
             await throttle_replication(client, throttles(moving), options.throttle)
-            _print(f"The inter-broker throttle limit was set to {options.throttle} B/s")
+            out.note(f"The inter-broker throttle limit was set to {options.throttle} B/s")
         if options.replica_alter_log_dirs_throttle >= 0:
             brokers = sorted({replica.broker_id for replica in plan.log_dirs})
             await throttle_log_dirs(client, brokers, options.replica_alter_log_dirs_throttle)
-            _print(f"The replica-alter-dir throttle limit was set to {options.replica_alter_log_dirs_throttle} B/s")
+            out.note(f"The replica-alter-dir throttle limit was set to {options.replica_alter_log_dirs_throttle} B/s")
     await _alter(client, plan.partitions, "Error reassigning partition(s):")
-    _print(f"Successfully started partition reassignment{_plural(plan.partitions)} for {_names(plan.partitions)}")
-    await _move(client, plan.log_dirs, options.timeout)
+    out.result(
+        [_row(tp, replicas=list(plan.partitions[tp])) for tp in sorted(plan.partitions)],
+        [f"Successfully started partition reassignment{_plural(plan.partitions)} for {_names(plan.partitions)}"],
+    )
+    await _move(client, out, plan.log_dirs, options.timeout)
 
 
-async def _verify(client: AdminClient, options: argparse.Namespace) -> None:
+async def _verify(client: AdminClient, out: Output, options: argparse.Namespace) -> None:
     plan = parse_plan(options.reassignment_json_file)
     ongoing = await client.reassignments()
     known = await _replicas(client, sorted({tp.topic for tp in plan.partitions}), missing_ok=True)
-    _print("Status of partition reassignment:")
+    out.note("Status of partition reassignment:")
     for tp, target in sorted(plan.partitions.items()):
         current = known.get(tp, [])
         if tp in ongoing:
-            _print(f"Reassignment of partition {tp} is still in progress.")
+            line = f"Reassignment of partition {tp} is still in progress."
         elif current == target:
-            _print(f"Reassignment of partition {tp} is completed.")
+            line = f"Reassignment of partition {tp} is completed."
         else:
-            _print(
+            line = (
                 f"There is no active reassignment of partition {tp}, but replica set is {ids_text(current)} "
                 f"rather than {ids_text(target)}."
             )
+        done = tp not in ongoing and current == target
+        out.result([_row(tp, replicas=current, in_progress=tp in ongoing, completed=done)], [line])
     places = await log_dir_moves.find_places(client, plan.log_dirs)
     are_over = []
     for replica, path in sorted(plan.log_dirs.items()):
         line, is_over = log_dir_moves.progress(replica, places[replica], path)
-        _print(line)
+        out.note(line)
         are_over.append(is_over)
-    _print("")
+    out.note("")
     if not ongoing and all(are_over) and not options.preserve_throttles:
-        await _clear_throttles(client, plan)
+        await _clear_throttles(client, out, plan)
 
 
-async def _cancel(client: AdminClient, options: argparse.Namespace) -> None:
+async def _cancel(client: AdminClient, out: Output, options: argparse.Namespace) -> None:
     plan = parse_plan(options.reassignment_json_file)
     active = sorted(plan.partitions.keys() & (await client.reassignments()).keys())
     if active:
         await _alter(client, dict.fromkeys(active), f"Error cancelling partition reassignment{_plural(active)} for:")
-        _print(f"Successfully cancelled partition reassignment{_plural(active)} for: {_names(active)}")
+        out.result(
+            map(_row, active), [f"Successfully cancelled partition reassignment{_plural(active)} for: {_names(active)}"]
+        )
     else:
-        _print("None of the specified partition reassignments are active.")
+        out.note("None of the specified partition reassignments are active.")
     places = await log_dir_moves.find_places(client, plan.log_dirs)
     back = {replica: place.current for replica, place in places.items() if place.is_moving() and place.current}
     if back:
-        await _move(client, back, options.timeout)
+        await _move(client, out, back, options.timeout)
     else:
-        _print("None of the specified partition moves are active.")
+        out.note("None of the specified partition moves are active.")
     if not options.preserve_throttles:
-        await _clear_throttles(client, plan)
+        await _clear_throttles(client, out, plan)
 
 
-async def _list(client: AdminClient, options: argparse.Namespace) -> None:
+async def _list(client: AdminClient, out: Output, options: argparse.Namespace) -> None:
     ongoing = await client.reassignments()
-    _print("Current partition reassignments:" if ongoing else "No partition reassignments found.")
+    out.note("Current partition reassignments:" if ongoing else "No partition reassignments found.")
+    rows, lines = [], []
     for tp, found in sorted(ongoing.items()):
         adding = f" adding: {ids_text(found.adding_replicas)}." if found.adding_replicas else ""
         removing = f" removing: {ids_text(found.removing_replicas)}." if found.removing_replicas else ""
-        _print(f"{tp}: replicas: {ids_text(found.replicas)}.{adding}{removing}")
+        lines.append(f"{tp}: replicas: {ids_text(found.replicas)}.{adding}{removing}")
+        rows.append(_row(tp, replicas=found.replicas, adding=found.adding_replicas, removing=found.removing_replicas))
+    out.table(rows, lines)
 
 
 # Helpers of the actions
@@ -263,28 +289,32 @@ async def _alter(client: AdminClient, targets: Mapping[TopicPartition, Sequence[
         raise CommandFailed("\n".join([failure, *errors]))
 
 
-async def _move(client: AdminClient, targets: Mapping[Replica, str], timeout_ms: int) -> None:
+async def _move(client: AdminClient, out: Output, targets: Mapping[Replica, str], timeout_ms: int) -> None:
     waited_ms = 0
     pending = dict(targets)
     while pending:
         for replica in sorted(await log_dir_moves.start_moves(client, pending)):
             path = pending.pop(replica)
             where = f"for replica {replica.topic_partition} with broker {replica.broker_id}"
-            _print(f"Successfully started moving log directory to {path} {where}")
+            out.note(f"Successfully started moving log directory to {path} {where}")
         if pending:
             if waited_ms >= timeout_ms:
                 raise log_dir_moves.not_started(pending)
             await client.back_off()
-            waited_ms += RETRY_BACKOFF_MS
+            waited_ms += client.config.retry_backoff_ms
 
 
-async def _clear_throttles(client: AdminClient, plan: Plan) -> None:
+async def _clear_throttles(client: AdminClient, out: Output, plan: Plan) -> None:
     alive = {node.node_id for node in (await client.metadata()).brokers}
     brokers = sorted(alive.union(*plan.partitions.values()))
     topics = sorted({tp.topic for tp in plan.partitions})
-    _print(f"Clearing broker-level throttles on broker{_plural(brokers)} {ids_text(brokers)}")
-    _print(f"Clearing topic-level throttles on topic{_plural(topics)} {','.join(topics)}")
+    out.note(f"Clearing broker-level throttles on broker{_plural(brokers)} {ids_text(brokers)}")
+    out.note(f"Clearing topic-level throttles on topic{_plural(topics)} {','.join(topics)}")
     await clear_throttles(client, brokers, topics)
+
+
+def _row(topic_partition: TopicPartition, **facts: object) -> dict[str, object]:
+    return {"topic": topic_partition.topic, "partition": topic_partition.partition, **facts}
 
 
 def _plural(elements: Sequence[object] | Mapping[TopicPartition, object]) -> str:

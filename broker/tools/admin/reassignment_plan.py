@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeVar, cast
 
-from odradek.broker.tools.admin.admin_client import CommandFailed
+from odradek.broker.tools.command.failures import CommandFailed
 from odradek.controller.znodes.znode_json import (
     BadZnode,
     Json,
@@ -135,6 +135,11 @@ def _repeated(elements: Sequence[T]) -> list[T]:
 
 def format_plan(partitions: Assignment) -> str:
     """The JSON that `parse_plan` reads, as kafka-reassign-partitions writes it."""
+    return encode(plan_value(partitions)).decode()
+
+
+def plan_value(partitions: Assignment) -> dict[str, Json]:
+    """The plan before it is written as JSON."""
     entries = [
         {
             "topic": tp.topic,
@@ -144,7 +149,7 @@ def format_plan(partitions: Assignment) -> str:
         }
         for tp, replicas in sorted(partitions.items())
     ]
-    return encode({"version": VERSION, "partitions": cast("list[Json]", entries)}).decode()
+    return {"version": VERSION, "partitions": cast("list[Json]", entries)}
 
 
 class Move(NamedTuple):

@@ -14,7 +14,7 @@ from odradek.broker.config.keys.quotas import (
     FOLLOWER_BYTES_PER_SECOND,
     LEADER_BYTES_PER_SECOND,
 )
-from odradek.broker.tools.admin.admin_client import check
+from odradek.broker.tools.command.failures import check
 from odradek.controller.admin.config_admin import AlterOperation, ResourceType
 from odradek.protocol.messages.incremental_alter_configs import (
     AlterableConfig,

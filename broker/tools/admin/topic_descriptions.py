@@ -58,6 +58,17 @@ class _Described:
             return len(self.partition.replica_nodes)
         return len(moving.replicas) - len(moving.adding_replicas)
 
+    def facts(self) -> dict[str, object]:
+        moving = self.reassignment
+        return {
+            "partition": self.partition.partition_index,
+            "leader": self.partition.leader_id if self.has_leader else None,
+            "replicas": self.partition.replica_nodes,
+            "isr": self.partition.isr_nodes,
+            "adding_replicas": [] if moving is None else moving.adding_replicas,
+            "removing_replicas": [] if moving is None else moving.removing_replicas,
+        }
+
     def line(self, topic: str) -> str:
         moving = ""
         if self.reassignment is not None:
@@ -76,6 +87,27 @@ PARTITION_REPORTS: Final[Mapping[str, Callable[[_Described], bool]]] = {
 }
 
 
+def facts(
+    topic: MetadataResponseTopic,
+    configs: Sequence[DescribeConfigsResourceResult],
+    ongoing: Ongoing,
+    live_brokers: Collection[int],
+    reports: Collection[str] = (),
+) -> Iterator[dict[str, object]]:
+    """What `describe` says of a topic, for programs: one object with the partitions that the reports select."""
+    values = {config.name: config.value for config in configs}
+    partitions = _selected(_described(topic, values, ongoing, live_brokers), reports)
+    changed = _changed(configs)
+    if partitions or not reports or (OVERRIDES in reports and changed):
+        yield {
+            "topic": topic.name,
+            "topic_id": None if topic.topic_id == ZERO_UUID else uuid_to_text(topic.topic_id),
+            "is_internal": topic.is_internal,
+            "configs": {key: values[key] for key in changed},
+            "partitions": [found.facts() for found in partitions],
+        }
+
+
 def describe(
     topic: MetadataResponseTopic,
     configs: Sequence[DescribeConfigsResourceResult],
@@ -86,19 +118,38 @@ def describe(
     """The lines for a topic. Of several reports on partitions, one has to select a partition."""
     name = topic.name or ""
     values = {config.name: config.value for config in configs}
-    default = {config.name for config in configs if config.config_source == ConfigSource.DEFAULT_CONFIG}
-    # Kafka's tool prints them in the order of a hash table of all configs.
-    changed = [f"{key}={values[key]}" for key in order_of_names(values) if key not in default]
-    partitions = [
-        _Described(partition, ongoing.get(TopicPartition(name, partition.partition_index)), values, live_brokers)
-        for partition in sorted(topic.partitions, key=lambda partition: partition.partition_index)
-    ]
+    changed = [f"{key}={values[key]}" for key in _changed(configs)]
+    partitions = _described(topic, values, ongoing, live_brokers)
     if not reports or (OVERRIDES in reports and changed):
         topic_id = "" if topic.topic_id == ZERO_UUID else f"\tTopicId: {uuid_to_text(topic.topic_id)}"
         yield (
             f"Topic: {name}{topic_id}\tPartitionCount: {len(partitions)}\t"
             f"ReplicationFactor: {partitions[0].replication_factor}\tConfigs: {','.join(changed)}"
         )
-    for found in partitions:
-        if not reports or any(is_such(found) for report, is_such in PARTITION_REPORTS.items() if report in reports):
-            yield found.line(name)
+    for found in _selected(partitions, reports):
+        yield found.line(name)
+
+
+def _changed(configs: Sequence[DescribeConfigsResourceResult]) -> list[str]:
+    """The configs that are not the default, in the order of Kafka's tool: that of a hash table of all configs."""
+    default = {config.name for config in configs if config.config_source == ConfigSource.DEFAULT_CONFIG}
+    return [name for name in order_of_names(config.name for config in configs) if name not in default]
+
+
+def _described(
+    topic: MetadataResponseTopic,
+    configs: Mapping[str, str | None],
+    ongoing: Ongoing,
+    live_brokers: Collection[int],
+) -> list[_Described]:
+    return [
+        _Described(
+            partition, ongoing.get(TopicPartition(topic.name or "", partition.partition_index)), configs, live_brokers
+        )
+        for partition in sorted(topic.partitions, key=lambda partition: partition.partition_index)
+    ]
+
+
+def _selected(partitions: Sequence[_Described], reports: Collection[str]) -> list[_Described]:
+    selects = [is_such for report, is_such in PARTITION_REPORTS.items() if report in reports]
+    return [found for found in partitions if not reports or any(is_such(found) for is_such in selects)]

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.tools.admin.admin_client import CommandFailed, check, run
-from odradek.broker.tools.admin.topic_descriptions import OVERRIDES, PARTITION_REPORTS, describe
+from odradek.broker.tools.admin.admin_client import run
+from odradek.broker.tools.admin.topic_descriptions import OVERRIDES, PARTITION_REPORTS, describe, facts
+from odradek.broker.tools.command.arguments import add_actions, add_client_options, command_parser
+from odradek.broker.tools.command.failures import CommandFailed, check
 from odradek.controller.admin.config_admin import ResourceType
 from odradek.controller.admin.topic_admin import BROKER_DEFAULT
 from odradek.controller.model.topic_names import has_collision_chars
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from odradek.broker.tools.admin.admin_client import AdminClient
+    from odradek.broker.tools.command.output import Output
     from odradek.protocol.messages.metadata import MetadataResponseTopic
 
 TIMEOUT_MS: Final = 30_000
@@ -80,23 +82,28 @@ COLLIDING: Final = (
 
 def main(arguments: Sequence[str]) -> int:
     """Run one action on topics. Returns the exit status."""
-    parser = _parser()
-    options = parser.parse_args(arguments)
+    command = parser()
+    options = command.parse_args(arguments)
     problem = _misuse(options)
     if problem:
-        parser.error(problem)
+        command.error(problem)
     work = {"list": _list, "describe": _describe, "create": _create, "alter": _alter, "delete": _delete}
-    return run(options.bootstrap_server, lambda client: work[options.action](client, options))
+    return run(options, work[options.action])
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="odradek topics", description="List, describe, create, alter and delete topics, as kafka-topics does."
+def parser() -> argparse.ArgumentParser:
+    """The options of the command."""
+    parser = command_parser("topics", "List, describe, create, alter and delete topics, as kafka-topics does.")
+    add_actions(
+        parser,
+        {
+            "list": "print the names",
+            "describe": "print partitions, replicas and configs",
+            "create": "create a topic",
+            "alter": "add partitions",
+            "delete": "delete topics",
+        },
     )
-    parser.add_argument("--bootstrap-server", required=True, metavar="HOST:PORT,...")
-    action = parser.add_mutually_exclusive_group(required=True)
-    for name in ("list", "describe", "create", "alter", "delete"):
-        action.add_argument(f"--{name}", dest="action", action="store_const", const=name)
     parser.add_argument("--topic", help="a name to create; else a regular expression for names")
     parser.add_argument("--topic-id", type=_topic_id, metavar="ID", help="describe this topic, whatever its name")
     parser.add_argument("--partitions", type=int, metavar="N")
@@ -110,6 +117,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--if-not-exists", action="store_true", help="an existing topic is no error")
     for name, what in REPORTS.items():
         parser.add_argument(_option(name), action="store_true", help=what)
+    add_client_options(parser)
     return parser
 
 
@@ -184,12 +192,12 @@ def _existing(topics: Sequence[MetadataResponseTopic], options: argparse.Namespa
     return found
 
 
-async def _list(client: AdminClient, options: argparse.Namespace) -> None:
-    for topic in select((await client.metadata(None)).topics, options):
-        sys.stdout.write(f"{topic.name}\n")
+async def _list(client: AdminClient, out: Output, options: argparse.Namespace) -> None:
+    names = [topic.name or "" for topic in select((await client.metadata(None)).topics, options)]
+    out.result(({"topic": name} for name in names), names)
 
 
-async def _describe(client: AdminClient, options: argparse.Namespace) -> None:
+async def _describe(client: AdminClient, out: Output, options: argparse.Namespace) -> None:
     metadata = await client.metadata(None)
     topics = _existing(metadata.topics, options)
     if not topics:
@@ -200,7 +208,7 @@ async def _describe(client: AdminClient, options: argparse.Namespace) -> None:
     reports = [report for report in REPORTS if getattr(options, report)]
     for topic in topics:
         lines = describe(topic, configs[topic.name or ""], ongoing, live_brokers, reports)
-        sys.stdout.writelines(f"{line}\n" for line in lines)
+        out.result(facts(topic, configs[topic.name or ""], ongoing, live_brokers, reports), lines)
 
 
 async def _configs(client: AdminClient, topics: Sequence[str]) -> dict[str, list[DescribeConfigsResourceResult]]:
@@ -214,9 +222,9 @@ async def _configs(client: AdminClient, topics: Sequence[str]) -> dict[str, list
     return {result.resource_name: result.configs for result in response.results}
 
 
-async def _create(client: AdminClient, options: argparse.Namespace) -> None:
+async def _create(client: AdminClient, out: Output, options: argparse.Namespace) -> None:
     if has_collision_chars(options.topic):
-        sys.stdout.write(f"{COLLIDING}\n")
+        out.note(COLLIDING)
     assignment: Assignment = options.replica_assignment or []
     topic = CreatableTopic(
         name=options.topic,
@@ -236,10 +244,11 @@ async def _create(client: AdminClient, options: argparse.Namespace) -> None:
     if result.error_code == ErrorCode.TOPIC_ALREADY_EXISTS and options.if_not_exists:
         return
     check(result.error_code, result.error_message, "Error while executing topic command")
-    sys.stdout.write(f"Created topic {options.topic}.\n")
+    created = {"topic": options.topic, "topic_id": uuid_to_text(result.topic_id), "partitions": result.num_partitions}
+    out.result([created], [f"Created topic {options.topic}."])
 
 
-async def _alter(client: AdminClient, options: argparse.Namespace) -> None:
+async def _alter(client: AdminClient, out: Output, options: argparse.Namespace) -> None:
     topics = []
     for topic in _existing((await client.metadata(None)).topics, options):
         added = None
@@ -253,12 +262,14 @@ async def _alter(client: AdminClient, options: argparse.Namespace) -> None:
         request = CreatePartitionsRequest(topics=topics, timeout_ms=TIMEOUT_MS)
         for result in (await client.ask_controller(request, CreatePartitionsResponse)).results:
             check(result.error_code, result.error_message, f"Error while altering topic {result.name}")
+            out.result([{"topic": result.name, "partitions": options.partitions}], ())
 
 
-async def _delete(client: AdminClient, options: argparse.Namespace) -> None:
+async def _delete(client: AdminClient, out: Output, options: argparse.Namespace) -> None:
     topics = _existing((await client.metadata(None)).topics, options)
     if topics:
         states = [DeleteTopicState(name=topic.name) for topic in topics]
         request = DeleteTopicsRequest(topics=states, timeout_ms=TIMEOUT_MS)
         for result in (await client.ask_controller(request, DeleteTopicsResponse)).responses:
             check(result.error_code, result.error_message, f"Error while deleting topic {result.name}")
+            out.result([{"topic": result.name}], ())

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import argparse
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar, cast
 
 import pytest
 
+from odradek.broker.tools.admin.admin_client import AdminClient, run
+from odradek.broker.tools.command.output import Output
 from odradek.controller.model.broker_info import EndPoint
 from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.errors import ErrorCode
@@ -21,6 +24,7 @@ from tests.support.in_process.links import FakeLink
 
 Answer = Callable[[int, Request], Response]
 R = TypeVar("R", bound=Request)
+T = TypeVar("T")
 TOPIC_ID = bytes(range(16))
 
 
@@ -85,6 +89,20 @@ class AdminCluster:
             ],
             topics=[self.topics.get(name, MetadataResponseTopic(name=name, error_code=unknown)) for name in names],
         )
+
+
+def outcome(
+    work: Callable[[AdminClient], Awaitable[T]], status: int = 0, bootstrap: str = "host:9001,host:9003"
+) -> list[T]:
+    """The result of some work with a client, unless it fails; the exit status must be as said."""
+    found: list[T] = []
+
+    async def keep(client: AdminClient, out: Output, options: argparse.Namespace) -> None:
+        found.append(await work(client))
+
+    options = argparse.Namespace(bootstrap_server=bootstrap, command_config=None, json=False, table=False)
+    assert run(options, keep) == status
+    return found
 
 
 Main = Callable[[Sequence[str]], int]

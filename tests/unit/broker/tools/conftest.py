@@ -11,7 +11,7 @@ from tests.support.clusters.admin_cluster import AdminCluster, Command
 def cluster(monkeypatch: pytest.MonkeyPatch) -> AdminCluster:
     cluster = AdminCluster()
     monkeypatch.setattr("odradek.broker.tools.admin.admin_client.BrokerConnection", cluster.make_link)
-    monkeypatch.setattr("odradek.broker.tools.admin.admin_client.RETRY_BACKOFF_MS", 1)
+    monkeypatch.setattr("odradek.broker.tools.command.client_config.RETRY_BACKOFF_MS", 1)
     return cluster
 
 

@@ -1,44 +1,29 @@
 from __future__ import annotations
 
-import argparse
-from collections.abc import Awaitable, Callable
-from pathlib import Path
-
 import pytest
 
-from odradek.broker.tools.admin.admin_client import AdminClient, CommandFailed, check, file_text, parse_bootstrap, run
+from odradek.broker.tools.admin.admin_client import AdminClient, parse_bootstrap
 from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
 from odradek.protocol.messages.metadata import MetadataRequest
-from tests.support.clusters.admin_cluster import AdminCluster
-
-BOOTSTRAP = "host:9001,host:9003"
+from tests.support.clusters.admin_cluster import AdminCluster, outcome
 
 
-def answers_of(cluster: AdminCluster, work: Callable[[AdminClient], Awaitable[Response]]) -> Response:
-    found: list[Response] = []
-
-    async def keep(client: AdminClient) -> None:
-        found.append(await work(client))
-
-    assert run(BOOTSTRAP, keep) == 0
-    return found[0]
+async def ask_metadata(client: AdminClient) -> None:
+    await client.metadata()
 
 
 def test_any_bootstrap_server_will_do(cluster: AdminCluster) -> None:
     cluster.unreachable = {1}
-    answers_of(cluster, lambda client: client.metadata(None))
+    outcome(lambda client: client.metadata(None))
     assert cluster.requests(MetadataRequest) == [(3, MetadataRequest(topics=None, allow_auto_topic_creation=False))]
 
 
 def test_without_any_the_command_fails_in_a_line(cluster: AdminCluster, capsys: pytest.CaptureFixture[str]) -> None:
     cluster.unreachable = {1, 3}
 
-    async def ask(client: AdminClient) -> None:
-        await client.metadata()
-
-    assert run(BOOTSTRAP, ask) == 1
+    outcome(ask_metadata, status=1)
     assert capsys.readouterr().err == ("odradek: no bootstrap server answers: broker 1 is down; broker 3 is down\n")
 
 
@@ -50,7 +35,7 @@ def test_the_controller_is_asked_again_when_it_was_another(cluster: AdminCluster
         return CreateTopicsResponse(topics=[CreatableTopicResult(name="t")])
 
     cluster.on(CreateTopicsRequest, create)
-    answer = answers_of(cluster, lambda client: client.ask_controller(CreateTopicsRequest(), CreateTopicsResponse))
+    (answer,) = outcome(lambda client: client.ask_controller(CreateTopicsRequest(), CreateTopicsResponse))
     assert answer == CreateTopicsResponse(topics=[CreatableTopicResult(name="t")])
     assert [broker_id for broker_id, _ in cluster.requests(CreateTopicsRequest)] == [2, 3]
 
@@ -71,15 +56,12 @@ def test_a_controller_that_does_not_answer_is_looked_for_again(cluster: AdminClu
         return cluster._metadata(broker_id, request)
 
     cluster.on(MetadataRequest, metadata)
-    answers_of(cluster, lambda client: client.ask_controller(CreateTopicsRequest(), CreateTopicsResponse))
+    outcome(lambda client: client.ask_controller(CreateTopicsRequest(), CreateTopicsResponse))
     assert [broker_id for broker_id, _ in cluster.requests(CreateTopicsRequest)] == [3]
 
 
 def test_a_broker_that_is_not_there_is_an_error(cluster: AdminCluster, capsys: pytest.CaptureFixture[str]) -> None:
-    async def ask(client: AdminClient) -> None:
-        await client.ask_broker(9, CreateTopicsRequest(), CreateTopicsResponse)
-
-    assert run(BOOTSTRAP, ask) == 1
+    outcome(lambda client: client.ask_broker(9, CreateTopicsRequest(), CreateTopicsResponse), status=1)
     assert capsys.readouterr().err == "odradek: broker 9 is not alive\n"
 
 
@@ -89,24 +71,5 @@ def test_bootstrap_servers_are_hosts_and_ports() -> None:
 
 @pytest.mark.parametrize("text", ["", "a", "a:", ":1", "a:x", "a:65536", "a:1,"])
 def test_invalid_address_is_refused(text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    async def ask(client: AdminClient) -> None: ...
-
-    assert run(text, ask) == 1
+    outcome(ask_metadata, status=1, bootstrap=text)
     assert "is not host:port" in capsys.readouterr().err
-
-
-def test_errors_are_said_in_the_words_of_the_broker_or_of_the_protocol() -> None:
-    check(0, None, "It")
-    with pytest.raises(CommandFailed, match="It: so there"):
-        check(3, "so there", "It")
-    with pytest.raises(CommandFailed, match=r"^It: This server does not host this topic-partition\.$"):
-        check(3, None, "It")
-
-
-def test_a_file_that_is_named_is_read(tmp_path: Path) -> None:
-    (tmp_path / "f").write_text("ä", encoding="utf-8")
-    assert file_text(str(tmp_path / "f")) == "ä"
-    (tmp_path / "f").write_bytes(b"\xff")
-    for name in ("f", "missing"):
-        with pytest.raises(argparse.ArgumentTypeError):
-            file_text(str(tmp_path / name))

@@ -1,11 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
-
 import pytest
 
-from odradek.broker.tools.admin.admin_client import AdminClient, run
 from odradek.broker.tools.admin.log_dir_moves import NOWHERE, Place, find_places, not_started, progress, start_moves
 from odradek.broker.tools.admin.reassignment_plan import Replica
 from odradek.protocol.errors import ErrorCode
@@ -25,20 +21,9 @@ from odradek.protocol.messages.describe_log_dirs import (
     DescribeLogDirsTopic,
 )
 from odradek.protocol.topic_partition import TopicPartition
-from tests.support.clusters.admin_cluster import AdminCluster
+from tests.support.clusters.admin_cluster import AdminCluster, outcome
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
-T = TypeVar("T")
-
-
-def outcome(work: Callable[[AdminClient], Awaitable[T]], status: int = 0) -> list[T]:
-    found: list[T] = []
-
-    async def keep(client: AdminClient) -> None:
-        found.append(await work(client))
-
-    assert run("host:9001", keep) == status
-    return found
 
 
 def described(log_dir: str, *partitions: tuple[int, bool], error: int = 0) -> DescribeLogDirsResult:

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from odradek.broker.tools.admin.admin_client import AdminClient, run
+from odradek.broker.tools.admin.admin_client import AdminClient
 from odradek.broker.tools.admin.reassignment_plan import Throttles
 from odradek.broker.tools.admin.replication_throttle import clear_throttles, throttle_log_dirs, throttle_replication
 from odradek.protocol.errors import ErrorCode
@@ -13,7 +13,7 @@ from odradek.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from tests.support.clusters.admin_cluster import AdminCluster
+from tests.support.clusters.admin_cluster import AdminCluster, outcome
 
 Altered = list[tuple[int, int, str, dict[str, tuple[int, str | None]]]]
 
@@ -21,7 +21,7 @@ Altered = list[tuple[int, int, str, dict[str, tuple[int, str | None]]]]
 def altered(cluster: AdminCluster, work: Callable[[AdminClient], Awaitable[None]]) -> Altered:
     """The broker of the request, kind and name of the resource, operation and value of each config."""
     cluster.on(IncrementalAlterConfigsRequest, lambda broker_id, request: IncrementalAlterConfigsResponse())
-    assert run("host:9001", work) == 0
+    outcome(work)
     return [
         (
             broker_id,
@@ -83,5 +83,5 @@ def test_a_refusal_ends_the_command(cluster: AdminCluster, capsys: pytest.Captur
         IncrementalAlterConfigsRequest,
         lambda broker_id, request: IncrementalAlterConfigsResponse(responses=[refused]),
     )
-    assert run("host:9001", lambda client: throttle_log_dirs(client, [2], 7)) == 1
+    assert outcome(lambda client: throttle_log_dirs(client, [2], 7), status=1) == []
     assert capsys.readouterr().err == "odradek: Configs of 2: not so\n"

@@ -1,0 +1,101 @@
+"""The configuration of a command's client: `--command-config FILE`, a properties file as Apache's tools read it.
+
+Kafka: AdminClientConfig.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from odradek.broker.tools.command.failures import CommandFailed
+from odradek.storage.disk.properties_file import parse_properties
+
+DEFAULT_BOOTSTRAP: Final = "127.0.0.1:9092"
+CLIENT_ID: Final = "odradek-admin"
+REQUEST_TIMEOUT_MS: Final = 30_000
+API_TIMEOUT_MS: Final = 60_000
+RETRY_BACKOFF_MS: Final = 100
+CONNECTION_SETUP_TIMEOUT_MS: Final = 10_000
+CONNECTION_SETUP_TIMEOUT_MAX_MS: Final = 30_000
+PLAINTEXT: Final = "PLAINTEXT"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientConfig:
+    """Settings of a client: servers, its name, and its time limits."""
+
+    bootstrap: str
+    """`host:port,host:port`."""
+    client_id: str
+    request_timeout_ms: int
+    api_timeout_ms: int
+    """For one call with all its retries, such as finding the controller and getting its response."""
+    retry_backoff_ms: int
+    connection_setup_timeout_ms: int
+    connection_setup_timeout_max_ms: int
+
+
+KEYS: Final = (
+    "bootstrap.servers",
+    "client.id",
+    "default.api.timeout.ms",
+    "request.timeout.ms",
+    "retry.backoff.ms",
+    "security.protocol",
+    "socket.connection.setup.timeout.max.ms",
+    "socket.connection.setup.timeout.ms",
+)
+"""The keys that every client reads."""
+
+
+def read_properties(path: str) -> dict[str, str]:
+    """The settings in a properties file. Raises: CommandFailed if it cannot be read."""
+    try:
+        return parse_properties(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeError, ValueError) as error:
+        raise CommandFailed(f"cannot read the client configuration {path}: {error}") from error
+
+
+def client_config(
+    bootstrap: str | None, settings: Mapping[str, str], *, client_id: str = CLIENT_ID, also: Collection[str] = ()
+) -> ClientConfig:
+    """The configuration from `--bootstrap-server` and a properties file.
+
+    Keys that are neither in `KEYS` nor in `also` (those that the command reads itself) get a warning on stderr.
+    Raises: CommandFailed for a value that is not valid, and for a security protocol other than PLAINTEXT.
+    """
+    protocol = settings.get("security.protocol", PLAINTEXT).strip()
+    if protocol.upper() != PLAINTEXT:
+        raise CommandFailed(f"security.protocol={protocol} is not supported: only {PLAINTEXT} is")
+    for name in sorted(settings.keys() - {*KEYS, *also}):
+        sys.stderr.write(f"odradek: warning: the configuration '{name}' is not used by this command\n")
+    return ClientConfig(
+        bootstrap=settings.get("bootstrap.servers", DEFAULT_BOOTSTRAP) if bootstrap is None else bootstrap,
+        client_id=settings.get("client.id", client_id),
+        request_timeout_ms=_milliseconds(settings, "request.timeout.ms", REQUEST_TIMEOUT_MS),
+        api_timeout_ms=_milliseconds(settings, "default.api.timeout.ms", API_TIMEOUT_MS),
+        retry_backoff_ms=_milliseconds(settings, "retry.backoff.ms", RETRY_BACKOFF_MS),
+        connection_setup_timeout_ms=_milliseconds(
+            settings, "socket.connection.setup.timeout.ms", CONNECTION_SETUP_TIMEOUT_MS
+        ),
+        connection_setup_timeout_max_ms=_milliseconds(
+            settings, "socket.connection.setup.timeout.max.ms", CONNECTION_SETUP_TIMEOUT_MAX_MS
+        ),
+    )
+
+
+def _milliseconds(settings: Mapping[str, str], name: str, default: int) -> int:
+    text = settings.get(name)
+    if text is None:
+        return default
+    try:
+        value = int(text)
+    except ValueError:
+        raise CommandFailed(f"Invalid value {text} for configuration {name}: Not a number of type INT") from None
+    if value < 0:
+        raise CommandFailed(f"Invalid value {text} for configuration {name}: Value must be at least 0")
+    return value

@@ -1,0 +1,141 @@
+"""The output of a command, in one of three forms.
+
+- lines: the text of Apache's tool, without colours. The form when stdout is not a terminal.
+- table: for people. The form on a terminal, and with `--table`. The library `rich` draws it; nothing else imports it.
+- JSON: for programs, with `--json`: one array with an object for each row, or one object.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from rich.console import Console
+
+
+class Form(Enum):
+    """The form of the output."""
+
+    LINES = "lines"
+    TABLE = "table"
+    JSON = "json"
+
+
+class Output:
+    """Prints what a command has found or done."""
+
+    def __init__(self, form: Form) -> None:
+        self.form = form
+        self._rows = 0
+        self._is_document = False
+
+    @classmethod
+    def of(cls, options: argparse.Namespace) -> Output:
+        """For the options of `add_output_options`."""
+        if options.json:
+            return cls(Form.JSON)
+        return cls(Form.TABLE if options.table or sys.stdout.isatty() else Form.LINES)
+
+    def table(self, rows: Iterable[Mapping[str, object]], lines: Iterable[str], *, title: str = "") -> None:
+        """Facts: a table on a terminal, else lines. Only the iterable of the form is read, so both may be generators.
+
+        A row has facts by name, in the order of the columns: texts, numbers, bool, None, and lists and dicts of these.
+        All rows have the same names. The title stands above the table.
+        """
+        if self.form is Form.TABLE:
+            self._draw(rows, title)
+        else:
+            self.result(rows, lines)
+
+    def result(self, rows: Iterable[Mapping[str, object]], lines: Iterable[str]) -> None:
+        """What a command has done: lines, also on a terminal. Calls with `--json` make one array of all their rows."""
+        if self.form is Form.JSON:
+            self._write_rows(rows)
+        else:
+            sys.stdout.writelines(f"{line}\n" for line in lines)
+
+    def document(self, value: Mapping[str, object], lines: Iterable[str]) -> None:
+        """Facts that are no rows: one JSON object, else lines. A command calls this once, and nothing else."""
+        if self.form is Form.JSON:
+            self._is_document = True
+            sys.stdout.write(f"{_json(value)}\n")
+        else:
+            self.result((), lines)
+
+    def note(self, text: str) -> None:
+        """A line for people that is no result: on stderr with `--json`, else on stdout."""
+        (sys.stderr if self.form is Form.JSON else sys.stdout).write(f"{text}\n")
+
+    @contextmanager
+    def progress(self, what: str, total: int) -> Iterator[Callable[[int], None]]:
+        """Progress of long work on stderr, if that is a terminal. Yields a function that adds to what is done."""
+        if not sys.stderr.isatty():
+            yield lambda done: None
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+            task = progress.add_task(what, total=total)
+            yield lambda done: progress.advance(task, done)
+
+    def close(self) -> None:
+        """Ends the JSON array."""
+        if self.form is Form.JSON and not self._is_document:
+            sys.stdout.write("\n]\n" if self._rows else "[]\n")
+        sys.stdout.flush()
+
+    def _write_rows(self, rows: Iterable[Mapping[str, object]]) -> None:
+        for row in rows:
+            sys.stdout.write(f"{',' if self._rows else '['}\n{_json(row)}")
+            self._rows += 1
+
+    def _draw(self, rows: Iterable[Mapping[str, object]], title: str) -> None:
+        from rich.table import Table
+        from rich.text import Text
+
+        found = list(rows)
+        if title:
+            sys.stdout.write(f"{title}\n")
+        if not found:
+            return
+        drawn = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+        for name in found[0]:
+            is_number = all(row[name] is None or type(row[name]) in (int, float) for row in found)
+            drawn.add_column(name.replace("_", " ").upper(), justify="right" if is_number else "left", overflow="fold")
+        for row in found:
+            drawn.add_row(*(Text(cell_text(value)) for value in row.values()))
+        _console().print(drawn)
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    # Without a terminal a table is as wide as its contents.
+    return Console() if sys.stdout.isatty() else Console(width=10_000)
+
+
+def cell_text(value: object) -> str:
+    """A value in a table."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ",".join(map(cell_text, value))
+    if isinstance(value, dict):
+        return ", ".join(f"{key}={cell_text(found)}" for key, found in value.items())
+    return str(value)
+
+
+def _json(value: object) -> str:
+    import json
+
+    return json.dumps(value, ensure_ascii=False)

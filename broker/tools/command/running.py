@@ -1,0 +1,46 @@
+"""Runs the body of a command: errors become one line on stderr, and an exit status."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Final
+
+from odradek.broker.tools.command.client_config import ClientConfig, client_config, read_properties
+from odradek.broker.tools.command.failures import CommandFailed
+from odradek.broker.tools.command.output import Output
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Collection
+
+EXIT_DONE: Final = 0
+EXIT_FAILED: Final = 1
+EXIT_INTERRUPTED: Final = 130
+"""As a shell reports a process that SIGINT has ended."""
+
+
+def run_command(options: argparse.Namespace, body: Callable[[Output], None]) -> int:
+    """Run a command that has the options of `add_output_options`. Returns the exit status."""
+    out = Output.of(options)
+    try:
+        body(out)
+    except BrokenPipeError:
+        raise
+    except (CommandFailed, OSError) as error:
+        out.close()
+        sys.stderr.write(f"odradek: {error}\n")
+        return EXIT_FAILED
+    except KeyboardInterrupt:
+        out.close()
+        return EXIT_INTERRUPTED
+    out.close()
+    return EXIT_DONE
+
+
+def config_of(options: argparse.Namespace, *, also: Collection[str] = ()) -> ClientConfig:
+    """The client's configuration from the options of `add_client_options`; `also`: other keys that the command reads.
+
+    Raises: CommandFailed.
+    """
+    settings = {} if options.command_config is None else read_properties(options.command_config)
+    return client_config(options.bootstrap_server, settings, also=also)

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from odradek.broker.tools.command.client_config import client_config, read_properties
+from odradek.broker.tools.command.failures import CommandFailed
+
+
+def test_defaults_are_those_of_kafka() -> None:
+    config = client_config(None, {})
+    assert config.bootstrap == "127.0.0.1:9092"
+    assert (config.client_id, config.request_timeout_ms, config.api_timeout_ms) == ("odradek-admin", 30_000, 60_000)
+    assert config.retry_backoff_ms == 100
+    assert (config.connection_setup_timeout_ms, config.connection_setup_timeout_max_ms) == (10_000, 30_000)
+
+
+def test_a_properties_file_sets_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text(
+        "bootstrap.servers=a:1\nclient.id=me\nrequest.timeout.ms=5\ndefault.api.timeout.ms=6\nretry.backoff.ms=0\n"
+        "security.protocol=plaintext\nacks=all\nno.such.key=1\n"
+    )
+    settings = read_properties(str(file))
+    config = client_config(None, settings, also={"acks"})
+    assert (config.bootstrap, config.client_id) == ("a:1", "me")
+    assert (config.request_timeout_ms, config.api_timeout_ms, config.retry_backoff_ms) == (5, 6, 0)
+    warning = "odradek: warning: the configuration 'no.such.key' is not used by this command\n"
+    assert capsys.readouterr().err == warning
+    assert client_config("b:2", settings, also={"acks"}).bootstrap == "b:2"
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"security.protocol": "SASL_SSL"}, "security.protocol=SASL_SSL is not supported"),
+        ({"request.timeout.ms": "soon"}, "Invalid value soon for configuration request.timeout.ms: Not a number"),
+        ({"retry.backoff.ms": "-1"}, "Invalid value -1 for configuration retry.backoff.ms: Value must be at least 0"),
+    ],
+)
+def test_values_that_are_not_valid_are_refused(settings: dict[str, str], message: str) -> None:
+    with pytest.raises(CommandFailed, match=message):
+        client_config(None, settings)
+
+
+@pytest.mark.parametrize("content", [None, b"\xff", b"key=\\u12"])
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, content: bytes | None) -> None:
+    file = tmp_path / "client.properties"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(CommandFailed, match="cannot read the client configuration"):
+        read_properties(str(file))
