@@ -35,11 +35,13 @@ from odradek.broker.metadata.first_metadata import FirstMetadata
 from odradek.broker.metadata.internal_topics import AutoTopicCreationManager
 from odradek.broker.metadata.metadata_cache import MetadataCache
 from odradek.broker.metadata.metadata_tree_setup import WaitLimit, close_tree, open_metadata_tree
+from odradek.broker.metadata.policy_setup import load_policies
 from odradek.broker.metadata.topic_waits import TopicWaits
 from odradek.broker.network.socket_server import SocketServer
 from odradek.broker.replica_manager.replication_setup import make_replica_manager
 from odradek.controller.admin.config_admin import ConfigAdmin
 from odradek.controller.admin.config_changes import ConfigChangeListener
+from odradek.controller.admin.policies import Policies
 from odradek.controller.admin.topic_admin import AdminManager
 from odradek.controller.channels import ControllerChannels
 from odradek.controller.controller import Controller
@@ -129,6 +131,7 @@ class KafkaServer:
         self._machine = Machine.of_process(self._loop) if machine is None else machine
         self._loop_monitor: LoopMonitor | None = None
         self._passwords = Passwords(config, self._machine.io_pool)
+        self._policies = Policies(self.clock)
         self._log_manager = self._make_log_manager()
         self._open_tree = open_tree
         self._make_link: MakeLink = SocketLinks(config, self.timer) if make_link is None else make_link
@@ -158,6 +161,7 @@ class KafkaServer:
             raise
 
     async def _start(self) -> None:
+        self._policies = load_policies(self.config, self.clock)
         self._log_manager.lock_dirs()
         self._tree = await self._open_tree(self.config, self.clock, self._fail)
         client = MetadataClient(self._tree)
@@ -285,6 +289,7 @@ class KafkaServer:
             ready=topic_waits,
             random_below=self._machine.rng.randrange,
             new_topic_id=self._machine.new_id,
+            policies=self._policies,
         )
         controller = self._make_controller(client, broker_info, controller_config, links)
         replicas = make_replica_manager(
@@ -344,6 +349,7 @@ class KafkaServer:
                 broker_id=self.broker_id,
                 broker_configs=DynamicBrokerConfig(config, self._log_manager, self._passwords),
                 broker_settings=lambda: config.settings,
+                policies=self._policies,
             ),
             topic_creator=AutoTopicCreationManager(config, admin, self._in_background),
             topic_waits=topic_waits,
@@ -448,6 +454,7 @@ class KafkaServer:
             services.group_coordinator.shutdown()
             services.transaction_coordinator.shutdown()
             services.replica_manager.shutdown()
+        self._policies.close()
         if self._links is not None:
             self._links.close()
         self._ticker.stop()

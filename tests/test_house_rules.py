@@ -24,9 +24,11 @@ FORBIDDEN_NAMES = {"utils", "util", "helpers", "common", "misc"}
 
 # The places where a bug is caught so that the rest goes on, and nothing else catches everything for good.
 CATCHES_EVERYTHING = {
+    "broker/config/python_class.py": "an error of an operator's class: the start is refused with it",
     "broker/dispatch.py": "a bug in a handler: the request gets UNKNOWN_SERVER_ERROR, the others go on",
     "broker/machine/io_pool.py": "a bug in work of a thread: it is handed to the loop, where bugs are reported",
     "controller/channels.py": "a bug in one request to a broker: logged, and the requests after it are sent",
+    "controller/admin/policies.py": "a bug in an operator's policy: the request gets UNKNOWN_SERVER_ERROR",
     "controller/admin/config_changes.py": "a config that cannot be applied: logged, and those after it are applied",
     "controller/controller.py": "a bug in an event of the controller: logged, and the events after it are processed",
     "controller/tree/embedded_tree.py": "SQLite failed, or a bug in its thread: those who wait are told, it stops",
@@ -60,6 +62,7 @@ NAMED_BY_TESTS_ALONE: dict[str, str] = {
     "controller/tree/zookeeper_connection.py": "kazoo calls it",
     "storage/disk/worker.py": "logging calls it",
     "protocol/messages": "declarations of the whole protocol, loaded by the names of the APIs",
+    "controller/admin/policies.py:PolicyViolation": "policies of operators raise it",
     "timer/clock.py": "the clock of the tests, beside the port it stands in for",
     "protocol/api.py:flexible_version": "held against Kafka's definitions",
     "protocol/codec/codec.py:generated_source": "for a reader: it prints what the codec has written",

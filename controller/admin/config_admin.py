@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, Protocol
 
+from odradek.controller.admin.policies import AlterConfigMetadata, ConfigResource, Policies
 from odradek.controller.loop_turns import in_turns
 from odradek.controller.model import topic_names
 from odradek.controller.model.config_source import ConfigSource
@@ -116,11 +117,13 @@ class ConfigAdmin:
         broker_id: int,
         broker_configs: BrokerConfigs,
         broker_settings: Callable[[], Mapping[str, str]],
+        policies: Policies,
     ) -> None:
         self._client = client
         self._broker_id = broker_id
         self._broker_configs = broker_configs
         self._broker_settings = broker_settings
+        self._policies = policies
 
     async def topic_overrides(self, topic: str) -> dict[str, str]:
         """The configs set on a topic. Raises KafkaError if the topic does not exist."""
@@ -197,6 +200,7 @@ class ConfigAdmin:
                     f"Invalid config value for resource ConfigResource(type=TOPIC, name='{topic}'): {error.message}",
                 ) from error
             raise
+        self._policies.validate_alter_config(_policy_metadata(ConfigResource("TOPIC", topic), resource.changes))
         if not validate_only:
             logger.info("Updating topic %s with new configuration: %s", topic, configs)
             await change_entity_config(self._client, f"topics/{topic}", configs)
@@ -213,6 +217,7 @@ class ConfigAdmin:
             self._broker_configs.validate_change(configs, per_broker=bool(name))
         except ConfigError as error:
             raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
+        self._policies.validate_alter_config(_policy_metadata(ConfigResource("BROKER", name), resource.changes))
         if not validate_only:
             logger.info("Updating %s with new configuration for %s", entity_path, sorted(configs))
             try:
@@ -231,6 +236,10 @@ class ConfigAdmin:
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {self._broker_id}, but received {name}"
             )
+
+
+def _policy_metadata(resource: ConfigResource, changes: Sequence[ConfigChange]) -> AlterConfigMetadata:
+    return AlterConfigMetadata(resource, {change.name: change.value for change in changes})
 
 
 def _check_entries(changes: Sequence[ConfigChange]) -> None:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from odradek.controller.admin.partition_allowance import PartitionAllowance
+from odradek.controller.admin.policies import CreateTopicMetadata, Policies
 from odradek.controller.loop_turns import in_turns
 from odradek.controller.model import topic_names
 from odradek.controller.model.assignment import RandomBelow, assign_replicas
@@ -87,6 +88,19 @@ class TopicResult:
         self.error_message = None
 
 
+def _policy_metadata(
+    topic: CreatableTopic, assignment: Mapping[int, tuple[int, ...]], overrides: Mapping[str, str]
+) -> CreateTopicMetadata:
+    is_assigned = bool(topic.assignments)
+    return CreateTopicMetadata(
+        topic=topic.name,
+        num_partitions=None if is_assigned else len(assignment),
+        replication_factor=None if is_assigned else len(assignment[0]),
+        replicas_assignments=dict(assignment) if is_assigned else None,
+        configs=dict(overrides),
+    )
+
+
 async def _result(topic: str, work: Awaitable[TopicResult]) -> TopicResult:
     """The result for a topic. An unexpected error gets no message, so that no internals reach clients.
 
@@ -112,12 +126,14 @@ class AdminManager:
         ready: TopicsReady,
         random_below: RandomBelow,
         new_topic_id: Callable[[], bytes],
+        policies: Policies,
     ) -> None:
         self._client = client
         self._config = config
         self._ready = ready
         self._random_below = random_below
         self._new_topic_id = new_topic_id
+        self._policies = policies
 
     # Create
 
@@ -155,6 +171,7 @@ class AdminManager:
         overrides = {config.name: config.value for config in topic.configs if config.value is not None}
         assignment = self._assignment(topic, brokers, allowance)
         await self.validate_topic_create(topic.name, assignment, overrides)
+        self._policies.validate_create_topic(_policy_metadata(topic, assignment, overrides))
         result = TopicResult(
             name=topic.name,
             num_partitions=len(assignment),

@@ -2,7 +2,8 @@
 
 Topic configs (`storage/config/log_config.py`) and broker configs (`broker/config/broker_config.py`) use it: the parser,
 DescribeConfigs and the configuration page read the table. It parses texts into typed values; an invalid value raises
-`ConfigError` with Kafka's message. Classes are not loaded: the only accepted class name of a key is its default.
+`ConfigError` with Kafka's message. Nothing is loaded here: the only accepted class name of a key is its default, unless
+a validator decides.
 
 Kafka: ConfigDef, ConfigException.
 """
@@ -264,7 +265,7 @@ class ConfigKey:
     def parse(self, text: str | None) -> ConfigValue:
         """The typed, validated value of a text; None is null. Raises ConfigError."""
         value = None if text is None else parse_type(self.name, text, self.type)
-        if self.type is ConfigType.CLASS and value not in (None, self.default):
+        if self.type is ConfigType.CLASS and self.validator is None and value not in (None, self.default):
             raise ConfigError.of_value(self.name, text, f"Class {text} could not be found.")
         if self.validator is not None:
             self.validator.ensure_valid(self.name, value)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from odradek.broker.config.keys.key import BrokerConfigKey, UpdateMode
+from odradek.broker.config.keys.validators import PythonClassPath
 from odradek.storage.config.config_def import ConfigType, Importance, ValidList, ValidString, at_least
 from odradek.storage.config.topic_config_table import VersionName
 
@@ -272,14 +273,16 @@ LOG_KEYS: Final = (
         ConfigType.CLASS,
         None,
         Importance.LOW,
-        "Class of a policy that may refuse new topics.",
+        "Python class of a policy that may refuse new topics (docs/policies.md).",
+        PythonClassPath(),
     ),
     BrokerConfigKey(
         "alter.config.policy.class.name",
         ConfigType.CLASS,
         None,
         Importance.LOW,
-        "Class of a policy that may refuse changes of configs.",
+        "Python class of a policy that may refuse changes of configs (docs/policies.md).",
+        PythonClassPath(),
     ),
     BrokerConfigKey(
         "log.message.downconversion.enable",

@@ -82,6 +82,29 @@ class QuorumBootstrapServers:
         return "non-empty list"
 
 
+@dataclass(frozen=True, slots=True)
+class PythonClassPath:
+    """The import path of a Python class. Checks its form, and imports nothing."""
+
+    def ensure_valid(self, name: str, value: ConfigValue) -> None:
+        if isinstance(value, str) and split_class_path(value) is None:
+            raise ConfigError.of_value(
+                name, value, "Expected the import path of a Python class, such as package.module:Class"
+            )
+
+    def __str__(self) -> str:
+        return "package.module:Class"
+
+
+def split_class_path(path: str) -> tuple[str, str] | None:
+    """Module and class of `package.module:Class` or `package.module.Class`; None for any other text."""
+    module_name, colon, class_name = path.partition(":")
+    if not colon:
+        module_name, _, class_name = path.rpartition(".")
+    names = [*module_name.split("."), *class_name.split(".")]
+    return (module_name, class_name) if all(map(str.isidentifier, names)) else None
+
+
 def _check_port(text: str) -> None:
     port = parse_integer(text)
     if port is None or port > PORT_MAX:

@@ -26,8 +26,9 @@ pytestmark = pytest.mark.oracle
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "static_settings"
 ZOOKEEPER = {"zookeeper.connect": "localhost:2181"}
 
-NOT_COMPARED = frozenset({*REFUSED, "replica.selector.class", "metadata.dir"})
-"""What is refused here by name, whatever its value; a class that Kafka loads later than here; a key of ours."""
+POLICIES = ("create.topic.policy.class.name", "alter.config.policy.class.name")
+NOT_COMPARED = frozenset({*REFUSED, *POLICIES, "replica.selector.class", "metadata.dir"})
+"""Refused by name, whatever the value; Python classes, not Java's; a class that Kafka loads later; a key of ours."""
 
 SAME = (
     # Texts of Apache that speak of its own classes and of Java's arithmetic, and ours that say more, as one text.

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from odradek.controller.admin.policies import Policies
 from odradek.controller.admin.topic_admin import AdminManager, TopicResult
 from odradek.controller.channels import OnResponse
 from odradek.controller.controller import Controller
@@ -160,6 +161,26 @@ class RecordingChannels:
         self.connected.clear()
 
 
+def wanted(
+    name: str,
+    partitions: int = -1,
+    factor: int = -1,
+    *,
+    assignments: dict[int, list[int]] | None = None,
+    configs: dict[str, str | None] | None = None,
+) -> CreatableTopic:
+    return CreatableTopic(
+        name=name,
+        num_partitions=partitions,
+        replication_factor=factor,
+        assignments=[
+            CreatableReplicaAssignment(partition_index=partition, broker_ids=brokers)
+            for partition, brokers in (assignments or {}).items()
+        ],
+        configs=[CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()],
+    )
+
+
 class ControllerCluster:
     def __init__(self, database: TreeDatabase, clock: ManualClock) -> None:
         self.database = database
@@ -167,6 +188,7 @@ class ControllerCluster:
         self.timer = SystemTimer(clock)
         self.brokers: dict[int, FakeBroker] = {}
         self.config_changes: dict[str, object] = {}
+        self.policies = Policies(clock)
         self._topic_ids = 0
 
     # Life of brokers
@@ -267,6 +289,7 @@ class ControllerCluster:
             ready=broker,
             random_below=lambda below: 0,
             new_topic_id=self.new_topic_id,
+            policies=self.policies,
         )
 
     async def create(

@@ -18,6 +18,13 @@ from odradek.controller.admin.config_admin import (
     apply_changes,
     describe_topic_configs,
 )
+from odradek.controller.admin.policies import (
+    AlterConfigMetadata,
+    AlterConfigPolicy,
+    ConfigResource,
+    Policies,
+    PolicyViolation,
+)
 from odradek.controller.loop_turns import ITEMS_A_TURN
 from odradek.controller.znodes import znodes
 from odradek.protocol.errors import DEFAULT_MESSAGES, ErrorCode, KafkaError
@@ -56,13 +63,19 @@ class _BrokerConfigs:
 
 
 @asynccontextmanager
-async def with_admin() -> AsyncIterator[tuple[ControllerCluster, ConfigAdmin]]:
+async def with_admin(policy: AlterConfigPolicy | None = None) -> AsyncIterator[tuple[ControllerCluster, ConfigAdmin]]:
     async with controller_cluster() as cluster:
         controller = await cluster.start(0)
         await cluster.create("t", {0: [0]}, {"retention.ms": "1000", "cleanup.policy": "delete"})
         yield (
             cluster,
-            ConfigAdmin(client=controller.client, broker_id=0, broker_configs=_BrokerConfigs(), broker_settings=dict),
+            ConfigAdmin(
+                client=controller.client,
+                broker_id=0,
+                broker_configs=_BrokerConfigs(),
+                broker_settings=dict,
+                policies=Policies(cluster.clock, alter_config=policy),
+            ),
         )
 
 
@@ -311,3 +324,55 @@ async def test_many_refused_resources_leave_others_their_turn_and_few_keys_are_l
         line = next(record.getMessage() for record in caplog.records if "alter configs" in record.getMessage())
         keys = line.partition("with keys ")[2].partition("]")[0]
         assert keys.count("key-") == LOGGED_KEYS
+
+
+class _Recording(AlterConfigPolicy):
+    def __init__(self) -> None:
+        self.asked: list[AlterConfigMetadata] = []
+
+    def validate(self, metadata: AlterConfigMetadata, /) -> None:
+        self.asked.append(metadata)
+        if "segment.ms" in metadata.configs:
+            raise PolicyViolation("not segment.ms")
+
+
+@async_test
+async def test_a_policy_sees_the_entries_of_the_request_and_refuses_its_resource_only() -> None:
+    policy = _Recording()
+    async with with_admin(policy) as (_, admin):
+        refused, taken = await admin.alter_configs(
+            [
+                ResourceChanges(TOPIC, "t", [ConfigChange("segment.ms", "60000")]),
+                ResourceChanges(BROKER, "", [ConfigChange("log.cleaner.threads", "2")]),
+            ],
+            validate_only=False,
+        )
+        assert refused is not None
+        assert (refused.code, refused.message) == (ErrorCode.POLICY_VIOLATION, "not segment.ms")
+        assert taken is None
+        assert (await admin.topic_overrides("t"))["retention.ms"] == "1000"
+        incremental = changes(
+            TOPIC, "t", ConfigChange("retention.ms", None, DELETE), ConfigChange("cleanup.policy", "compact", APPEND)
+        )
+        assert await admin.incremental_alter_configs(incremental, validate_only=True) == [None]
+        assert await admin.incremental_alter_configs(changes(BROKER, "0"), validate_only=True) == [None]
+        assert policy.asked == [
+            AlterConfigMetadata(ConfigResource("TOPIC", "t"), {"segment.ms": "60000"}),
+            AlterConfigMetadata(ConfigResource("BROKER", ""), {"log.cleaner.threads": "2"}),
+            AlterConfigMetadata(ConfigResource("TOPIC", "t"), {"retention.ms": None, "cleanup.policy": "compact"}),
+            AlterConfigMetadata(ConfigResource("BROKER", "0"), {}),
+        ]
+
+
+@async_test
+async def test_a_policy_is_not_asked_about_configs_that_are_invalid_anyway() -> None:
+    policy = _Recording()
+    async with with_admin(policy) as (_, admin):
+        for resource in (
+            changes(TOPIC, "t", ConfigChange("retention.ms", "x")),
+            changes(BROKER, "0", ConfigChange("bad", "1")),
+            changes(TOPIC, "unknown"),
+        ):
+            (error,) = await admin.alter_configs(resource, validate_only=False)
+            assert error is not None
+        assert policy.asked == []

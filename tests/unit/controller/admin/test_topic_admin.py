@@ -10,32 +10,12 @@ from odradek.controller.tree.metadata_tree import Create, MetadataTree, Operatio
 from odradek.controller.znodes import topic_nodes, znodes
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.create_partitions import CreatePartitionsAssignment, CreatePartitionsTopic
-from odradek.protocol.messages.create_topics import CreatableReplicaAssignment, CreatableTopic, CreatableTopicConfig
+from odradek.protocol.messages.create_topics import CreatableTopic
 from odradek.protocol.messages.leader_and_isr import LeaderAndIsrRequest
 from odradek.protocol.messages.update_metadata import UpdateMetadataRequest
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.async_test import async_test
-from tests.support.clusters.controller_cluster import controller_cluster
-
-
-def wanted(
-    name: str,
-    partitions: int = -1,
-    factor: int = -1,
-    *,
-    assignments: dict[int, list[int]] | None = None,
-    configs: dict[str, str | None] | None = None,
-) -> CreatableTopic:
-    return CreatableTopic(
-        name=name,
-        num_partitions=partitions,
-        replication_factor=factor,
-        assignments=[
-            CreatableReplicaAssignment(partition_index=partition, broker_ids=brokers)
-            for partition, brokers in (assignments or {}).items()
-        ],
-        configs=[CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()],
-    )
+from tests.support.clusters.controller_cluster import controller_cluster, wanted
 
 
 @async_test

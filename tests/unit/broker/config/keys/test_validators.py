@@ -5,6 +5,7 @@ import pytest
 from odradek.broker.config.config_keys import BROKER_CONFIGS
 from odradek.storage.config.config_def import ConfigError
 
+POLICY = "create.topic.policy.class.name"
 VOTERS, SERVERS = "controller.quorum.voters", "controller.quorum.bootstrap.servers"
 
 
@@ -49,3 +50,15 @@ def test_a_pool_has_a_size_or_minus_one(text: str) -> None:
     name = "remote.log.manager.copier.thread.pool.size"
     assert refusal(name, text).endswith("Value can be -1 or greater than 0")
     assert [BROKER_CONFIGS.parse(name, good) for good in ("-1", "1")] == [-1, 1]
+
+
+@pytest.mark.parametrize("text", ["module:Class", "a.b.Class", "a.b:Outer.Inner"])
+def test_paths_that_can_be_of_a_class(text: str) -> None:
+    BROKER_CONFIGS.parse(POLICY, text)
+
+
+@pytest.mark.parametrize("text", ["", "Class", ".Class", "a..Class", "a:", ":Class", "a:b:Class", "a/b.Class", "a b.C"])
+def test_texts_that_are_no_path(text: str) -> None:
+    assert refusal(POLICY, text).startswith(
+        f"Invalid value {text} for configuration {POLICY}: Expected the import path"
+    )
