@@ -25,7 +25,8 @@ from odradek.broker.apis import HANDLERS, version_gates
 from odradek.broker.error_responses import error_response
 from odradek.broker.metadata.first_metadata import ANSWERED_FROM_THE_CACHE
 from odradek.broker.network.close_reason import CloseReason
-from odradek.broker.network.request import RequestContext
+from odradek.broker.network.request import RequestContext, RequestTimes
+from odradek.broker.network.request_observer import observer_of
 from odradek.controller.tree.metadata_tree import TreeError
 from odradek.protocol.api import API, ApiKey, ApiSpec
 from odradek.protocol.codec.codec import decode, decode_in_steps
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
     from odradek.broker.metadata.first_metadata import FirstMetadata
     from odradek.broker.network.connection import Connection
+    from odradek.broker.network.request import RequestObserver
     from odradek.protocol.codec.schema import Request, Response
     from odradek.timer.sliced_work import SlicedWork, Steps
 
@@ -84,7 +86,18 @@ class Dispatcher:
     work a few milliseconds at a time.
     """
 
-    __slots__ = ("_first_metadata", "_gates", "_handlers", "_in_background", "_routes", "_services", "_slices")
+    __slots__ = (
+        "_first_metadata",
+        "_gates",
+        "_handlers",
+        "_in_background",
+        "_now_ns",
+        "_observer",
+        "_observers",
+        "_routes",
+        "_services",
+        "_slices",
+    )
 
     def __init__(
         self,
@@ -102,9 +115,24 @@ class Dispatcher:
         self._handlers = handlers
         self._routes: dict[int, Route] = {}
         self._gates = None if metadata_version.has_static_membership else metadata_version
+        self._now_ns = services.clock.monotonic_ns
+        self._observers: list[RequestObserver] = []
+        self._observer: RequestObserver | None = None
+
+    def observe(self, observer: RequestObserver) -> None:
+        """Call the observer for each request that arrives from now on."""
+        self._observers.append(observer)
+        self._observer = observer_of(self._observers)
+
+    def stop_observing(self, observer: RequestObserver) -> None:
+        """Call the observer only for the requests that it knows already."""
+        self._observers.remove(observer)
+        self._observer = observer_of(self._observers)
 
     def dispatch(self, connection: Connection, frame: memoryview, received_ms: int) -> None:
         """Decode and handle one request. Never raises: an invalid frame closes the connection."""
+        observer = self._observer
+        times = None if observer is None else RequestTimes(observer, self._now_ns, self._now_ns())
         try:
             header, position = decode_request_header(frame)
             route = self._routes.get(header.api_key) or self._load(header)
@@ -114,6 +142,7 @@ class Dispatcher:
             if len(frame) > LARGE_FRAME_BYTES:
                 ctx = RequestContext(header, connection, received_ms, len(frame))
                 ctx.slices = self._slices
+                ctx.times = times
                 connection.begin(ctx)
                 self._slices.submit(self._decode_and_handle(connection, route, ctx, frame, position))
                 return
@@ -125,6 +154,7 @@ class Dispatcher:
             connection.abort(CloseReason.INVALID_REQUEST, str(error))
             return
         ctx = RequestContext(header, connection, received_ms, len(frame))
+        ctx.times = times
         connection.begin(ctx)
         self._begin(route, ctx, request)
 
@@ -147,6 +177,8 @@ class Dispatcher:
 
     def serve(self, ctx: RequestContext, request: Request) -> None:
         """Handle a request that this broker sends to itself."""
+        if self._observer is not None:
+            ctx.times = RequestTimes(self._observer, self._now_ns, self._now_ns())
         self._handle(self._routes.get(ctx.header.api_key) or self._load(ctx.header), ctx, request)
 
     def spawn(self, ctx: RequestContext, request: Request, work: Coroutine[object, object, None]) -> None:
@@ -157,6 +189,8 @@ class Dispatcher:
     def in_slices(self, ctx: RequestContext, request: Request, work: Steps) -> None:
         """Run `work` for a request in slices. Implements `services.InSlices`."""
         ctx.slices = self._slices
+        if ctx.times is not None:
+            ctx.times.is_in_slices = True
         self._slices.submit(self._in_steps(ctx, request, work))
 
     def _in_steps(self, ctx: RequestContext, request: Request, work: Steps) -> Steps:
@@ -164,16 +198,23 @@ class Dispatcher:
             yield from work
         except Exception as error:  # noqa: BLE001 - `_refuse` tells a KafkaError from a bug
             self._refuse(self._routes[ctx.header.api_key], ctx, request, error)
+        if ctx.times is not None:
+            ctx.times.handler_returned()
         if ctx.may_pipeline:
             ctx.connection.proceed()
 
     def _handle(self, route: Route, ctx: RequestContext, request: Request) -> None:
+        times = ctx.times
+        if times is not None:
+            times.handling_begins(ctx, request)
         try:
             if self._gates is not None:
                 version_gates.check(ctx.header.api_key, request, self._gates)
             route.handle(self._services, ctx, request)
         except Exception as error:  # noqa: BLE001 - `_refuse` tells a KafkaError from a bug
             self._refuse(route, ctx, request, error)
+        if times is not None and not times.is_in_slices:
+            times.handler_returned()
 
     async def _run(self, ctx: RequestContext, request: Request, work: Coroutine[object, object, None]) -> None:
         try:

@@ -2,11 +2,10 @@
 
 A broker has two kinds of time, and mixing them up is a bug each way. *Wall-clock time* goes into records, log
 segments and znodes and can jump when an operator or NTP sets it. *Monotonic time* never jumps; every delay, time-out
-and session is measured on it. Both are whole milliseconds, the unit of Kafka's protocol.
+and session is measured on it. Both are whole milliseconds, the unit of Kafka's protocol, rounded down, as by Kafka.
+The time that a request takes is measured in nanoseconds of the monotonic clock.
 
-Both are rounded down, as by Kafka.
-
-Kafka: Time.milliseconds and Time.hiResClockMs.
+Kafka: Time.milliseconds, Time.hiResClockMs, Time.nanoseconds.
 """
 
 from __future__ import annotations
@@ -24,6 +23,9 @@ class Clock(Protocol):
     def monotonic_ms(self) -> int:
         """Milliseconds since an arbitrary moment; never goes back."""
 
+    def monotonic_ns(self) -> int:
+        """The same time in nanoseconds."""
+
 
 class SystemClock:
     """The machine's clocks."""
@@ -35,6 +37,9 @@ class SystemClock:
 
     def monotonic_ms(self) -> int:
         return time.monotonic_ns() // 1_000_000
+
+    def monotonic_ns(self) -> int:
+        return time.monotonic_ns()
 
 
 class ManualClock:
@@ -51,6 +56,9 @@ class ManualClock:
 
     def monotonic_ms(self) -> int:
         return self._monotonic_ms
+
+    def monotonic_ns(self) -> int:
+        return self._monotonic_ms * 1_000_000
 
     def advance(self, ms: int) -> None:
         """Let `ms` milliseconds pass on both clocks."""

@@ -65,6 +65,8 @@ class _Caller:
         self.answer: asyncio.Future[Response | None] = asyncio.get_running_loop().create_future()
 
     def complete(self, ctx: RequestContext, response: Response | None) -> None:
+        if ctx.times is not None:
+            ctx.times.completed(ctx)
         if not self.answer.done():  # it is done after a time-out
             self.answer.set_result(response)
 

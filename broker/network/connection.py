@@ -36,6 +36,8 @@ from typing import TYPE_CHECKING, Final, Protocol, cast
 from odradek.broker.network.close_reason import CloseReason
 from odradek.broker.network.frame_assembler import FrameAssembler, FrameSizeError
 from odradek.broker.network.garbage import describe_garbage
+from odradek.broker.network.large_frame_receiver import LargeFrameReceiver
+from odradek.broker.network.request_observer import complete_all
 from odradek.broker.network.response_sender import FileRegion, ResponseSender, retaining
 from odradek.protocol.codec.codec import EncodeError
 from odradek.protocol.framing import frame
@@ -114,6 +116,7 @@ class Connection(asyncio.Protocol):
         "_receiver",
         "_reset",
         "_sender",
+        "_sending",
         "_transport",
         "client_host",
         "client_port",
@@ -142,12 +145,14 @@ class Connection(asyncio.Protocol):
         self._reset: str | None = None
         """The error of a reset, while earlier requests are still being applied."""
         self._deferred_flush = False
+        self._sending: list[RequestContext] = []
+        """Observed requests whose response is handed to the sender and perhaps not sent."""
         self.last_active_ms = 0
         """Monotonic time when bytes were last received or sent."""
         self._idle_task: TimerTask | None = None
         self._close_reason: CloseReason | None = None
         self._close_detail = ""
-        self._receiver = _LargeFrameReceiver(self)
+        self._receiver = LargeFrameReceiver(self)
         self._transport: asyncio.Transport | None = None
         self._sender: ResponseSender | None = None
         self.listener_name = listener_name
@@ -216,6 +221,7 @@ class Connection(asyncio.Protocol):
         """Send the response as soon as the earlier ones are sent."""
         sender = self._sender
         if self._close_reason is not None or sender is None:
+            complete_all((ctx,))
             return
         if response is not None:
             if self._reset is not None:
@@ -272,11 +278,15 @@ class Connection(asyncio.Protocol):
         while in_flight and in_flight[0].is_ready:
             answered = in_flight.popleft()
             self._in_flight_bytes -= answered.size
+            if answered.times is not None:
+                answered.times.sending_begins(answered.answer)
+                self._sending.append(answered)
             if answered.answer is not None:
                 urgent = self._push(sender, answered.answer) or urgent
                 answered.answer = None
         if urgent and not sender.is_blocked:
             sender.flush()
+            self._report_sent(sender)
         if self._is_processing:
             return
         if in_flight:
@@ -289,6 +299,7 @@ class Connection(asyncio.Protocol):
         sender = self._sender
         if sender is not None and not sender.is_blocked:
             sender.flush()
+            self._report_sent(sender)
 
     def proceed(self) -> None:
         self._process()
@@ -322,6 +333,8 @@ class Connection(asyncio.Protocol):
     # -- what the sender reports
 
     def sender_ready(self) -> None:
+        if self._sender is not None:
+            self._report_sent(self._sender)
         self._process()
 
     def sender_moved(self) -> None:
@@ -385,6 +398,7 @@ class Connection(asyncio.Protocol):
             self._is_processing = False
         if not sender.is_blocked:
             sender.flush()
+            self._report_sent(sender)
         if self._has_ended:
             self._close_when_done(sender)
         else:
@@ -403,10 +417,17 @@ class Connection(asyncio.Protocol):
         """Release everything: the transport is closed and no request is left to apply."""
         if self._idle_task is not None:
             self._idle_task.cancel()
+        complete_all(self._sending)
+        complete_all(ctx for ctx in self._in_flight if ctx.is_answered)
         self._in_flight.clear()
         self._next_frame = None
         self._frames = FrameAssembler(0)
         self._owner.connection_closed(self, reason, self._close_detail)
+
+    def _report_sent(self, sender: ResponseSender) -> None:
+        if self._sending and not sender.is_blocked:
+            sent, self._sending = self._sending, []
+            complete_all(sent)
 
     def _may_follow(self, request: memoryview) -> bool:
         """Whether a request may be applied while others are in flight."""
@@ -461,33 +482,6 @@ class Connection(asyncio.Protocol):
     def _deferred_process(self) -> None:
         self._deferred_flush = False
         self._process()
-
-
-class _LargeFrameReceiver(asyncio.BufferedProtocol):
-    """Replaces a connection while a large frame is received: the loop writes directly into the frame's buffer."""
-
-    __slots__ = ("_connection",)
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-
-    def get_buffer(self, sizehint: int) -> memoryview:
-        return self._connection.large_frame_space()
-
-    def buffer_updated(self, nbytes: int) -> None:
-        self._connection.large_frame_received(nbytes)
-
-    def eof_received(self) -> bool:
-        return self._connection.eof_received()
-
-    def pause_writing(self) -> None:
-        self._connection.pause_writing()
-
-    def resume_writing(self) -> None:
-        self._connection.resume_writing()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._connection.connection_lost(exc)
 
 
 def _address(name: object) -> tuple[str, int]:

@@ -7,18 +7,35 @@ unless the handler has set `may_pipeline` (only Produce does, after its append; 
 The records of a decoded request are views of the frame it came in. The frame is never reused or overwritten while a
 view of it exists, so a handler may keep views as long as it likes; they keep the memory of the frame.
 
-Kafka: RequestChannel.Request, RequestContext.
+Parts that watch requests (metrics, the request log, request quotas) are `RequestObserver`s. Without them a request
+costs one test for None at each of its moments. With them, the dispatcher gives each request its `RequestTimes`. Kafka's
+times are then:
+
+- request queue time: decoding, with the turns of a large frame, and the wait for the first metadata;
+- local time: the handler, with its work in slices, until it returns or answers;
+- remote time: from then on until the response is made: waits for replicas, records, members, the controller;
+- response queue time: encoding, and the wait for the responses to earlier requests of the connection;
+- response send time: until the kernel has all bytes of the response. Responses that leave in one write are sent
+  together, so each of them has the time of the last.
+
+A request whose connection closes is completed at that moment if it is answered, else when its handler answers.
+
+Kafka: RequestChannel.Request, RequestChannel.Request.updateRequestMetrics, RequestContext.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from odradek.protocol.codec.codec import Part
-    from odradek.protocol.codec.schema import Response
+    from odradek.protocol.codec.schema import Request, Response
     from odradek.protocol.headers import RequestHeader
     from odradek.timer.sliced_work import SlicedWork
+
+_NOT_YET: Final = -1
 
 
 class ClientConnection(Protocol):
@@ -72,6 +89,7 @@ class RequestContext:
         "received_ms",
         "size",
         "slices",
+        "times",
     )
 
     def __init__(self, header: RequestHeader, connection: ClientConnection, received_ms: int, size: int) -> None:
@@ -90,19 +108,114 @@ class RequestContext:
         """The encoded response, while earlier ones are not sent."""
         self.slices: SlicedWork | None = None
         """Runs long work on this request and encodes its response in slices; None if both are short."""
+        self.times: RequestTimes | None = None
+        """None if nothing observes requests."""
 
     def reply(self, response: Response | None) -> None:
         """Send the response; None where the protocol has none (Produce with acks=0)."""
         if self.is_answered:
             raise RuntimeError(f"answered twice: {self.header}")
         self.is_answered = True
+        if self.times is not None:
+            self.times.response_made(self, response)
         self.connection.complete(self, response)
 
     def flush(self) -> None:
         """Send the response now: the handler has work left that the client need not wait for."""
         self.connection.flush_answers()
 
-    def close_connection(self) -> None:
-        """Close the connection instead of replying: reports an error to a client that expects no response."""
+    def close_connection(self, response: Response | None = None) -> None:
+        """Close the connection instead of replying: reports an error to a client that expects no response.
+
+        `response` has the errors, for observers; it is not sent.
+        """
         self.is_answered = True
+        if self.times is not None:
+            self.times.response_made(self, response)
+            self.times.completed(self)
         self.connection.close("request refused")
+
+
+class RequestObserver(Protocol):
+    """Gets each request of the broker three times. The calls must not wait and must not raise.
+
+    Neither the request nor the response may be kept: they hold the memory of whole frames.
+    """
+
+    def request_decoded(self, ctx: RequestContext, request: Request) -> None:
+        """The handler is called next."""
+
+    def response_made(self, ctx: RequestContext, response: Response | None) -> None:
+        """The handler has answered. None: the protocol has no response, or the connection is closed instead."""
+
+    def request_completed(self, ctx: RequestContext) -> None:
+        """The response is sent, or lost with its connection. `ctx.times` is set, for the last time."""
+
+
+class RequestTimes:
+    """The moments of one request, in ns of the monotonic clock, and what only an observer asks for."""
+
+    __slots__ = (
+        "_now_ns",
+        "_observer",
+        "completed_ns",
+        "dequeued_ns",
+        "is_in_slices",
+        "local_completed_ns",
+        "message_conversions_ns",
+        "response_bytes",
+        "response_completed_ns",
+        "response_dequeued_ns",
+        "started_ns",
+        "throttle_ms",
+    )
+
+    def __init__(self, observer: RequestObserver, now_ns: Callable[[], int], started_ns: int) -> None:
+        self._observer = observer
+        self._now_ns = now_ns
+        self.started_ns = started_ns
+        """The whole frame has arrived, and the connection may go on with it."""
+        self.dequeued_ns = started_ns
+        """The handler is called."""
+        self.local_completed_ns = _NOT_YET
+        """The handler has returned, its slices included."""
+        self.response_completed_ns = _NOT_YET
+        """The response is made."""
+        self.response_dequeued_ns = _NOT_YET
+        """The response is encoded, and the earlier ones of the connection are handed to its sender."""
+        self.completed_ns = _NOT_YET
+        self.throttle_ms = 0
+        """How long a quota delays the client."""
+        self.message_conversions_ns = 0
+        self.response_bytes = 0
+        """The whole frame, with the records that are sent from files."""
+        self.is_in_slices = False
+        """The handler has returned, and its slices go on."""
+
+    def handling_begins(self, ctx: RequestContext, request: Request) -> None:
+        self._observer.request_decoded(ctx, request)
+        self.dequeued_ns = self._now_ns()
+
+    def handler_returned(self) -> None:
+        """The handler, or the last of its slices, is done."""
+        if self.local_completed_ns == _NOT_YET:
+            self.local_completed_ns = self._now_ns()
+
+    def response_made(self, ctx: RequestContext, response: Response | None) -> None:
+        self.response_completed_ns = now_ns = self._now_ns()
+        if self.local_completed_ns == _NOT_YET:
+            self.local_completed_ns = now_ns
+        self._observer.response_made(ctx, response)
+
+    def sending_begins(self, response: Sequence[Part] | None) -> None:
+        self.response_dequeued_ns = self._now_ns()
+        for part in response or ():
+            self.response_bytes += len(part) if isinstance(part, bytes | memoryview | bytearray) else part.size_in_bytes
+
+    def completed(self, ctx: RequestContext) -> None:
+        """The request is over: the observer gets its last call, and the context loses its times."""
+        self.completed_ns = now_ns = self._now_ns()
+        if self.response_dequeued_ns == _NOT_YET:
+            self.response_dequeued_ns = now_ns
+        self._observer.request_completed(ctx)
+        ctx.times = None

@@ -157,7 +157,7 @@ def serve(loop_name: str) -> None:
             loop = asyncio.get_running_loop()
             clock = SystemClock()
             config = BrokerConfig({"listeners": "PLAINTEXT://127.0.0.1:0"})
-            services = types.SimpleNamespace(config=config)
+            services = types.SimpleNamespace(config=config, clock=clock)
             timer = SystemTimer(clock)
             Ticker(loop, clock, timer).start()
             first_metadata = FirstMetadata(timer, loop.call_soon, has_topics=False)

@@ -155,10 +155,17 @@ def _checked(records: memoryview | bytes | object, version: int) -> tuple[memory
 def _finish_unacknowledged(
     ctx: RequestContext, results: Mapping[TopicPartition, LogAppendResult], refused: Mapping[TopicPartition, ErrorCode]
 ) -> None:
-    if refused or any(result.error != ErrorCode.NONE for result in results.values()):
-        ctx.close_connection()
-    else:
+    errors = {found: result.error for found, result in results.items() if result.error != ErrorCode.NONE} | dict(
+        refused
+    )
+    if not errors:
         ctx.reply(None)
+        return
+    topics = [
+        TopicProduceResponse(name=found.topic, partition_responses=[_refusal(found.partition, error)])
+        for found, error in errors.items()
+    ]
+    ctx.close_connection(ProduceResponse(responses=topics))
 
 
 def _respond(

@@ -74,6 +74,8 @@ class FakeConnection:
         self.begun.append(ctx)
 
     def complete(self, ctx: RequestContext, response: Response | None) -> None:
+        if ctx.times is not None:
+            ctx.times.completed(ctx)
         header = ctx.header
         if response is None:
             self.answers[header.correlation_id] = None

@@ -83,6 +83,9 @@ class VirtualClock:
     def monotonic_ms(self) -> int:
         return self._loop.now_us // 1000
 
+    def monotonic_ns(self) -> int:
+        return self._loop.now_us * 1000
+
 
 class VirtualLoop(asyncio.AbstractEventLoop):
     """See the module. `failures` are the exceptions that nobody handled."""

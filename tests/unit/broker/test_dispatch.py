@@ -3,17 +3,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import struct
-import sys
-import types
-from collections.abc import Callable, Coroutine, Iterator
-from types import SimpleNamespace
+from collections.abc import Callable, Iterator
 from typing import cast
 
 import pytest
 
-from odradek.broker.config.broker_config import BrokerConfig
-from odradek.broker.dispatch import LARGE_FRAME_BYTES, Dispatcher
-from odradek.broker.metadata.first_metadata import ANSWERED_FROM_THE_CACHE, FirstMetadata
+from odradek.broker.dispatch import LARGE_FRAME_BYTES
+from odradek.broker.metadata.first_metadata import ANSWERED_FROM_THE_CACHE
 from odradek.broker.network.close_reason import CloseReason
 from odradek.broker.network.request import RequestContext
 from odradek.controller.tree.metadata_tree import SessionExpired
@@ -32,77 +28,16 @@ from odradek.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatRespo
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from odradek.protocol.messages.produce import ProduceRequest
 from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest
-from odradek.timer.sliced_work import IMMEDIATE_STEPS, SlicedWork, Steps
-from odradek.timer.system_timer import SystemTimer
-from tests.support.in_process.network import FakeOwner, Link, MemoryRegion
-
-Handle = Callable[[object, RequestContext, Request], None]
-
-
-class Broker:
-    """A dispatcher whose handlers are functions of the test, behind a connection without a socket."""
-
-    def __init__(self) -> None:
-        self.handlers: dict[ApiKey, str] = {ApiKey.API_VERSIONS: "odradek.broker.apis.connection.api_versions"}
-        self.modules: list[str] = []
-        self.tasks: list[asyncio.Future[None]] = []
-        owner = FakeOwner()
-        self.timer = SystemTimer(owner.clock)
-        self.slices = SlicedWork(self.timer, owner.clock, in_turns=True)
-        self.first_metadata = FirstMetadata(SystemTimer(owner.clock), owner.call_soon, has_topics=False)
-        self.first_metadata.is_awaited = False
-        self.dispatcher = Dispatcher(
-            SimpleNamespace(config=BrokerConfig({})),  # type: ignore[arg-type]
-            self.in_background,
-            self.first_metadata,
-            self.slices,
-            self.handlers,
-        )
-        owner.handle = self.dispatcher.dispatch
-        self.owner = owner
-        self.link = Link(owner)
-
-    def in_background(self, work: Coroutine[object, object, None]) -> None:
-        self.tasks.append(asyncio.ensure_future(work))
-
-    def serve(self, key: ApiKey, handle: Handle, **attributes: object) -> None:
-        name = f"test_handlers_{key.name}"
-        module = types.ModuleType(name)
-        module.handle = handle  # type: ignore[attr-defined]
-        for attribute, value in attributes.items():
-            setattr(module, attribute, value)
-        sys.modules[name] = module
-        self.modules.append(name)
-        self.handlers[key] = name
-
-    def send(self, payload: bytes) -> None:
-        self.link.receive(struct.pack(">i", len(payload)) + payload)
-
-    def call(self, request: Request, version: int) -> Response:
-        self.send(encode_request(RequestHeader(request.API_KEY, version, 5, "me"), request))
-        return self.answer(request.API_KEY, version)
-
-    def answer(self, key: int, version: int) -> Response:
-        data = bytes(self.link.wire.data)
-        (size,) = struct.unpack_from(">i", data)
-        assert len(data) == 4 + size
-        self.link.wire.data.clear()
-        correlation_id, response = decode_response(key, version, data[4:])
-        assert correlation_id == 5
-        return response
-
-    def closed(self) -> tuple[CloseReason, str]:
-        assert self.link.transport.is_aborted
-        self.link.connection.connection_lost(None)
-        return self.owner.closed[-1]
+from odradek.timer.sliced_work import IMMEDIATE_STEPS, Steps
+from tests.support.in_process.dispatching import Broker, Handle
+from tests.support.in_process.network import Link, MemoryRegion
 
 
 @pytest.fixture
 def broker() -> Iterator[Broker]:
     served = Broker()
     yield served
-    for name in served.modules:
-        del sys.modules[name]
+    served.close()
 
 
 def refusing(error: Exception) -> Handle:

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import cast
+
+import pytest
+
+from odradek.broker.network.close_reason import CloseReason
+from odradek.broker.network.request import RequestContext, RequestTimes
+from odradek.protocol.api import ApiKey
+from odradek.protocol.codec.schema import Request, Response
+from odradek.protocol.headers import RequestHeader, encode_request
+from odradek.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from odradek.timer.clock import ManualClock
+from odradek.timer.sliced_work import Steps
+from tests.support.in_process.dispatching import Broker
+
+
+@pytest.fixture
+def broker() -> Iterator[Broker]:
+    served = Broker()
+    yield served
+    served.close()
+
+
+class Observer:
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, object]] = []
+        self.times: list[RequestTimes] = []
+
+    def request_decoded(self, ctx: RequestContext, request: Request) -> None:
+        self.calls.append(("decoded", type(request)))
+
+    def response_made(self, ctx: RequestContext, response: Response | None) -> None:
+        self.calls.append(("response", type(response)))
+
+    def request_completed(self, ctx: RequestContext) -> None:
+        assert ctx.times is not None
+        self.times.append(ctx.times)
+        self.calls.append(("completed", ctx.header.correlation_id))
+
+
+HEARTBEAT_SEEN = [("decoded", HeartbeatRequest), ("response", HeartbeatResponse), ("completed", 5)]
+
+
+def test_an_observer_sees_a_request_from_its_frame_to_the_last_byte_of_its_response(broker: Broker) -> None:
+    contexts: list[RequestContext] = []
+    broker.serve(ApiKey.HEARTBEAT, lambda services, ctx, request: contexts.append(ctx))
+    observer = Observer()
+    broker.dispatcher.observe(observer)
+    clock = cast("ManualClock", broker.owner.clock)
+    broker.send(encode_request(RequestHeader(ApiKey.HEARTBEAT, 4, 5, "me"), HeartbeatRequest()))
+    broker.link.transport.room = 0
+    clock.advance(2)
+    contexts[0].reply(HeartbeatResponse())
+    clock.advance(3)
+    assert observer.calls == HEARTBEAT_SEEN[:2]
+    broker.link.transport.take(None)
+    assert observer.calls == HEARTBEAT_SEEN
+    times = observer.times[0]
+    assert times.response_completed_ns - times.local_completed_ns == 2_000_000
+    assert times.completed_ns - times.response_dequeued_ns == 3_000_000
+    assert times.response_bytes == len(broker.link.wire.data)
+
+
+def test_a_response_that_is_lost_with_its_connection_completes_the_request(broker: Broker) -> None:
+    contexts: list[RequestContext] = []
+    broker.serve(ApiKey.HEARTBEAT, lambda services, ctx, request: contexts.append(ctx))
+    observer = Observer()
+    broker.dispatcher.observe(observer)
+    broker.send(encode_request(RequestHeader(ApiKey.HEARTBEAT, 4, 5, "me"), HeartbeatRequest()))
+    broker.link.transport.room = 0
+    contexts[0].reply(HeartbeatResponse())
+    broker.link.connection.abort(CloseReason.IDLE)
+    broker.closed()
+    assert observer.calls == HEARTBEAT_SEEN
+
+
+def test_a_request_whose_connection_has_gone_is_completed_when_it_is_answered(broker: Broker) -> None:
+    contexts: list[RequestContext] = []
+    broker.serve(ApiKey.HEARTBEAT, lambda services, ctx, request: contexts.append(ctx))
+    observer = Observer()
+    broker.dispatcher.observe(observer)
+    broker.send(encode_request(RequestHeader(ApiKey.HEARTBEAT, 4, 5, "me"), HeartbeatRequest()))
+    broker.link.connection.abort(CloseReason.IDLE)
+    broker.closed()
+    assert observer.calls == HEARTBEAT_SEEN[:1]
+    contexts[0].reply(HeartbeatResponse())
+    assert observer.calls == HEARTBEAT_SEEN
+
+
+def test_work_in_slices_is_local_time(broker: Broker) -> None:
+    clock = cast("ManualClock", broker.owner.clock)
+
+    def handle(services: object, ctx: RequestContext, request: Request) -> None:
+        def work() -> Steps:
+            for _ in range(4):
+                clock.advance(100)
+                yield None
+
+        broker.dispatcher.in_slices(ctx, request, work())
+        contexts.append(ctx)
+
+    contexts: list[RequestContext] = []
+    broker.serve(ApiKey.HEARTBEAT, handle)
+    observer = Observer()
+    broker.dispatcher.observe(observer)
+    broker.send(encode_request(RequestHeader(ApiKey.HEARTBEAT, 4, 5, "me"), HeartbeatRequest()))
+    while broker.timer.advance():
+        pass
+    clock.advance(7)
+    contexts[0].reply(HeartbeatResponse())
+    broker.timer.advance()
+    times = observer.times[0]
+    assert times.local_completed_ns - times.dequeued_ns == 400_000_000
+    assert times.response_completed_ns - times.local_completed_ns == 7_000_000
+
+
+def test_without_observers_a_request_has_no_times(broker: Broker) -> None:
+    contexts: list[RequestContext] = []
+    broker.serve(ApiKey.HEARTBEAT, lambda services, ctx, request: contexts.append(ctx))
+    observer = Observer()
+    broker.dispatcher.observe(observer)
+    broker.dispatcher.stop_observing(observer)
+    broker.send(encode_request(RequestHeader(ApiKey.HEARTBEAT, 4, 5, "me"), HeartbeatRequest()))
+    contexts[0].reply(HeartbeatResponse())
+    assert contexts[0].times is None
+    assert observer.calls == []
