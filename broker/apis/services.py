@@ -8,7 +8,6 @@ from functools import wraps
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from odradek.protocol.codec.schema import Request
-from odradek.timer.sliced_work import run_through
 
 if TYPE_CHECKING:
     from odradek.broker.config.broker_config import BrokerConfig
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from odradek.storage.disk.ports import IoPool
     from odradek.storage.manager.log_manager import LogManager
     from odradek.timer.clock import Clock
-    from odradek.timer.sliced_work import SlicedWork, Steps
+    from odradek.timer.sliced_work import SlicedWork, Steps, Wait
     from odradek.timer.system_timer import SystemTimer
 
 
@@ -88,11 +87,19 @@ SMALL_REQUEST_PARTITIONS: Final = 64
 
 
 def now_or_in_slices(broker: Services, ctx: RequestContext, request: Request, work: Steps, *, is_small: bool) -> None:
-    """Do the work now if it is small, else in slices."""
-    if is_small:
-        run_through(work)
-    else:
+    """Do the work now if it is small, else in slices. What is small may have to wait, too: the rest is then sliced."""
+    if not is_small:
         broker.in_slices(ctx, request, work)
+        return
+    for wait in work:
+        if wait is not None:
+            broker.in_slices(ctx, request, _after(wait, work))
+            return
+
+
+def _after(wait: Wait, work: Steps) -> Steps:
+    yield wait
+    yield from work
 
 
 def in_slices(

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from odradek.storage.append_info import AppendOrigin, LogAppendInfo
     from odradek.storage.log.unified_log import UnifiedLog
     from odradek.storage.segment.fetch_data import FetchDataInfo, FetchIsolation
+    from odradek.storage.validation.validation_job import FinishedValidation, ValidationJob
 
 state_change_log = logging.getLogger(__name__)
 
@@ -160,12 +161,20 @@ class Partition(Leadership):
         return self._leader_log().maybe_start_transaction_verification(producer_id, first_sequence, producer_epoch)
 
     def append_as_leader(
-        self, records: memoryview, origin: AppendOrigin, required_acks: int, verification_guard: object | None = None
+        self,
+        records: memoryview,
+        origin: AppendOrigin,
+        required_acks: int,
+        verification_guard: object | None = None,
+        *,
+        may_take_long: bool = True,
+        finished: FinishedValidation | None = None,
     ) -> LogAppendInfo:
-        """Append as the leader, and move the high watermark when this broker is alone in the ISR.
+        """Append as the leader, and move the high watermark when this broker is alone in the ISR. `finished`: a
+        `validation_job` with its result.
 
         Raises: KafkaError NOT_LEADER_OR_FOLLOWER; NOT_ENOUGH_REPLICAS with acks=-1 and too small an ISR; errors of
-        `UnifiedLog.append_as_leader`.
+        `UnifiedLog.append_as_leader` and `UnifiedLog.append_finished`.
         """
         log = self._leader_log()
         isr = self.in_sync.isr
@@ -175,9 +184,22 @@ class Partition(Leadership):
                 f"The size of the current ISR {list(isr)} is insufficient to satisfy the min.isr requirement "
                 f"of {self.in_sync.min_isr(log)} for partition {self.topic_partition}",
             )
-        info = log.append_as_leader(records, self.leader_epoch, origin=origin, verification_guard=verification_guard)
+        if finished is None:
+            info = log.append_as_leader(
+                records,
+                self.leader_epoch,
+                origin=origin,
+                verification_guard=verification_guard,
+                may_take_long=may_take_long,
+            )
+        else:
+            info = log.append_finished(records, finished, self.leader_epoch, verification_guard=verification_guard)
         self.in_sync.maybe_increment_high_watermark()
         return info
+
+    def validation_job(self, records: memoryview) -> ValidationJob:
+        """See `UnifiedLog.validation_job`. Raises: KafkaError NOT_LEADER_OR_FOLLOWER."""
+        return self._leader_log().validation_job(records)
 
     def delete_records(self, offset: int) -> tuple[int, int]:
         """Move the log start to `offset` (-1: the high watermark); return (that offset, low watermark of all replicas).

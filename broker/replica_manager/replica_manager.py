@@ -10,7 +10,7 @@ ReplicaManager.handleLogDirFailure, ReplicaManager.completeDelayedFetchOrProduce
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from odradek.broker.fetch.fetch_wakeups import FetchWakeups
@@ -25,10 +25,13 @@ from odradek.broker.replica_manager.controller_requests import ControllerRequest
 from odradek.broker.replica_manager.delayed_delete_records import DelayedDeleteRecords
 from odradek.broker.replica_manager.delayed_produce import DelayedProduce
 from odradek.broker.replica_manager.flush_waits import when_flushed
+from odradek.broker.replica_manager.long_validations import LongValidations
 from odradek.broker.replica_manager.replica_moves import ReplicaMoves
 from odradek.controller.model.topic_names import INTERNAL_TOPICS
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage.append_info import AppendOrigin, RecordValidationError
+from odradek.storage.validation.validation_cost import LongValidationError
+from odradek.storage.validation.validation_job import ValidationJob
 from odradek.timer.purgatory import DelayedOperationPurgatory
 from odradek.timer.sliced_work import run_through
 
@@ -43,13 +46,19 @@ if TYPE_CHECKING:
     from odradek.broker.replication.replica_fetchers import Fetchers
     from odradek.protocol.topic_partition import TopicPartition
     from odradek.storage.manager.log_manager import LogManager
+    from odradek.storage.validation.validation_job import FinishedValidation
     from odradek.timer.clock import Clock
-    from odradek.timer.sliced_work import Steps
+    from odradek.timer.sliced_work import Steps, Wait
     from odradek.timer.system_timer import SystemTimer
 
 log = logging.getLogger(__name__)
 
 VALID_ACKS = (-1, 0, 1)
+
+VALIDATIONS_MAX = 3
+"""How often records are validated in a worker process before the event loop does it: small appends of others may move
+the log end each time.
+"""
 
 # Transactional appends pass the guards of their verification: see transaction_verification.py.
 NO_GUARDS: Mapping[TopicPartition, object | None] = {}
@@ -118,6 +127,7 @@ class ReplicaManager:
         self.high_watermark_reviews = HighWatermarkReviews(
             self.partitions, metadata_cache, timer, self.delete_records_purgatory.check_and_complete
         )
+        self._long_validations = LongValidations(log_manager.environment.workers)
         self._isr_expiration = IsrExpiration(self.partitions.online_partitions, timer, replica_lag_time_max_ms)
 
     # Hosted partitions
@@ -170,7 +180,7 @@ class ReplicaManager:
         respond: Callable[[Mapping[TopicPartition, LogAppendResult]], None],
     ) -> Steps:
         """Append to the leaders' logs, one partition a step, then call `respond`: with acks=-1 when the replicas have
-        the records or `timeout_ms` is over.
+        the records or `timeout_ms` is over. Records of clients whose validation takes long are a step that waits.
         """
         if required_acks not in VALID_ACKS:
             respond({tp: LogAppendResult(error=ErrorCode.INVALID_REQUIRED_ACKS) for tp in records})
@@ -180,6 +190,8 @@ class ReplicaManager:
         for topic_partition, batch in records.items():
             guard = verification_guards.get(topic_partition)
             result = self._append_one(topic_partition, batch, required_acks, internal_topics_allowed, origin, guard)
+            if isinstance(result, ValidationJob):
+                result = yield from self._append_validated(topic_partition, result, required_acks, guard)
             results[topic_partition] = result
             pending = pending or result.error == ErrorCode.NONE
             yield None
@@ -219,12 +231,25 @@ class ReplicaManager:
         internal_topics_allowed: bool,
         origin: AppendOrigin,
         verification_guard: object | None,
-    ) -> LogAppendResult:
+        *,
+        may_take_long: bool = False,
+        finished: FinishedValidation | None = None,
+    ) -> LogAppendResult | ValidationJob:
+        """Append, or return what a worker process must do first."""
         if not internal_topics_allowed and topic_partition.topic in INTERNAL_TOPICS:
             return LogAppendResult(error=ErrorCode.INVALID_TOPIC_EXCEPTION)
         try:
             partition = self.partitions.partition(topic_partition)
-            info = partition.append_as_leader(records, origin, required_acks, verification_guard)
+            info = partition.append_as_leader(
+                records,
+                origin,
+                required_acks,
+                verification_guard,
+                may_take_long=may_take_long or origin is not AppendOrigin.CLIENT,
+                finished=finished,
+            )
+        except LongValidationError:
+            return partition.validation_job(records)
         except RecordValidationError as error:
             log.info("Refused records for %s: %s", topic_partition, error.message)
             return LogAppendResult(
@@ -239,6 +264,28 @@ class ReplicaManager:
             log.info("Error processing append operation on partition %s: %s", topic_partition, error.message)
             return LogAppendResult(error=error.code, log_start_offset=self._log_start_offset(topic_partition))
         return LogAppendResult.of(info)
+
+    def _append_validated(
+        self, topic_partition: TopicPartition, job: ValidationJob, required_acks: int, guard: object | None
+    ) -> Generator[Wait | None, None, LogAppendResult]:
+        """Have a client's records validated in a worker process, then append them.
+
+        If the topic's config has changed meanwhile, or the log end for records that fit only there, it is done again.
+        """
+        records = memoryview(job.records)
+        for _ in range(VALIDATIONS_MAX):
+            finished = yield from self._long_validations.wait_for(job)
+            result = self._append_one(
+                topic_partition, records, required_acks, True, AppendOrigin.CLIENT, guard, finished=finished
+            )
+            if not isinstance(result, ValidationJob):
+                return result
+            job = result
+        result = self._append_one(
+            topic_partition, records, required_acks, True, AppendOrigin.CLIENT, guard, may_take_long=True
+        )
+        assert not isinstance(result, ValidationJob)
+        return result
 
     def _log_start_offset(self, topic_partition: TopicPartition) -> int:
         hosted = self.partitions.hosted(topic_partition)

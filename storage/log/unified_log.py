@@ -34,6 +34,8 @@ from odradek.storage.log.segment_deletion import delete_old_segments
 from odradek.storage.log.truncation import truncate_fully_and_start_at, truncate_to
 from odradek.storage.offsets import LogOffsetMetadata, TimestampAndOffset
 from odradek.storage.segment.fetch_data import FetchDataInfo, FetchIsolation
+from odradek.storage.validation.validation_cost import LongValidationError
+from odradek.storage.validation.validation_job import ValidationJob, assign, has_many_batches
 from odradek.storage.validation.validation_rules import ValidationRules
 from odradek.storage.validation.validator import analyze, validate_and_assign
 
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
     from odradek.storage.producers.producer_state_manager import ProducerMemory, ProducerStateManager
     from odradek.storage.segment.log_segment import LogSegment
     from odradek.storage.segment.log_segments import LogSegments
+    from odradek.storage.validation.validation_job import FinishedValidation
 
 
 class UnifiedLog:
@@ -192,10 +195,12 @@ class UnifiedLog:
         *,
         origin: AppendOrigin = AppendOrigin.CLIENT,
         verification_guard: object | None = None,
+        may_take_long: bool = True,
     ) -> LogAppendInfo:
         """Append records of a client or coordinator and assign their offsets: all of them, or none.
 
-        Raises: KafkaError.
+        Raises: KafkaError; LongValidationError unless it may take long: then the caller has `validation_job` done, and
+        calls `append_finished`.
         """
         # Both appends repeat the body of `disk`: its generator would cost too much per append.
         if self.log_dir.failure is not None:
@@ -203,6 +208,8 @@ class UnifiedLog:
         if not self.log_dir.space.take(records.nbytes):
             raise LogDirFullError(self.log_dir.path)
         try:
+            if not may_take_long and has_many_batches(records):
+                raise LongValidationError
             found = analyze(records, self._rules, origin)
             if not found:
                 return LogAppendInfo.of_no_batch(self.log_start_offset)
@@ -214,6 +221,7 @@ class UnifiedLog:
                 next_offset=self.local_log.log_end_offset,
                 leader_epoch=leader_epoch,
                 now_ms=now_ms,
+                may_take_long=may_take_long,
             )
             return append_validated(self.state, batch, leader_epoch, origin, verification_guard, now_ms)
         except CorruptRecordError as error:
@@ -222,6 +230,36 @@ class UnifiedLog:
             self.state.refuse(error)
         except OSError as error:
             self.state.fail("appending records", error)
+
+    def validation_job(self, records: memoryview) -> ValidationJob:
+        """What a worker process does of an append that `append_as_leader` found too long."""
+        return ValidationJob(records, self._rules, self.log_end_offset, self._clock.time_ms())
+
+    def append_finished(
+        self,
+        records: memoryview,
+        finished: FinishedValidation,
+        leader_epoch: int,
+        *,
+        verification_guard: object | None = None,
+    ) -> LogAppendInfo:
+        """Append records of a client that a worker process has validated.
+
+        Raises: KafkaError; LongValidationError if the result does not hold any more.
+        """
+        if not self.log_dir.space.take(records.nbytes):
+            raise LogDirFullError(self.log_dir.path)
+        with self.disk("appending records"):
+            now_ms = self._clock.time_ms()
+            batch = assign(
+                finished,
+                records,
+                self._rules,
+                next_offset=self.local_log.log_end_offset,
+                leader_epoch=leader_epoch,
+                now_ms=now_ms,
+            )
+            return append_validated(self.state, batch, leader_epoch, AppendOrigin.CLIENT, verification_guard, now_ms)
 
     def append_as_follower(self, records: memoryview) -> LogAppendInfo:
         """Append records fetched from the leader, with its offsets and epochs. Raises KafkaError."""

@@ -61,6 +61,12 @@ def assign_in_old_format(
         stored = _updated(same[0], next_offset + len(records) - 1, largest, rules, now_ms)
     else:
         stored = _rebuilt(found, rules, target_codec, next_offset, now_ms)
+    log_append_time = now_ms if rules.timestamp_type == LOG_APPEND_TIME else NO_TIMESTAMP
+    return stored_messages(stored, first, next_offset, log_append_time)
+
+
+def stored_messages(stored: bytes, first: AnyBatch, first_offset: int, log_append_time: int) -> ValidatedBatch:
+    """The result for messages that have their offsets."""
     view = memoryview(stored)
     messages = [
         AppendedBatch(message.last_offset, message.max_timestamp, message.last_offset, message.size_in_bytes)
@@ -70,10 +76,10 @@ def assign_in_old_format(
         batch=first,
         parts=[view],
         size=len(stored),
-        first_offset=next_offset,
+        first_offset=first_offset,
         last_offset=messages[-1].last_offset,
         max_timestamp=max(message.max_timestamp for message in messages),
-        log_append_time=now_ms if rules.timestamp_type == LOG_APPEND_TIME else NO_TIMESTAMP,
+        log_append_time=log_append_time,
         messages=messages,
     )
 

@@ -41,10 +41,12 @@ from odradek.storage.append_info import AppendOrigin, UnexpectedAppendOffsetErro
 from odradek.storage.validation.max_timestamp import is_trusted, max_timestamp_of
 from odradek.storage.validation.old_formats import assign_in_old_format
 from odradek.storage.validation.record_checks import has_bad_records, raise_record_errors, records_of
+from odradek.storage.validation.validation_cost import check_rebuild, check_walk
 from odradek.storage.validation.validation_rules import ValidatedBatch
 
 if TYPE_CHECKING:
     from odradek.protocol.records.batch import AnyBatch
+    from odradek.protocol.records.record_walks import RecordsSummary
     from odradek.storage.validation.validation_rules import ValidationRules
 
     Bytes = bytes | bytearray | memoryview
@@ -92,10 +94,12 @@ def validate_and_assign(
     next_offset: int,
     leader_epoch: int,
     now_ms: int,
+    may_take_long: bool = True,
 ) -> ValidatedBatch:
     """Validate batches on the leader and assign offsets from `next_offset` on. `found`: from `analyze`.
 
-    Raises: KafkaError; RecordValidationError. Kafka: LogValidator.validateMessagesAndAssignOffsets.
+    Raises: KafkaError; RecordValidationError; LongValidationError unless it may take long. Kafka:
+    LogValidator.validateMessagesAndAssignOffsets.
     """
     first = found[0]
     source_codec = _source_codec(found)
@@ -117,19 +121,17 @@ def validate_and_assign(
         )
     for batch in found:
         _check_batch(first, batch, origin, rules)
-    if rules.record_version < MAGIC_V2:
-        return assign_in_old_format(found, rules, source_codec, target_codec, next_offset, now_ms)
-    if not isinstance(first, RecordBatch):
+    if not (in_place and rules.record_version >= MAGIC_V2 and isinstance(first, RecordBatch)):
+        if not may_take_long:
+            check_rebuild(found)
+        if rules.record_version < MAGIC_V2:
+            return assign_in_old_format(found, rules, source_codec, target_codec, next_offset, now_ms)
         return _rebuild(found, rules, source_codec, target_codec, next_offset, leader_epoch, now_ms)
     has_wrong_time = first.timestamp_type == LOG_APPEND_TIME and (
         rules.timestamp_type == LOG_APPEND_TIME or first.max_timestamp == NO_TIMESTAMP
     )
-    if not in_place:
-        return _rebuild(found, rules, source_codec, target_codec, next_offset, leader_epoch, now_ms)
     if has_wrong_time or (rules.walk_records and origin is AppendOrigin.CLIENT):
-        summary = first.summary(rules.max_decompressed_bytes)
-        if has_wrong_time or has_bad_records(first, summary, rules, source_codec, now_ms):
-            raise_record_errors([first], rules, source_codec, now_ms)
+        summary = _checked_records(first, rules, source_codec, now_ms, has_wrong_time, may_take_long)
         if source_codec != CompressionType.NONE and not summary.has_sequential_offsets:
             return _rebuild(found, rules, source_codec, target_codec, next_offset, leader_epoch, now_ms)
         max_timestamp = first.max_timestamp
@@ -143,7 +145,7 @@ def validate_and_assign(
         max_timestamp = max_timestamp_of(first)
     else:
         max_timestamp = first.max_timestamp
-    return _assign_in_place(first, rules, next_offset, leader_epoch, max_timestamp, now_ms)
+    return assign_in_place(first, rules, next_offset, leader_epoch, max_timestamp, now_ms)
 
 
 def check_replicated_offsets(
@@ -220,7 +222,30 @@ def _check_batch_of_client(batch: RecordBatch, rules: ValidationRules) -> None:
         raise KafkaError(ErrorCode.INVALID_RECORD, f"{problem} in topic partition {rules.partition}")
 
 
-def _assign_in_place(
+def _checked_records(
+    batch: RecordBatch,
+    rules: ValidationRules,
+    source_codec: int,
+    now_ms: int,
+    has_wrong_time: bool,
+    may_take_long: bool,
+) -> RecordsSummary:
+    """Walk over the records, and over those of an invalid batch again for their errors.
+
+    Raises: RecordValidationError; LongValidationError if that, or the rebuild of a batch with gaps, takes long.
+    """
+    if not may_take_long:
+        check_walk(batch)
+    summary = batch.summary(rules.max_decompressed_bytes)
+    is_invalid = has_wrong_time or has_bad_records(batch, summary, rules, source_codec, now_ms)
+    if not may_take_long and (is_invalid or (source_codec and not summary.has_sequential_offsets)):
+        check_rebuild([batch])
+    if is_invalid:
+        raise_record_errors([batch], rules, source_codec, now_ms)
+    return summary
+
+
+def assign_in_place(
     batch: RecordBatch,
     rules: ValidationRules,
     next_offset: int,
@@ -228,6 +253,7 @@ def _assign_in_place(
     max_timestamp: int,
     now_ms: int,
 ) -> ValidatedBatch:
+    """Assign what stands in the header: offsets, leader epoch, and the timestamp type with the max timestamp."""
     buffer = batch.buffer
     last_offset = next_offset + batch.last_offset_delta
     log_append_time = NO_TIMESTAMP
@@ -263,7 +289,7 @@ def _rebuild(
     raise_record_errors(found, rules, source_codec, now_ms)
     is_append_time = rules.timestamp_type == LOG_APPEND_TIME
     built = rebuild(
-        [record for batch in found for record in records_of(batch, rules)],
+        (record for batch in found for record in records_of(batch, rules)),
         base_offset=next_offset,
         compression_type=target_codec,
         level=rules.level,

@@ -13,10 +13,10 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from tests.benchmarks.loop_pauses import fetches, groups, partitions
+from tests.benchmarks.loop_pauses import fetches, groups, partitions, produces
 from tests.benchmarks.loop_pauses.watch import LIMIT_MS, WatchedBroker
 
-SCENES = {"partitions": partitions.run, "groups": groups.run, "fetches": fetches.run}
+SCENES = {"partitions": partitions.run, "groups": groups.run, "fetches": fetches.run, "produces": produces.run}
 FULL, QUICK = 10_000, 1_000
 
 

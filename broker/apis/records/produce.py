@@ -11,7 +11,7 @@ Kafka: KafkaApis.handleProduceRequest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.leaders import name_leader
@@ -45,6 +45,9 @@ NO_RECORDS = memoryview(b"")
 SMALL_FRAME_BYTES = 64 * SMALL_REQUEST_PARTITIONS
 """A frame of this size cannot contain more than `SMALL_REQUEST_PARTITIONS` partitions with a batch."""
 
+BATCHES_A_STEP = 500
+"""Batches of one partition that are looked at in one step: half a millisecond. Only old clients send more than one."""
+
 FIRST_V2_ONLY_VERSION = 3
 FIRST_ZSTD_VERSION = 7
 FIRST_CURRENT_LEADER_VERSION = 10
@@ -65,7 +68,7 @@ def _produce(broker: Services, ctx: RequestContext, request: ProduceRequest) -> 
         known = broker.metadata_cache.snapshot.partitions.get(topic.name, {})
         for part in topic.partition_data:
             topic_partition = TopicPartition(topic.name, part.index)
-            batch, is_transactional, error = _checked(part.records, version)
+            batch, is_transactional, error = yield from _checked(part.records, version)
             transactional = transactional or is_transactional
             if part.index not in known:
                 refused[topic_partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -128,8 +131,10 @@ def _append(
     ctx.may_pipeline = True
 
 
-def _checked(records: memoryview | bytes | object, version: int) -> tuple[memoryview, bool, ErrorCode]:
-    """The record data of one partition, whether it is transactional, and its error.
+def _checked(
+    records: memoryview | bytes | object, version: int
+) -> Generator[None, None, tuple[memoryview, bool, ErrorCode]]:
+    """The record data of one partition, whether it is transactional, and its error; `BATCHES_A_STEP` at a time.
 
     Raises: KafkaError CORRUPT_MESSAGE if the batches cannot be separated, which fails the request as a whole.
     """
@@ -140,6 +145,8 @@ def _checked(records: memoryview | bytes | object, version: int) -> tuple[memory
     error = ErrorCode.NONE
     for batch in batches(records):
         found += 1
+        if found % BATCHES_A_STEP == 0:
+            yield None
         transactional = transactional or batch.is_transactional
         if version < FIRST_V2_ONLY_VERSION:
             continue

@@ -39,11 +39,11 @@ from odradek.protocol.records.batch import batches
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.append_info import AppendOrigin
 from odradek.storage.disk.file_system import FileSystem
-from odradek.storage.disk.ports import IoPool
+from odradek.storage.disk.ports import IoPool, WorkerPool
 from odradek.storage.manager.log_manager import LogManager
 from odradek.storage.segment.fetch_data import FetchIsolation
 from odradek.storage.segment.file_records import FileRegion
-from odradek.timer.sliced_work import run_through
+from odradek.timer.sliced_work import SlicedWork, run_through
 from tests.support.disks.logs import Disk
 
 OWN_ID = 0
@@ -98,6 +98,7 @@ class Replicas:
         log_dirs: Sequence[Path] = (),
         fs: FileSystem | None = None,
         io_pool: IoPool | None = None,
+        workers: WorkerPool | None = None,
         move_threads: int = 1,
         fetch_max_bytes: int = 1024 * 1024,
         make_fetchers: Callable[[ReplicaManager], Fetchers] | None = None,
@@ -108,7 +109,8 @@ class Replicas:
         be.
         """
         self.own_id = own_id
-        self.disk = Disk(path, fs=fs, io_pool=io_pool)
+        self.disk = Disk(path, fs=fs, io_pool=io_pool, workers=workers)
+        self.slices = SlicedWork(self.disk.timer, self.disk.clock, in_turns=True)
         self.log_manager = LogManager([str(each) for each in (path, *log_dirs)], {}, self.disk.environment)
         self.log_manager.startup({"t": dict(overrides or {})})
         self.cache = MetadataCache(own_id)
@@ -252,18 +254,21 @@ class Replicas:
         acks: int = 1,
         timeout_ms: int = 1_000,
         internal: bool = False,
+        guard: object | None = None,
         answers: list[LogAppendResult] | None = None,
     ) -> list[LogAppendResult]:
         """The answer, as a list that stays empty while there is none."""
         answers = [] if answers is None else answers
-        self.manager.append(
+        work = self.manager.append_in_steps(
             timeout_ms=timeout_ms,
             required_acks=acks,
             internal_topics_allowed=internal,
             origin=AppendOrigin.CLIENT,
             records={tp: records},
+            verification_guards={tp: guard},
             respond=lambda results: answers.append(results[tp]),
         )
+        self.slices.submit(work)
         return answers
 
     def fetch(

@@ -9,7 +9,7 @@ from odradek.broker.network.request import RequestContext
 from odradek.protocol.api import ApiKey
 from odradek.protocol.headers import RequestHeader
 from odradek.protocol.messages.heartbeat import HeartbeatRequest
-from odradek.timer.sliced_work import Steps
+from odradek.timer.sliced_work import Steps, Wait
 from tests.support.in_process.in_process_broker import FakeConnection
 
 
@@ -50,3 +50,22 @@ def test_little_is_done_now_and_much_in_slices() -> None:
     for name in ("little", "much"):
         now_or_in_slices(cast("Services", broker), ctx, request, work(name), is_small=name == "little")
     assert (done, len(broker.begun)) == (["little"], 1)
+
+
+def test_little_that_has_to_wait_goes_on_in_slices() -> None:
+    broker, request = Broker(), HeartbeatRequest()
+    ctx = RequestContext(RequestHeader(ApiKey.HEARTBEAT, 4, 1), FakeConnection(), 0, 0)
+    done: list[str] = []
+    wait = Wait(lambda end: None)
+
+    def work() -> Steps:
+        done.append("before")
+        yield wait
+        done.append("behind")
+        yield None
+
+    now_or_in_slices(cast("Services", broker), ctx, request, work(), is_small=True)
+    ((found_ctx, found_request, rest),) = broker.begun
+    assert (done, found_ctx, found_request) == (["before"], ctx, request)
+    assert list(rest) == [wait, None]
+    assert done == ["before", "behind"]
