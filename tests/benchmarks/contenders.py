@@ -21,7 +21,7 @@ from odradek.protocol.headers import RequestHeader, encode_request
 from tests.support.processes.apache import IN_EARNEST, ApacheBroker, ZooKeeper
 from tests.support.processes.jvm import REPOSITORY
 from tests.support.processes.odradek_process import OdradekBroker
-from tests.support.processes.process import free_port
+from tests.support.processes.ports import free_port
 from tests.support.wire.raw_client import RawClient
 from tests.support.wire.requests import build
 

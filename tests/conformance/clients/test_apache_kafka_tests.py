@@ -28,8 +28,8 @@ COVERED = {
 
 
 @pytest.mark.parametrize("entry", SELECTION, ids=lambda entry: entry.name)
-def test_a_class_of_apaches_tests_passes(entry: TestClass) -> None:
-    check(entry, run_class(entry))
+def test_a_class_of_apaches_tests_passes(entry: TestClass, tmp_path: Path) -> None:
+    check(entry, run_class(entry, tmp_path))
 
 
 def test_every_class_of_apaches_tests_is_listed() -> None:

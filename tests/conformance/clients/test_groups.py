@@ -176,7 +176,7 @@ def test_a_killed_member_is_removed_after_its_session_timeout(
         other = KillableMember(tmp_path, broker.bootstrap, group, topic, session_timeout_ms=1500)
         try:
             other.start(owning=2)
-            assert len(survivor.owned) == 2
+            eventually(lambda: len(survivor.owned), accept=lambda owned: owned == 2)
             killed_at = time.monotonic()
             other.kill()
             await_shares([survivor], partitions_of({topic: 4}), [4])

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import threading
 
-from tests.support.processes.process import free_port
+from tests.support.processes.ports import free_port
 
 HOST = "127.0.0.1"
 CHUNK_BYTES = 65536

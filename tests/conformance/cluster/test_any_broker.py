@@ -37,7 +37,7 @@ from odradek.protocol.messages.list_partition_reassignments import (
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from tests.support.admin import Admin
 from tests.support.clusters.cluster import Cluster, Kind
-from tests.support.processes.process import free_port
+from tests.support.processes.ports import free_port
 from tests.support.waiting import eventually
 from tests.support.wire.raw_client import RawClient
 

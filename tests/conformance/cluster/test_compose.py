@@ -21,7 +21,8 @@ from tests.support.loads.clients import Confluent, Message
 from tests.support.processes.apache import ZooKeeper
 from tests.support.processes.jvm import REPOSITORY
 from tests.support.processes.odradek_process import STARTED
-from tests.support.processes.process import ManagedProcess, free_port
+from tests.support.processes.ports import free_port
+from tests.support.processes.process import ManagedProcess
 from tests.support.waiting import eventually
 
 START_TIMEOUT_S = 30

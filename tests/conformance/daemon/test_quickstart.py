@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.processes.jvm import REPOSITORY
-from tests.support.processes.process import ManagedProcess, free_port
+from tests.support.processes.ports import free_port
+from tests.support.processes.process import ManagedProcess
 
 README = (REPOSITORY / "README.md").read_text()
 START_TIMEOUT_S = 20

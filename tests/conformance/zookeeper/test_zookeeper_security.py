@@ -20,7 +20,7 @@ from tests.support.async_test import async_test
 from tests.support.broker import FAST_SETTINGS
 from tests.support.processes.apache import ZooKeeper
 from tests.support.processes.odradek_process import OdradekBroker
-from tests.support.processes.process import free_port
+from tests.support.processes.ports import free_port
 
 PASSWORD = "open-sesame"
 JAAS = f"""\

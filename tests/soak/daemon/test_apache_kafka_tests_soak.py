@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.support.apache_tests.listing import TestClass, read_listing
@@ -12,5 +14,5 @@ CLASSES = list(read_listing().classes.values())
 
 @pytest.mark.soak
 @pytest.mark.parametrize("entry", CLASSES, ids=lambda entry: entry.name)
-def test_a_class_of_apaches_tests_passes(entry: TestClass) -> None:
-    check(entry, run_class(entry))
+def test_a_class_of_apaches_tests_passes(entry: TestClass, tmp_path: Path) -> None:
+    check(entry, run_class(entry, tmp_path))

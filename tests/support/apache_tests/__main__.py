@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from tests.support.apache_tests.listing import Listing, TestClass, read_listing
-from tests.support.apache_tests.runs import Outcome, run_class
+from tests.support.apache_tests.runs import CACHE, Outcome, run_class
 
 
 def main() -> int:
@@ -54,7 +54,7 @@ def run(chosen: Sequence[tuple[TestClass, str]], jobs: int, *, apache: bool) -> 
     """Run them and print the result of each; returns the exit status."""
     passed = failed = missing = 0
     with ThreadPoolExecutor(jobs) as pool:
-        outcomes = pool.map(lambda choice: run_class(*choice, apache=apache), chosen)
+        outcomes = pool.map(lambda choice: run_class(choice[0], CACHE / "runs", choice[1], apache=apache), chosen)
         for (entry, only), outcome in zip(chosen, outcomes, strict=True):
             lacking = 0 if only else max(entry.tests - outcome.ran, 0)
             passed, failed, missing = passed + len(outcome.passed), failed + len(outcome.failed), missing + lacking

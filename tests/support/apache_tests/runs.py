@@ -21,7 +21,6 @@ from tests.support.processes.jvm import KAFKA_VERSION, REPOSITORY, JvmMissingErr
 CACHE = REPOSITORY / ".cache" / "apache-tests"
 LIBS = CACHE / "libs"
 HARNESS = CACHE / "harness.jar"
-RUNS = CACHE / "runs"
 CLASS_TIMEOUT_S = 1500
 TEST_TIMEOUT = "6 m"
 MODULES = {"streams": "kafka-streams", "tools": "kafka-tools", "core": "kafka_2.13"}
@@ -51,12 +50,12 @@ def check(entry: TestClass, outcome: Outcome) -> None:
     assert outcome.ran >= entry.tests, f"{outcome.ran} ran in {entry.name}, {entry.tests} are listed"
 
 
-def run_class(entry: TestClass, only: str = "", *, apache: bool = False) -> Outcome:
+def run_class(entry: TestClass, runs: Path, only: str = "", *, apache: bool = False) -> Outcome:
     """Run a class, or those of its tests in whose names `only` (a regular expression) is found.
 
-    With `apache` the class has the broker that it was written for.
+    The output of a class that fails is left in `runs`. With `apache` the class has the broker that it was written for.
     """
-    directory = RUNS / entry.name
+    directory = runs / entry.name
     rmtree(directory, ignore_errors=True)
     (directory / "tmp").mkdir(parents=True)
     left_out = [f"{OTHER_VARIANTS}\t{KRAFT}", *(f"{left.pattern}\t{left.reason}" for left in entry.left_out)]

@@ -21,7 +21,7 @@ from tests.support.processes.apache import ApacheBroker, ZooKeeper
 from tests.support.processes.jvm import QUICK_START
 from tests.support.processes.namespaces import Network
 from tests.support.processes.odradek_process import STARTED, OdradekBroker
-from tests.support.processes.process import free_port
+from tests.support.processes.ports import free_port
 from tests.support.waiting import eventually
 from tests.support.wire.raw_client import RawClient
 

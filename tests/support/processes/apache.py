@@ -17,7 +17,8 @@ from pathlib import Path
 
 from tests.support.broker import FAST_SETTINGS
 from tests.support.processes.jvm import QUICK_START, java_command
-from tests.support.processes.process import ManagedProcess, free_port
+from tests.support.processes.ports import free_port
+from tests.support.processes.process import ManagedProcess
 from tests.support.waiting import eventually
 
 METADATA = 3

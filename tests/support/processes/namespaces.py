@@ -8,13 +8,13 @@ Needs `ip` of iproute2 and the right to make namespaces; without them a test fai
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Iterable
 from typing import Self
 
 NOBODY = "02:00:00:00:00:ff"
 SUBNET = "10.213"
+SUBNETS = 250
 
 
 class Network:
@@ -22,11 +22,12 @@ class Network:
 
     def __init__(self, names: Iterable[str]) -> None:
         self._names = list(names)
-        self._tag = f"odk{os.getpid() % 100_000}"
-        self._subnet = f"{SUBNET}.{os.getpid() % 250 + 1}"
+        self._tag = ""
+        self._subnet = ""
 
     def __enter__(self) -> Self:
-        self._ip(f"link add {self._tag} type bridge")
+        number = next(filter(self._claim, range(1, SUBNETS + 1)))
+        self._subnet = f"{SUBNET}.{number}"
         self._ip(f"addr add {self._subnet}.254/24 dev {self._tag}")
         self._ip(f"link set {self._tag} up")
         for number, name in enumerate(self._names):
@@ -59,6 +60,13 @@ class Network:
     def heal(self) -> None:
         for name in self._names:
             self._ip(f"-n {self._namespace(name)} neigh flush dev eth0 nud permanent")
+
+    def _claim(self, number: int) -> bool:
+        """Make the bridge of that subnet; False when another process has made it."""
+        self._tag = f"odk{number}"
+        added = subprocess.run(["ip", "link", "add", self._tag, "type", "bridge"], capture_output=True, text=True)
+        assert added.returncode == 0 or "File exists" in added.stderr, f"ip link add {self._tag}: {added.stderr}"
+        return added.returncode == 0
 
     def _namespace(self, name: str) -> str:
         return f"{self._tag}-{name}"

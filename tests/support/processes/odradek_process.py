@@ -1,6 +1,6 @@
 """The daemon as a user starts it: `python -m odradek serve`, a subprocess with a data directory and a free port.
 
-The first start asks for port 0 and reads the address from what the daemon prints; later starts ask for that port again.
+It has the port from its first start on: between two starts, nobody else gets it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from tests.support.broker import FAST_SETTINGS
 from tests.support.processes.jvm import REPOSITORY
+from tests.support.processes.ports import free_port
 from tests.support.processes.process import ManagedProcess
 
 START_TIMEOUT_S = 20
@@ -37,18 +38,13 @@ class OdradekBroker:
         self._settings = {key: value for key, value in FAST_SETTINGS.items() if not key.startswith("zookeeper.")}
         self._settings.update(settings or {})
         self._process: ManagedProcess | None = None
-        self._port = port
+        self.port = port or free_port()
         self.start_timeout_s: float = START_TIMEOUT_S
         self.stop_timeout_s: float = STOP_TIMEOUT_S
         self.options: Sequence[str] = ()
         """More arguments behind `serve`."""
         self.prefix: Sequence[str] = ()
         """A command that runs the broker's command, for example in another namespace."""
-
-    @property
-    def port(self) -> int:
-        assert self._port, "the port is known when the broker has started"
-        return self._port
 
     @property
     def bootstrap(self) -> str:
@@ -62,7 +58,7 @@ class OdradekBroker:
         """Start the process and do not wait for it."""
         command = [*self.prefix, sys.executable, "-m", self.module, "serve", *self.options]
         if "listeners" not in self._settings:
-            command += ["--host", self.host, "--port", str(self._port)]
+            command += ["--host", self.host, "--port", str(self.port)]
         if "log.dirs" not in self._settings:
             command += ["--data", str(self.log_dir)]
         for key, value in self._settings.items():
@@ -74,10 +70,7 @@ class OdradekBroker:
 
     def start(self) -> None:
         self.launch()
-        process = self._running()
-        process.wait_for_line(STARTED, self.start_timeout_s)
-        if not self._port:
-            self._port = int(process.wait_for_line(ADDRESS, self.start_timeout_s)[1])
+        self._running().wait_for_line(STARTED, self.start_timeout_s)
 
     def stop(self) -> None:
         process = self._running()

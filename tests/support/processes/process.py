@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -20,13 +19,6 @@ LOG_TAIL_LINES = 60
 
 class ProcessError(AssertionError):
     """A child process ended, or did not print a line in time; the message ends with its log."""
-
-
-def free_port() -> int:
-    """A port of the loopback interface that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class ManagedProcess:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import threading
@@ -206,7 +207,7 @@ class SparkJob:
         psutil.wait_procs(children, timeout=timeout_s)  # the JVM ends after the job
         if self._written_classes is not None and self._written_classes.is_file():
             CLASSES.parent.mkdir(parents=True, exist_ok=True)
-            whole = CLASSES.with_suffix(".new")
+            whole = CLASSES.with_suffix(f".{os.getpid()}")  # other jobs may be writing theirs
             shutil.move(self._written_classes, whole)
             whole.replace(CLASSES)
         return self.process.log_text()

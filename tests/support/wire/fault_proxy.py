@@ -37,7 +37,7 @@ from odradek.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from tests.support.broker import Broker
-from tests.support.processes.process import free_port
+from tests.support.processes.ports import free_port
 from tests.support.wire.faults import Fault, Faults
 
 HOST = "127.0.0.1"

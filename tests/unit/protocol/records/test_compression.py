@@ -176,7 +176,7 @@ def test_gzip_is_opened_in_pieces(size: int) -> None:
     assert decompress(CompressionType.GZIP, packed, size) == bytes(size)
 
 
-@pytest.mark.parametrize("rest", [b"rest", bytes(20), gzip.compress(b"")[:9]])
+@pytest.mark.parametrize("rest", [b"rest", bytes(20), gzip.compress(b"", mtime=0)[:9]])
 def test_gzip_ignores_other_bytes_behind_the_last_member(rest: bytes) -> None:
     assert decompress(CompressionType.GZIP, gzip.compress(b"one") + rest) == b"one"
 
