@@ -11,8 +11,8 @@ Kafka: KafkaApis.handleLeaderAndIsrRequest, RequestHandlerHelper.onLeadershipCha
 
 from __future__ import annotations
 
-import asyncio
-from typing import TYPE_CHECKING, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING
 
 from odradek.broker.apis.cluster.broker_epoch import is_stale
 from odradek.broker.apis.cluster.coordinators import coordinator_of
@@ -28,10 +28,9 @@ from odradek.protocol.messages.leader_and_isr import (
     LeaderAndIsrTopicError,
 )
 from odradek.protocol.topic_partition import TopicPartition
-from odradek.timer.sliced_work import SLICE_MS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from odradek.broker.apis.services import Services
     from odradek.broker.network.request import RequestContext
@@ -41,8 +40,6 @@ FIRST_TOPIC_ID_VERSION = 5
 
 SLICE = 16
 """Most partitions that are applied before the event loop runs other callbacks."""
-
-State = TypeVar("State")
 
 
 def handle(broker: Services, ctx: RequestContext, request: LeaderAndIsrRequest) -> None:
@@ -58,32 +55,22 @@ async def apply(
     """Apply the states of the partitions; `respond` is called once the changes are durable.
 
     Creating a log takes about a millisecond, and many on a busy disk: the loop runs other callbacks after `SLICE`
-    partitions, or `SLICE_MS`. The controller epoch is checked again for each partition.
+    partitions, or `SLICE_MS`. The controller epoch is checked for each partition, and for a request without any.
 
     There is no notification of the configs that a topic is created with: those of topics new to this broker are read
     first.
     """
-    for some in _slices(list((await broker.topic_overrides(await _new_topics(broker, request))).items())):
-        for topic, overrides in some:
-            broker.log_manager.update_topic_config(topic, overrides)
-        await asyncio.sleep(0)
+    of_topics = await broker.topic_overrides(await _new_topics(broker, request))
+    async for topic, overrides in in_turns(of_topics.items(), SLICE):
+        broker.log_manager.update_topic_config(topic, overrides)
     if is_stale(broker, request.broker_epoch):
         respond(error_response(request, version, ErrorCode.STALE_BROKER_EPOCH, None))
         return
     errors: dict[TopicPartition, ErrorCode] = {}
+    become = broker.replica_manager.controller_requests.become_leader_or_follower
     try:
-        for states in _slices(list(partition_states(request))):
-            deadline_ms = broker.clock.monotonic_ms() + SLICE_MS
-            for one in [[state] for state in states] or [[]]:  # a request without partitions is checked too
-                errors |= broker.replica_manager.controller_requests.become_leader_or_follower(
-                    request.controller_epoch,
-                    one,
-                    lambda leaders, followers: _move_coordinators(broker, leaders, followers),
-                )
-                if broker.clock.monotonic_ms() >= deadline_ms:
-                    await asyncio.sleep(0)
-                    deadline_ms = broker.clock.monotonic_ms() + SLICE_MS
-            await asyncio.sleep(0)
+        async for one in in_turns([[state] for state in partition_states(request)] or [[]], SLICE):
+            errors |= become(request.controller_epoch, one, partial(_move_coordinators, broker))
     except KafkaError as error:
         respond(error_response(request, version, error.code, None))
         return
@@ -98,10 +85,6 @@ async def apply(
         respond(_response(request, version, errors))
 
     broker.log_manager.when_durable(durable)
-
-
-def _slices(states: list[State]) -> Iterator[list[State]]:
-    return (states[start : start + SLICE] for start in range(0, max(len(states), 1), SLICE))
 
 
 async def _new_topics(broker: Services, request: LeaderAndIsrRequest) -> list[str]:
