@@ -7,6 +7,9 @@ MVN    ?= mvn -q -B
 JVM    := .cache/jvm/libs
 APACHE_TESTS := .cache/apache-tests
 ARGS   ?=
+# Python keeps the compiled tests: otherwise each process compiles all of them, which takes seven seconds.
+PYTEST   = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
+PARALLEL = --dist loadscope --no-loadscope-reorder
 # An editable install compiles nothing, and where PYTHONDONTWRITEBYTECODE is set every start would compile everything.
 COMPILE = $(BIN)/python -m compileall -q broker controller coordinator protocol storage timer
 
@@ -16,19 +19,19 @@ run: .venv/.installed
 	$(BIN)/odradek serve $(ARGS)
 
 test: .venv/.installed-for-tests $(JVM)/kafka.jsa .cache/spark/.complete $(APACHE_TESTS)/harness.jar
-	$(BIN)/python -m pytest -m "not soak" tests
+	$(PYTEST) -n auto $(PARALLEL) -m "not soak" tests
 
 test-unit: .venv/.installed-for-tests
-	$(BIN)/python -m pytest -m "not soak" tests/unit tests/golden tests/documentation tests/test_house_rules.py
+	$(PYTEST) -n logical $(PARALLEL) -m "not soak" tests/unit/ tests/golden/ tests/documentation/ tests/test_*.py
 
 test-oracle: .venv/.installed-for-tests $(JVM)/kafka.jsa .cache/spark/.complete
-	$(BIN)/python -m pytest -m "oracle and not soak" tests/conformance --target apache
+	$(PYTEST) -n auto $(PARALLEL) -m "oracle and not soak" tests/conformance --target apache
 
 apache-tests: .venv/.installed-for-tests $(APACHE_TESTS)/harness.jar
 	$(BIN)/python -m tests.support.apache_tests $(ARGS)
 
 soak: .venv/.installed-for-tests $(JVM)/.complete .cache/spark/.complete $(APACHE_TESTS)/harness.jar
-	$(BIN)/python -m pytest -m soak --timeout 0 tests
+	$(PYTEST) -m soak --timeout 0 tests
 
 lint: .venv/.installed-for-tests
 	$(BIN)/ruff check .

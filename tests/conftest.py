@@ -1,13 +1,18 @@
-"""Options of the whole suite: which broker the conformance tests talk to, and whether golden answers are recorded."""
+"""Options of the whole suite: which broker the conformance tests talk to, and whether golden answers are recorded.
+
+With `-n auto` several processes run the tests, with `-n logical` as many as are good for the fast ones (scheduling.py).
+"""
 
 from __future__ import annotations
 
 import gc
+import os
 import signal
 
 import hypothesis
 import pytest
 
+from tests import scheduling
 from tests.areas import AreaTimes
 from tests.support.transcripts.not_yet import REFUSALS
 
@@ -53,8 +58,16 @@ class _AreaReport:
         terminalreporter.write_line(str(self._times))
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    for_fast_tests = config.getoption("numprocesses") == "logical"
+    return scheduling.processes(os.cpu_count() or 1, for_fast_tests=for_fast_tests)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out, for Odradek, what stands on an API that is refused yet (tests/support/transcripts/not_yet.py)."""
+    if hasattr(config, "workerinput"):  # one of several processes
+        items.sort(key=lambda item: scheduling.turn(item.nodeid.partition("::")[0]))
     if config.getoption("--target") != "odradek":
         return
     early = [item for item in items if any(REFUSALS.keys() & {*mark.args} for mark in item.iter_markers("needs"))]
