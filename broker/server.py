@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 from odradek.broker.apis.services import Services
 from odradek.broker.cluster_links import ClusterLinks
@@ -52,7 +52,7 @@ from odradek.controller.znodes import znodes
 from odradek.controller.znodes.metadata_client import MetadataClient
 from odradek.controller.znodes.registration import RegistrationRefused, check_end_points_are_free
 from odradek.controller.znodes.znode_json import BadZnode
-from odradek.storage.config.config_def import ConfigError
+from odradek.storage.config.config_def import ConfigError, ConfigType, parse_type
 from odradek.storage.config.producer_config import ProducerStateManagerConfig
 from odradek.storage.disk.environment import Environment
 from odradek.storage.disk.log_dir import LogDir, LogDirError
@@ -82,13 +82,15 @@ logger = logging.getLogger(__name__)
 class Sockets(Protocol):
     """The client listeners. Implemented by `network.socket_server.SocketServer`."""
 
-    def open(self) -> tuple[EndPoint, ...]: ...
+    async def open(self) -> tuple[EndPoint, ...]: ...
 
     def start_accepting(self) -> None: ...
 
     def stop_accepting(self) -> None: ...
 
     def limits_changed(self) -> None: ...
+
+    def update_ip_connection_rate_quota(self, ip: str | None, rate: float | None) -> None: ...
 
     async def close(self) -> None: ...
 
@@ -178,7 +180,7 @@ class KafkaServer:
         self._sockets = sockets = self._make_sockets(
             self.config, self.clock, self.timer, self._machine.io_pool, lambda *request: dispatcher.dispatch(*request)
         )
-        self.addresses = sockets.open()
+        self.addresses = await sockets.open()
         broker_info = registered_info(self.config, self.broker_id, self.addresses)
         cache = MetadataCache(self.broker_id)
         self._links = links = ClusterLinks(
@@ -395,13 +397,17 @@ class KafkaServer:
                 services.replica_manager.high_watermark_reviews.topic_config_changed(name)
                 if values.get("unclean.leader.election.enable", "").lower() == "true":
                     services.controller.enable_topic_unclean_leader_election(name)
+        elif kind == "ips" and self._sockets is not None:
+            text = values.get("connection_creation_rate")
+            rate = None if text is None else cast("int", parse_type("connection_creation_rate", text, ConfigType.INT))
+            self._sockets.update_ip_connection_rate_quota(None if name == znodes.DEFAULT_ENTITY else name, rate)
         elif kind == "brokers":
             changed = await dynamic.entity_changed(name, values, None if services is None else services.controller)
             if services is not None:
                 services.replica_manager.fetchers.resize()
                 if "min.insync.replicas" in changed:
                     services.replica_manager.high_watermark_reviews.broker_config_changed()
-                if self._sockets is not None and changed & {"max.connections", "max.connections.per.ip.overrides"}:
+                if self._sockets is not None and changed:
                     self._sockets.limits_changed()
                 if "advertised.listeners" in changed:
                     info = registered_info(self.config, self.broker_id, self.addresses)

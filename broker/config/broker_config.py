@@ -21,7 +21,7 @@ from odradek.broker.config.config_checks import check_dynamic, check_static, che
 from odradek.broker.config.config_keys import BROKER_CONFIG_KEYS, BROKER_CONFIGS, LISTENER_PREFIX, config_synonyms
 from odradek.broker.config.config_values import BrokerConfigValues
 from odradek.broker.config.endpoint import parse_csv, parse_csv_map
-from odradek.broker.config.keys.not_served.effects import WITHOUT_EFFECT
+from odradek.broker.config.keys.not_served.effects import ACTING_ON_A_LISTENER, WITHOUT_EFFECT
 from odradek.broker.config.keys.quotas import BROKER_QUOTAS
 from odradek.broker.config.listeners import Listeners
 from odradek.controller.model.config_source import ConfigSource
@@ -108,7 +108,8 @@ class BrokerConfig(BrokerConfigValues):
 
     def _why_without_effect(self, name: str) -> str | None:
         if name.startswith(LISTENER_PREFIX):
-            return None if type_of(name) is None else "no listener has settings of its own yet"
+            acts = type_of(name) is None or name.endswith(ACTING_ON_A_LISTENER)
+            return None if acts else "listeners have limits of their own on connections only"
         if name not in WITHOUT_EFFECT or self._values[name] == BROKER_CONFIG_KEYS[name].default_value():
             return None
         return WITHOUT_EFFECT[name]
@@ -120,6 +121,13 @@ class BrokerConfig(BrokerConfigValues):
     def value(self, name: str) -> ConfigValue:
         """The typed value of any key of the table."""
         return self._values[name]
+
+    def listener_limit(self, listener_name: str, name: str) -> int:
+        """The number of a key with the prefix of the listener, else of the key without it."""
+        key = f"{LISTENER_PREFIX}{listener_name.lower()}.{name}"
+        return cast(
+            "int", BROKER_CONFIG_KEYS[name].parse(self._settings[key]) if key in self._settings else self._values[name]
+        )
 
     def text(self, name: str) -> str | None:
         """The value as text, defaults included; None for null and for a secret."""
@@ -174,6 +182,8 @@ class BrokerConfig(BrokerConfigValues):
         """
         settings, values = self._resolve(broker, default)
         changed = {name for name, value in values.items() if value != self._values.get(name)}
+        texts = dict(settings.items() ^ self._settings.items())
+        changed.update(name for name in texts if name.startswith(LISTENER_PREFIX) and type_of(name) is not None)
         self._dynamic_broker, self._dynamic_default = dict(broker), dict(default)
         self._assign(settings, values)
         return changed

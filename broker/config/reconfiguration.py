@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final, cast
 
-from odradek.broker.config.config_keys import BROKER_CONFIG_KEYS, UpdateMode
+from odradek.broker.config.config_keys import BROKER_CONFIG_KEYS, LISTENER_PREFIX, UpdateMode
 from odradek.broker.config.keys.quotas import BROKER_QUOTAS
 from odradek.storage.config.config_def import ConfigDef, ConfigError, ConfigKey, ConfigType
 from odradek.storage.config.log_config import TOPIC_CONFIG_SYNONYMS, LogConfig
@@ -122,7 +122,7 @@ def check_reconfiguration(old: BrokerConfig, new: BrokerConfig) -> None:
             if reporter != _JMX_REPORTER:
                 raise ConfigError(f"Invalid value {reporter} for configuration metric.reporters: no such class")
     for name in {end_point.listener_name for end_point in old.listeners.bound}:
-        _check_listener(old, new, f"listener.name.{name.lower()}.")
+        _check_listener(old, new, name)
     for pool in _THREAD_POOLS:
         _check_threads(pool, cast("int", old.value(pool)), cast("int", new.value(pool)))
     if any(old.value(name) != new.value(name) for name in _LOG_KEYS):
@@ -130,14 +130,15 @@ def check_reconfiguration(old: BrokerConfig, new: BrokerConfig) -> None:
     _check_protocols(old, new)
 
 
-def _check_listener(old: BrokerConfig, new: BrokerConfig, prefix: str) -> None:
+def _check_listener(old: BrokerConfig, new: BrokerConfig, listener_name: str) -> None:
+    prefix = f"{LISTENER_PREFIX}{listener_name.lower()}."
     for name, text in new.settings.items():
         key = BROKER_CONFIG_KEYS.get(name.removeprefix(prefix)) if name.startswith(prefix) else None
         if key is not None:
             key.parse(text)
 
     def change(name: str) -> tuple[int, int]:
-        return _listener_limit(old, prefix, name), _listener_limit(new, prefix, name)
+        return old.listener_limit(listener_name, name), new.listener_limit(listener_name, name)
 
     _check_threads("num.network.threads", *change("num.network.threads"))
     limits = {name: change(name) for name in ("max.connections", "max.connection.creation.rate")}
@@ -145,11 +146,6 @@ def _check_listener(old: BrokerConfig, new: BrokerConfig, prefix: str) -> None:
         for name, (_, after) in limits.items():
             if after <= 0:
                 raise ConfigError(f"Invalid {name} {after}")
-
-
-def _listener_limit(config: BrokerConfig, prefix: str, name: str) -> int:
-    own = config.settings.get(prefix + name)
-    return cast("int", config.value(name) if own is None else BROKER_CONFIG_KEYS[name].parse(own))
 
 
 def _check_threads(name: str, old: int, new: int) -> None:

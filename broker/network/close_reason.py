@@ -10,6 +10,7 @@ class CloseReason(Enum):
     CONNECTION_FAILED = "connection failed"
     IDLE = "idle for too long"
     TOO_MANY_CONNECTIONS = "too many connections"
+    THROTTLED = "too many new connections of its address"
     INVALID_FRAME = "invalid frame"
     INVALID_REQUEST = "invalid request"
     NOT_AUTHENTICATED = "not authenticated"

@@ -1,98 +1,143 @@
-"""Limits on the number of connections: in total, and from one address.
+"""Limits on connections: their number in total, by listener and by address, and the rate of new ones.
 
-A connection beyond the limit of its address is closed at once. At the broker's limit nothing is accepted until another
-connection closes, except on the inter-broker listener if there are others: clients must not lock out the brokers. If
-connections exceed the limit (a broker connected, or the limit was lowered), connections of clients are closed.
+A connection beyond the limit of its address is closed at once. At the limit of the broker or of a listener, the
+listener accepts nothing until another connection closes. The broker's limit does not apply to the inter-broker listener
+if there are others: clients must not lock out the brokers. If connections exceed the broker's limit (a broker
+connected, or the limit was lowered), connections of clients are closed.
 
-`max.connections.per.ip.overrides` may name hosts. As in Apache Kafka, a host stands for the first address of its name,
-IPv4 before IPv6. The names are resolved at the start and when the config changes.
+`max.connections.per.ip.overrides` and the quotas of addresses may name hosts. As in Apache Kafka, a host stands for the
+first address of its name, IPv4 before IPv6. The names are resolved at the start and when the config changes.
 
 Kafka: ConnectionQuotas.
 """
 
 from __future__ import annotations
 
-import ipaddress
+import asyncio
 import logging
-import socket
-from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from odradek.broker.machine.startup_error import StartupError
+from odradek.broker.network.connection_rates import ConnectionRates
+from odradek.broker.network.host_addresses import HostAddresses
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.storage.disk.ports import IoPool
+    from odradek.timer.clock import Clock
 
 logger = logging.getLogger(__name__)
-
-LOOPBACK = "127.0.0.1"
-"""What an empty host name stands for (InetAddress.getByName)."""
-
-
-class UnknownHostError(OSError):
-    """A host name without an address."""
-
-
-def address_of(host: str) -> str:
-    """The address of a host, as `getpeername` writes it. Waits for name servers. Raises: UnknownHostError."""
-    try:
-        found = socket.getaddrinfo(host or LOOPBACK, None, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as error:  # the latter: a label of more than 63 characters
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise UnknownHostError(f"max.connections.per.ip.overrides: {host}: {reason}") from error
-    address = ipaddress.ip_address(min(found, key=lambda entry: entry[0] != socket.AF_INET)[4][0])
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return str(mapped or address)
-
-
-def _by_address(overrides: Mapping[str, int]) -> dict[str, int]:
-    return {address_of(host): limit for host, limit in overrides.items()}
 
 
 class ConnectionQuotas:
     """Counts the open connections. Reads the limits at every call: they can change while the broker runs."""
 
-    __slots__ = ("_by_host", "_config", "_overrides", "_resolved", "total")
+    __slots__ = (
+        "_addresses",
+        "_by_host",
+        "_by_listener",
+        "_config",
+        "_is_resolving",
+        "_overrides",
+        "_rates",
+        "_wanted",
+        "total",
+    )
 
-    def __init__(self, config: BrokerConfig) -> None:
-        """Raises: StartupError if `max.connections.per.ip.overrides` has a host name without an address."""
+    def __init__(self, config: BrokerConfig, clock: Clock, io_pool: IoPool) -> None:
         self._config = config
+        self._addresses = HostAddresses(io_pool)
+        self._rates = ConnectionRates(config, clock)
         self._by_host: dict[str, int] = {}
-        self._resolved = config.max_connections_per_ip_overrides
+        self._by_listener = {end_point.listener_name: 0 for end_point in config.listeners.bound}
+        self._wanted: Mapping[str, int] = {}
         """The overrides as configured, which were resolved last or are being resolved."""
-        try:
-            self._overrides = _by_address(self._resolved)
-        except UnknownHostError as error:
-            raise StartupError(str(error)) from error
+        self._overrides: Mapping[str, int] = {}
+        """The limits of single addresses."""
+        self._is_resolving = False
         self.total = 0
 
-    def resolve_overrides(self, io_pool: IoPool) -> None:
+    # -- hosts that configs name
+
+    async def start(self) -> None:
+        """Resolve the overrides of the start. Raises: StartupError for a host name without an address."""
+        resolved: asyncio.Future[OSError | None] = asyncio.get_running_loop().create_future()
+        self._resolve_overrides(resolved.set_result)
+        error = await resolved
+        if error is not None:
+            raise StartupError(str(error)) from error
+
+    def overrides_changed(self) -> None:
         """Resolve overrides that have changed. With a host name that has no address, the old overrides stay."""
-        wanted = self._config.max_connections_per_ip_overrides
-        if wanted == self._resolved:
+
+        def done(error: OSError | None) -> None:
+            if error is not None:
+                logger.error("%s; the limits are what they were", error)
+
+        if self._config.max_connections_per_ip_overrides != self._wanted:
+            self._resolve_overrides(done)
+
+    def _resolve_overrides(self, done: Callable[[OSError | None], None]) -> None:
+        self._wanted = self._config.max_connections_per_ip_overrides
+        if not self._is_resolving:
+            self._is_resolving = True
+            self._resolve_next(self._wanted, {}, done)
+
+    def _resolve_next(
+        self, wanted: Mapping[str, int], found: dict[str, str], done: Callable[[OSError | None], None]
+    ) -> None:
+        """Resolve the next one of the `wanted` hosts; `found`: the addresses of those before it."""
+        if wanted is not self._wanted:  # changed again meanwhile
+            wanted, found = self._wanted, {}
+        host = next(islice(wanted, len(found), None), None)
+        if host is None:
+            self._is_resolving = False
+            self._overrides = {found[host]: limit for host, limit in wanted.items()}
+            done(None)
             return
-        self._resolved = wanted
 
-        def done(result: dict[str, int] | OSError) -> None:
-            if self._resolved is not wanted:
-                return  # they have changed again meanwhile
-            if isinstance(result, OSError):
-                logger.error("%s; the limits are what they were", result)
+        def resolved(result: str | OSError) -> None:
+            if not isinstance(result, OSError):
+                found[host] = result
+            elif wanted is self._wanted:
+                self._is_resolving = False
+                done(OSError(f"max.connections.per.ip.overrides: {result}"))
+                return
+            self._resolve_next(wanted, found, done)
+
+        self._addresses.resolve(host, resolved)
+
+    def update_ip_connection_rate_quota(self, ip: str | None, rate: float | None) -> None:
+        """Set the quota of an address or host (None: of all that have none of their own); a `rate` of None removes it.
+
+        Kafka: ConnectionQuotas.updateIpConnectionRateQuota, IpConfigHandler.
+        """
+
+        def resolved(address: str | OSError) -> None:
+            if isinstance(address, OSError):
+                logger.error("Unable to resolve address %s; its connection_creation_rate is not applied", address)
             else:
-                self._overrides = result
+                self._rates.update_quota(address, rate)
 
-        io_pool.submit(partial(_by_address, wanted), done)
+        if ip is None:
+            self._rates.update_quota(None, rate)
+        else:
+            self._addresses.resolve(ip, resolved)
+
+    # -- connections
 
     def may_accept(self, listener_name: str) -> bool:
         """Whether one more connection may be taken from the listener's queue."""
+        if self._by_listener[listener_name] >= self._config.listener_limit(listener_name, "max.connections"):
+            return False
         return self.total < self._config.max_connections or self.is_protected(listener_name)
 
     def is_protected(self, listener_name: str) -> bool:
-        """Whether the broker's limit does not apply to this listener."""
-        return len(self._config.listeners.bound) > 1 and listener_name == self._config.listeners.inter_broker.name
+        """Whether the broker's limits do not apply to this listener."""
+        return len(self._by_listener) > 1 and listener_name == self._config.listeners.inter_broker.name
 
     @property
     def excess(self) -> int:
@@ -102,19 +147,29 @@ class ConnectionQuotas:
     def limit_of(self, host: str) -> int:
         return self._overrides.get(host, self._config.max_connections_per_ip)
 
-    def acquire(self, host: str) -> bool:
-        """Count a connection. Returns False, and does not count it, if its address is at its limit."""
+    def record_connection(self, listener_name: str) -> int:
+        """Count a new connection of the listener. Returns the time in ms that it and those after it have to wait."""
+        return self._rates.record_connection(listener_name, is_protected=self.is_protected(listener_name))
+
+    def record_address(self, host: str, listener_name: str) -> int:
+        """Count a new connection of the address. Returns 0, or the time in ms after which it is to be closed."""
+        return self._rates.record_address(host, listener_name, is_protected=self.is_protected(listener_name))
+
+    def acquire(self, host: str, listener_name: str) -> bool:
+        """Add a connection. Returns False, and does not add it, if its address is at its limit."""
         count = self._by_host.get(host, 0)
         if count >= self.limit_of(host):
             return False
         self._by_host[host] = count + 1
+        self._by_listener[listener_name] += 1
         self.total += 1
         return True
 
-    def release(self, host: str) -> None:
+    def release(self, host: str, listener_name: str) -> None:
         count = self._by_host[host] - 1
         if count:
             self._by_host[host] = count
         else:
             del self._by_host[host]
+        self._by_listener[listener_name] -= 1
         self.total -= 1

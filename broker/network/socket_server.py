@@ -6,13 +6,12 @@ start early. Clients are accepted when the broker can serve them; until then the
 In Apache Kafka `queued.max.requests` limits the queue between network threads and request handlers. Here a request is
 handled where it is read, so there is no such queue; `connection.py` limits the waiting requests of a connection.
 
-Kafka: SocketServer, Acceptor.
+Kafka: SocketServer.
 """
 
 from __future__ import annotations
 
 import asyncio
-import errno
 import heapq
 import logging
 import socket
@@ -20,6 +19,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.config.endpoint import EndPoint
+from odradek.broker.network.acceptor import Acceptor
 from odradek.broker.network.close_reason import CloseReason
 from odradek.broker.network.connection import Connection
 from odradek.broker.network.connection_quotas import ConnectionQuotas
@@ -27,6 +27,7 @@ from odradek.broker.network.direct_socket import DirectSocket, DuplicatedSocket
 from odradek.broker.network.frame_buffers import FrameBuffers
 from odradek.broker.network.listening_socket import USE_OS_DEFAULT, bound_port, open_listening_socket
 from odradek.broker.network.rate_limited_log import RateLimitedLog
+from odradek.broker.network.throttled_sockets import ThrottledSockets
 from odradek.storage.disk.descriptors import DescriptorLimits
 
 if TYPE_CHECKING:
@@ -40,13 +41,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-ACCEPTS_PER_TURN: Final = 64
-"""Connections accepted from one queue before others are served."""
-
 RETRY_ACCEPT_MS: Final = 1000
 """After running out of descriptors or memory."""
 
-_EXHAUSTED: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _EXPECTED: Final = frozenset({CloseReason.CLIENT_CLOSED, CloseReason.CONNECTION_FAILED, CloseReason.SHUTDOWN})
 
 
@@ -74,15 +71,17 @@ class SocketServer:
         self.closed_by_reason: Counter[CloseReason] = Counter()
         self._config = config
         self._timer = timer
-        self._quotas = ConnectionQuotas(config)
+        self._quotas = ConnectionQuotas(config, clock, io_pool)
+        self._throttled = ThrottledSockets(timer, self.fd_limit)
         self._log = RateLimitedLog(logger, clock)
-        self._acceptors: list[_Acceptor] = []
+        self._acceptors: list[Acceptor] = []
         self._handshakes: set[asyncio.Task[None]] = set()
         self._all_closed: asyncio.Future[None] | None = None
 
-    def open(self) -> tuple[EndPoint, ...]:
+    async def open(self) -> tuple[EndPoint, ...]:
         """Bind and listen on every listener, or on none. Raises: StartupError."""
         config = self._config
+        await self._quotas.start()
         end_points = []
         try:
             for end_point in config.listeners.bound:
@@ -91,7 +90,7 @@ class SocketServer:
                     receive_buffer_bytes=config.socket_receive_buffer_bytes,
                     backlog=config.socket_listen_backlog_size,
                 )
-                self._acceptors.append(_Acceptor(self, listening, end_point.listener_name))
+                self._acceptors.append(Acceptor(self, self._timer, listening, end_point.listener_name))
                 end_points.append(end_point._replace(port=bound_port(listening)))
         except BaseException:
             self.stop_accepting()
@@ -108,13 +107,18 @@ class SocketServer:
         for acceptor in self._acceptors:
             acceptor.close()
         self._acceptors.clear()
+        self._throttled.close()
 
     def limits_changed(self) -> None:
         """Accept waiting clients, or close the connections beyond `max.connections`; resolve changed overrides."""
-        self._quotas.resolve_overrides(self.io_pool)
+        self._quotas.overrides_changed()
         self._close_excess()
         for acceptor in self._acceptors:
             acceptor.resume_if_limited()
+
+    def update_ip_connection_rate_quota(self, ip: str | None, rate: float | None) -> None:
+        """Set `connection_creation_rate` of an address or host; `ip` None: the default; `rate` None: no quota."""
+        self._quotas.update_ip_connection_rate_quota(ip, rate)
 
     async def close(self) -> None:
         """Stop accepting and drop all connections."""
@@ -132,9 +136,19 @@ class SocketServer:
     def may_accept(self, listener_name: str) -> bool:
         return self._quotas.may_accept(listener_name)
 
+    def record_connection(self, listener_name: str) -> int:
+        """Count an accepted socket. Returns the time in ms for which the listener has to wait before `accepted`."""
+        return self._quotas.record_connection(listener_name)
+
     def accepted(self, accepted: socket.socket, listener_name: str, host: str) -> None:
-        """Make a connection of an accepted socket, unless its address is at its limit."""
-        if not self._quotas.acquire(host):
+        """Make a connection of an accepted socket, unless its address is at one of its limits."""
+        throttle_ms = self._quotas.record_address(host, listener_name)
+        if throttle_ms:
+            self.closed_by_reason[CloseReason.THROTTLED] += 1
+            logger.debug("Delaying closing of connection from /%s for %d ms", host, throttle_ms)
+            self._throttled.add(accepted, throttle_ms)
+            return
+        if not self._quotas.acquire(host, listener_name):
             accepted.close()
             self.closed_by_reason[CloseReason.TOO_MANY_CONNECTIONS] += 1
             self._log.warning(
@@ -149,7 +163,7 @@ class SocketServer:
         self._handshakes.add(task)
         task.add_done_callback(self._handshakes.discard)
 
-    def exhausted(self, acceptor: _Acceptor, error: OSError) -> None:
+    def exhausted(self, acceptor: Acceptor, error: OSError) -> None:
         self._log.warning(error.errno, "Cannot accept connections: %s", error.strerror)
         self._timer.schedule(RETRY_ACCEPT_MS, acceptor.resume)
 
@@ -188,7 +202,7 @@ class SocketServer:
                 )
         host = self.connections.pop(connection, None)
         if host is not None:
-            self._quotas.release(host)
+            self._quotas.release(host, connection.listener_name)
             for acceptor in self._acceptors:
                 acceptor.resume_if_limited()
             if self._all_closed is not None and not self.connections:
@@ -215,62 +229,6 @@ class SocketServer:
         except OSError as error:  # the client has closed the connection already
             accepted.close()
             self.connection_closed(connection, CloseReason.CONNECTION_FAILED, str(error))
-
-
-class _Acceptor:
-    """Accepts connections from one listening socket."""
-
-    __slots__ = ("_is_accepting", "_is_limited", "_listener_name", "_listening", "_server")
-
-    def __init__(self, server: SocketServer, listening: socket.socket, listener_name: str) -> None:
-        self._server = server
-        self._listening = listening
-        self._listener_name = listener_name
-        self._is_accepting = False
-        self._is_limited = False
-
-    def resume(self) -> None:
-        if not self._is_accepting and self._listening.fileno() >= 0:
-            self._is_accepting = True
-            asyncio.get_running_loop().add_reader(self._listening.fileno(), self._accept)
-
-    def resume_if_limited(self) -> None:
-        if self._is_limited and self._server.may_accept(self._listener_name):
-            self._is_limited = False
-            self.resume()
-
-    def close(self) -> None:
-        self._pause()
-        self._listening.close()
-
-    def _pause(self) -> None:
-        if self._is_accepting:
-            self._is_accepting = False
-            asyncio.get_running_loop().remove_reader(self._listening.fileno())
-
-    def _accept(self) -> None:
-        for _ in range(ACCEPTS_PER_TURN):
-            if not self._server.may_accept(self._listener_name):
-                self._is_limited = True
-                self._pause()
-                return
-            try:
-                accepted, address = self._listening.accept()
-            except BlockingIOError:
-                return
-            except OSError as error:
-                if error.errno in _EXHAUSTED:
-                    self._pause()
-                    self._server.exhausted(self, error)
-                    return
-                continue  # the client gave up while it waited
-            if accepted.fileno() >= self._server.fd_limit:
-                accepted.close()
-                self._pause()
-                self._server.exhausted(self, OSError(errno.EMFILE, "the last descriptors are kept for the broker"))
-                return
-            accepted.setblocking(False)
-            self._server.accepted(accepted, self._listener_name, str(address[0]).removeprefix("::ffff:"))
 
 
 def _prepare(accepted: socket.socket, send_buffer_bytes: int) -> None:

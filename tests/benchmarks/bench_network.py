@@ -165,7 +165,7 @@ def serve(loop_name: str) -> None:
             slices = SlicedWork(timer, clock, in_turns=True)
             dispatcher = Dispatcher(services, asyncio.ensure_future, first_metadata, slices, modules)  # type: ignore[arg-type]
             server = SocketServer(config, clock, timer, ThreadIoPool(loop), dispatcher.dispatch)
-            (end_point,) = server.open()
+            (end_point,) = await server.open()
             server.start_accepting()
             print(end_point.port, flush=True)
             await loop.create_future()

@@ -104,7 +104,7 @@ class NoSockets:
         self._config = config
         self.dispatch = cast("Callable[[FakeConnection, memoryview, int], None]", rest[-1])
 
-    def open(self) -> tuple[EndPoint, ...]:
+    async def open(self) -> tuple[EndPoint, ...]:
         return tuple(end_point._replace(port=PORT) for end_point in self._config.listeners.bound)
 
     def start_accepting(self) -> None: ...
@@ -112,6 +112,8 @@ class NoSockets:
     def stop_accepting(self) -> None: ...
 
     def limits_changed(self) -> None: ...
+
+    def update_ip_connection_rate_quota(self, ip: str | None, rate: float | None) -> None: ...
 
     async def close(self) -> None: ...
 

@@ -257,7 +257,7 @@ class _Sockets:
         self._life = life
         self._dispatch = dispatch
 
-    def open(self) -> tuple[ListenerEndPoint, ...]:
+    async def open(self) -> tuple[ListenerEndPoint, ...]:
         return (ListenerEndPoint(self._broker.name, PORT, "PLAINTEXT", SecurityProtocol.PLAINTEXT),)
 
     def start_accepting(self) -> None:
@@ -266,6 +266,8 @@ class _Sockets:
     def stop_accepting(self) -> None: ...
 
     def limits_changed(self) -> None: ...
+
+    def update_ip_connection_rate_quota(self, ip: str | None, rate: float | None) -> None: ...
 
     async def close(self) -> None:
         self._broker.network.close(self._life.machine)

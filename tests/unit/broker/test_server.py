@@ -11,6 +11,7 @@ import pytest
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.machine.startup_error import StartupError
 from odradek.broker.server import KafkaServer
+from odradek.controller.znodes.config_nodes import change_entity_config
 from odradek.protocol.api import ApiKey
 from tests.support.in_process.in_process_broker import (
     InProcessBroker,
@@ -141,7 +142,9 @@ def test_high_watermark_rises_when_fewer_replicas_have_to_be_in_sync(
         assert broker.settle(lambda: log.high_watermark == 1)
 
 
-@pytest.mark.parametrize("name", ["max.connections", "max.connections.per.ip.overrides"])
+@pytest.mark.parametrize(
+    "name", ["max.connections", "listener.name.plaintext.max.connections", "max.connections.per.ip.overrides"]
+)
 def test_sockets_apply_limits_that_change(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     changes: list[str] = []
     monkeypatch.setattr(NoSockets, "limits_changed", lambda self: changes.append(name))
@@ -152,6 +155,26 @@ def test_sockets_apply_limits_that_change(name: str, tmp_path: Path, monkeypatch
         assert changes == []
         broker.call(build(ApiKey.INCREMENTAL_ALTER_CONFIGS, resources=asked), 1)
         assert broker.settle(lambda: bool(changes))
+
+
+def test_quotas_of_addresses_come_to_the_sockets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    quotas: list[tuple[str | None, float | None]] = []
+    monkeypatch.setattr(NoSockets, "update_ip_connection_rate_quota", lambda self, *quota: quotas.append(quota))
+
+    async def store(broker: InProcessBroker, ip: str, configs: dict[str, str]) -> None:
+        await change_entity_config(broker.services.controller.client, f"ips/{ip}", configs)
+
+    with in_process_broker(tmp_path) as broker, no_bugs_logged():
+        for ip, configs, quota in (
+            ("192.0.2.1", {"connection_creation_rate": "7"}, ("192.0.2.1", 7)),
+            ("<default>", {"connection_creation_rate": "8"}, (None, 8)),
+            ("<default>", {}, (None, None)),
+        ):
+            broker.run(store(broker, ip, configs))
+            assert broker.settle(lambda: len(quotas) == 1)
+            assert quotas.pop() == quota
+    with in_process_broker(tmp_path) as broker, no_bugs_logged():
+        assert ("192.0.2.1", 7) in quotas, "also at the start"
 
 
 def change_configs(

@@ -59,7 +59,6 @@ _OTHERS: Final[Mapping[str, str]] = {
     "group.coordinator.threads": _THREADS,
     "queued.max.requests": _THREADS,
     "queued.max.request.bytes": "it is not enforced yet",
-    "max.connection.creation.rate": "it is not enforced yet",
     "early.start.listeners": "there is no authorizer to wait for",
     "max.request.partition.size.limit": _KRAFT,
     "unstable.api.versions.enable": "all served versions are final",
@@ -81,9 +80,7 @@ _OTHERS: Final[Mapping[str, str]] = {
     "group.consumer.max.size": _GROUPS,
     "group.consumer.assignors": _GROUPS,
     "group.consumer.migration.policy": _GROUPS,
-    "quota.window.num": _QUOTAS,
     "controller.quota.window.num": _QUOTAS,
-    "quota.window.size.seconds": _QUOTAS,
     "controller.quota.window.size.seconds": _QUOTAS,
     "delegation.token.master.key": "there are no delegation tokens yet",
     "delegation.token.secret.key": "there are no delegation tokens yet",
@@ -91,6 +88,9 @@ _OTHERS: Final[Mapping[str, str]] = {
     "delegation.token.expiry.time.ms": "there are no delegation tokens yet",
     "delegation.token.expiry.check.interval.ms": "there are no delegation tokens yet",
 }
+
+ACTING_ON_A_LISTENER: Final = (".max.connections", ".max.connection.creation.rate")
+"""Ends of the keys that act with the prefix `listener.name.<listener>.`."""
 
 ACTING: Final = frozenset({"node.id"})
 """Exceptions: keys of the groups below that act."""

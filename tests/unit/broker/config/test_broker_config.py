@@ -134,13 +134,14 @@ def test_limits_that_are_not_enforced_are_listed_when_they_are_set() -> None:
     )
     told = BrokerConfig(
         {
-            "max.connection.creation.rate": "5",
+            "queued.max.requests": "5",
             "metric.reporters": "a.B",
             "listener.name.plaintext.max.connections": "9",
+            "listener.name.plaintext.num.network.threads": "9",
             "log.roll.ms": "5",
         }
     ).keys_without_effect
-    assert list(told) == ["listener.name.plaintext.max.connections", "max.connection.creation.rate", "metric.reporters"]
+    assert list(told) == ["listener.name.plaintext.num.network.threads", "metric.reporters", "queued.max.requests"]
     assert all(told.values())
 
 

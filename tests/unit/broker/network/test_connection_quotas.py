@@ -1,40 +1,54 @@
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.machine.startup_error import StartupError
 from odradek.broker.network.connection_quotas import ConnectionQuotas
+from odradek.storage.disk.ports import InlineIoPool, IoPool
+from odradek.timer.clock import ManualClock
+from tests.support.async_test import async_test
 from tests.support.disks.logs import DeferredIoPool
 
+PLAINTEXT = "PLAINTEXT"
 AF_INET, AF_INET6 = 2, 10
 """As on Linux."""
 
 
-def quotas(**settings: str) -> ConnectionQuotas:
-    return ConnectionQuotas(BrokerConfig({key.replace("_", "."): value for key, value in settings.items()}))
+def quotas(io_pool: IoPool | None = None, **settings: str) -> ConnectionQuotas:
+    config = BrokerConfig({key.replace("__", ".").replace("_", "."): value for key, value in settings.items()})
+    limited = ConnectionQuotas(config, ManualClock(), io_pool or InlineIoPool())
+    if io_pool is None:
+        asyncio.run(limited.start())
+    return limited
+
+
+def acquired(limited: ConnectionQuotas, host: str, listener_name: str = PLAINTEXT) -> bool:
+    return limited.acquire(host, listener_name)
 
 
 def test_address_has_as_many_connections_as_allowed_and_no_more() -> None:
     limited = quotas(max_connections_per_ip="2")
-    assert limited.acquire("a")
-    assert limited.acquire("a")
-    assert not limited.acquire("a")
-    assert limited.acquire("b")
-    limited.release("a")
-    assert limited.acquire("a")
-    assert not limited.acquire("a")
+    assert acquired(limited, "a")
+    assert acquired(limited, "a")
+    assert not acquired(limited, "a")
+    assert acquired(limited, "b")
+    limited.release("a", PLAINTEXT)
+    assert acquired(limited, "a")
+    assert not acquired(limited, "a")
     assert limited.total == 3
 
 
 def test_override_takes_the_place_of_the_general_limit() -> None:
     limited = quotas(max_connections_per_ip="0", max_connections_per_ip_overrides="127.0.0.1:1,::1:2")
-    assert not limited.acquire("192.0.2.1")
-    assert limited.acquire("127.0.0.1")
-    assert not limited.acquire("127.0.0.1")
-    assert limited.acquire("::1")
-    assert limited.acquire("::1")
-    assert not limited.acquire("::1")
+    assert not acquired(limited, "192.0.2.1")
+    assert acquired(limited, "127.0.0.1")
+    assert not acquired(limited, "127.0.0.1")
+    assert acquired(limited, "::1")
+    assert acquired(limited, "::1")
+    assert not acquired(limited, "::1")
 
 
 def resolve(monkeypatch: pytest.MonkeyPatch, addresses: dict[str, tuple[str, ...]]) -> list[str]:
@@ -73,53 +87,123 @@ def test_unknown_host_name_refuses_the_start(monkeypatch: pytest.MonkeyPatch, ho
         quotas(max_connections_per_ip_overrides=f"{host}:1")
 
 
+@async_test
+async def test_the_names_of_the_start_are_resolved_off_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = resolve(monkeypatch, {"one.example": ("192.0.2.1",), "two.example": ("192.0.2.2",)})
+    pool = DeferredIoPool()
+    limited = quotas(pool, max_connections_per_ip_overrides="one.example:1,two.example:2")
+    starting = asyncio.ensure_future(limited.start())
+    await asyncio.sleep(0)
+    assert (asked, starting.done()) == ([], False)
+    assert pool.run_all() == 2
+    await starting
+    assert [limited.limit_of(host) for host in ("192.0.2.1", "192.0.2.2")] == [1, 2]
+
+
 def test_overrides_that_change_are_resolved_in_the_pool(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     addresses = {"one.example": ("192.0.2.1",), "two.example": ("192.0.2.2",)}
     asked = resolve(monkeypatch, addresses)
-    config = BrokerConfig({"max.connections.per.ip": "9", "max.connections.per.ip.overrides": "one.example:1"})
-    limited, pool = ConnectionQuotas(config), DeferredIoPool()
+    config = BrokerConfig({"max.connections.per.ip": "9"})
+    pool = DeferredIoPool()
+    limited = ConnectionQuotas(config, ManualClock(), pool)
 
     def limits() -> list[int]:
         return [limited.limit_of(host) for host in ("192.0.2.1", "192.0.2.2")]
 
-    limited.resolve_overrides(pool)
+    def change(**overrides: int) -> None:
+        config.max_connections_per_ip_overrides = {f"{name}.example": limit for name, limit in overrides.items()}
+        limited.overrides_changed()
+
+    limited.overrides_changed()
     assert not pool.pending, "nothing has changed"
-    config.max_connections_per_ip_overrides = {"two.example": 2}
-    limited.resolve_overrides(pool)
+    change(one=1)
+    pool.run_one()
+    assert limits() == [1, 9]
+    change(two=2)
     assert (asked, limits()) == (["one.example"], [1, 9])
     pool.run_one()
     assert limits() == [9, 2]
-    config.max_connections_per_ip_overrides = {"no.example": 3}
-    limited.resolve_overrides(pool)
-    pool.run_one()
+    change(one=7, no=3)
+    pool.run_all()
     assert limits() == [9, 2]
     assert "no.example: Name or service not known; the limits are what they were" in caplog.text
-    config.max_connections_per_ip_overrides = {"one.example": 4}
-    limited.resolve_overrides(pool)
-    config.max_connections_per_ip_overrides = {"two.example": 5}
-    limited.resolve_overrides(pool)
+    change(no=3, one=4)
+    change(two=5)
     pool.run_all()
     assert limits() == [9, 5]
+    assert caplog.text.count("Name or service not known") == 1, "the names of old overrides do not matter"
+
+
+def test_slow_name_servers_take_one_thread_of_the_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+    resolve(monkeypatch, {f"{name}.example": (f"192.0.2.{name}",) for name in range(1, 9)})
+    config, pool = BrokerConfig({}), DeferredIoPool()
+    limited = ConnectionQuotas(config, ManualClock(), pool)
+    for limit in (1, 2, 3):
+        config.max_connections_per_ip_overrides = {f"{name}.example": limit for name in range(1, 9)}
+        limited.overrides_changed()
+        limited.update_ip_connection_rate_quota(f"{limit}.example", 10)
+        assert len(pool.pending) == 1
+    while pool.pending:
+        assert len(pool.pending) == 1
+        pool.run_one()
+    assert [limited.limit_of(f"192.0.2.{name}") for name in range(1, 9)] == [3] * 8
 
 
 def test_full_broker_accepts_no_connection_until_one_closes() -> None:
     limited = quotas(max_connections="1")
-    assert limited.may_accept("PLAINTEXT")
-    limited.acquire("a")
-    assert not limited.may_accept("PLAINTEXT")
-    limited.release("a")
-    assert limited.may_accept("PLAINTEXT")
-    assert limited.acquire("a")
+    assert limited.may_accept(PLAINTEXT)
+    acquired(limited, "a")
+    assert not limited.may_accept(PLAINTEXT)
+    limited.release("a", PLAINTEXT)
+    assert limited.may_accept(PLAINTEXT)
+    assert acquired(limited, "a")
+
+
+TWO_LISTENERS = {
+    "listeners": "PLAINTEXT://:1,CLIENTS://:2",
+    "listener_security_protocol_map": "PLAINTEXT:PLAINTEXT,CLIENTS:PLAINTEXT",
+}
 
 
 def test_other_brokers_are_not_locked_out_by_clients() -> None:
-    limited = quotas(
-        max_connections="1",
-        listeners="PLAINTEXT://:1,CLIENTS://:2",
-        listener_security_protocol_map="PLAINTEXT:PLAINTEXT,CLIENTS:PLAINTEXT",
-    )
-    limited.acquire("a")
+    limited = quotas(max_connections="1", **TWO_LISTENERS)
+    acquired(limited, "a", "CLIENTS")
     assert not limited.may_accept("CLIENTS")
-    assert limited.may_accept("PLAINTEXT")
+    assert limited.may_accept(PLAINTEXT)
+
+
+def test_a_listener_has_a_limit_of_its_own_also_that_of_other_brokers() -> None:
+    own = {"listener.name.clients.max.connections": "1", "listener.name.plaintext.max.connections": "2"}
+    limited = quotas(max_connections="4", **TWO_LISTENERS, **own)
+    acquired(limited, "a", "CLIENTS")
+    assert not limited.may_accept("CLIENTS")
+    acquired(limited, "a", PLAINTEXT)
+    assert limited.may_accept(PLAINTEXT)
+    acquired(limited, "a", PLAINTEXT)
+    assert not limited.may_accept(PLAINTEXT)
+    limited.release("a", PLAINTEXT)
+    assert limited.may_accept(PLAINTEXT)
+    assert not limited.may_accept("CLIENTS")
+
+
+@pytest.mark.parametrize("ip", ["192.0.2.1", "::ffff:192.0.2.1", "one.example", None])
+def test_a_quota_of_connections_is_of_an_address_a_host_or_of_all(
+    ip: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resolve(monkeypatch, {"one.example": ("192.0.2.1",)})
+    limited = quotas()
+    limited.update_ip_connection_rate_quota(ip, 0)
+    assert limited.record_address("192.0.2.1", PLAINTEXT) == 1000
+    assert limited.record_address("192.0.2.2", PLAINTEXT) == (1000 if ip is None else 0)
+    limited.update_ip_connection_rate_quota(ip, None)
+    assert limited.record_address("192.0.2.1", PLAINTEXT) == 0
+
+
+def test_a_quota_of_a_host_without_an_address_is_logged(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    resolve(monkeypatch, {})
+    quotas().update_ip_connection_rate_quota("no.example", 1)
+    assert "Unable to resolve address no.example: Name or service not known" in caplog.text
