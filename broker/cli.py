@@ -27,6 +27,13 @@ _TOOLS: Final = {
     "dump-log": ("dump_log.dump_log", "print the files of a log as kafka-dump-log does"),
     "verify": ("verify", "check log directories and print what is wrong with them"),
     "topics": ("admin.topics", "list, describe, create, alter and delete topics"),
+    "groups": ("admin.groups", "list, describe, reset and delete consumer groups"),
+    "get-offsets": ("admin.get_offsets", "print offsets of partitions, by time"),
+    "delete-records": ("admin.delete_records", "delete the records before an offset"),
+    "log-dirs": ("admin.log_dirs", "print the log directories of brokers and what is in them"),
+    "api-versions": ("admin.api_versions", "print which versions of the APIs the brokers serve"),
+    "transactions": ("admin.transactions", "list, describe and end transactions, find hanging ones"),
+    "producers": ("admin.producers", "print the producers of partitions"),
     "reassign": ("admin.reassign", "move replicas between brokers and directories"),
     "elect-leaders": ("admin.elect_leaders", "elect preferred or unclean leaders"),
     "cluster": (

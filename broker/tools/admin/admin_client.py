@@ -8,7 +8,7 @@ Kafka: Admin, KafkaAdminClient.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 from odradek.broker.inter_broker.broker_connection import BrokerConnection, LinkSettings
@@ -59,8 +59,10 @@ class AdminClient:
             make_link(end_point, client_id=config.client_id) for end_point in parse_bootstrap(config.bootstrap)
         ]
         self._links: dict[EndPoint, BrokerLink] = {}
+        self._brokers: dict[int, EndPoint] = {}
+        """The brokers of the last metadata."""
         self._make_link = make_link
-        self._clock = clock
+        self.clock = clock
         self._timer = timer
 
     async def ask(self, request: Request, response_type: type[ResponseT]) -> ResponseT:
@@ -76,24 +78,41 @@ class AdminClient:
     async def metadata(self, topics: Iterable[str] | None = ()) -> MetadataResponse:
         """The metadata of these topics, or of all (None)."""
         named = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
-        return await self.ask(MetadataRequest(topics=named, allow_auto_topic_creation=False), MetadataResponse)
+        request = MetadataRequest(topics=named, allow_auto_topic_creation=False)
+        response = await self.ask(request, MetadataResponse)
+        self._brokers = {
+            node.node_id: EndPoint(node.host, node.port, "", SecurityProtocol.PLAINTEXT) for node in response.brokers
+        }
+        return response
+
+    async def broker_ids(self) -> list[int]:
+        """The brokers that are alive."""
+        await self.metadata()
+        return sorted(self._brokers)
+
+    def address(self, broker_id: int) -> EndPoint | None:
+        """The address of a broker, from the last metadata."""
+        return self._brokers.get(broker_id)
 
     async def ask_broker(self, broker_id: int, request: Request, response_type: type[ResponseT]) -> ResponseT:
         """Raises: CommandFailed if the broker is not alive; OSError if it does not answer."""
-        for node in (await self.metadata()).brokers:
-            if node.node_id == broker_id:
-                end_point = EndPoint(node.host, node.port, "", SecurityProtocol.PLAINTEXT)
-                if end_point not in self._links:
-                    self._links[end_point] = self._make_link(end_point, client_id=self.config.client_id)
-                link = self._links[end_point]
-                return await self._exchange(link, request, response_type)
-        raise CommandFailed(f"broker {broker_id} is not alive")
+        if broker_id not in self._brokers:
+            await self.metadata()
+        if broker_id not in self._brokers:
+            raise CommandFailed(f"broker {broker_id} is not alive")
+        end_point = self._brokers[broker_id]
+        if end_point not in self._links:
+            self._links[end_point] = self._make_link(end_point, client_id=self.config.client_id)
+        try:
+            return await self._exchange(self._links[end_point], request, response_type)
+        except OSError:
+            self._brokers.clear()  # the broker may have another address now
+            raise
 
     async def ask_controller(self, request: Request, response_type: type[ResponseT]) -> ResponseT:
         """The controller's response. Retries while the controller changes. Raises: CommandFailed."""
-        asked_ms = self._clock.monotonic_ms()
         reason = "the cluster has no controller"
-        while self._clock.monotonic_ms() - asked_ms < self.config.api_timeout_ms:
+        async for _ in self.attempts():
             controller_id = (await self.metadata()).controller_id
             if controller_id >= 0:
                 try:
@@ -104,8 +123,16 @@ class AdminClient:
                     if ErrorCode.NOT_CONTROLLER not in error_codes(response):
                         return response
                     reason = f"broker {controller_id} is not the controller"
-            await self.back_off()
         raise CommandFailed(f"the controller does not answer: {reason}")
+
+    async def attempts(self) -> AsyncIterator[None]:
+        """An element at once, and one after each `retry.backoff.ms`, until `default.api.timeout.ms` has passed."""
+        began_ms = self.clock.monotonic_ms()
+        while True:
+            yield
+            if self.clock.monotonic_ms() - began_ms >= self.config.api_timeout_ms:
+                return
+            await self.back_off()
 
     async def reassignments(self) -> Ongoing:
         """All ongoing reassignments. Raises: CommandFailed."""
@@ -120,7 +147,8 @@ class AdminClient:
         }
 
     async def _exchange(self, link: BrokerLink, request: Request, response_type: type[ResponseT]) -> ResponseT:
-        return await link.exchange(request, response_type, version=None, timeout_ms=self.config.request_timeout_ms)
+        timeout_ms = min(self.config.request_timeout_ms, self.config.api_timeout_ms)
+        return await link.exchange(request, response_type, version=None, timeout_ms=timeout_ms)
 
     async def back_off(self) -> None:
         """Wait a moment before asking again."""

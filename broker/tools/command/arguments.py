@@ -37,6 +37,16 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_subcommand(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str
+) -> argparse.ArgumentParser:
+    """A subcommand that takes the options of `add_client_options` too, before or after its name."""
+    # Without a default here, an option before the name is not reset by the options after it.
+    parser = commands.add_parser(name, help=text, description=text, argument_default=argparse.SUPPRESS)
+    add_client_options(parser)
+    return parser
+
+
 def add_actions(parser: argparse.ArgumentParser, actions: dict[str, str]) -> None:
     """Options `--NAME` of which a command takes one, as `options.action`. `actions`: name -> help."""
     group = parser.add_argument_group("actions").add_mutually_exclusive_group(required=True)

@@ -72,6 +72,19 @@ class Output:
         """A line for people that is no result: on stderr with `--json`, else on stdout."""
         (sys.stderr if self.form is Form.JSON else sys.stdout).write(f"{text}\n")
 
+    def warn(self, text: str) -> None:
+        """A line on stderr, after what is on stdout."""
+        sys.stdout.flush()
+        sys.stderr.write(f"{text}\n")
+
+    @property
+    def is_json(self) -> bool:
+        return self.form is Form.JSON
+
+    @property
+    def is_table(self) -> bool:
+        return self.form is Form.TABLE
+
     @contextmanager
     def progress(self, what: str, total: int) -> Iterator[Callable[[int], None]]:
         """Progress of long work on stderr, if that is a terminal. Yields a function that adds to what is done."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.support.clusters.admin_cluster import AdminCluster, Command
+from tests.support.clusters.admin_groups import AdminGroups
+from tests.support.clusters.admin_transactions import AdminTransactions
 
 
 @pytest.fixture
@@ -13,6 +15,16 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> AdminCluster:
     monkeypatch.setattr("odradek.broker.tools.admin.admin_client.BrokerConnection", cluster.make_link)
     monkeypatch.setattr("odradek.broker.tools.command.client_config.RETRY_BACKOFF_MS", 1)
     return cluster
+
+
+@pytest.fixture
+def groups(cluster: AdminCluster) -> AdminGroups:
+    return AdminGroups(cluster)
+
+
+@pytest.fixture
+def transactions(cluster: AdminCluster) -> AdminTransactions:
+    return AdminTransactions(cluster)
 
 
 @pytest.fixture
