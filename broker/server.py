@@ -38,6 +38,7 @@ from odradek.broker.metadata.metadata_tree_setup import WaitLimit, close_tree, o
 from odradek.broker.metadata.policy_setup import load_policies
 from odradek.broker.metadata.topic_waits import TopicWaits
 from odradek.broker.network.socket_server import SocketServer
+from odradek.broker.quotas.quota_managers import QuotaManagers
 from odradek.broker.replica_manager.replication_setup import make_replica_manager
 from odradek.controller.admin.config_admin import ConfigAdmin
 from odradek.controller.admin.config_changes import ConfigChangeListener
@@ -355,6 +356,7 @@ class KafkaServer:
             ),
             topic_creator=AutoTopicCreationManager(config, admin, self._in_background),
             topic_waits=topic_waits,
+            quotas=QuotaManagers(config, self.clock, self.timer),
             topic_overrides=lambda topics: client.entity_configs("topics", topics),
             slices=self._slices,
         )
@@ -401,6 +403,10 @@ class KafkaServer:
             text = values.get("connection_creation_rate")
             rate = None if text is None else cast("int", parse_type("connection_creation_rate", text, ConfigType.INT))
             self._sockets.update_ip_connection_rate_quota(None if name == znodes.DEFAULT_ENTITY else name, rate)
+        elif services is not None and kind == "clients":
+            services.quotas.client_config_changed(name, values)
+        elif services is not None and kind == "users":
+            services.quotas.user_config_changed(name, values)
         elif kind == "brokers":
             changed = await dynamic.entity_changed(name, values, None if services is None else services.controller)
             if services is not None:

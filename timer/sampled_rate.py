@@ -5,7 +5,7 @@ time since the oldest of them began. A window is obsolete when its last event is
 
 The caller passes monotonic times in milliseconds, so nothing here reads a clock.
 
-Kafka: SampledStat, WindowedSum, Rate, SimpleRate, QuotaUtils.throttleTime.
+Kafka: SampledStat, WindowedSum, Rate, SimpleRate, Avg, QuotaUtils.throttleTime.
 """
 
 from __future__ import annotations
@@ -16,24 +16,22 @@ _LONG_MAX = (1 << 63) - 1
 
 
 class _Sample:
-    """The sum of one window, with the times of its start and of its last event."""
+    """The sum and the number of amounts in one window, with the times of its start and of its last event."""
 
-    __slots__ = ("amount", "last_ms", "start_ms")
+    __slots__ = ("amount", "count", "last_ms", "start_ms")
 
     def __init__(self, now_ms: int) -> None:
         self.reset(now_ms)
 
     def reset(self, now_ms: int) -> None:
         self.amount = 0.0
+        self.count = 0
         self.start_ms = now_ms
         self.last_ms = now_ms
 
 
-class Rate:
-    """Units per second. At least `window_count - 1` whole windows count, also when fewer have passed.
-
-    So the first amount of a client is no peak that throttles it: of eleven windows, ten count as passed.
-    """
+class _SampledStat:
+    """The windows. Kafka: SampledStat."""
 
     __slots__ = ("_current", "_samples", "_window_count", "_window_ms")
 
@@ -49,20 +47,8 @@ class Rate:
         if now_ms - sample.start_ms >= self._window_ms:
             sample = self._advance(now_ms)
         sample.amount += amount
+        sample.count += 1
         sample.last_ms = now_ms
-
-    def measure(self, now_ms: int) -> float:
-        """The rate in units per second."""
-        window_ms = self.window_size_ms(now_ms)
-        return sum(sample.amount for sample in self._samples) / (window_ms / 1_000)
-
-    def window_size_ms(self, now_ms: int) -> int:
-        """The time that `measure` divides by; at least 1 ms."""
-        elapsed_ms = self._elapsed_ms(now_ms)
-        missing = self._window_count - 1 - elapsed_ms // self._window_ms
-        if missing > 0:
-            elapsed_ms += missing * self._window_ms
-        return max(elapsed_ms, 1)
 
     def _elapsed_ms(self, now_ms: int) -> int:
         """The time since the oldest window that is not obsolete began. An obsolete one begins again now, and is empty.
@@ -94,6 +80,28 @@ class Rate:
         return self._samples[self._current]
 
 
+class Rate(_SampledStat):
+    """Units per second. At least `window_count - 1` whole windows count, also when fewer have passed.
+
+    So the first amount of a client is no peak that throttles it: of eleven windows, ten count as passed.
+    """
+
+    __slots__ = ()
+
+    def measure(self, now_ms: int) -> float:
+        """The rate in units per second."""
+        window_ms = self.window_size_ms(now_ms)
+        return sum(sample.amount for sample in self._samples) / (window_ms / 1_000)
+
+    def window_size_ms(self, now_ms: int) -> int:
+        """The time that `measure` divides by; at least 1 ms."""
+        elapsed_ms = self._elapsed_ms(now_ms)
+        missing = self._window_count - 1 - elapsed_ms // self._window_ms
+        if missing > 0:
+            elapsed_ms += missing * self._window_ms
+        return max(elapsed_ms, 1)
+
+
 class SimpleRate(Rate):
     """Units per second since the oldest window began, or over one window if that is longer."""
 
@@ -101,6 +109,18 @@ class SimpleRate(Rate):
 
     def window_size_ms(self, now_ms: int) -> int:
         return max(self._elapsed_ms(now_ms), self._window_ms)
+
+
+class Average(_SampledStat):
+    """The mean of the amounts in the windows. Kafka: Avg."""
+
+    __slots__ = ()
+
+    def measure(self, now_ms: int) -> float:
+        """The mean; NaN without amounts."""
+        self._elapsed_ms(now_ms)
+        count = sum(sample.count for sample in self._samples)
+        return sum(sample.amount for sample in self._samples) / count if count else math.nan
 
 
 def throttle_time_ms(value: float, bound: float, window_size_ms: int) -> int:
@@ -116,3 +136,12 @@ def java_round(value: float) -> int:
     if math.isinf(value):
         return _LONG_MAX if value > 0 else -_LONG_MAX - 1
     return max(min(math.floor(value + 0.5), _LONG_MAX), -_LONG_MAX - 1)
+
+
+def as_int(value: int) -> int:
+    """The lower 32 bits with their sign, as Java turns a long into an int.
+
+    So a quota of 0, whose throttle time is infinite, becomes -1: Apache Kafka does not throttle it.
+    """
+    value &= 0xFFFF_FFFF
+    return value - (1 << 32) if value >> 31 else value

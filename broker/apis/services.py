@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from odradek.broker.metadata.metadata_cache import MetadataCache
     from odradek.broker.metadata.topic_waits import TopicWaits
     from odradek.broker.network.request import RequestContext
+    from odradek.broker.quotas.quota_managers import QuotaManagers
     from odradek.broker.replica_manager.replica_manager import ReplicaManager
     from odradek.controller.admin.config_admin import ConfigAdmin
     from odradek.controller.admin.topic_admin import AdminManager
@@ -73,6 +74,7 @@ class Services:
     config_admin: ConfigAdmin
     topic_creator: AutoTopicCreationManager
     topic_waits: TopicWaits
+    quotas: QuotaManagers
     topic_overrides: Callable[[Sequence[str]], Awaitable[Mapping[str, Mapping[str, str]]]]
     """Reads the configs of topics from the metadata tree."""
     spawn: Spawn = field(init=False)

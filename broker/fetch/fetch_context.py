@@ -111,7 +111,7 @@ class FetchContext:
             return FetchResponse(error_code=self.error, session_id=INVALID_SESSION_ID)
         session = self.session
         if session is not None:
-            if session.epoch != self._expected_epoch:  # another connection has used the session meanwhile
+            if self._is_used_elsewhere(session):
                 return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session.session_id)
             topics = yield from _by_topic((yield from session.select(answers)))
             return FetchResponse(session_id=session.session_id, responses=topics)
@@ -128,6 +128,39 @@ class FetchContext:
             session_id = INVALID_SESSION_ID if created is None else created.session_id
         topics = yield from _by_topic(answers)
         return FetchResponse(session_id=session_id, responses=topics)
+
+    def preview(self, answers: Answers) -> Generator[None, None, FetchResponse]:
+        """The response for `answers` as far as its size goes, without a change of the session or a new one.
+
+        Kafka: FetchContext.getResponseSize.
+        """
+        session = self.session
+        if self.error != ErrorCode.NONE or (session is not None and self._is_used_elsewhere(session)):
+            return FetchResponse()
+        if session is not None:
+            changed = []
+            for fetch, data in answers:
+                yield
+                cached = session.partitions.get(fetch.key)
+                if cached is not None and cached.is_news(data):
+                    changed.append((fetch, data))
+            answers = changed
+        return FetchResponse(responses=(yield from _by_topic(answers)))
+
+    def throttled(self, throttle_time_ms: int) -> FetchResponse:
+        """The empty response of a client that is ahead of its quota. The session stays as it is.
+
+        Kafka: FetchContext.getThrottledResponse.
+        """
+        session = self.session
+        if session is None:
+            return FetchResponse(throttle_time_ms=throttle_time_ms, session_id=INVALID_SESSION_ID)
+        error = ErrorCode.INVALID_FETCH_SESSION_EPOCH if self._is_used_elsewhere(session) else ErrorCode.NONE
+        return FetchResponse(throttle_time_ms=throttle_time_ms, error_code=error, session_id=session.session_id)
+
+    def _is_used_elsewhere(self, session: FetchSession) -> bool:
+        """Whether another connection has used the session since the request came."""
+        return session.epoch != self._expected_epoch
 
 
 def _by_topic(answers: Answers) -> Generator[None, None, list[FetchableTopicResponse]]:

@@ -116,13 +116,9 @@ class PartitionFetch:
         self.log_start_offset = other.log_start_offset
         self.last_fetched_epoch = other.last_fetched_epoch
 
-    def note_answer(self, data: PartitionData) -> bool:
-        """Remember an answer that is about to be sent; True when it differs from the last one.
-
-        After an error the remembered high watermark becomes invalid, so that the partition is in the answer again when
-        the error is gone.
-        """
-        is_news = (
+    def is_news(self, data: PartitionData) -> bool:
+        """Whether an answer differs from the last one that was sent."""
+        return (
             records_size(data) > 0
             or data.high_watermark != self.sent_high_watermark
             or data.log_start_offset != self.sent_log_start_offset
@@ -130,6 +126,14 @@ class PartitionFetch:
             or data.error_code != ErrorCode.NONE
             or data.diverging_epoch.epoch >= 0
         )
+
+    def note_answer(self, data: PartitionData) -> bool:
+        """Remember an answer that is about to be sent; True when it differs from the last one.
+
+        After an error the remembered high watermark becomes invalid, so that the partition is in the answer again when
+        the error is gone.
+        """
+        is_news = self.is_news(data)
         self.sent_high_watermark = data.high_watermark if data.error_code == ErrorCode.NONE else -1
         self.sent_log_start_offset = data.log_start_offset
         return is_news

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from odradek.broker.machine.timed_waits import deadline
 from odradek.broker.network.request import RequestContext
+from odradek.broker.network.throttles import Throttles
 from odradek.protocol.api import API, ApiKey
 from odradek.protocol.codec.schema import Response
 from odradek.protocol.headers import RequestHeader
@@ -61,6 +62,7 @@ class _Caller:
 
     def __init__(self, listener_name: str) -> None:
         self.listener_name = listener_name
+        self.throttles = Throttles(self.proceed)
         self.client_software_name = self.client_software_version = "unknown"
         self.answer: asyncio.Future[Response | None] = asyncio.get_running_loop().create_future()
 

@@ -10,6 +10,8 @@ Back-pressure, in both directions. A held connection buffers at most one whole f
 then reading is paused. Unanswered requests are limited in number and bytes (`MAX_PIPELINED_*`). While the peer does not
 read its responses, no request is dispatched, which limits the queued responses too (`response_sender.py`).
 
+Throttling. A muted connection (`throttles.py`) stays open after its end until the time is over, then applies the rest.
+
 Fairness. After `MAX_TURN_MS` a connection lets the others run.
 
 End. Everything received before the end of the stream is applied and answered, in order, however long that takes; then
@@ -39,6 +41,7 @@ from odradek.broker.network.garbage import describe_garbage
 from odradek.broker.network.large_frame_receiver import LargeFrameReceiver
 from odradek.broker.network.request_observer import complete_all
 from odradek.broker.network.response_sender import FileRegion, ResponseSender, retaining
+from odradek.broker.network.throttles import Throttles
 from odradek.protocol.codec.codec import EncodeError
 from odradek.protocol.framing import frame
 from odradek.protocol.headers import encode_response_in_steps, encode_response_parts
@@ -128,6 +131,7 @@ class Connection(asyncio.Protocol):
         "local_host",
         "local_port",
         "principal",
+        "throttles",
     )
 
     def __init__(self, owner: ConnectionOwner, listener_name: str, max_frame_bytes: int) -> None:
@@ -147,6 +151,7 @@ class Connection(asyncio.Protocol):
         self._deferred_flush = False
         self._sending: list[RequestContext] = []
         """Observed requests whose response is handed to the sender and perhaps not sent."""
+        self.throttles = Throttles(self._process)
         self.last_active_ms = 0
         """Monotonic time when bytes were last received or sent."""
         self._idle_task: TimerTask | None = None
@@ -373,7 +378,7 @@ class Connection(asyncio.Protocol):
         clock = self._owner.clock
         started_ms = now_ms = self.last_active_ms = clock.monotonic_ms()
         try:
-            while not sender.is_blocked:
+            while not (sender.is_blocked or self.throttles.active):
                 request = self._next_frame
                 if request is None:
                     request = self._frames.next_frame()
@@ -406,6 +411,8 @@ class Connection(asyncio.Protocol):
 
     def _close_when_done(self, sender: ResponseSender) -> None:
         """Close after the end of the stream, once all earlier requests are applied and answered."""
+        if self.throttles.active:
+            return
         in_flight = self._in_flight
         if self._reset is None:
             if self._next_frame is None and not in_flight and not sender.is_blocked:
@@ -419,6 +426,7 @@ class Connection(asyncio.Protocol):
             self._idle_task.cancel()
         complete_all(self._sending)
         complete_all(ctx for ctx in self._in_flight if ctx.is_answered)
+        self.throttles.close()
         self._in_flight.clear()
         self._next_frame = None
         self._frames = FrameAssembler(0)
@@ -440,7 +448,7 @@ class Connection(asyncio.Protocol):
 
     def _is_held(self) -> bool:
         """Whether the next frame would have to wait."""
-        if self._next_frame is not None:
+        if self._next_frame is not None or self.throttles.active:
             return True
         if self._sender is not None and self._sender.is_blocked:
             return True

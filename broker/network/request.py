@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from odradek.broker.network.throttles import Throttles
     from odradek.protocol.codec.codec import Part
     from odradek.protocol.codec.schema import Request, Response
     from odradek.protocol.headers import RequestHeader
@@ -59,6 +60,9 @@ class ClientConnection(Protocol):
     @property
     def principal(self) -> str:
         """`User:name`; `User:ANONYMOUS` on a listener without authentication."""
+
+    throttles: Throttles
+    """What mutes the connection."""
 
     client_software_name: str
     client_software_version: str

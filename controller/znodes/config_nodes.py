@@ -71,6 +71,11 @@ def _moved(message: str) -> KafkaError:
 async def change_entity_config(client: MetadataClient, entity_path: str, config: Mapping[str, str]) -> None:
     """Write the whole config of an entity and notify every broker."""
     await write_entity_config(client, entity_path, config)
+    await notify_config_change(client, entity_path)
+
+
+async def notify_config_change(client: MetadataClient, entity_path: str) -> None:
+    """Let every broker read the config of an entity again. Kafka: KafkaZkClient.createConfigChangeNotification."""
     await client.create_recursive(znodes.CONFIG_CHANGES)
     path = f"{znodes.CONFIG_CHANGES}/{znodes.CONFIG_CHANGE_PREFIX}"
     await client.tree.run(Create(path, znodes.encode_config_change(entity_path), CreateMode.PERSISTENT_SEQUENTIAL))

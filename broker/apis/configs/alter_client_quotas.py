@@ -1,18 +1,27 @@
 """AlterClientQuotas (key 49), served: 0-1. v1: flexible encoding.
 
-Refused for every entity: client quotas are not enforced yet, and a stored quota would seem to be.
+Any broker writes the quotas; all brokers are notified. Each entity of a request succeeds or fails by itself.
 
 Kafka: KafkaApis.handleAlterClientQuotasRequest.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+import logging
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
-from odradek.protocol.errors import ErrorCode
+from odradek.broker.network.host_addresses import address_of
+from odradek.controller.admin.client_quota_changes import QuotaChange, alter_client_quotas
+from odradek.controller.admin.client_quotas import CLIENT_ID, IP, USER
+from odradek.controller.tree.metadata_tree import TreeError
+from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,
+    EntityData,
+    RequestEntryData,
     ResponseEntryData,
 )
 
@@ -20,14 +29,57 @@ if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
     from odradek.broker.network.request import RequestContext
 
+logger = logging.getLogger(__name__)
+
+_ORDER: Final = {CLIENT_ID: 0, USER: 1, IP: 2}
+"""The order of entity types in Apache Kafka's answers, which is that of a Java HashMap."""
+
 
 def handle(broker: Services, ctx: RequestContext, request: AlterClientQuotasRequest) -> None:
-    message = "This broker does not enforce client quotas yet."
-    ctx.reply(
-        AlterClientQuotasResponse(
-            entries=[
-                ResponseEntryData(error_code=ErrorCode.UNSUPPORTED_VERSION, error_message=message, entity=entry.entity)
-                for entry in request.entries
-            ]
+    broker.spawn(ctx, request, _alter(broker, ctx, request))
+
+
+async def _alter(broker: Services, ctx: RequestContext, request: AlterClientQuotasRequest) -> None:
+    answers: dict[tuple[tuple[str, str | None], ...], ResponseEntryData] = {}
+    for entry in request.entries:
+        entity = {part.entity_type: part.entity_name for part in entry.entity}
+        in_order = sorted(entity.items(), key=lambda item: _ORDER.get(item[0], len(_ORDER)))
+        error = await _alter_one(broker, entity, entry, validate_only=request.validate_only)
+        answers[tuple(in_order)] = ResponseEntryData(
+            error_code=ErrorCode.NONE if error is None else error.code,
+            error_message=None if error is None else error.specific_message,
+            entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in in_order],
         )
-    )
+    ctx.reply(AlterClientQuotasResponse(entries=list(answers.values())))
+
+
+async def _alter_one(
+    broker: Services, entity: dict[str, str | None], entry: RequestEntryData, *, validate_only: bool
+) -> KafkaError | None:
+    try:
+        await alter_client_quotas(
+            broker.controller.client,
+            entity,
+            [QuotaChange(op.key, None if op.remove else op.value) for op in entry.ops],
+            validate_only=validate_only,
+            has_address=partial(_has_address, broker),
+        )
+    except KafkaError as error:
+        logger.info("Error encountered while updating client quotas of %s: %s", entity, error)
+        return error
+    except TreeError as error:
+        logger.error("Error encountered while updating client quotas of %s: %s", entity, error)
+        return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+    return None
+
+
+async def _has_address(broker: Services, host: str) -> bool:
+    """Whether the host can be resolved. Name servers are asked in the I/O pool."""
+    answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+    def done(result: str | OSError) -> None:
+        if not answer.done():
+            answer.set_result(isinstance(result, str))
+
+    broker.io_pool.submit(partial(address_of, host), done)
+    return await answer

@@ -20,10 +20,12 @@ from odradek.broker.apis.leaders import name_leader
 from odradek.broker.apis.records.isolation import READ_COMMITTED, require_isolation_level
 from odradek.broker.apis.services import SMALL_REQUEST_PARTITIONS, now_or_in_slices
 from odradek.broker.fetch.fetch_context import AskedBy, FetchContext, new_context
-from odradek.broker.fetch.fetch_session import PartitionFetch, records_size
+from odradek.broker.fetch.fetch_session import Answers, PartitionFetch, records_size
 from odradek.broker.fetch.lazy_down_conversion import LazyDownConversionRecords, convert_firsts
 from odradek.broker.fetch.replica_selector import ClientMetadata
 from odradek.broker.fetch.results import FetchParams, LogReadResult
+from odradek.broker.quotas.request_throttle import throttle_fetch
+from odradek.protocol.codec.codec import encode_parts_in_steps, size_of
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import (
     AbortedTransaction,
@@ -46,6 +48,8 @@ if TYPE_CHECKING:
     from odradek.timer.sliced_work import Steps
 
 FUTURE_REPLICA_ID = -3
+
+INT32_SIZE = 4
 
 LAST_MAGIC_0_VERSION = 1
 FIRST_V2_BATCH_VERSION = 4
@@ -102,6 +106,10 @@ def _fetch(
         yield from _respond(broker, ctx, context, (), erroneous, is_follower=asked_by.is_follower)
         return
     max_bytes = min(request.max_bytes, broker.config.fetch_max_bytes)
+    if broker.quotas.fetch.is_enabled and not asked_by.is_follower:
+        # More would be throttled in any case, and the consumer would never get it.
+        limit = broker.quotas.fetch.max_value_in_quota_window(ctx.connection.principal, ctx.header.client_id)
+        max_bytes = max_bytes if limit is None else min(max_bytes, int(limit))
     params = FetchParams(
         replica_id=replica_id,
         replica_epoch=asked_by.replica_epoch,
@@ -117,8 +125,8 @@ def _fetch(
     reads = broker.replica_manager.reads
 
     def answer(results: Sequence[LogReadResult]) -> Steps:
-        yield from _respond(broker, ctx, context, results, erroneous, is_follower=asked_by.is_follower)
-        if version >= FIRST_ZSTD_VERSION:  # in older versions the topic's config can be an error
+        is_sent = yield from _respond(broker, ctx, context, results, erroneous, is_follower=asked_by.is_follower)
+        if is_sent and version >= FIRST_ZSTD_VERSION:  # in older versions the topic's config can be an error
             yield from reads.let_rest(params, results)
 
     def respond(results: Sequence[LogReadResult]) -> None:
@@ -152,7 +160,8 @@ def _respond(
     erroneous: dict[int, PartitionData],
     *,
     is_follower: bool,
-) -> Steps:
+) -> Generator[Wait | None, None, bool]:
+    """Returns whether the response has the results; that of a throttled consumer is empty."""
     version = ctx.header.api_version
     endpoints: dict[int, NodeEndpoint] = {}
     answers = []
@@ -168,13 +177,20 @@ def _respond(
         answers.append((result.fetch, data))
     answers.extend((context.partitions[index], data) for index, data in erroneous.items())
     yield None
+    if broker.quotas.fetch.is_enabled and not is_follower:
+        throttle_ms = throttle_fetch(broker.quotas, ctx, (yield from _response_size(context, answers, version)))
+        if throttle_ms:
+            for _, records in to_convert:
+                records.release()
+            ctx.reply(context.throttled(throttle_ms))
+            return False
     response = yield from context.respond(answers, broker.clock.monotonic_ms())
     response.node_endpoints = list(endpoints.values())
     if is_follower:
         yield from _record_throttled(broker, response)
     if not to_convert:
         ctx.reply(response)
-        return
+        return True
 
     def converted(errors: Sequence[ErrorCode]) -> None:
         for (data, records), error in zip(to_convert, errors, strict=True):
@@ -187,6 +203,13 @@ def _respond(
             records.release()  # the sender has retained the records that it sends
 
     convert_firsts([records for _, records in to_convert], broker.io_pool, converted)
+    return True
+
+
+def _response_size(context: FetchContext, answers: Answers, version: int) -> Generator[None, None, int]:
+    """The bytes of the response with its length, before conversions. Kafka: FetchResponse.sizeOf."""
+    preview = yield from context.preview(answers)
+    return INT32_SIZE + size_of((yield from encode_parts_in_steps(preview, version)))
 
 
 def _record_throttled(broker: Services, response: FetchResponse) -> Steps:

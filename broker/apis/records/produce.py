@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.apis.leaders import name_leader
 from odradek.broker.apis.services import SMALL_REQUEST_PARTITIONS, now_or_in_slices
+from odradek.broker.quotas.request_throttle import throttle_produce
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -84,6 +85,8 @@ def _produce(broker: Services, ctx: RequestContext, request: ProduceRequest) -> 
 
     def respond(results: Mapping[TopicPartition, LogAppendResult]) -> None:
         if request.acks == 0:
+            if broker.quotas.produce.is_enabled:
+                throttle_produce(broker.quotas, ctx)
             _finish_unacknowledged(ctx, results, refused)
         else:
             is_small = len(results) + len(refused) <= SMALL_REQUEST_PARTITIONS
@@ -127,8 +130,9 @@ def _append(
         verification_guards=guards,
         respond=respond,
     )
-    # Appended: the next Produce of this connection may be applied while this one waits for its replicas.
-    ctx.may_pipeline = True
+    # Appended: the next Produce of this connection may be applied while this one waits for its replicas. Not with a
+    # quota, which may mute the connection when this one is answered.
+    ctx.may_pipeline = not broker.quotas.produce.is_enabled
 
 
 def _checked(
@@ -211,6 +215,7 @@ def _respond(
     ctx.reply(
         ProduceResponse(
             responses=[TopicProduceResponse(name=name, partition_responses=found) for name, found in topics.items()],
+            throttle_time_ms=throttle_produce(broker.quotas, ctx) if broker.quotas.produce.is_enabled else 0,
             node_endpoints=list(endpoints.values()),
         )
     )

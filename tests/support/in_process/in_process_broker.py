@@ -24,6 +24,7 @@ from odradek.broker.config.endpoint import EndPoint
 from odradek.broker.fetch.lazy_down_conversion import LazyDownConversionRecords
 from odradek.broker.network.close_reason import CloseReason
 from odradek.broker.network.request import RequestContext
+from odradek.broker.network.throttles import Throttles
 from odradek.broker.server import KafkaServer
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.schema import Request, Response
@@ -68,6 +69,7 @@ class FakeConnection:
         self.client_software_version = ""
         self.close_reason: str | None = None
         self.begun: list[RequestContext] = []
+        self.throttles = Throttles(self.proceed)
         self.answers: dict[int, Response | None] = {}
 
     def begin(self, ctx: RequestContext) -> None:

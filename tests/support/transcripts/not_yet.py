@@ -8,10 +8,9 @@ from odradek.protocol.api import ApiKey
 from odradek.protocol.errors import ErrorCode
 
 REFUSALS = {
-    ApiKey.ALTER_CLIENT_QUOTAS: ErrorCode.UNSUPPORTED_VERSION,
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: ErrorCode.UNSUPPORTED_SASL_MECHANISM,
 }
 """The error with which every entity of a request is refused."""
 
-DESCRIPTIONS = frozenset({ApiKey.DESCRIBE_CLIENT_QUOTAS, ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS})
+DESCRIPTIONS = frozenset({ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS})
 """APIs whose answers are empty, because the APIs that set their contents are refused."""

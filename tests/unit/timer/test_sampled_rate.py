@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from odradek.timer.sampled_rate import Rate, SimpleRate, java_round, throttle_time_ms
+from odradek.timer.sampled_rate import Average, Rate, SimpleRate, as_int, java_round, throttle_time_ms
 
 LONG_MAX = (1 << 63) - 1
 
@@ -96,3 +96,20 @@ def test_throttle_time(value: float, bound: float, window_ms: int, expected: int
 )
 def test_rounding_is_java_s(value: float, expected: int) -> None:
     assert java_round(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [(LONG_MAX, -1), (1 << 31, -(1 << 31)), ((1 << 31) - 1, (1 << 31) - 1), (-1, -1)]
+)
+def test_a_long_becomes_an_int_as_in_java(value: int, expected: int) -> None:
+    assert as_int(value) == expected
+
+
+def test_an_average_is_of_the_recent_windows() -> None:
+    average = Average(window_count=2, window_ms=1_000)
+    assert math.isnan(average.measure(0))
+    average.record(10, 0)
+    average.record(20, 1_000)
+    average.record(30, 1_500)
+    assert average.measure(1_500) == 20
+    assert average.measure(2_000) == 25

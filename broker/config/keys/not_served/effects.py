@@ -44,7 +44,7 @@ REFUSED_VALUES: Final[Mapping[str, str]] = {
 
 _THREADS: Final = "one event loop does the work, whatever the number"
 _KRAFT: Final = "only KRaft uses it"
-_QUOTAS: Final = "quotas of clients are not enforced yet"
+_QUOTAS: Final = "quotas of changes of topics are not enforced yet"
 _SECURITY: Final = "only PLAINTEXT listeners are supported so far"
 _MEMORY: Final = "a waiting request is removed as soon as it is answered"
 _NO_METRICS: Final = "there are no metrics of a JVM"

@@ -78,6 +78,7 @@ class World:
                 config=SimpleNamespace(
                     fetch_max_bytes=1 << 20, listeners=SimpleNamespace(advertise_connected_address=False)
                 ),
+                quotas=SimpleNamespace(fetch=SimpleNamespace(is_enabled=False)),
                 fetch_sessions=FetchSessionCache(MAX_SESSIONS, random.Random(1).randint),
             ),
         )

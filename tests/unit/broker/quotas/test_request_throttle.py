@@ -1,0 +1,210 @@
+"""Produce and Fetch of clients with quotas, in a whole broker: answers, throttle times, muted connections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from odradek.protocol.api import ApiKey
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.alter_client_quotas import AlterClientQuotasResponse
+from odradek.protocol.messages.fetch import FetchResponse
+from odradek.protocol.messages.produce import ProduceResponse
+from tests.support.in_process.in_process_broker import FakeConnection, InProcessBroker, in_process_broker
+from tests.support.wire.requests import batch, build
+
+VALUE = b"v" * 1_000
+RATE = 100
+"""Bytes a second."""
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcessBroker]:
+    with in_process_broker(tmp_path_factory.mktemp("quotas")) as broker:
+        broker.create_topic("t")
+        yield broker
+
+
+@pytest.fixture
+def connection() -> FakeConnection:
+    return FakeConnection()
+
+
+def quota(broker: InProcessBroker, client_id: str, key: str, value: float) -> None:
+    entity = [{"entity_type": "client-id", "entity_name": client_id}]
+    ops = [{"key": key, "value": value, "remove": False}]
+    answer = broker.call(build(ApiKey.ALTER_CLIENT_QUOTAS, entries=[{"entity": entity, "ops": ops}]), 1)
+    assert isinstance(answer, AlterClientQuotasResponse)
+    assert [entry.error_code for entry in answer.entries] == [ErrorCode.NONE]
+    manager = broker.services.quotas.fetch if key.startswith("consumer") else broker.services.quotas.produce
+    assert broker.settle(lambda: manager.max_value_in_quota_window("User:ANONYMOUS", client_id) == value * 10)
+
+
+def produce_request(acks: int = -1, topic: str = "t") -> object:
+    data = [{"name": topic, "partition_data": [{"index": 0, "records": batch(VALUE)}]}]
+    return build(ApiKey.PRODUCE, acks=acks, timeout_ms=1_000, topic_data=data)
+
+
+def produce(broker: InProcessBroker, connection: FakeConnection, client_id: str) -> ProduceResponse:
+    answer = broker.call(produce_request(), 9, connection=connection, client_id=client_id)  # type: ignore[arg-type]
+    assert isinstance(answer, ProduceResponse)
+    assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
+    return answer
+
+
+def fetch(
+    broker: InProcessBroker,
+    connection: FakeConnection,
+    client_id: str,
+    *,
+    session_id: int = 0,
+    epoch: int = -1,
+    version: int = 17,
+    max_bytes: int = 1 << 20,
+    **fields: object,
+) -> FetchResponse:
+    asked = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1 << 20}
+    name = {"topic_id": broker.topic_id("t")} if version >= 13 else {"topic": "t"}
+    answer = broker.call(
+        build(
+            ApiKey.FETCH,
+            topics=[] if epoch > 0 else [{**name, "partitions": [asked]}],
+            session_id=session_id,
+            session_epoch=epoch,
+            max_wait_ms=0,
+            min_bytes=1,
+            max_bytes=max_bytes,
+            **fields,
+        ),
+        version,
+        connection=connection,
+        client_id=client_id,
+    )
+    assert isinstance(answer, FetchResponse)
+    return answer
+
+
+def test_a_produce_is_answered_at_once_and_its_connection_muted(
+    broker: InProcessBroker, connection: FakeConnection
+) -> None:
+    quota(broker, "p", "producer_byte_rate", RATE)
+    size = len(broker.frame(produce_request(), 9, client_id="p"))  # type: ignore[arg-type]
+    answer = produce(broker, connection, "p")
+    # The rate is size / 10 s; it takes size / RATE - 10 s until it is the quota.
+    assert answer.throttle_time_ms == round((size / RATE - 10) * 1_000) > 0
+    assert connection.throttles.active
+    broker.advance(answer.throttle_time_ms - 1)
+    assert connection.throttles.active
+    broker.advance(1)
+    assert not connection.throttles.active
+
+
+def test_a_produce_within_its_quota_is_not_throttled(broker: InProcessBroker, connection: FakeConnection) -> None:
+    quota(broker, "p-enough", "producer_byte_rate", 10_000)
+    assert produce(broker, connection, "p-enough").throttle_time_ms == 0
+    assert not connection.throttles.active
+
+
+def test_a_produce_without_an_answer_is_throttled_too(broker: InProcessBroker, connection: FakeConnection) -> None:
+    quota(broker, "p0", "producer_byte_rate", RATE)
+    waiting = broker.send(produce_request(acks=0), 9, connection=connection, client_id="p0")  # type: ignore[arg-type]
+    assert waiting.is_answered
+    assert connection.throttles.active
+
+
+def test_a_produce_for_an_unknown_topic_counts(broker: InProcessBroker, connection: FakeConnection) -> None:
+    quota(broker, "p-unknown", "producer_byte_rate", RATE)
+    request = produce_request(topic="no-such-topic")
+    answer = broker.call(request, 9, connection=connection, client_id="p-unknown")  # type: ignore[arg-type]
+    assert isinstance(answer, ProduceResponse)
+    assert answer.throttle_time_ms > 0
+
+
+def test_with_a_quota_the_next_produce_waits_for_the_answer(
+    broker: InProcessBroker, connection: FakeConnection
+) -> None:
+    quota(broker, "p-pipeline", "producer_byte_rate", 10_000)
+    produce(broker, connection, "p-pipeline")
+    assert not connection.begun[-1].may_pipeline
+
+
+def test_a_throttled_fetch_is_empty_and_its_bytes_do_not_count(
+    broker: InProcessBroker, connection: FakeConnection
+) -> None:
+    produce(broker, connection, "feeds-the-topic")
+    quota(broker, "f", "consumer_byte_rate", RATE)
+    whole = fetch(broker, connection, "feeds-the-topic")
+    records = whole.responses[0].partitions[0].records
+    assert isinstance(records, memoryview | bytes)
+    answer = fetch(broker, connection, "f")
+    assert answer.throttle_time_ms > 0
+    assert answer.responses == []
+    assert answer.session_id == 0
+    assert connection.throttles.active
+    again = fetch(broker, FakeConnection(), "f")
+    assert again.throttle_time_ms == answer.throttle_time_ms, "the empty answer counted nothing"
+
+
+def test_the_time_of_a_fetch_follows_from_the_size_of_its_answer(
+    broker: InProcessBroker, connection: FakeConnection
+) -> None:
+    produce(broker, connection, "feeds-the-topic")
+    quota(broker, "f-size", "consumer_byte_rate", 1)
+    answer = fetch(broker, connection, "f-size", max_bytes=1)
+    one_batch = len(batch(VALUE))
+    # Of FetchResponse v17: length 4, throttle 4, error 2, session 4, topics 1, id 16, partitions 1, then the partition
+    # with index 4, error 2, high watermark 8, stable offset 8, log start 8, aborted 1, preferred 4, records 2, tags 1;
+    # tags of the topic 1 and of the answer 1.
+    size = 4 + 4 + 2 + 4 + 1 + 16 + 1 + (4 + 2 + 8 + 8 + 8 + 1 + 4 + 2 + one_batch + 1) + 1 + 1
+    assert answer.throttle_time_ms == (size - 10) * 1_000
+
+
+def test_a_fetch_is_cut_to_what_the_quota_allows_in_its_windows(
+    broker: InProcessBroker, connection: FakeConnection
+) -> None:
+    for _ in range(8):
+        produce(broker, connection, "feeds-the-topic")
+    quota(broker, "f-cut", "consumer_byte_rate", 300)
+    first = fetch(broker, connection, "f-cut")
+    assert 0 < first.throttle_time_ms < 1_000, "the few bytes around the records are too many"
+    broker.advance(first.throttle_time_ms)
+    answer = fetch(broker, connection, "f-cut")
+    assert answer.throttle_time_ms == 0
+    records = answer.responses[0].partitions[0].records
+    assert isinstance(records, memoryview | bytes)
+    assert len(batch(VALUE)) < len(records) <= 3_000
+
+
+def test_a_throttled_fetch_leaves_its_session_as_it_was(broker: InProcessBroker, connection: FakeConnection) -> None:
+    produce(broker, connection, "feeds-the-topic")
+    begun = fetch(broker, connection, "f-session", epoch=0)
+    assert begun.session_id != 0
+    quota(broker, "f-session", "consumer_byte_rate", 1)
+    produce(broker, connection, "feeds-the-topic")
+    throttled = fetch(broker, connection, "f-session", session_id=begun.session_id, epoch=1)
+    assert throttled.throttle_time_ms > 0
+    assert throttled.session_id == begun.session_id
+    assert throttled.responses == []
+    quota(broker, "f-session", "consumer_byte_rate", 1_000_000)
+    after = fetch(broker, connection, "f-session", session_id=begun.session_id, epoch=2)
+    assert after.throttle_time_ms == 0
+    assert after.responses[0].partitions[0].records
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_an_old_consumer_is_throttled_before_its_records_are_converted(
+    broker: InProcessBroker, connection: FakeConnection, version: int
+) -> None:
+    produce(broker, connection, "feeds-the-topic")
+    quota(broker, f"f-v{version}", "consumer_byte_rate", 1)
+    answer = fetch(broker, connection, f"f-v{version}", version=version)
+    assert answer.throttle_time_ms > 0
+    assert answer.responses == []
+
+
+def test_a_follower_is_exempt(broker: InProcessBroker, connection: FakeConnection) -> None:
+    quota(broker, "f-follower", "consumer_byte_rate", 1)
+    answer = fetch(broker, connection, "f-follower", replica_state={"replica_id": 5, "replica_epoch": -1})
+    assert answer.throttle_time_ms == 0
+    assert not connection.throttles.active
