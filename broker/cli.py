@@ -28,6 +28,8 @@ _TOOLS: Final = {
     "verify": ("verify", "check log directories and print what is wrong with them"),
     "topics": ("admin.topics", "list, describe, create, alter and delete topics"),
     "groups": ("admin.groups", "list, describe, reset and delete consumer groups"),
+    "configs": ("admin.configs", "describe and alter configs of topics, brokers, loggers, users, clients and ips"),
+    "quotas": ("admin.quotas", "print, set and remove quotas"),
     "get-offsets": ("admin.get_offsets", "print offsets of partitions, by time"),
     "delete-records": ("admin.delete_records", "delete the records before an offset"),
     "log-dirs": ("admin.log_dirs", "print the log directories of brokers and what is in them"),

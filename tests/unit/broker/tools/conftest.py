@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.clusters.admin_cluster import AdminCluster, Command
 from tests.support.clusters.admin_groups import AdminGroups
+from tests.support.clusters.admin_quotas import AdminQuotas
 from tests.support.clusters.admin_transactions import AdminTransactions
 
 
@@ -25,6 +26,11 @@ def groups(cluster: AdminCluster) -> AdminGroups:
 @pytest.fixture
 def transactions(cluster: AdminCluster) -> AdminTransactions:
     return AdminTransactions(cluster)
+
+
+@pytest.fixture
+def quotas(cluster: AdminCluster) -> AdminQuotas:
+    return AdminQuotas(cluster)
 
 
 @pytest.fixture
