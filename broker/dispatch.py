@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
     from odradek.broker.metadata.first_metadata import FirstMetadata
     from odradek.broker.network.connection import Connection
+    from odradek.broker.network.memory_pool import Memory
     from odradek.broker.network.request import RequestObserver
     from odradek.protocol.codec.schema import Request, Response
     from odradek.timer.sliced_work import SlicedWork, Steps
@@ -172,6 +173,8 @@ class Dispatcher:
             request = yield from decode_in_steps(route.request_type, frame, ctx.header.api_version, position)
         except DecodeError as error:
             connection.abort(CloseReason.INVALID_REQUEST, str(error))
+            if ctx.memory is not None:
+                ctx.memory.release()
             return
         self._begin(route, ctx, request)
 
@@ -191,13 +194,17 @@ class Dispatcher:
         ctx.slices = self._slices
         if ctx.times is not None:
             ctx.times.is_in_slices = True
-        self._slices.submit(self._in_steps(ctx, request, work))
+        memory, ctx.memory = ctx.memory, None
+        self._slices.submit(self._in_steps(ctx, request, work, memory))
 
-    def _in_steps(self, ctx: RequestContext, request: Request, work: Steps) -> Steps:
+    def _in_steps(self, ctx: RequestContext, request: Request, work: Steps, memory: Memory | None) -> Steps:
         try:
             yield from work
         except Exception as error:  # noqa: BLE001 - `_refuse` tells a KafkaError from a bug
             self._refuse(self._routes[ctx.header.api_key], ctx, request, error)
+        finally:
+            if memory is not None:
+                memory.release()
         if ctx.times is not None:
             ctx.times.handler_returned()
         if ctx.may_pipeline:
@@ -215,6 +222,8 @@ class Dispatcher:
             self._refuse(route, ctx, request, error)
         if times is not None and not times.is_in_slices:
             times.handler_returned()
+        if ctx.memory is not None:
+            ctx.memory.release()
 
     async def _run(self, ctx: RequestContext, request: Request, work: Coroutine[object, object, None]) -> None:
         try:

@@ -8,7 +8,8 @@ auto-creation, authentication) holds the connection: the next request is not eve
 
 Back-pressure, in both directions. A held connection buffers at most one whole frame, `READ_AHEAD_BYTES` and one chunk;
 then reading is paused. Unanswered requests are limited in number and bytes (`MAX_PIPELINED_*`). While the peer does not
-read its responses, no request is dispatched, which limits the queued responses too (`response_sender.py`).
+read its responses, no request is dispatched, which limits the queued responses too (`response_sender.py`). While the
+memory pool is empty, a connection is not read whose next request needs memory (`memory_pool.py`).
 
 Throttling. A muted connection (`throttles.py`) stays open after its end until the time is over, then applies the rest.
 
@@ -33,12 +34,14 @@ import asyncio
 import logging
 from collections import deque
 from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from odradek.broker.network.close_reason import CloseReason
 from odradek.broker.network.frame_assembler import FrameAssembler, FrameSizeError
 from odradek.broker.network.garbage import describe_garbage
+from odradek.broker.network.host_addresses import host_and_port
 from odradek.broker.network.large_frame_receiver import LargeFrameReceiver
+from odradek.broker.network.memory_pool import ConnectionMemory
 from odradek.broker.network.request_observer import complete_all
 from odradek.broker.network.response_sender import FileRegion, ResponseSender, retaining
 from odradek.broker.network.throttles import Throttles
@@ -47,15 +50,10 @@ from odradek.protocol.framing import frame
 from odradek.protocol.headers import encode_response_in_steps, encode_response_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from odradek.broker.network.direct_socket import DirectSocket
-    from odradek.broker.network.frame_buffers import FrameBuffers
+    from odradek.broker.network.connection_owner import ConnectionOwner
     from odradek.broker.network.request import RequestContext
     from odradek.protocol.codec.codec import Part
     from odradek.protocol.codec.schema import Response
-    from odradek.storage.disk.ports import IoPool
-    from odradek.timer.clock import Clock
     from odradek.timer.sliced_work import Steps
     from odradek.timer.task import TimerTask
 
@@ -76,28 +74,6 @@ MAX_TURN_MS: Final = 10
 """After this time the connection lets the event loop run other callbacks."""
 
 _PRODUCE_KEY: Final = b"\x00\x00"
-
-
-class ConnectionOwner(Protocol):
-    """The part of the server that a connection uses. Implemented by `SocketServer`."""
-
-    clock: Clock
-    io_pool: IoPool
-    frame_buffers: FrameBuffers
-
-    def dispatch(self, connection: Connection, request: memoryview, received_ms: int) -> None:
-        """Decode the request, `begin` it and call its handler."""
-
-    def call_soon(self, callback: Callable[[], None]) -> object: ...
-
-    def open_direct(self, transport: asyncio.Transport) -> DirectSocket:
-        """A second descriptor of the transport's socket."""
-
-    def watch_idle(self, connection: Connection) -> TimerTask | None:
-        """Schedule calls of `close_if_idle`."""
-
-    def connection_closed(self, connection: Connection, reason: CloseReason, detail: str) -> None:
-        """Count the closed connection, release its quota, log an unexpected reason."""
 
 
 class Connection(asyncio.Protocol):
@@ -134,9 +110,10 @@ class Connection(asyncio.Protocol):
         "throttles",
     )
 
-    def __init__(self, owner: ConnectionOwner, listener_name: str, max_frame_bytes: int) -> None:
+    def __init__(self, owner: ConnectionOwner[Connection], listener_name: str, max_frame_bytes: int) -> None:
         self._owner = owner
-        self._frames = FrameAssembler(max_frame_bytes, owner.frame_buffers)
+        memory = None if owner.memory_pool is None else ConnectionMemory(owner.memory_pool, self._process)
+        self._frames = FrameAssembler(max_frame_bytes, owner.frame_buffers, memory)
         self._next_frame: memoryview | None = None
         """A whole frame that may not be dispatched yet."""
         self._in_flight: deque[RequestContext] = deque()
@@ -172,8 +149,8 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         transport = cast("asyncio.Transport", transport)
         self._transport = transport
-        self.client_host, self.client_port = _address(transport.get_extra_info("peername"))
-        self.local_host, self.local_port = _address(transport.get_extra_info("sockname"))
+        self.client_host, self.client_port = host_and_port(transport.get_extra_info("peername"))
+        self.local_host, self.local_port = host_and_port(transport.get_extra_info("sockname"))
         transport.set_write_buffer_limits(high=0)
         bypass = transport.get_extra_info("sslcontext") is None and transport.get_extra_info("socket") is not None
         open_direct = partial(self._owner.open_direct, transport) if bypass else None
@@ -221,6 +198,7 @@ class Connection(asyncio.Protocol):
         """Add the request to those in flight."""
         self._in_flight.append(ctx)
         self._in_flight_bytes += ctx.size
+        ctx.memory, self._frames.frame_memory = self._frames.frame_memory, None
 
     def complete(self, ctx: RequestContext, response: Response | None) -> None:
         """Send the response as soon as the earlier ones are sent."""
@@ -415,7 +393,7 @@ class Connection(asyncio.Protocol):
             return
         in_flight = self._in_flight
         if self._reset is None:
-            if self._next_frame is None and not in_flight and not sender.is_blocked:
+            if not (self._next_frame is not None or in_flight or sender.is_blocked or self._frames.waits_for_memory):
                 self.abort(CloseReason.CLIENT_CLOSED)
         elif self._next_frame is None or (in_flight and not in_flight[-1].may_pipeline):
             self.abort(CloseReason.CONNECTION_FAILED, self._reset)
@@ -429,6 +407,7 @@ class Connection(asyncio.Protocol):
         self.throttles.close()
         self._in_flight.clear()
         self._next_frame = None
+        self._frames.close()
         self._frames = FrameAssembler(0)
         self._owner.connection_closed(self, reason, self._close_detail)
 
@@ -458,6 +437,9 @@ class Connection(asyncio.Protocol):
     def _regulate_reading(self) -> None:
         transport = self._transport
         if transport is None or self._close_reason is not None:
+            return
+        if self._frames.waits_for_memory:
+            self._pause_reading()
             return
         if self._is_held():
             waiting = self._frames.buffered + (0 if self._next_frame is None else len(self._next_frame))
@@ -490,11 +472,3 @@ class Connection(asyncio.Protocol):
     def _deferred_process(self) -> None:
         self._deferred_flush = False
         self._process()
-
-
-def _address(name: object) -> tuple[str, int]:
-    """Host and port of a socket address; an IPv4 address mapped into IPv6 is shown as IPv4, as Java does."""
-    if not isinstance(name, tuple):
-        return "unknown", 0
-    host, port = cast("tuple[str, int]", name[:2])
-    return host.removeprefix("::ffff:"), port

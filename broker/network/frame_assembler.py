@@ -4,6 +4,9 @@ A frame that lies in one received chunk is returned as a view of the chunk, with
 in a buffer of its own. The buffer grows as bytes arrive, not by the announced size: a frame that claims 100 MB costs a
 few times the bytes received so far. Every byte is copied a bounded number of times, even if bytes arrive one by one.
 
+With a memory pool, such a buffer is made when the pool has memory for the whole frame; until then `next_frame` returns
+None, and nothing more should be received.
+
 Ownership: a returned frame is a view of an immutable chunk, or of a buffer that this class no longer uses. Nothing
 overwrites it while a view of it exists (`frame_buffers.py`).
 
@@ -15,10 +18,13 @@ from __future__ import annotations
 from collections import deque
 from mmap import mmap
 from struct import Struct
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from odradek.broker.network.frame_buffers import GROWTH, FrameBuffers, grow
 from odradek.protocol.framing import SIZE_BYTES, FrameSizeError, read_frame_size
+
+if TYPE_CHECKING:
+    from odradek.broker.network.memory_pool import ConnectionMemory, Memory
 
 __all__ = ["FrameAssembler", "FrameSizeError"]
 
@@ -41,16 +47,24 @@ class FrameAssembler:
         "_buffers",
         "_chunk",
         "_filled",
+        "_memory",
         "_next_chunks",
         "_partial",
+        "_partial_memory",
         "_position",
         "_size",
         "_split_size",
         "buffered",
+        "frame_memory",
         "max_size",
     )
 
-    def __init__(self, max_size: int, buffers: FrameBuffers | None = None) -> None:
+    def __init__(
+        self,
+        max_size: int,
+        buffers: FrameBuffers | None = None,
+        memory: ConnectionMemory | None = None,
+    ) -> None:
         self._buffers = buffers or FrameBuffers()
         self.max_size = max_size
         self.buffered = 0
@@ -64,6 +78,10 @@ class FrameAssembler:
         self._partial: bytearray | mmap | None = None
         self._filled = 0
         self._size = 0
+        self._memory = memory
+        self._partial_memory: Memory | None = None
+        self.frame_memory: Memory | None = None
+        """Of the last returned frame. Whoever handles the frame takes it, and releases it then."""
 
     def feed(self, data: bytes) -> None:
         """Add a received chunk, which must not change any more."""
@@ -91,14 +109,29 @@ class FrameAssembler:
                     else:
                         self._position = end
                     return memoryview(chunk)[start:end]
-            if left and self._consume(chunk, position, left):
+            if (left or self.waits_for_memory) and self._consume(chunk, position, left):
                 return self._finish_frame()
+            if self.waits_for_memory:
+                return None
             if self._position == len(self._chunk) and not self._advance_chunk():
                 return None
 
     def leading_bytes(self) -> bytes:
         """The bytes of the refused size: they may show which other protocol the client speaks."""
         return self._split_size
+
+    @property
+    def waits_for_memory(self) -> bool:
+        """Whether the size of the next frame is known, and its memory is not there."""
+        return len(self._split_size) == SIZE_BYTES
+
+    def close(self) -> None:
+        """Release the memory of frames that are not handled."""
+        for memory in (self._partial_memory, self.frame_memory):
+            if memory is not None:
+                memory.release()
+        if self._memory is not None:
+            self._memory.close()
 
     @property
     def wants_direct_receive(self) -> bool:
@@ -131,6 +164,10 @@ class FrameAssembler:
             size = read_frame_size(self._split_size, self.max_size)
             if size is None:
                 return False
+            if self._memory is not None and size:
+                self._partial_memory = self._memory.take(size)
+                if self._partial_memory is None:
+                    return False
             self._split_size = b""
             self._size = size
             self._filled = 0
@@ -150,6 +187,7 @@ class FrameAssembler:
     def _finish_frame(self) -> memoryview:
         frame, self._partial = self._partial, None
         assert frame is not None
+        self.frame_memory, self._partial_memory = self._partial_memory, None
         self.buffered -= SIZE_BYTES + self._size
         if self._position == len(self._chunk):
             self._advance_chunk()

@@ -1,4 +1,4 @@
-"""Addresses of the hosts that configs name.
+"""Addresses of hosts: of those that configs name, and of sockets.
 
 A name server may take seconds for each name. So names are resolved in the I/O pool, and one at a time: flushes and cold
 reads share its threads, and a stop waits for them.
@@ -12,7 +12,7 @@ import ipaddress
 import socket
 from collections import deque
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,6 +46,14 @@ def address_of(host: str) -> str:
         raise UnknownHostError(f"{host}: {reason}") from error
     first = str(min(found, key=lambda entry: entry[0] != socket.AF_INET)[4][0])
     return literal_address(first) or first
+
+
+def host_and_port(name: object) -> tuple[str, int]:
+    """Host and port of a socket address; an IPv4 address mapped into IPv6 is shown as IPv4, as Java does."""
+    if not isinstance(name, tuple):
+        return "unknown", 0
+    host, port = cast("tuple[str, int]", name[:2])
+    return host.removeprefix("::ffff:"), port
 
 
 class HostAddresses:

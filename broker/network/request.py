@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from odradek.broker.network.memory_pool import Memory
     from odradek.broker.network.throttles import Throttles
     from odradek.protocol.codec.codec import Part
     from odradek.protocol.codec.schema import Request, Response
@@ -90,6 +91,7 @@ class RequestContext:
         "is_answered",
         "is_ready",
         "may_pipeline",
+        "memory",
         "received_ms",
         "size",
         "slices",
@@ -112,6 +114,8 @@ class RequestContext:
         """The encoded response, while earlier ones are not sent."""
         self.slices: SlicedWork | None = None
         """Runs long work on this request and encodes its response in slices; None if both are short."""
+        self.memory: Memory | None = None
+        """Of the frame, until the request is handled; None if there is no pool, or the frame takes nothing from it."""
         self.times: RequestTimes | None = None
         """None if nothing observes requests."""
 

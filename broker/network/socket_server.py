@@ -4,7 +4,8 @@ Opening and accepting are separate steps. The ports are bound before other parts
 start early. Clients are accepted when the broker can serve them; until then they wait in the kernel's queue.
 
 In Apache Kafka `queued.max.requests` limits the queue between network threads and request handlers. Here a request is
-handled where it is read, so there is no such queue; `connection.py` limits the waiting requests of a connection.
+handled where it is read, so there is no such queue; `connection.py` limits the waiting requests of a connection, and
+`memory_pool.py` the bytes of all that are being received or handled.
 
 Kafka: SocketServer.
 """
@@ -26,6 +27,7 @@ from odradek.broker.network.connection_quotas import ConnectionQuotas
 from odradek.broker.network.direct_socket import DirectSocket, DuplicatedSocket
 from odradek.broker.network.frame_buffers import FrameBuffers
 from odradek.broker.network.listening_socket import USE_OS_DEFAULT, bound_port, open_listening_socket
+from odradek.broker.network.memory_pool import MemoryPool
 from odradek.broker.network.rate_limited_log import RateLimitedLog
 from odradek.broker.network.throttled_sockets import ThrottledSockets
 from odradek.storage.disk.descriptors import DescriptorLimits
@@ -63,6 +65,8 @@ class SocketServer:
         self.clock = clock
         self.io_pool = io_pool
         self.frame_buffers = FrameBuffers()
+        pool_bytes = config.queued_max_request_bytes
+        self.memory_pool = MemoryPool(pool_bytes, self.call_soon) if pool_bytes > 0 else None
         self.dispatch = dispatch
         self.end_points: tuple[EndPoint, ...] = ()
         """The listeners with their bound ports, after `open`."""

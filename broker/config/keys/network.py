@@ -136,7 +136,8 @@ NETWORK_KEYS: Final = (
         ConfigType.LONG,
         "-1",
         Importance.MEDIUM,
-        "Bytes of requests that may wait; -1 sets no limit.",
+        "Bytes of requests that are being received or handled, over all connections; -1 sets no limit. While they are "
+        "used up, connections are not read whose next request does not arrive at once.",
     ),
     BrokerConfigKey(
         "num.network.threads",

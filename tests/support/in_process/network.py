@@ -10,6 +10,7 @@ from typing import cast
 from odradek.broker.network.close_reason import CloseReason
 from odradek.broker.network.connection import Connection
 from odradek.broker.network.frame_buffers import FrameBuffers
+from odradek.broker.network.memory_pool import MemoryPool
 from odradek.broker.network.request import RequestContext
 from odradek.broker.network.response_sender import ResponseSender
 from odradek.protocol.api import ApiKey
@@ -203,6 +204,7 @@ class FakeOwner:
         self.clock = ManualClock(1_000_000)
         self.io_pool = InlineIoPool()
         self.frame_buffers = FrameBuffers()
+        self.memory_pool: MemoryPool | None = None
         self.soon: list[Callable[[], None]] = []
         self.direct_sockets: dict[object, FakeDirectSocket] = {}
         self.closed: list[tuple[CloseReason, str]] = []

@@ -1,0 +1,42 @@
+"""The port between a connection and the server that accepted it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
+    from odradek.broker.network.close_reason import CloseReason
+    from odradek.broker.network.direct_socket import DirectSocket
+    from odradek.broker.network.frame_buffers import FrameBuffers
+    from odradek.broker.network.memory_pool import MemoryPool
+    from odradek.storage.disk.ports import IoPool
+    from odradek.timer.clock import Clock
+    from odradek.timer.task import TimerTask
+
+ConnectionT = TypeVar("ConnectionT", contravariant=True)
+
+
+class ConnectionOwner(Protocol[ConnectionT]):
+    """The part of the server that a connection uses. Implemented by `SocketServer`."""
+
+    clock: Clock
+    io_pool: IoPool
+    frame_buffers: FrameBuffers
+    memory_pool: MemoryPool | None
+
+    def dispatch(self, connection: ConnectionT, request: memoryview, received_ms: int) -> None:
+        """Decode the request, `begin` it and call its handler."""
+
+    def call_soon(self, callback: Callable[[], None]) -> object: ...
+
+    def open_direct(self, transport: asyncio.Transport) -> DirectSocket:
+        """A second descriptor of the transport's socket."""
+
+    def watch_idle(self, connection: ConnectionT) -> TimerTask | None:
+        """Schedule calls of `close_if_idle`."""
+
+    def connection_closed(self, connection: ConnectionT, reason: CloseReason, detail: str) -> None:
+        """Count the closed connection, release its quota, log an unexpected reason."""
