@@ -26,6 +26,8 @@ EXIT_USAGE: Final = 2
 _TOOLS: Final = {
     "dump-log": ("dump_log.dump_log", "print the files of a log as kafka-dump-log does"),
     "verify": ("verify", "check log directories and print what is wrong with them"),
+    "produce": ("data.produce", "write records: lines of standard input or of files"),
+    "consume": ("data.consume", "print records of topics, alone or as a member of a group"),
     "topics": ("admin.topics", "list, describe, create, alter and delete topics"),
     "groups": ("admin.groups", "list, describe, reset and delete consumer groups"),
     "configs": ("admin.configs", "describe and alter configs of topics, brokers, loggers, users, clients and ips"),

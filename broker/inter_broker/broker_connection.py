@@ -11,7 +11,8 @@ Kafka: NetworkClient (with one request in flight), BrokerBlockingSender, InterBr
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
@@ -76,19 +77,34 @@ class BrokerConnection:
         self, request: Request, response_type: type[ResponseT], *, version: int | None, timeout_ms: int
     ) -> ResponseT:
         async with self._turn:
-            try:
-                with deadline(self._settings.timer, timeout_ms, f"{type(request).__name__} to {self}"):
-                    receiver = await self._connected()
-                    if version is None:
-                        return await self._ask_in_agreed_version(receiver, request, response_type)
-                    return await self._ask(receiver, request, response_type, version)
-            except VersionMismatch:
-                raise  # the connection stays usable
-            except BaseException as error:
-                self._disconnect(
-                    error if isinstance(error, OSError) else ConnectionAbortedError("the request was cancelled")
-                )
-                raise
+            with self._dropped_after_an_error(), self._deadline(request, timeout_ms):
+                receiver = await self._connected()
+                if version is None:
+                    return await self._ask_in_agreed_version(receiver, request, response_type)
+                return await self._ask(receiver, request, response_type, version)
+
+    async def send(self, request: Request, *, timeout_ms: int) -> None:
+        """Send a request without a response (Produce with acks=0) in the highest common version. Raises: OSError."""
+        async with self._turn:
+            with self._dropped_after_an_error(), self._deadline(request, timeout_ms):
+                receiver = await self._connected()
+                version = await self._agreed_version(receiver, request.API_KEY)
+                await receiver.send(encode_request(self._header(request, version), request))
+
+    def _deadline(self, request: Request, timeout_ms: int) -> AbstractContextManager[None]:
+        return deadline(self._settings.timer, timeout_ms, f"{type(request).__name__} to {self}")
+
+    @contextmanager
+    def _dropped_after_an_error(self) -> Iterator[None]:
+        try:
+            yield
+        except VersionMismatch:
+            raise  # the connection stays usable
+        except BaseException as error:
+            self._disconnect(
+                error if isinstance(error, OSError) else ConnectionAbortedError("the request was cancelled")
+            )
+            raise
 
     def close(self) -> None:
         if not self._closed.done():
@@ -170,9 +186,8 @@ class BrokerConnection:
     async def _ask(
         self, receiver: AnswerReceiver, request: Request, response_type: type[ResponseT], version: int
     ) -> ResponseT:
-        self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
-        api_key = ApiKey(request.API_KEY)
-        header = RequestHeader(api_key, version, self._correlation_id, self._client_id)
+        header = self._header(request, version)
+        api_key = header.api_key
         frame = await receiver.exchange(encode_request(header, request))
         try:
             # A broker answers an unsupported ApiVersions in version 0; every version begins with the same error code.
@@ -184,6 +199,10 @@ class BrokerConnection:
             return decode(response_type, frame, version, None, position)
         except DecodeError as error:
             raise ConnectionAbortedError(f"{self} sent an invalid answer to {header}: {error}") from error
+
+    def _header(self, request: Request, version: int) -> RequestHeader:
+        self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
+        return RequestHeader(ApiKey(request.API_KEY), version, self._correlation_id, self._client_id)
 
     def _disconnect(self, reason: OSError) -> None:
         receiver, self._receiver = self._receiver, None

@@ -11,18 +11,14 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
-from odradek.broker.inter_broker.broker_connection import BrokerConnection, LinkSettings
 from odradek.broker.inter_broker.response_errors import error_codes
-from odradek.broker.inter_broker.socket_links import connect_plaintext
-from odradek.broker.machine.ticker import Ticker
 from odradek.broker.machine.timed_waits import pause
-from odradek.broker.network.frame_buffers import FrameBuffers
 from odradek.broker.tools.command.failures import CommandFailed, check
+from odradek.broker.tools.command.links import links_of
 from odradek.broker.tools.command.running import config_of, run_command
 from odradek.controller.model.broker_info import EndPoint, SecurityProtocol
 from odradek.protocol.codec.schema import Response
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.framing import MAX_FRAME_BYTES
 from odradek.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
@@ -30,8 +26,6 @@ from odradek.protocol.messages.list_partition_reassignments import (
 )
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from odradek.protocol.topic_partition import TopicPartition
-from odradek.timer.clock import SystemClock
-from odradek.timer.system_timer import SystemTimer
 
 if TYPE_CHECKING:
     import argparse
@@ -41,6 +35,7 @@ if TYPE_CHECKING:
     from odradek.broker.tools.command.output import Output
     from odradek.protocol.codec.schema import Request
     from odradek.timer.clock import Clock
+    from odradek.timer.system_timer import SystemTimer
 
 ResponseT = TypeVar("ResponseT", bound=Response)
 Work = Callable[["AdminClient", "Output", "argparse.Namespace"], Awaitable[None]]
@@ -177,27 +172,9 @@ def parse_bootstrap(text: str) -> list[EndPoint]:
 
 async def _run(options: argparse.Namespace, work: Work, out: Output) -> None:
     config = config_of(options)
-    clock = SystemClock()
-    timer = SystemTimer(clock)
-    ticker = Ticker(asyncio.get_running_loop(), clock, timer)
-    ticker.start()
-    settings = LinkSettings(
-        connect=connect_plaintext,
-        timer=timer,
-        max_frame_bytes=MAX_FRAME_BYTES,
-        connection_setup_timeout_ms=config.connection_setup_timeout_ms,
-        connection_setup_timeout_max_ms=config.connection_setup_timeout_max_ms,
-        buffers=FrameBuffers(),
-    )
-
-    def make_link(end_point: EndPoint, /, *, client_id: str) -> BrokerConnection:
-        return BrokerConnection(end_point, client_id=client_id, settings=settings)
-
-    try:
-        client = AdminClient(config, make_link, clock, timer)
+    with links_of(config) as links:
+        client = AdminClient(config, links.make_link, links.clock, links.timer)
         try:
             await work(client, out, options)
         finally:
             client.close()
-    finally:
-        ticker.stop()

@@ -66,6 +66,26 @@ def test_from_nothing_to_a_consumed_message(port: int, clone: Path) -> None:
     assert done.stdout.splitlines()[0] == "0 b'k' b'hello'"
 
 
+def test_the_first_record_by_the_commands(port: int, clone: Path) -> None:
+    """The two commands of the README, but for the port."""
+    [commands] = [found for found in snippets("") if "produce" in found]
+    for command in ("produce", "consume"):
+        commands = commands.replace(
+            f".venv/bin/odradek {command}", f"{sys.executable} -m odradek {command} -b 127.0.0.1:{port}"
+        )
+    done = subprocess.run(
+        ["sh", "-ec", commands],
+        cwd=clone,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+        env={**os.environ, "PYTHONPATH": str(clone / "src")},
+    )
+    lines = done.stdout.splitlines()
+    assert lines == [f"{offset} k hello" for offset in range(max(1, len(lines)))], "with those of other tests"
+
+
 def test_the_commands_of_the_readme_exist(clone: Path) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (clone / "Makefile").read_text(), re.MULTILINE))
     assert set(re.findall(r"(?:^|`)make ([a-z-]+)", README, re.MULTILINE)) <= targets

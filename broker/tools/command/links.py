@@ -1,0 +1,55 @@
+"""The links of a command to its brokers, and the timer that they need."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from odradek.broker.inter_broker.broker_connection import BrokerConnection, LinkSettings
+from odradek.broker.inter_broker.socket_links import connect_plaintext
+from odradek.broker.machine.ticker import Ticker
+from odradek.broker.network.frame_buffers import FrameBuffers
+from odradek.protocol.framing import MAX_FRAME_BYTES
+from odradek.timer.clock import Clock, SystemClock
+from odradek.timer.system_timer import SystemTimer
+
+if TYPE_CHECKING:
+    from odradek.broker.tools.command.client_config import ClientConfig
+    from odradek.controller.model.broker_info import EndPoint
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """What a client is made of."""
+
+    settings: LinkSettings
+    clock: Clock
+    timer: SystemTimer
+
+    def make_link(self, end_point: EndPoint, /, *, client_id: str) -> BrokerConnection:
+        """Implements `MakeLink`."""
+        return BrokerConnection(end_point, client_id=client_id, settings=self.settings)
+
+
+@contextmanager
+def links_of(config: ClientConfig) -> Iterator[Links]:
+    """Links for as long as the block runs, on the running event loop."""
+    clock = SystemClock()
+    timer = SystemTimer(clock)
+    ticker = Ticker(asyncio.get_running_loop(), clock, timer)
+    ticker.start()
+    settings = LinkSettings(
+        connect=connect_plaintext,
+        timer=timer,
+        max_frame_bytes=MAX_FRAME_BYTES,
+        connection_setup_timeout_ms=config.connection_setup_timeout_ms,
+        connection_setup_timeout_max_ms=config.connection_setup_timeout_max_ms,
+        buffers=FrameBuffers(),
+    )
+    try:
+        yield Links(settings, clock, timer)
+    finally:
+        ticker.stop()

@@ -1,0 +1,1 @@
+"""A small client for records: a producer, a consumer with groups, and the commands that use them."""

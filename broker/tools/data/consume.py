@@ -1,0 +1,108 @@
+"""`odradek consume`: prints records of topics.
+
+Kafka: ConsoleConsumer.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from odradek.broker.tools.command.failures import CommandFailed
+from odradek.broker.tools.data.consume_options import (
+    consumer_config,
+    consumer_settings,
+    parse_consume,
+    record_format,
+    subscription,
+)
+from odradek.broker.tools.data.consumer import Consumer, ConsumerConfig, Subscription
+from odradek.broker.tools.data.deserializers import SerializationError
+from odradek.broker.tools.data.properties import CONSUMER_KEYS
+from odradek.broker.tools.data.running import STDOUT, run_with_client
+from odradek.broker.tools.data.streams import OutputStream
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from odradek.broker.tools.data.data_client import DataClient
+    from odradek.broker.tools.data.fetcher import Chunk
+    from odradek.broker.tools.data.interrupts import Interrupts
+    from odradek.broker.tools.data.record_format import RecordFormat
+
+CLIENT_ID: Final = "console-consumer"
+POLL_MS: Final = 1_000
+"""Between two looks at the clock for commits and rebalances while no record comes."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print records. Returns the exit status."""
+    options = parse_consume(arguments)
+
+    def make_work() -> tuple[_Work, Mapping[str, str]]:
+        settings = consumer_settings(options)
+        work = _Work(options, consumer_config(settings, options), subscription(options), record_format(options))
+        return work, settings
+
+    return run_with_client(make_work, options.bootstrap_server, client_id=CLIENT_ID, also=CONSUMER_KEYS)
+
+
+class _Work:
+    """Polls and prints."""
+
+    def __init__(
+        self, options: argparse.Namespace, config: ConsumerConfig, wanted: Subscription, form: RecordFormat
+    ) -> None:
+        self._options = options
+        self._config = config
+        self._subscription = wanted
+        self._form = form
+        self._count = 0
+
+    async def __call__(self, client: DataClient, interrupts: Interrupts) -> None:
+        consumer = Consumer(client, self._config, self._subscription)
+        try:
+            await interrupts.during(consumer.start())
+            await interrupts.during(self._print_all(client, consumer))
+        finally:
+            await consumer.close()
+            if not self._options.quiet:
+                sys.stderr.write(f"Processed a total of {self._count} messages\n")
+
+    async def _print_all(self, client: DataClient, consumer: Consumer) -> None:
+        output = OutputStream(STDOUT)
+        limit = self._options.count
+        timeout_ms = self._options.timeout_ms
+        last_ms = client.clock.monotonic_ms()
+        while limit is None or self._count < limit:
+            chunk = await consumer.poll(POLL_MS if timeout_ms is None else min(POLL_MS, timeout_ms))
+            now_ms = client.clock.monotonic_ms()
+            if chunk is not None and chunk.records:
+                last_ms = now_ms
+                await self._print(output, consumer, chunk, None if limit is None else limit - self._count)
+            elif chunk is not None:
+                consumer.done(chunk)
+            elif self._config.ends and consumer.is_finished:
+                return
+            is_late = timeout_ms is not None and now_ms - last_ms >= timeout_ms
+            if is_late:
+                return
+
+    async def _print(self, output: OutputStream, consumer: Consumer, chunk: Chunk, limit: int | None) -> None:
+        """Print the records of a chunk, at most `limit` of them."""
+        records = chunk.records if limit is None else chunk.records[:limit]
+        pieces = []
+        for found in records:
+            try:
+                pieces.append(self._form(found))
+            except SerializationError as error:
+                place = f"{found.topic}-{found.partition}, offset {found.record.offset}"
+                if not self._options.skip_message_on_error:
+                    raise CommandFailed(f"{place}: {error}") from None
+                sys.stderr.write(f"odradek: warning: {place} is skipped: {error}\n")
+        await output.write(b"".join(pieces))
+        self._count += len(records)
+        is_whole = len(records) == len(chunk.records)
+        consumer.done(chunk, None if is_whole else records[-1].record.offset + 1)

@@ -1,0 +1,130 @@
+"""Properties of clients on the command line and in files: Apache's names, and librdkafka's for the same settings.
+
+Kafka: ProducerConfig, ConsumerConfig.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from odradek.broker.tools.command.client_config import read_properties
+from odradek.broker.tools.command.failures import CommandFailed
+from odradek.protocol.records.compression import CompressionType
+
+ALIASES: Final[Mapping[str, str]] = {
+    "metadata.broker.list": "bootstrap.servers",
+    "compression.codec": "compression.type",
+    "request.required.acks": "acks",
+    "queue.buffering.max.ms": "linger.ms",
+    "message.timeout.ms": "delivery.timeout.ms",
+    "topic.auto.offset.reset": "auto.offset.reset",
+    "fetch.wait.max.ms": "fetch.max.wait.ms",
+    "fetch.message.max.bytes": "max.partition.fetch.bytes",
+}
+"""librdkafka's name -> Apache's."""
+
+PRODUCER_KEYS: Final = (
+    "acks",
+    "batch.size",
+    "buffer.memory",
+    "compression.gzip.level",
+    "compression.lz4.level",
+    "compression.type",
+    "compression.zstd.level",
+    "delivery.timeout.ms",
+    "enable.idempotence",
+    "linger.ms",
+    "max.block.ms",
+    "max.request.size",
+    "transaction.timeout.ms",
+    "transactional.id",
+)
+CONSUMER_KEYS: Final = (
+    "auto.commit.interval.ms",
+    "auto.offset.reset",
+    "check.crcs",
+    "client.rack",
+    "enable.auto.commit",
+    "fetch.max.bytes",
+    "fetch.max.wait.ms",
+    "fetch.min.bytes",
+    "group.id",
+    "group.instance.id",
+    "heartbeat.interval.ms",
+    "isolation.level",
+    "max.partition.fetch.bytes",
+    "max.poll.interval.ms",
+    "max.poll.records",
+    "session.timeout.ms",
+)
+WITHOUT_EFFECT: Final = frozenset({"key.serializer", "value.serializer", "key.deserializer", "value.deserializer"})
+"""Needed by Java's clients; the commands send and print bytes."""
+
+
+def gather(file: str | None, pairs: Iterable[str]) -> dict[str, str]:
+    """Settings from a properties file and, above it, from `name=value` pairs. Raises: CommandFailed."""
+    settings = {} if file is None else read_properties(file)
+    for pair in pairs:
+        name, found, value = pair.partition("=")
+        if not found or not name:
+            raise CommandFailed(f"Invalid property: {pair}: it is not name=value")
+        settings[name.strip()] = value
+    return {ALIASES.get(name, name): value.strip() for name, value in settings.items() if name not in WITHOUT_EFFECT}
+
+
+class Properties:
+    """Typed access to settings."""
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        self._settings = settings
+
+    def text(self, name: str, default: str) -> str:
+        return self._settings.get(name, default)
+
+    def number(self, name: str, default: int, *, least: int = 0) -> int:
+        """Raises: CommandFailed."""
+        text = self._settings.get(name)
+        if text is None:
+            return default
+        try:
+            value = int(text)
+        except ValueError:
+            raise CommandFailed(f"Invalid value {text} for configuration {name}: Not a number of type INT") from None
+        if value < least:
+            raise CommandFailed(f"Invalid value {text} for configuration {name}: Value must be at least {least}")
+        return value
+
+    def boolean(self, name: str, default: bool) -> bool:
+        """Raises: CommandFailed."""
+        text = self._settings.get(name, str(default)).lower()
+        if text not in ("true", "false"):
+            raise CommandFailed(
+                f"Invalid value {text} for configuration {name}: Expected value to be either true or false"
+            )
+        return text == "true"
+
+    def choice(self, name: str, default: str, choices: Iterable[str]) -> str:
+        """Raises: CommandFailed."""
+        value = self._settings.get(name, default).lower()
+        if value not in choices:
+            raise CommandFailed(
+                f"Invalid value {value} for configuration {name}: String must be one of: {', '.join(choices)}"
+            )
+        return value
+
+    def acks(self, default: int) -> int:
+        """-1, 0 or 1. Raises: CommandFailed."""
+        text = self._settings.get("acks", str(default))
+        if text not in ("all", "-1", "0", "1"):
+            raise CommandFailed(f"Invalid value {text} for configuration acks: String must be one of: all, -1, 0, 1")
+        return -1 if text == "all" else int(text)
+
+    def compression(self, default: str) -> tuple[int, int | None]:
+        """The codec, and its level (None: the codec's default). Raises: CommandFailed."""
+        name = self.choice("compression.type", default, CODECS)
+        level = f"compression.{name}.level"
+        return CODECS[name], self.number(level, 0, least=-(2**31)) if level in self._settings else None
+
+
+CODECS: Final = {codec.name.lower(): codec for codec in CompressionType}

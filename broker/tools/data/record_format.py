@@ -1,0 +1,241 @@
+r"""A consumed record as bytes for the output.
+
+Four forms: the fields that Apache's console consumer prints, kcat's format strings, JSON lines, and lines for people
+with colours. Keys, values and header values are written as they are, except in JSON and in the lines for people.
+
+Tokens of a format string: %s value, %S its length (-1: null), %R its length in four bytes, %k key, %K its length,
+%T timestamp (ms), %h headers, %t topic, %p partition, %o offset, %% a percent sign; \n, \r, \t, \\ and \xNN.
+
+Kafka: DefaultMessageFormatter, NoOpMessageFormatter, LoggingMessageFormatter.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from struct import Struct
+from typing import Final, NamedTuple
+
+from odradek.protocol.records.layout import CREATE_TIME, LOG_APPEND_TIME
+from odradek.protocol.records.record import HEADER_KEY_ERRORS, Record
+
+_INT: Final = Struct(">i")
+_ESCAPES: Final = {"n": b"\n", "r": b"\r", "t": b"\t", "\\": b"\\", "0": b"\0", "e": b"\x1b"}
+_TOKEN: Final = re.compile(r"%(.)|\\x([0-9a-fA-F]{2})|\\(.)|([^%\\]+)|(.)", re.DOTALL)
+
+
+class ConsumedRecord(NamedTuple):
+    """A record with the place it comes from."""
+
+    topic: str
+    partition: int
+    record: Record
+    timestamp_type: int
+    """CREATE_TIME, LOG_APPEND_TIME or NO_TIMESTAMP_TYPE."""
+
+
+RecordFormat = Callable[[ConsumedRecord], bytes]
+
+
+def unescape(text: str) -> bytes:
+    r"""The bytes of a delimiter on the command line: \n, \t, \\ and \xNN are escapes. Raises: ValueError."""
+    return b"".join(part for _, part in _parse(text, tokens=False))
+
+
+def _parse(text: str, *, tokens: bool = True) -> list[tuple[str, bytes]]:
+    """Pairs of a token (its letter) or "" and literal bytes."""
+    parts: list[tuple[str, bytes]] = []
+    for token, hexadecimal, escape, plain, single in _TOKEN.findall(text):
+        if token and tokens:
+            if token not in _FIELDS and token != "%":
+                raise ValueError(f"%{token} is not a token of a format string")
+            parts.append(("", b"%") if token == "%" else (token, b""))
+        elif token:
+            parts.append(("", f"%{token}".encode()))
+        elif hexadecimal:
+            parts.append(("", bytes.fromhex(hexadecimal)))
+        elif escape:
+            parts.append(("", _ESCAPES.get(escape, f"\\{escape}".encode())))
+        else:
+            parts.append(("", (plain or single).encode("utf-8", HEADER_KEY_ERRORS)))
+    return parts
+
+
+def _length(field: bytes | None) -> int:
+    return -1 if field is None else len(field)
+
+
+def _headers_text(found: ConsumedRecord, null: bytes) -> bytes:
+    """`name=value,name=value`, as kcat prints headers."""
+    return b",".join(
+        b"%b=%b" % (name.encode("utf-8", HEADER_KEY_ERRORS), null if value is None else value)
+        for name, value in found.record.headers
+    )
+
+
+_FIELDS: Final[Mapping[str, Callable[[ConsumedRecord, bytes], bytes]]] = {
+    "s": lambda found, null: null if found.record.value is None else found.record.value,
+    "S": lambda found, null: b"%d" % _length(found.record.value),
+    "R": lambda found, null: _INT.pack(_length(found.record.value)),
+    "k": lambda found, null: null if found.record.key is None else found.record.key,
+    "K": lambda found, null: b"%d" % _length(found.record.key),
+    "T": lambda found, null: b"%d" % found.record.timestamp,
+    "h": _headers_text,
+    "t": lambda found, null: found.topic.encode(),
+    "p": lambda found, null: b"%d" % found.partition,
+    "o": lambda found, null: b"%d" % found.record.offset,
+}
+
+
+def format_string(text: str, null: bytes = b"") -> RecordFormat:
+    """A format as kcat's -f. `null` stands for a key or value that is null. Raises: ValueError for an unknown token."""
+    parts = [(None if not token else _FIELDS[token], literal) for token, literal in _parse(text)]
+
+    def form(found: ConsumedRecord) -> bytes:
+        return b"".join(literal if field is None else field(found, null) for field, literal in parts)
+
+    return form
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrintedFields:
+    """What Apache's default formatter prints; its properties have these names with dots."""
+
+    print_timestamp: bool = False
+    print_partition: bool = False
+    print_offset: bool = False
+    print_headers: bool = False
+    print_key: bool = False
+    print_value: bool = True
+    key_separator: bytes = b"\t"
+    line_separator: bytes = b"\n"
+    headers_separator: bytes = b","
+    null_literal: bytes = b"null"
+    key_text: Callable[[bytes], bytes] = bytes
+    """From bytes to what is printed: a deserializer."""
+    value_text: Callable[[bytes], bytes] = bytes
+    headers_text: Callable[[bytes], bytes] = bytes
+
+    def __call__(self, found: ConsumedRecord) -> bytes:
+        record = found.record
+        fields: list[bytes] = []
+        if self.print_timestamp:
+            name = _TIMESTAMP_TYPES.get(found.timestamp_type)
+            fields.append(b"NO_TIMESTAMP" if name is None else b"%b:%d" % (name, record.timestamp))
+        if self.print_partition:
+            fields.append(b"Partition:%d" % found.partition)
+        if self.print_offset:
+            fields.append(b"Offset:%d" % record.offset)
+        if self.print_headers:
+            fields.append(self._headers(record))
+        if self.print_key:
+            fields.append(self.key_text(self.null_literal if record.key is None else record.key))
+        if self.print_value:
+            fields.append(self.value_text(self.null_literal if record.value is None else record.value))
+        return self.key_separator.join(fields) + self.line_separator if fields else b""
+
+    def _headers(self, record: Record) -> bytes:
+        if not record.headers:
+            return b"NO_HEADERS"
+        return self.headers_separator.join(
+            b"%b:%b"
+            % (
+                name.encode("utf-8", HEADER_KEY_ERRORS),
+                self.headers_text(self.null_literal if value is None else value),
+            )
+            for name, value in record.headers
+        )
+
+
+_TIMESTAMP_TYPES: Final = {CREATE_TIME: b"CreateTime", LOG_APPEND_TIME: b"LogAppendTime"}
+
+
+def values_only(delimiter: bytes = b"\n", null: bytes = b"", key_delimiter: bytes | None = None) -> RecordFormat:
+    """Each value and a delimiter; with `key_delimiter` the key and it before the value. As kcat's -D and -K."""
+
+    def form(found: ConsumedRecord) -> bytes:
+        value = null if found.record.value is None else found.record.value
+        if key_delimiter is None:
+            return value + delimiter
+        return (null if found.record.key is None else found.record.key) + key_delimiter + value + delimiter
+
+    return form
+
+
+def nothing(found: ConsumedRecord) -> bytes:
+    """Prints nothing. Kafka: NoOpMessageFormatter."""
+    return b""
+
+
+def json_line(found: ConsumedRecord) -> bytes:
+    """One JSON object in a line, with the names of kcat's -J. `produce --json` reads it.
+
+    A key, value or header value that is no UTF-8 text is `{"base64": "..."}`.
+    """
+    record = found.record
+    names = {CREATE_TIME: "create", LOG_APPEND_TIME: "logappend"}
+    fields: dict[str, object] = {
+        "topic": found.topic,
+        "partition": found.partition,
+        "offset": record.offset,
+        "tstype": names.get(found.timestamp_type, "unknown"),
+        "ts": record.timestamp,
+    }
+    if record.headers:
+        fields["headers"] = [part for name, value in record.headers for part in (name, _json_field(value))]
+    fields["key"] = _json_field(record.key)
+    fields["payload"] = _json_field(record.value)
+    return json.dumps(fields, separators=(",", ":")).encode() + b"\n"
+
+
+def _json_field(field: bytes | None) -> object:
+    if field is None:
+        return None
+    try:
+        return field.decode()
+    except UnicodeDecodeError:
+        return {"base64": b64encode(field).decode()}
+
+
+_DIM, _CYAN, _YELLOW, _GREEN, _MAGENTA, _RED, _OFF = "2", "36", "33", "32", "35", "31", "0"
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\x1b]")
+
+
+def pretty_line(*, with_colours: bool) -> RecordFormat:
+    """A line for people: local time, place, key, headers, value. Bytes that would move the cursor are escaped."""
+
+    def paint(colour: str, text: str) -> str:
+        return f"\x1b[{colour}m{text}\x1b[{_OFF}m" if with_colours else text
+
+    def shown(field: bytes | None) -> str:
+        if field is None:
+            return paint(_RED, "null")
+        text = field.decode("utf-8", "backslashreplace")
+        return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
+
+    def form(found: ConsumedRecord) -> bytes:
+        record = found.record
+        moment = "-" if record.timestamp < 0 else _local_time(record.timestamp)
+        place = f"{found.topic}[{found.partition}]@{record.offset}"
+        parts = [paint(_DIM, moment), paint(_CYAN, place)]
+        if record.key is not None:
+            parts.append(paint(_YELLOW, shown(record.key)))
+        parts += [
+            f"{paint(_MAGENTA, shown(name.encode('utf-8', HEADER_KEY_ERRORS)))}={shown(value)}"
+            for name, value in record.headers
+        ]
+        parts.append(shown(record.value))
+        return " ".join(parts).encode("utf-8", "backslashreplace") + b"\n"
+
+    return form
+
+
+def _local_time(timestamp_ms: int) -> str:
+    try:
+        return datetime.fromtimestamp(timestamp_ms / 1000, UTC).astimezone().strftime("%H:%M:%S.%f")[:-3]
+    except (OverflowError, ValueError, OSError):
+        return str(timestamp_ms)

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import pytest
+
+from odradek.broker.tools.data.consume import main
+from odradek.protocol.messages.fetch import FetchRequest
+from odradek.protocol.messages.offset_commit import OffsetCommitRequest
+from odradek.protocol.records.record import SimpleRecord
+from odradek.protocol.topic_partition import TopicPartition
+from tests.unit.broker.tools.data.commands import Commands
+from tests.unit.broker.tools.data.test_group_member import Coordinator
+
+A = TopicPartition("t", 0)
+
+
+@pytest.fixture
+def filled(run: Commands) -> Commands:
+    run.cluster.append(A, *[SimpleRecord(10 * number, b"k%d" % number, b"v%d" % number) for number in range(4)])
+    run.cluster.append(A, SimpleRecord(50, None, None, (("h", b"x"),)))
+    return run
+
+
+def test_to_the_end(filled: Commands, capsys: pytest.CaptureFixture[str]) -> None:
+    assert filled(main, "t", "-o", "beginning", "-e") == (0, b"v0\nv1\nv2\nv3\n\n")
+    assert capsys.readouterr().err == "Processed a total of 5 messages\n"
+    assert filled(main, "t", "-e", "-q") == (0, b"")
+    assert capsys.readouterr().err == ""
+
+
+def test_a_number_of_records(filled: Commands) -> None:
+    assert filled(main, "--topic", "t", "--from-beginning", "--max-messages", "2") == (0, b"v0\nv1\n")
+    assert filled(main, "t", "-o", "-2", "-c", "1", "-f", "%o %k") == (0, b"3 k3")
+
+
+def test_between_two_times(filled: Commands) -> None:
+    assert filled(main, "t", "-o", "s@10", "-o", "e@30") == (0, b"v1\nv2\n")
+
+
+def test_without_records_for_some_time(filled: Commands) -> None:
+    filled.cluster.on(FetchRequest, lambda broker_id, request: filled.cluster.fetch(broker_id, request))
+    assert filled(main, "t", "--timeout-ms", "5") == (0, b"")
+
+
+def test_as_a_member_of_a_group(filled: Commands) -> None:
+    Coordinator(filled.cluster).committed = {0: 2}
+    assert filled(main, "t", "-G", "g", "-c", "1") == (0, b"v2\n")
+    (commit,) = filled.cluster.requests(OffsetCommitRequest)
+    assert commit.topics[0].partitions[0].committed_offset == 3, "what was printed, and no more"
+
+
+def test_a_record_that_cannot_be_printed(filled: Commands, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("t", "-o", "beginning", "-e", "-q", "--value-deserializer", "LongDeserializer")
+    assert filled(main, *arguments)[0] == 1
+    assert "t-0, offset 0: Size of data received by LongDeserializer is not 8" in capsys.readouterr().err
+    assert filled(main, *arguments, "--skip-message-on-error") == (0, b"")
+    assert capsys.readouterr().err.count("is skipped") == 5
+
+
+def test_a_topic_that_is_not_there(run: Commands, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(main, "t", "-p", "3", "-q")[0] == 1
+    assert capsys.readouterr().err == "odradek: topic t has 1 partition(s), not 3\n"
