@@ -114,7 +114,18 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument("--port", type=_port, metavar="N", help="listen on this port; 0 takes a free one")
     serve.add_argument("--host", metavar="H", help="listen on this address (127.0.0.1 if only the port is given)")
     serve.add_argument("--data", metavar="DIR", help="keep the data here: the same as --override log.dirs=DIR")
-    serve.add_argument("--log-level", default="INFO", choices=("DEBUG", "INFO", "WARNING", "ERROR"))
+    serve.add_argument(
+        "--log-level",
+        default=os.environ.get("ODRADEK_LOG_LEVEL", "INFO"),
+        choices=("TRACE", "DEBUG", "INFO", "WARNING", "ERROR"),
+        help="of the log on stderr; by default that of ODRADEK_LOG_LEVEL, or INFO",
+    )
+    serve.add_argument(
+        "--log-format",
+        default=os.environ.get("ODRADEK_LOG_FORMAT", "text"),
+        choices=("text", "json"),
+        help="json: an object a line; by default that of ODRADEK_LOG_FORMAT, or text",
+    )
     serve.add_argument(
         "--event-loop",
         default="auto",
@@ -181,7 +192,7 @@ def _serve(parsed: argparse.Namespace) -> int:
     from odradek.broker.machine.startup_error import StartupError, refuse
     from odradek.storage.config.config_def import ConfigError
 
-    configure_logging(parsed.log_level)
+    configure_logging(parsed.log_level, parsed.log_format)
     try:
         config = _configure(parsed)
     except (StartupError, ConfigError) as error:

@@ -26,6 +26,7 @@ from odradek.broker.fetch.down_conversion import DownConverter
 from odradek.broker.fetch.fetch_session import FETCHES_AT_ONCE, PartitionFetch
 from odradek.broker.fetch.fetch_session_cache import FetchSessionCache
 from odradek.broker.inter_broker.socket_links import SocketLinks
+from odradek.broker.machine.logger_levels import LoggerLevels
 from odradek.broker.machine.machine import Machine
 from odradek.broker.machine.startup_error import StartupError
 from odradek.broker.machine.ticker import Ticker
@@ -37,6 +38,7 @@ from odradek.broker.metadata.metadata_cache import MetadataCache
 from odradek.broker.metadata.metadata_tree_setup import WaitLimit, close_tree, open_metadata_tree
 from odradek.broker.metadata.policy_setup import load_policies
 from odradek.broker.metadata.topic_waits import TopicWaits
+from odradek.broker.network.request_log_switch import RequestLogSwitch
 from odradek.broker.network.socket_server import SocketServer
 from odradek.broker.quotas.quota_managers import QuotaManagers
 from odradek.broker.replica_manager.replication_setup import make_replica_manager
@@ -54,6 +56,7 @@ from odradek.controller.znodes.metadata_client import MetadataClient
 from odradek.controller.znodes.registration import RegistrationRefused, check_end_points_are_free
 from odradek.controller.znodes.znode_json import BadZnode
 from odradek.storage.config.config_def import ConfigError, ConfigType, parse_type
+from odradek.storage.config.log_config import TOPIC_CONFIGS
 from odradek.storage.config.producer_config import ProducerStateManagerConfig
 from odradek.storage.disk.environment import Environment
 from odradek.storage.disk.log_dir import LogDir, LogDirError
@@ -197,6 +200,7 @@ class KafkaServer:
         )
         links.serve(services, dispatcher)
         services.spawn, services.in_slices = dispatcher.spawn, dispatcher.in_slices
+        RequestLogSwitch(dispatcher, services.logger_levels, self.clock, self._is_secret)
         dynamic = DynamicBrokerConfig(self.config, self._log_manager, self._passwords)
         await self._re_encode_passwords(client)
         self._config_changes = ConfigChangeListener(
@@ -359,7 +363,12 @@ class KafkaServer:
             quotas=QuotaManagers(config, self.clock, self.timer),
             topic_overrides=lambda topics: client.entity_configs("topics", topics),
             slices=self._slices,
+            logger_levels=LoggerLevels(),
         )
+
+    def _is_secret(self, config_name: str) -> bool:
+        """Whether the value of a broker's or topic's config must not be logged."""
+        return self.config.is_sensitive(config_name) and config_name not in TOPIC_CONFIGS
 
     def _make_controller(
         self, client: MetadataClient, broker_info: BrokerInfo, config: ControllerConfig, links: ClusterLinks

@@ -58,8 +58,6 @@ OPENS_SOCKETS: dict[str, str] = {
 NAMED_BY_TESTS_ALONE: dict[str, str] = {
     "broker/machine/log_setup.py": "logging calls it",
     "broker/network/answer_receiver.py": "asyncio calls it",
-    "broker/dispatch.py:observe": "the port for metrics, request log and request quotas",
-    "broker/dispatch.py:stop_observing": "the port for metrics, request log and request quotas",
     "broker/network/connection.py": "asyncio calls it",
     "broker/network/large_frame_receiver.py": "asyncio calls it",
     "controller/tree/zookeeper_connection.py": "kazoo calls it",

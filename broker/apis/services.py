@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from odradek.broker.coordinators.transaction_verification import TransactionVerification
     from odradek.broker.fetch.down_conversion import DownConverter
     from odradek.broker.fetch.fetch_session_cache import FetchSessionCache
+    from odradek.broker.machine.logger_levels import LoggerLevels
     from odradek.broker.metadata.first_metadata import FirstMetadata
     from odradek.broker.metadata.internal_topics import AutoTopicCreationManager
     from odradek.broker.metadata.metadata_cache import MetadataCache
@@ -75,6 +76,7 @@ class Services:
     topic_creator: AutoTopicCreationManager
     topic_waits: TopicWaits
     quotas: QuotaManagers
+    logger_levels: LoggerLevels
     topic_overrides: Callable[[Sequence[str]], Awaitable[Mapping[str, Mapping[str, str]]]]
     """Reads the configs of topics from the metadata tree."""
     spawn: Spawn = field(init=False)

@@ -1,8 +1,15 @@
-"""The daemon's log: one line an event on stderr, in the format of Apache Kafka's log.
+"""The daemon's log on stderr: a line an event, as text in the format of Apache Kafka's log, or as JSON.
 
     [2026-01-31 12:00:00,123] INFO [KafkaServer id=0] started (odradek.broker.server)
 
-Only a traceback takes more lines, and it means a bug.
+    {"time": "2026-01-31T11:00:00.123Z", "level": "INFO", "logger": "odradek.broker.server",
+     "message": "[KafkaServer id=0] started"}
+
+The JSON of an event is one line. With an exception it has the traceback as `exception`. As text, only a traceback takes
+more lines, and it means a bug. Data from a client cannot forge a line in either form, and a line is at most
+`LINE_CHARACTERS_MAX` long.
+
+Kafka: log4j.properties.
 """
 
 from __future__ import annotations
@@ -11,25 +18,46 @@ import logging
 import sys
 from typing import Final
 
+from odradek.broker.machine.line_limit import LineLimit, cut
+
 FORMAT: Final = "[%(asctime)s] %(levelname)s %(message)s (%(name)s)"
-_LEVEL_NAMES: Final = {logging.WARNING: "WARN", logging.CRITICAL: "FATAL"}
+TEXT, JSON = "text", "json"
+FORMATS: Final = (TEXT, JSON)
+
+TRACE: Final = 5
+REQUEST_LOGGER: Final = "kafka.request.logger"
+
+_LEVEL_NAMES: Final = {TRACE: "TRACE", logging.WARNING: "WARN", logging.CRITICAL: "FATAL"}
+
+_QUIET: Final = ("asyncio", "kazoo", REQUEST_LOGGER)
+"""Loggers at WARN, whatever the level of the others is. Apache Kafka's settings do the same with the request log."""
+
+
+def configure_logging(level: str = "INFO", form: str = TEXT) -> None:
+    """Send everything from `level` on to stderr, in a form of `FORMATS`."""
+    for number, name in _LEVEL_NAMES.items():
+        logging.addLevelName(number, name)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_formatter(form))
+    handler.addFilter(LineLimit())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level)
+    for quiet in _QUIET:
+        logging.getLogger(quiet).setLevel(logging.WARNING)
+
+
+def _formatter(form: str) -> logging.Formatter:
+    if form != JSON:
+        return _OneLine(FORMAT)
+    from odradek.broker.machine.json_lines import JsonLine  # a start with text does not import what it needs
+
+    return JsonLine()
 
 
 class _OneLine(logging.Formatter):
     """Escapes line breaks: data from a client cannot forge log lines."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
+        record.message = cut(record.message)
         return super().formatMessage(record).replace("\n", "\\n").replace("\r", "\\r")
-
-
-def configure_logging(level: str = "INFO") -> None:
-    """Send everything from `level` on to stderr."""
-    for number, name in _LEVEL_NAMES.items():
-        logging.addLevelName(number, name)
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_OneLine(FORMAT))
-    root = logging.getLogger()
-    root.handlers[:] = [handler]
-    root.setLevel(level)
-    logging.getLogger("asyncio").setLevel(logging.WARNING)
-    logging.getLogger("kazoo").setLevel(logging.WARNING)

@@ -68,7 +68,7 @@ async def _describe(broker: Services, resource: DescribeConfigsResource) -> list
     if not name:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
     _require_own_id(broker, name, "expected {} but received {}")
-    return logger_configs()
+    return logger_configs(broker.logger_levels)
 
 
 def _require_own_id(broker: Services, name: str, expectation: str) -> None:

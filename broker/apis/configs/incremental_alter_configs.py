@@ -60,7 +60,7 @@ async def _alter(broker: Services, ctx: RequestContext, request: IncrementalAlte
 
 def _alter_loggers(broker: Services, change: ResourceChanges, validate_only: bool) -> KafkaError | None:
     try:
-        alter_loggers(change, broker.broker_id, validate_only=validate_only)
+        alter_loggers(broker.logger_levels, change, broker.broker_id, validate_only=validate_only)
     except KafkaError as error:
         return error
     return None

@@ -1,8 +1,8 @@
 """The broker's loggers as a config resource: their levels can be read and changed while it runs (KIP-412).
 
-A change lasts until the broker stops. The root logger is called `root`.
+A change lasts until the broker stops. The root logger is called `root`; `machine/logger_levels.py` has the other names.
 
-Kafka: RuntimeLoggerManager, Log4jController.
+Kafka: RuntimeLoggerManager.
 """
 
 from __future__ import annotations
@@ -10,39 +10,31 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from odradek.broker.machine.logger_levels import CLIENTS_MAX, LEVELS, ROOT_LOGGER
 from odradek.controller.admin.config_admin import AlterOperation
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_configs import DescribeConfigsResourceResult
 
 if TYPE_CHECKING:
+    from odradek.broker.machine.logger_levels import LoggerLevels
     from odradek.controller.admin.config_admin import ConfigChange, ResourceChanges
 
-ROOT_LOGGER = "root"
 DYNAMIC_BROKER_LOGGER_CONFIG = 6
-
-LEVELS = {
-    "DEBUG": logging.DEBUG,
-    "ERROR": logging.ERROR,
-    "FATAL": logging.CRITICAL,
-    "INFO": logging.INFO,
-    "TRACE": logging.DEBUG - 5,
-    "WARN": logging.WARNING,
-}
 
 logger = logging.getLogger(__name__)
 
 
-def logger_configs() -> list[DescribeConfigsResourceResult]:
+def logger_configs(levels: LoggerLevels) -> list[DescribeConfigsResourceResult]:
     """Every logger with the level in force."""
     return [
         DescribeConfigsResourceResult(
-            name=name, value=_level_name(found), config_source=DYNAMIC_BROKER_LOGGER_CONFIG, documentation=None
+            name=name, value=level, config_source=DYNAMIC_BROKER_LOGGER_CONFIG, documentation=None
         )
-        for name, found in sorted(_loggers().items())
+        for name, level in sorted(levels.levels().items())
     ]
 
 
-def alter_loggers(resource: ResourceChanges, broker_id: int, *, validate_only: bool) -> None:
+def alter_loggers(levels: LoggerLevels, resource: ResourceChanges, broker_id: int, *, validate_only: bool) -> None:
     """Change the levels, all or none.
 
     Raises: KafkaError INVALID_REQUEST for another broker's name or an operation other than set and delete;
@@ -58,26 +50,27 @@ def alter_loggers(resource: ResourceChanges, broker_id: int, *, validate_only: b
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, f"Unexpected node id. Expected {broker_id}, but received {named_id}"
         )
-    loggers = _loggers()
     for change in resource.changes:
-        _validate(change, loggers)
+        _validate(change, levels)
+    if not levels.has_room_for(change.name for change in resource.changes):
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"There are levels for {CLIENTS_MAX} client ids already")
     if validate_only:
         return
     for change in resource.changes:
         if change.operation == AlterOperation.SET:
-            loggers[change.name].setLevel(LEVELS[change.value or ""])
+            levels.set_level(change.name, change.value or "")
+            logger.warning("Updated the log level of %s to %s", change.name, change.value)
         else:
-            loggers[change.name].setLevel(logging.NOTSET)
-        logger.warning("Updated the log level of %s to %s", change.name, _level_name(loggers[change.name]))
+            levels.unset_level(change.name)
+            logger.warning("Unset the log level of %s", change.name)
 
 
-def _validate(change: ConfigChange, loggers: dict[str, logging.Logger]) -> None:
+def _validate(change: ConfigChange, levels: LoggerLevels) -> None:
     if change.operation not in (AlterOperation.SET, AlterOperation.DELETE):
         raise KafkaError(
-            ErrorCode.INVALID_REQUEST,
-            f"Operation type {change.operation} is not allowed for the BROKER_LOGGER resource",
+            ErrorCode.INVALID_REQUEST, f"{_operation(change)} is not allowed for the BROKER_LOGGER resource"
         )
-    if change.name not in loggers:
+    if not levels.exists(change.name):
         raise KafkaError(ErrorCode.INVALID_CONFIG, f"Logger {change.name} does not exist!")
     if change.operation == AlterOperation.SET and change.value not in LEVELS:
         raise KafkaError(
@@ -91,14 +84,8 @@ def _validate(change: ConfigChange, loggers: dict[str, logging.Logger]) -> None:
         )
 
 
-def _loggers() -> dict[str, logging.Logger]:
-    found = {
-        name: known for name, known in logging.root.manager.loggerDict.items() if isinstance(known, logging.Logger)
-    }
-    found[ROOT_LOGGER] = logging.root
-    return found
-
-
-def _level_name(described: logging.Logger) -> str:
-    level = described.getEffectiveLevel()
-    return next((name for name, number in LEVELS.items() if number == level), logging.getLevelName(level))
+def _operation(change: ConfigChange) -> str:
+    try:
+        return f"{AlterOperation(change.operation).name} operation"
+    except ValueError:
+        return f"Unknown operation type {change.operation}"

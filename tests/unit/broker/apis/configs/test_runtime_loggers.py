@@ -7,11 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from odradek.broker.apis.configs.runtime_loggers import ROOT_LOGGER, alter_loggers, logger_configs
+from odradek.broker.apis.configs.runtime_loggers import alter_loggers, logger_configs
+from odradek.broker.machine.logger_levels import CLIENT_PREFIX, CLIENTS_MAX, ROOT_LOGGER, LoggerLevels
 from odradek.controller.admin.config_admin import AlterOperation, ConfigChange, ResourceChanges, ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 NAME = "odradek.test.runtime.loggers"
+LEVELS = LoggerLevels()
 
 
 @pytest.fixture(autouse=True)
@@ -22,11 +24,11 @@ def logger() -> Iterator[logging.Logger]:
 
 
 def levels() -> dict[str, str | None]:
-    return {config.name: config.value for config in logger_configs()}
+    return {config.name: config.value for config in logger_configs(LEVELS)}
 
 
 def alter(*changes: ConfigChange, validate_only: bool = False) -> None:
-    alter_loggers(ResourceChanges(ResourceType.BROKER_LOGGER, "3", changes), 3, validate_only=validate_only)
+    alter_loggers(LEVELS, ResourceChanges(ResourceType.BROKER_LOGGER, "3", changes), 3, validate_only=validate_only)
 
 
 @pytest.mark.parametrize("level", ["TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"])
@@ -54,3 +56,14 @@ def test_only_validating_changes_nothing() -> None:
     before = levels()[NAME]
     alter(ConfigChange(NAME, "FATAL"), validate_only=True)
     assert levels()[NAME] == before
+
+
+def test_there_is_room_for_some_clients() -> None:
+    clients = [ConfigChange(f"{CLIENT_PREFIX}client {number}", "DEBUG") for number in range(CLIENTS_MAX)]
+    with pytest.raises(KafkaError) as raised:
+        alter(*clients, ConfigChange(f"{CLIENT_PREFIX}one more", "DEBUG"))
+    assert raised.value.code == ErrorCode.INVALID_CONFIG
+    assert CLIENT_PREFIX + "one more" not in levels()
+    alter(*clients)
+    alter(*(ConfigChange(change.name, None, AlterOperation.DELETE) for change in clients))
+    assert not [name for name in levels() if name.startswith(CLIENT_PREFIX)]
