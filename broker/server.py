@@ -38,7 +38,7 @@ from odradek.broker.metadata.metadata_cache import MetadataCache
 from odradek.broker.metadata.metadata_tree_setup import WaitLimit, close_tree, open_metadata_tree
 from odradek.broker.metadata.policy_setup import load_policies
 from odradek.broker.metadata.topic_waits import TopicWaits
-from odradek.broker.network.request_log_switch import RequestLogSwitch
+from odradek.broker.network.request_log_switch import RequestLogSwitch, secrets_of
 from odradek.broker.network.socket_server import SocketServer
 from odradek.broker.quotas.quota_managers import QuotaManagers
 from odradek.broker.replica_manager.replication_setup import make_replica_manager
@@ -56,7 +56,6 @@ from odradek.controller.znodes.metadata_client import MetadataClient
 from odradek.controller.znodes.registration import RegistrationRefused, check_end_points_are_free
 from odradek.controller.znodes.znode_json import BadZnode
 from odradek.storage.config.config_def import ConfigError, ConfigType, parse_type
-from odradek.storage.config.log_config import TOPIC_CONFIGS
 from odradek.storage.config.producer_config import ProducerStateManagerConfig
 from odradek.storage.disk.environment import Environment
 from odradek.storage.disk.log_dir import LogDir, LogDirError
@@ -200,7 +199,7 @@ class KafkaServer:
         )
         links.serve(services, dispatcher)
         services.spawn, services.in_slices = dispatcher.spawn, dispatcher.in_slices
-        RequestLogSwitch(dispatcher, services.logger_levels, self.clock, self._is_secret)
+        RequestLogSwitch(dispatcher, services.logger_levels, self.clock, secrets_of(self.config))
         dynamic = DynamicBrokerConfig(self.config, self._log_manager, self._passwords)
         await self._re_encode_passwords(client)
         self._config_changes = ConfigChangeListener(
@@ -365,10 +364,6 @@ class KafkaServer:
             slices=self._slices,
             logger_levels=LoggerLevels(),
         )
-
-    def _is_secret(self, config_name: str) -> bool:
-        """Whether the value of a broker's or topic's config must not be logged."""
-        return self.config.is_sensitive(config_name) and config_name not in TOPIC_CONFIGS
 
     def _make_controller(
         self, client: MetadataClient, broker_info: BrokerInfo, config: ControllerConfig, links: ClusterLinks

@@ -8,9 +8,12 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Protocol
 
+from odradek.storage.config.log_config import TOPIC_CONFIGS
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.machine.logger_levels import LoggerLevels
     from odradek.broker.network.request import RequestObserver
     from odradek.timer.clock import Clock
@@ -22,6 +25,11 @@ class Observed(Protocol):
     def observe(self, observer: RequestObserver) -> None: ...
 
     def stop_observing(self, observer: RequestObserver) -> None: ...
+
+
+def secrets_of(config: BrokerConfig) -> Callable[[str], bool]:
+    """Whether the value of a broker's or topic's config, given its name, must not be logged."""
+    return lambda name: config.is_sensitive(name) and name not in TOPIC_CONFIGS
 
 
 class RequestLogSwitch:

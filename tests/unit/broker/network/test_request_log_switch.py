@@ -9,10 +9,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.machine.log_setup import REQUEST_LOGGER
 from odradek.broker.machine.logger_levels import CLIENT_PREFIX, LoggerLevels
 from odradek.broker.network.request import RequestObserver
-from odradek.broker.network.request_log_switch import RequestLogSwitch
+from odradek.broker.network.request_log_switch import RequestLogSwitch, secrets_of
 from odradek.timer.clock import ManualClock
 
 
@@ -61,3 +62,9 @@ def test_nothing_is_imported_while_it_is_off() -> None:
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.split() == ["False", "False"]
+
+
+def test_configs_of_unknown_type_are_secret() -> None:
+    is_secret = secrets_of(BrokerConfig({}))
+    names = ("ssl.key.password", "listener.name.x.ssl.key.password", "no.such.config", "log.dirs", "cleanup.policy")
+    assert [is_secret(name) for name in names] == [True, True, True, False, False]
