@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import socket
+import struct
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from odradek.protocol.api import ApiKey
+from odradek.protocol.headers import RequestHeader, encode_request
 from odradek.protocol.messages.metadata import MetadataRequest
 from tests.support.broker import Broker
+from tests.support.waiting import eventually
 from tests.support.wire.raw_client import RawClient
+from tests.support.wire.requests import build
 
 NewBroker = Callable[..., Broker]
 
@@ -33,3 +41,49 @@ def test_a_listener_takes_as_many_connections_a_second_as_it_may(new_broker: New
     with RawClient(broker.host, broker.port) as before:
         assert 0.9 < serve(broker, 80) < 4
         before.call(MetadataRequest(topics=[]), 1)
+
+
+def set_rate(client: RawClient, address: str, rate: float) -> None:
+    entry = {
+        "entity": [{"entity_type": "ip", "entity_name": address}],
+        "ops": [{"key": "connection_creation_rate", "value": rate}],
+    }
+    (result,) = client.call(build(ApiKey.ALTER_CLIENT_QUOTAS, entries=[entry]), 1).entries  # type: ignore[attr-defined]
+    assert result.error_code == 0, result.error_message
+
+
+def is_served(broker: Broker, address: str) -> bool:
+    """Whether a client with this address of its own is answered."""
+    with socket.create_connection((broker.host, broker.port), 5, source_address=(address, 0)) as client:
+        request = encode_request(RequestHeader(ApiKey.METADATA, 1, 1, "c"), MetadataRequest(topics=[]))
+        try:
+            client.sendall(struct.pack(">i", len(request)) + request)
+            return len(client.recv(4)) > 0
+        except OSError:
+            return False
+
+
+def test_an_address_that_floods_the_broker_is_turned_away_and_others_are_served(new_broker: NewBroker) -> None:
+    broker = new_broker(**WINDOWS)
+    with RawClient(broker.host, broker.port) as admin:
+        set_rate(admin, "127.0.0.2", 20)
+        eventually(lambda: not all(is_served(broker, "127.0.0.2") for _ in range(30)))
+        stop = threading.Event()
+
+        def flood() -> int:
+            served = 0
+            while not stop.is_set():
+                served += is_served(broker, "127.0.0.2")
+            return served
+
+        with ThreadPoolExecutor(40) as pool:
+            started = time.monotonic()
+            floods = [pool.submit(flood) for _ in range(40)]
+            slowest = max(serve(broker, 1) for _ in range(100))
+            time.sleep(max(0, 3 - (time.monotonic() - started)))
+            stop.set()
+            served = sum(each.result() for each in floods)
+            took = time.monotonic() - started
+        assert slowest < 1
+        assert served <= 20 * (took + 2)
+        admin.call(MetadataRequest(topics=[]), 1)

@@ -27,6 +27,11 @@ import org.apache.kafka.metadata.BrokerState;
 
 /** One Odradek broker, a process that is started with the configuration of a KafkaServer. */
 final class LiveBroker {
+    /** The policies of Apache's tests, and the same in Python. */
+    private static final Map<String, String> POLICIES = Map.of(
+        "kafka.server.CreateTopicsRequestWithPolicyTest$Policy", "tests.support.apache_tests.policies:OfNewTopics",
+        "kafka.api.AdminClientWithPoliciesIntegrationTest$Policy", "tests.support.apache_tests.policies:OfConfigs");
+
     private static final Map<Object, LiveBroker> ALL = new ConcurrentHashMap<>();
     private static final Duration START_TIMEOUT = Duration.ofSeconds(60);
     private static final Duration ANOTHER_TIME = Duration.ofDays(1);
@@ -159,7 +164,7 @@ final class LiveBroker {
     private Properties configuration() {
         Properties properties = new Properties();
         server.config().originals().forEach((key, value) -> {
-            if (value != null) properties.setProperty(key, text(value));
+            if (value != null) properties.setProperty(key, POLICIES.getOrDefault(text(value), text(value)));
         });
         return properties;
     }
