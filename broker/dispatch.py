@@ -25,6 +25,7 @@ from odradek.broker.apis import HANDLERS, version_gates
 from odradek.broker.error_responses import error_response
 from odradek.broker.metadata.first_metadata import ANSWERED_FROM_THE_CACHE
 from odradek.broker.network.close_reason import CloseReason
+from odradek.broker.network.loop_time import TimedCoroutine, timed_steps
 from odradek.broker.network.request import RequestContext, RequestTimes
 from odradek.broker.network.request_observer import observer_of
 from odradek.controller.tree.metadata_tree import TreeError
@@ -36,7 +37,7 @@ from odradek.protocol.headers import RequestHeader, UnsupportedVersionError, dec
 from odradek.protocol.metadata_version import LATEST_PRODUCTION, MetadataVersion
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping
 
     from odradek.broker.apis.services import Services
     from odradek.broker.metadata.first_metadata import FirstMetadata
@@ -145,7 +146,11 @@ class Dispatcher:
                 ctx.slices = self._slices
                 ctx.times = times
                 connection.begin(ctx)
-                self._slices.submit(self._decode_and_handle(connection, route, ctx, frame, position))
+                work = self._decode_and_handle(connection, route, ctx, frame, position)
+                if times is not None:
+                    times.end_step()
+                    work = timed_steps(times, work)
+                self._slices.submit(work)
                 return
             request = decode(route.request_type, frame, header.api_version, None, position)
         except UnsupportedVersionError as error:
@@ -158,6 +163,8 @@ class Dispatcher:
         ctx.times = times
         connection.begin(ctx)
         self._begin(route, ctx, request)
+        if times is not None:
+            times.end_step()
 
     def _begin(self, route: Route, ctx: RequestContext, request: Request) -> None:
         """Handle the request, or hold it until the first metadata has arrived."""
@@ -187,15 +194,18 @@ class Dispatcher:
     def spawn(self, ctx: RequestContext, request: Request, work: Coroutine[object, object, None]) -> None:
         """Run `work` for a request in a task. Implements `services.Spawn`."""
         ctx.slices = self._slices
-        self._in_background(self._run(ctx, request, work))
+        timed = work if ctx.times is None else TimedCoroutine(ctx.times, work)
+        self._in_background(self._run(ctx, request, timed))
 
     def in_slices(self, ctx: RequestContext, request: Request, work: Steps) -> None:
         """Run `work` for a request in slices. Implements `services.InSlices`."""
         ctx.slices = self._slices
+        memory, ctx.memory = ctx.memory, None
+        steps = self._in_steps(ctx, request, work, memory)
         if ctx.times is not None:
             ctx.times.is_in_slices = True
-        memory, ctx.memory = ctx.memory, None
-        self._slices.submit(self._in_steps(ctx, request, work, memory))
+            steps = timed_steps(ctx.times, steps)
+        self._slices.submit(steps)
 
     def _in_steps(self, ctx: RequestContext, request: Request, work: Steps, memory: Memory | None) -> Steps:
         try:
@@ -212,7 +222,9 @@ class Dispatcher:
 
     def _handle(self, route: Route, ctx: RequestContext, request: Request) -> None:
         times = ctx.times
+        is_outermost = False
         if times is not None:
+            is_outermost = times.begin_step()
             times.handling_begins(ctx, request)
         try:
             if self._gates is not None:
@@ -220,12 +232,15 @@ class Dispatcher:
             route.handle(self._services, ctx, request)
         except Exception as error:  # noqa: BLE001 - `_refuse` tells a KafkaError from a bug
             self._refuse(route, ctx, request, error)
-        if times is not None and not times.is_in_slices:
-            times.handler_returned()
+        if times is not None:
+            if not times.is_in_slices:
+                times.handler_returned()
+            if is_outermost:
+                times.end_step()
         if ctx.memory is not None:
             ctx.memory.release()
 
-    async def _run(self, ctx: RequestContext, request: Request, work: Coroutine[object, object, None]) -> None:
+    async def _run(self, ctx: RequestContext, request: Request, work: Awaitable[None]) -> None:
         try:
             await work
         except Exception as error:  # noqa: BLE001 - as in `_handle`

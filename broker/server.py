@@ -41,6 +41,7 @@ from odradek.broker.metadata.topic_waits import TopicWaits
 from odradek.broker.network.request_log_switch import RequestLogSwitch, secrets_of
 from odradek.broker.network.socket_server import SocketServer
 from odradek.broker.quotas.quota_managers import QuotaManagers
+from odradek.broker.quotas.request_throttle import RequestThrottle
 from odradek.broker.replica_manager.replication_setup import make_replica_manager
 from odradek.controller.admin.config_admin import ConfigAdmin
 from odradek.controller.admin.config_changes import ConfigChangeListener
@@ -200,6 +201,7 @@ class KafkaServer:
         links.serve(services, dispatcher)
         services.spawn, services.in_slices = dispatcher.spawn, dispatcher.in_slices
         RequestLogSwitch(dispatcher, services.logger_levels, self.clock, secrets_of(self.config))
+        services.quotas.on_enabled = lambda: dispatcher.observe(RequestThrottle(services.quotas))
         dynamic = DynamicBrokerConfig(self.config, self._log_manager, self._passwords)
         await self._re_encode_passwords(client)
         self._config_changes = ConfigChangeListener(
@@ -407,10 +409,8 @@ class KafkaServer:
             text = values.get("connection_creation_rate")
             rate = None if text is None else cast("int", parse_type("connection_creation_rate", text, ConfigType.INT))
             self._sockets.update_ip_connection_rate_quota(None if name == znodes.DEFAULT_ENTITY else name, rate)
-        elif services is not None and kind == "clients":
-            services.quotas.client_config_changed(name, values)
-        elif services is not None and kind == "users":
-            services.quotas.user_config_changed(name, values)
+        elif services is not None and kind in ("clients", "users"):
+            services.quotas.config_changed(f"{kind}/{name}", values)
         elif kind == "brokers":
             changed = await dynamic.entity_changed(name, values, None if services is None else services.controller)
             if services is not None:

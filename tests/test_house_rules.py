@@ -58,6 +58,7 @@ OPENS_SOCKETS: dict[str, str] = {
 NAMED_BY_TESTS_ALONE: dict[str, str] = {
     "broker/machine/log_setup.py": "logging calls it",
     "broker/network/answer_receiver.py": "asyncio calls it",
+    "broker/network/loop_time.py:throw": "called by the event loop when a task is cancelled",
     "broker/network/connection.py": "asyncio calls it",
     "broker/network/large_frame_receiver.py": "asyncio calls it",
     "controller/tree/zookeeper_connection.py": "kazoo calls it",

@@ -25,7 +25,7 @@ from odradek.protocol.messages.metadata import MetadataResponseTopic
 
 if TYPE_CHECKING:
     from odradek.broker.config.broker_config import BrokerConfig
-    from odradek.controller.admin.topic_admin import AdminManager
+    from odradek.controller.admin.topic_admin import AdminManager, RecordMutations
 
 log = logging.getLogger(__name__)
 
@@ -44,8 +44,13 @@ class AutoTopicCreationManager:
         self._spawn = spawn
         self._in_flight: set[str] = set()
 
-    async def create_automatically(self, names: Sequence[str]) -> list[MetadataResponseTopic]:
-        """Start the creation of `names`; return their entries for the Metadata response."""
+    async def create_automatically(
+        self, names: Sequence[str], record_mutations: RecordMutations
+    ) -> list[MetadataResponseTopic]:
+        """Start the creation of `names`; return their entries for the Metadata response.
+
+        `record_mutations` counts the partitions for the quota of the client.
+        """
         errors: dict[str, ErrorCode] = {}
         creatable = []
         for name in names:
@@ -59,7 +64,7 @@ class AutoTopicCreationManager:
             started = [topic.name for topic in creatable]
             self._in_flight.update(started)
             try:
-                errors.update(await self._admin.auto_create_topics(creatable))
+                errors.update(await self._admin.auto_create_topics(creatable, record_mutations))
             finally:
                 self._in_flight.difference_update(started)
         return [
@@ -67,16 +72,16 @@ class AutoTopicCreationManager:
             for name in names
         ]
 
-    def create_in_background(self, name: str) -> None:
+    def create_in_background(self, name: str, record_mutations: RecordMutations) -> None:
         """Start the creation of an internal topic, unless it is in progress."""
         if name not in self._in_flight:
             # Before the task starts: one request may name the topic many times.
             self._in_flight.add(name)
-            self._spawn(self._create(name))
+            self._spawn(self._create(name, record_mutations))
 
-    async def _create(self, name: str) -> None:
+    async def _create(self, name: str, record_mutations: RecordMutations) -> None:
         try:
-            errors = await self._admin.auto_create_topics([self._topic(name)])
+            errors = await self._admin.auto_create_topics([self._topic(name)], record_mutations)
         except TreeError as error:  # the next client that needs the topic starts the creation again
             log.warning("Creating %s failed: %s", name, error)
             return

@@ -262,7 +262,7 @@ class Connection(asyncio.Protocol):
             answered = in_flight.popleft()
             self._in_flight_bytes -= answered.size
             if answered.times is not None:
-                answered.times.sending_begins(answered.answer)
+                answered.times.sending_begins(answered, sender)
                 self._sending.append(answered)
             if answered.answer is not None:
                 urgent = self._push(sender, answered.answer) or urgent

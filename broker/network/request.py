@@ -28,9 +28,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from odradek.broker.network.memory_pool import Memory
+    from odradek.broker.network.response_sender import ResponseSender
     from odradek.broker.network.throttles import Throttles
     from odradek.protocol.codec.codec import Part
     from odradek.protocol.codec.schema import Request, Response
@@ -164,10 +165,16 @@ class RequestTimes:
     """The moments of one request, in ns of the monotonic clock, and what only an observer asks for."""
 
     __slots__ = (
+        "_loop_ns",
         "_now_ns",
         "_observer",
+        "_sender",
+        "_step_began_ns",
+        "charged_ns",
         "completed_ns",
         "dequeued_ns",
+        "is_charged",
+        "is_exempt",
         "is_in_slices",
         "local_completed_ns",
         "message_conversions_ns",
@@ -199,6 +206,31 @@ class RequestTimes:
         """The whole frame, with the records that are sent from files."""
         self.is_in_slices = False
         """The handler has returned, and its slices go on."""
+        self.is_charged = False
+        """The request is counted for the quota of its client."""
+        self.is_exempt = False
+        """No quota limits it."""
+        self.charged_ns = 0
+        """The time of the event loop that is counted."""
+        self._loop_ns = 0
+        self._step_began_ns = started_ns
+        self._sender: ResponseSender | None = None
+
+    @property
+    def loop_ns(self) -> int:
+        """The time of the event loop that the request has taken, from its decoding until its response is sent."""
+        return self._loop_ns + (0 if self._step_began_ns == _NOT_YET else self._now_ns() - self._step_began_ns)
+
+    def begin_step(self) -> bool:
+        """Work on the request begins or goes on. False inside another step, which `end_step` must not end then."""
+        if self._step_began_ns != _NOT_YET:
+            return False
+        self._step_began_ns = self._now_ns()
+        return True
+
+    def end_step(self) -> None:
+        self._loop_ns += self._now_ns() - self._step_began_ns
+        self._step_began_ns = _NOT_YET
 
     def handling_begins(self, ctx: RequestContext, request: Request) -> None:
         self._observer.request_decoded(ctx, request)
@@ -215,9 +247,13 @@ class RequestTimes:
             self.local_completed_ns = now_ns
         self._observer.response_made(ctx, response)
 
-    def sending_begins(self, response: Sequence[Part] | None) -> None:
-        self.response_dequeued_ns = self._now_ns()
-        for part in response or ():
+    def sending_begins(self, ctx: RequestContext, sender: ResponseSender) -> None:
+        self.response_dequeued_ns = now_ns = self._now_ns()
+        self._sender = sender
+        sender.now_ns = self._now_ns
+        if self._step_began_ns == _NOT_YET and ctx.slices is None:
+            self._loop_ns += now_ns - self.response_completed_ns  # the encoding
+        for part in ctx.answer or ():
             self.response_bytes += len(part) if isinstance(part, bytes | memoryview | bytearray) else part.size_in_bytes
 
     def completed(self, ctx: RequestContext) -> None:
@@ -225,5 +261,9 @@ class RequestTimes:
         self.completed_ns = now_ns = self._now_ns()
         if self.response_dequeued_ns == _NOT_YET:
             self.response_dequeued_ns = now_ns
+        if self._sender is not None:
+            sending_ns = self._sender.take_sending_ns()
+            if self._step_began_ns == _NOT_YET:  # else it is part of the step
+                self._loop_ns += sending_ns
         self._observer.request_completed(ctx)
         ctx.times = None

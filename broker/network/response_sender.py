@@ -123,8 +123,10 @@ class ResponseSender:
         "_output",
         "_queue",
         "_read_ahead_to",
+        "_sending_ns",
         "_sent_of_first",
         "_waiting",
+        "now_ns",
         "queued_bytes",
     )
 
@@ -152,6 +154,9 @@ class ResponseSender:
         self._is_discarded = False
         self._may_read = TURN_REGIONS
         """Small regions that may still be read in this turn."""
+        self._sending_ns = 0
+        self.now_ns: Callable[[], int] | None = None
+        """Set when the time of sending is to be measured."""
         self.queued_bytes = 0
         """Bytes in memory waiting for `flush`; regions do not count."""
 
@@ -174,8 +179,21 @@ class ResponseSender:
                 urgent = True
         return urgent or self.queued_bytes >= COPY_BATCH_BYTES
 
+    def take_sending_ns(self) -> int:
+        """The time of the event loop that sending has taken since the last call; 0 if it is not measured."""
+        taken, self._sending_ns = self._sending_ns, 0
+        return taken
+
     def flush(self) -> None:
         """Send as much as possible without waiting."""
+        if self.now_ns is None:
+            self._flush()
+            return
+        began_ns = self.now_ns()
+        self._flush()
+        self._sending_ns += self.now_ns() - began_ns
+
+    def _flush(self) -> None:
         queue = self._queue
         budget = TURN_BYTES
         self._may_read = TURN_REGIONS

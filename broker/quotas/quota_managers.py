@@ -5,13 +5,16 @@ Kafka: QuotaFactory, QuotaConfigHandler, ClientIdConfigHandler, UserConfigHandle
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from odradek.broker.quotas.client_quota_manager import ClientQuotaManager
+from odradek.broker.quotas.controller_mutation_quota_manager import ControllerMutationQuotaManager
 from odradek.broker.quotas.quota_entity import ClientQuotaType, client_quota_entity
+from odradek.broker.quotas.request_quota_manager import ClientRequestQuotaManager
+from odradek.controller.admin.client_quota_changes import CLIENT_CONFIGS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.timer.clock import Clock
@@ -23,42 +26,51 @@ class QuotaManagers:
 
     def __init__(self, config: BrokerConfig, clock: Clock, timer: SystemTimer) -> None:
         def manager(quota_type: ClientQuotaType) -> ClientQuotaManager:
-            return ClientQuotaManager(
-                quota_type,
-                clock,
-                timer,
-                window_count=config.quota_window_num,
-                window_ms=config.quota_window_size_seconds * 1_000,
-            )
+            return ClientQuotaManager(quota_type, clock, timer, window_count=window_count, window_ms=window_ms)
 
+        window_count, window_ms = config.quota_window_num, config.quota_window_size_seconds * 1_000
         self.produce = manager(ClientQuotaType.PRODUCE)
         self.fetch = manager(ClientQuotaType.FETCH)
+        self.request = ClientRequestQuotaManager(clock, timer, window_count=window_count, window_ms=window_ms)
+        self.controller_mutation = ControllerMutationQuotaManager(
+            clock,
+            timer,
+            window_count=config.controller_quota_window_num,
+            window_ms=config.controller_quota_window_size_seconds * 1_000,
+        )
+        self.on_enabled: Callable[[], None] = _nothing
+        """Called when the first quota is set: from now on the times of requests are needed."""
 
-    def client_config_changed(self, name: str, configs: Mapping[str, str]) -> None:
-        """The node of a client id has changed; `name` is sanitized."""
-        self._update(None, name, configs)
+    def config_changed(self, path: str, configs: Mapping[str, str]) -> None:
+        """A node below `/config` has changed: of a client id, a user, or a user with a client id.
 
-    def user_config_changed(self, path: str, configs: Mapping[str, str]) -> None:
-        """The node of a user, `<user>`, or of a user with a client id, `<user>/clients/<client-id>`, has changed.
-
-        Raises: ValueError for another path, or for a value that is no number.
+        Raises: ValueError for another path, ConfigError for a value that is no number.
         """
-        names = path.split("/")
-        if len(names) == 1:
-            self._update(names[0], None, configs)
-        elif len(names) == 3:
-            self._update(names[0], names[2], configs)
-        else:
-            raise ValueError(f"Invalid quota entity path: {path}")
+        match path.split("/"):
+            case ["clients", client_id]:
+                self._update(None, client_id, configs)
+            case ["users", user]:
+                self._update(user, None, configs)
+            case ["users", user, _, client_id]:
+                self._update(user, client_id, configs)
+            case _:
+                raise ValueError(f"Invalid quota entity path: {path}")
 
     def _update(self, user: str | None, client_id: str | None, configs: Mapping[str, str]) -> None:
         """Apply a whole node: a quota that it does not have is removed."""
         entity = client_quota_entity(user, client_id)
         self.produce.update_quota(entity, _rate(configs, "producer_byte_rate"))
         self.fetch.update_quota(entity, _rate(configs, "consumer_byte_rate"))
+        if not self.request.is_enabled:
+            self.on_enabled()
+        self.request.update_quota(entity, _rate(configs, "request_percentage"))
+        self.controller_mutation.update_quota(entity, _rate(configs, "controller_mutation_rate"))
 
 
 def _rate(configs: Mapping[str, str], key: str) -> float | None:
-    """Bytes per second, a whole number."""
+    """Units per second. Raises: ConfigError."""
     text = configs.get(key)
-    return None if text is None else float(int(text))
+    return None if text is None else float(cast("float", CLIENT_CONFIGS[key].parse(text)))
+
+
+def _nothing() -> None: ...

@@ -102,7 +102,7 @@ def _policy_metadata(
 
 
 async def _result(topic: str, work: Awaitable[TopicResult]) -> TopicResult:
-    """The result for a topic. An unexpected error gets no message, so that no internals reach clients.
+    """The result for a topic. An unexpected error, and one that says no more than its code, get no message.
 
     Kafka: ApiError.fromThrowable.
     """
@@ -110,9 +110,9 @@ async def _result(topic: str, work: Awaitable[TopicResult]) -> TopicResult:
         return await work
     except (KafkaError, TreeError) as error:
         logger.info("Error processing a request for topic %s: %r", topic, error)
-        if isinstance(error, TreeError) or error.code == ErrorCode.UNKNOWN_SERVER_ERROR:
+        if isinstance(error, TreeError):
             return TopicResult(name=topic, error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
-        return TopicResult(name=topic, error_code=error.code, error_message=error.message)
+        return TopicResult(name=topic, error_code=error.code, error_message=error.specific_message)
 
 
 class AdminManager:
@@ -242,9 +242,11 @@ class AdminManager:
                 raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic}' already exists.") from None
         return topic_id
 
-    async def auto_create_topics(self, topics: Iterable[CreatableTopic]) -> dict[str, ErrorCode]:
+    async def auto_create_topics(
+        self, topics: Iterable[CreatableTopic], record_mutations: RecordMutations = lambda partitions: None
+    ) -> dict[str, ErrorCode]:
         """Create topics for a Metadata or FindCoordinator request, without waiting. Returns the error of each."""
-        results = await self.create_topics(list(topics), timeout_ms=0)
+        results = await self.create_topics(list(topics), timeout_ms=0, record_mutations=record_mutations)
         started = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.TOPIC_ALREADY_EXISTS)
         return {
             name: ErrorCode.LEADER_NOT_AVAILABLE if result.error_code in started else result.error_code

@@ -77,7 +77,8 @@ def _coordinator(broker: Services, ctx: RequestContext, key_type: int, key: str)
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown coordinator type {key_type}")
     states = broker.metadata_cache.snapshot.partitions.get(topic)
     if states is None:
-        broker.topic_creator.create_in_background(topic)
+        quota = broker.quotas.controller_mutation.new_quota_for(ctx, strict_since_version=None)
+        broker.topic_creator.create_in_background(topic, quota.record)
         return ErrorCode.COORDINATOR_NOT_AVAILABLE, None
     state = states.get(partition)
     node = None if state is None else reachable_node(broker, ctx, state.leader)

@@ -187,6 +187,7 @@ def _respond(
     response = yield from context.respond(answers, broker.clock.monotonic_ms())
     response.node_endpoints = list(endpoints.values())
     if is_follower:
+        broker.quotas.request.charge_exempt(ctx)
         yield from _record_throttled(broker, response)
     if not to_convert:
         ctx.reply(response)

@@ -86,7 +86,7 @@ def _produce(broker: Services, ctx: RequestContext, request: ProduceRequest) -> 
     def respond(results: Mapping[TopicPartition, LogAppendResult]) -> None:
         if request.acks == 0:
             if broker.quotas.produce.is_enabled:
-                throttle_produce(broker.quotas, ctx)
+                throttle_produce(broker.quotas, ctx, acks=0)
             _finish_unacknowledged(ctx, results, refused)
         else:
             is_small = len(results) + len(refused) <= SMALL_REQUEST_PARTITIONS
@@ -215,7 +215,7 @@ def _respond(
     ctx.reply(
         ProduceResponse(
             responses=[TopicProduceResponse(name=name, partition_responses=found) for name, found in topics.items()],
-            throttle_time_ms=throttle_produce(broker.quotas, ctx) if broker.quotas.produce.is_enabled else 0,
+            throttle_time_ms=throttle_produce(broker.quotas, ctx, acks=-1) if broker.quotas.produce.is_enabled else 0,
             node_endpoints=list(endpoints.values()),
         )
     )

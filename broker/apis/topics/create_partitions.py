@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from odradek.broker.quotas.request_throttle import throttle_mutation
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
     from odradek.broker.network.request import RequestContext
 
+FIRST_STRICT_QUOTA_VERSION = 3
+
 
 def handle(broker: Services, ctx: RequestContext, request: CreatePartitionsRequest) -> None:
     if broker.controller.is_active:
@@ -28,6 +31,7 @@ def handle(broker: Services, ctx: RequestContext, request: CreatePartitionsReque
 
 
 async def _create(broker: Services, ctx: RequestContext, request: CreatePartitionsRequest) -> None:
+    quota = broker.quotas.controller_mutation.new_quota_for(ctx, strict_since_version=FIRST_STRICT_QUOTA_VERSION)
     results: dict[str, CreatePartitionsTopicResult] = {}
     for name, count in Counter(topic.name for topic in request.topics).items():
         if count > 1:
@@ -38,10 +42,12 @@ async def _create(broker: Services, ctx: RequestContext, request: CreatePartitio
         [topic for topic in request.topics if topic.name not in results],
         timeout_ms=request.timeout_ms,
         validate_only=request.validate_only,
+        record_mutations=quota.record,
     )
     for name, outcome in outcomes.items():
         results[name] = _refused(name, outcome.error_code, outcome.error_message)
-    ctx.reply(CreatePartitionsResponse(results=list(results.values())))
+    throttle_ms = throttle_mutation(broker.quotas, ctx, quota)
+    ctx.reply(CreatePartitionsResponse(results=list(results.values()), throttle_time_ms=throttle_ms))
 
 
 def _refused(name: str, code: ErrorCode, message: str | None) -> CreatePartitionsTopicResult:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from odradek.broker.quotas.request_throttle import throttle_mutation
 from odradek.controller.admin.config_admin import describe_topic_configs
 from odradek.controller.loop_turns import in_turns
 from odradek.protocol.errors import ErrorCode
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
 FIRST_CONFIGS_VERSION = 5
+FIRST_STRICT_QUOTA_VERSION = 6
 
 
 def handle(broker: Services, ctx: RequestContext, request: CreateTopicsRequest) -> None:
@@ -38,6 +40,7 @@ def handle(broker: Services, ctx: RequestContext, request: CreateTopicsRequest) 
 
 
 async def _create(broker: Services, ctx: RequestContext, request: CreateTopicsRequest) -> None:
+    quota = broker.quotas.controller_mutation.new_quota_for(ctx, strict_since_version=FIRST_STRICT_QUOTA_VERSION)
     named = Counter(topic.name for topic in request.topics)
     refused = {}
     async for name, count in in_turns(named.items()):
@@ -48,15 +51,13 @@ async def _create(broker: Services, ctx: RequestContext, request: CreateTopicsRe
         [topic for topic in request.topics if topic.name not in refused],
         timeout_ms=request.timeout_ms,
         validate_only=request.validate_only,
+        record_mutations=quota.record,
     )
-    ctx.reply(
-        CreateTopicsResponse(
-            topics=[
-                refused[topic.name] if topic.name in refused else _result(broker, ctx, results[topic.name])
-                async for topic in in_turns(request.topics)
-            ]
-        )
-    )
+    topics = [
+        refused[topic.name] if topic.name in refused else _result(broker, ctx, results[topic.name])
+        async for topic in in_turns(request.topics)
+    ]
+    ctx.reply(CreateTopicsResponse(topics=topics, throttle_time_ms=throttle_mutation(broker.quotas, ctx, quota)))
 
 
 def _refusal(name: str, count: int) -> CreatableTopicResult | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from odradek.broker.quotas.request_throttle import throttle_mutation
 from odradek.controller.loop_turns import in_turns
 from odradek.protocol.codec.primitives import ZERO_UUID
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from odradek.broker.network.request import RequestContext
 
 FIRST_DISABLED_ERROR_VERSION = 3
+FIRST_STRICT_QUOTA_VERSION = 5
 
 
 def handle(broker: Services, ctx: RequestContext, request: DeleteTopicsRequest) -> None:
@@ -41,6 +43,7 @@ def handle(broker: Services, ctx: RequestContext, request: DeleteTopicsRequest) 
 
 
 async def _delete(broker: Services, ctx: RequestContext, request: DeleteTopicsRequest) -> None:
+    quota = broker.quotas.controller_mutation.new_quota_for(ctx, strict_since_version=FIRST_STRICT_QUOTA_VERSION)
     cache = broker.metadata_cache
     results = []
     to_delete: dict[str, DeletableTopicResult] = {}
@@ -60,9 +63,12 @@ async def _delete(broker: Services, ctx: RequestContext, request: DeleteTopicsRe
         else:
             to_delete[name] = result
     if to_delete:
-        for name, outcome in (await broker.admin.delete_topics(to_delete, timeout_ms=request.timeout_ms)).items():
+        outcomes = await broker.admin.delete_topics(
+            to_delete, timeout_ms=request.timeout_ms, record_mutations=quota.record
+        )
+        for name, outcome in outcomes.items():
             to_delete[name].error_code = outcome.error_code
-    ctx.reply(DeleteTopicsResponse(responses=results))
+    ctx.reply(DeleteTopicsResponse(responses=results, throttle_time_ms=throttle_mutation(broker.quotas, ctx, quota)))
 
 
 def _topics(request: DeleteTopicsRequest) -> Iterable[DeleteTopicState]:

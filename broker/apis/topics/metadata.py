@@ -78,7 +78,8 @@ def handle(broker: Services, ctx: RequestContext, request: MetadataRequest) -> S
         if may_create:
 
             async def create() -> None:
-                answers.extend(await broker.topic_creator.create_automatically(missing))
+                quota = broker.quotas.controller_mutation.new_quota_for(ctx, strict_since_version=None)
+                answers.extend(await broker.topic_creator.create_automatically(missing, quota.record))
                 ctx.reply(_response(broker, ctx, request, answers))
 
             broker.spawn(ctx, request, create())

@@ -44,7 +44,6 @@ REFUSED_VALUES: Final[Mapping[str, str]] = {
 
 _THREADS: Final = "one event loop does the work, whatever the number"
 _KRAFT: Final = "only KRaft uses it"
-_QUOTAS: Final = "quotas of changes of topics are not enforced yet"
 _SECURITY: Final = "only PLAINTEXT listeners are supported so far"
 _MEMORY: Final = "a waiting request is removed as soon as it is answered"
 _NO_METRICS: Final = "there are no metrics of a JVM"
@@ -79,8 +78,6 @@ _OTHERS: Final[Mapping[str, str]] = {
     "group.consumer.max.size": _GROUPS,
     "group.consumer.assignors": _GROUPS,
     "group.consumer.migration.policy": _GROUPS,
-    "controller.quota.window.num": _QUOTAS,
-    "controller.quota.window.size.seconds": _QUOTAS,
     "delegation.token.master.key": "there are no delegation tokens yet",
     "delegation.token.secret.key": "there are no delegation tokens yet",
     "delegation.token.max.lifetime.ms": "there are no delegation tokens yet",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import cast
 
 import pytest
@@ -19,6 +19,10 @@ from tests.support.async_test import async_test
 LATER = ErrorCode.LEADER_NOT_AVAILABLE
 
 
+def no_quota(partitions: int) -> None:
+    """Counts nothing."""
+
+
 class Admin:
     """Records the topics to create; answers when `answer` is set."""
 
@@ -28,7 +32,9 @@ class Admin:
         self.error = LATER
         self.failure: Exception | None = None
 
-    async def auto_create_topics(self, topics: Sequence[CreatableTopic]) -> Mapping[str, ErrorCode]:
+    async def auto_create_topics(
+        self, topics: Sequence[CreatableTopic], record_mutations: Callable[[int], None]
+    ) -> Mapping[str, ErrorCode]:
         self.asked.append(list(topics))
         await self.answer.wait()
         if self.failure is not None:
@@ -49,7 +55,7 @@ class Creator:
 
     async def create(self, *names: str) -> dict[str | None, tuple[int, bool]]:
         """(error, is internal) of each."""
-        answers = await self.creator.create_automatically(names)
+        answers = await self.creator.create_automatically(names, no_quota)
         return {answer.name: (answer.error_code, answer.is_internal) for answer in answers}
 
 
@@ -82,7 +88,7 @@ async def test_creation_under_way_is_not_begun_again() -> None:
     first = asyncio.create_task(creator.create("a"))
     await asyncio.sleep(0)
     assert await creator.create("a") == {"a": (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, False)}
-    creator.creator.create_in_background("a")
+    creator.creator.create_in_background("a", no_quota)
     assert creator.tasks == []
     creator.admin.answer.set()
     assert await first == {"a": (LATER, False)}
@@ -97,7 +103,7 @@ async def test_internal_topic_needed_twice_in_one_turn_is_created_once() -> None
     creator = Creator()
     creator.admin.answer.set()
     for _ in range(100):
-        creator.creator.create_in_background("__consumer_offsets")
+        creator.creator.create_in_background("__consumer_offsets", no_quota)
     await asyncio.gather(*creator.tasks)
     assert len(creator.admin.asked) == 1
     assert len(creator.tasks) == 1
@@ -130,7 +136,7 @@ async def test_failure_in_the_background_is_logged(caplog: pytest.LogCaptureFixt
     creator = Creator()
     creator.admin.answer.set()
     creator.admin.error = ErrorCode.INVALID_REPLICATION_FACTOR
-    creator.creator.create_in_background("__consumer_offsets")
+    creator.creator.create_in_background("__consumer_offsets", no_quota)
     await asyncio.gather(*creator.tasks)
     assert "INVALID_REPLICATION_FACTOR" in caplog.text
 
@@ -143,6 +149,6 @@ async def test_unreachable_tree_in_the_background_is_logged_and_tried_again(
     creator.admin.answer.set()
     creator.admin.failure = SessionExpired("", "the session has ended")
     for _ in range(2):
-        creator.creator.create_in_background("__transaction_state")
+        creator.creator.create_in_background("__transaction_state", no_quota)
         await asyncio.gather(*creator.tasks)
     assert caplog.text.count("Creating __transaction_state failed") == 2

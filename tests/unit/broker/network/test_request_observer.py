@@ -8,6 +8,7 @@ from odradek.protocol.headers import RequestHeader
 from odradek.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from odradek.timer.clock import ManualClock
 from tests.support.in_process.in_process_broker import FakeConnection
+from tests.support.in_process.network import Sent
 
 
 class Recorder:
@@ -42,7 +43,8 @@ def test_each_time_is_taken_where_its_part_ends() -> None:
     clock.advance(4)
     times.response_made(ctx, HeartbeatResponse())
     clock.advance(8)
-    times.sending_begins([b"four", b"bytes"])
+    ctx.answer = [b"four", b"bytes"]
+    times.sending_begins(ctx, Sent().sender)
     clock.advance(16)
     times.completed(ctx)
     moments = [
@@ -99,3 +101,39 @@ def test_several_observers_get_every_call_and_none_costs_nothing() -> None:
     times.response_made(ctx, None)
     times.completed(ctx)
     assert first.calls == second.calls == ["decoded", "no response", "completed"]
+
+
+def test_the_time_of_the_loop_is_that_of_the_steps_the_encoding_and_the_sending() -> None:
+    recorder, clock = Recorder(), ManualClock(1000)
+    ctx, times = observed(recorder, clock)
+    clock.advance(1)  # decoding
+    times.handling_begins(ctx, HeartbeatRequest())
+    assert not times.begin_step(), "the first step began with the request"
+    clock.advance(2)
+    assert times.loop_ns == 3_000_000
+    times.end_step()
+    clock.advance(1_000)  # waits
+    times.response_made(ctx, HeartbeatResponse())
+    clock.advance(4)  # encoding
+    ctx.answer = [b"answer"]
+    sender = Sent().sender
+    times.sending_begins(ctx, sender)
+    clock.advance(500)  # waits for the peer
+    sender._sending_ns = 8_000_000
+    times.completed(ctx)
+    assert times.loop_ns == 15_000_000
+    assert sender.take_sending_ns() == 0
+
+
+def test_what_is_sent_within_a_step_counts_once() -> None:
+    recorder, clock = Recorder(), ManualClock(1000)
+    ctx, times = observed(recorder, clock)
+    times.response_made(ctx, HeartbeatResponse())
+    clock.advance(3)
+    ctx.answer = [b"answer"]
+    sender = Sent().sender
+    times.sending_begins(ctx, sender)
+    sender._sending_ns = 8_000_000
+    clock.advance(8)
+    times.completed(ctx)
+    assert times.loop_ns == 11_000_000

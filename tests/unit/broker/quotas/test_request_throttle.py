@@ -1,4 +1,4 @@
-"""Produce and Fetch of clients with quotas, in a whole broker: answers, throttle times, muted connections."""
+"""Requests of clients with quotas, in a whole broker: answers, throttle times, muted connections."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from odradek.protocol.api import ApiKey
+from odradek.broker.apis import HANDLERS
+from odradek.protocol.api import API, ApiKey
+from odradek.protocol.codec.schema import Request
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.headers import encode_response_parts
 from odradek.protocol.messages.alter_client_quotas import AlterClientQuotasResponse
 from odradek.protocol.messages.fetch import FetchResponse
 from odradek.protocol.messages.produce import ProduceResponse
+from odradek.timer.clock import ManualClock
 from tests.support.in_process.in_process_broker import FakeConnection, InProcessBroker, in_process_broker
 from tests.support.wire.requests import batch, build
 
@@ -19,9 +23,24 @@ RATE = 100
 """Bytes a second."""
 
 
+class WorkingClock(ManualClock):
+    """Each look at the nanoseconds finds that some work was done."""
+
+    def __init__(self) -> None:
+        super().__init__(1_700_000_000_000)
+        self.nanoseconds_of_work = 0
+
+    def monotonic_ns(self) -> int:
+        self.nanoseconds_of_work += NANOSECONDS_A_LOOK
+        return super().monotonic_ns() + self.nanoseconds_of_work
+
+
+NANOSECONDS_A_LOOK = 1_000
+
+
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcessBroker]:
-    with in_process_broker(tmp_path_factory.mktemp("quotas")) as broker:
+    with in_process_broker(tmp_path_factory.mktemp("quotas"), clock=WorkingClock()) as broker:
         broker.create_topic("t")
         yield broker
 
@@ -37,17 +56,23 @@ def quota(broker: InProcessBroker, client_id: str, key: str, value: float) -> No
     answer = broker.call(build(ApiKey.ALTER_CLIENT_QUOTAS, entries=[{"entity": entity, "ops": ops}]), 1)
     assert isinstance(answer, AlterClientQuotasResponse)
     assert [entry.error_code for entry in answer.entries] == [ErrorCode.NONE]
-    manager = broker.services.quotas.fetch if key.startswith("consumer") else broker.services.quotas.produce
+    quotas = broker.services.quotas
+    manager = {
+        "consumer_byte_rate": quotas.fetch,
+        "producer_byte_rate": quotas.produce,
+        "request_percentage": quotas.request,
+        "controller_mutation_rate": quotas.controller_mutation,
+    }[key]
     assert broker.settle(lambda: manager.max_value_in_quota_window("User:ANONYMOUS", client_id) == value * 10)
 
 
-def produce_request(acks: int = -1, topic: str = "t") -> object:
+def produce_request(acks: int = -1, topic: str = "t") -> Request:
     data = [{"name": topic, "partition_data": [{"index": 0, "records": batch(VALUE)}]}]
     return build(ApiKey.PRODUCE, acks=acks, timeout_ms=1_000, topic_data=data)
 
 
 def produce(broker: InProcessBroker, connection: FakeConnection, client_id: str) -> ProduceResponse:
-    answer = broker.call(produce_request(), 9, connection=connection, client_id=client_id)  # type: ignore[arg-type]
+    answer = broker.call(produce_request(), 9, connection=connection, client_id=client_id)
     assert isinstance(answer, ProduceResponse)
     assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
     return answer
@@ -89,7 +114,7 @@ def test_a_produce_is_answered_at_once_and_its_connection_muted(
     broker: InProcessBroker, connection: FakeConnection
 ) -> None:
     quota(broker, "p", "producer_byte_rate", RATE)
-    size = len(broker.frame(produce_request(), 9, client_id="p"))  # type: ignore[arg-type]
+    size = len(broker.frame(produce_request(), 9, client_id="p"))
     answer = produce(broker, connection, "p")
     # The rate is size / 10 s; it takes size / RATE - 10 s until it is the quota.
     assert answer.throttle_time_ms == round((size / RATE - 10) * 1_000) > 0
@@ -108,7 +133,7 @@ def test_a_produce_within_its_quota_is_not_throttled(broker: InProcessBroker, co
 
 def test_a_produce_without_an_answer_is_throttled_too(broker: InProcessBroker, connection: FakeConnection) -> None:
     quota(broker, "p0", "producer_byte_rate", RATE)
-    waiting = broker.send(produce_request(acks=0), 9, connection=connection, client_id="p0")  # type: ignore[arg-type]
+    waiting = broker.send(produce_request(acks=0), 9, connection=connection, client_id="p0")
     assert waiting.is_answered
     assert connection.throttles.active
 
@@ -116,7 +141,7 @@ def test_a_produce_without_an_answer_is_throttled_too(broker: InProcessBroker, c
 def test_a_produce_for_an_unknown_topic_counts(broker: InProcessBroker, connection: FakeConnection) -> None:
     quota(broker, "p-unknown", "producer_byte_rate", RATE)
     request = produce_request(topic="no-such-topic")
-    answer = broker.call(request, 9, connection=connection, client_id="p-unknown")  # type: ignore[arg-type]
+    answer = broker.call(request, 9, connection=connection, client_id="p-unknown")
     assert isinstance(answer, ProduceResponse)
     assert answer.throttle_time_ms > 0
 
@@ -208,3 +233,149 @@ def test_a_follower_is_exempt(broker: InProcessBroker, connection: FakeConnectio
     answer = fetch(broker, connection, "f-follower", replica_state={"replica_id": 5, "replica_epoch": -1})
     assert answer.throttle_time_ms == 0
     assert not connection.throttles.active
+
+
+@pytest.mark.parametrize("key", [ApiKey.METADATA, ApiKey.HEARTBEAT, ApiKey.DESCRIBE_CONFIGS, ApiKey.API_VERSIONS])
+def test_the_time_of_any_request_is_limited(broker: InProcessBroker, connection: FakeConnection, key: ApiKey) -> None:
+    client_id = f"r-{key.name}"
+    quota(broker, client_id, "request_percentage", 1e-9)
+    answer = broker.call(
+        build(key), 1 if key == ApiKey.DESCRIBE_CONFIGS else 3, connection=connection, client_id=client_id
+    )
+    assert answer.throttle_time_ms == 1_000  # type: ignore[attr-defined]
+    assert connection.throttles.active
+    assert broker.services.quotas.request.queue_size == 1
+    broker.advance(1_000)
+    assert not connection.throttles.active
+    assert broker.services.quotas.request.queue_size == 0
+
+
+def test_an_error_answer_is_throttled_too(broker: InProcessBroker, connection: FakeConnection) -> None:
+    quota(broker, "r-error", "request_percentage", 1e-9)
+    asked = [{"entity_type": "planet", "match_type": 0, "match": "x"}]
+    request = build(ApiKey.DESCRIBE_CLIENT_QUOTAS, components=asked, strict=False)
+    answer = broker.call(request, 1, connection=connection, client_id="r-error")
+    assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION  # type: ignore[attr-defined]
+    assert answer.throttle_time_ms == 1_000  # type: ignore[attr-defined]
+
+
+def test_an_answer_without_a_throttle_time_mutes_all_the_same(
+    broker: InProcessBroker, connection: FakeConnection
+) -> None:
+    quota(broker, "r-sasl", "request_percentage", 1e-9)
+    broker.call(build(ApiKey.SASL_HANDSHAKE, mechanism="PLAIN"), 1, connection=connection, client_id="r-sasl")
+    assert connection.throttles.active
+
+
+def test_requests_of_brokers_are_exempt(broker: InProcessBroker, connection: FakeConnection) -> None:
+    quota(broker, "r-broker", "request_percentage", 1e-9)
+    request = build(ApiKey.ALTER_PARTITION, broker_id=5, broker_epoch=-1, topics=[])
+    broker.call(request, 3, connection=connection, client_id="r-broker")
+    replica = {"replica_id": 5, "replica_epoch": -1}
+    assert fetch(broker, connection, "r-broker", replica_state=replica).throttle_time_ms == 0
+    assert not connection.throttles.active
+    manager = broker.services.quotas.request
+    assert manager.exempt_rate.measure(broker.clock.monotonic_ms()) > 0
+
+
+def test_a_produce_without_an_answer_is_exempt_from_quotas_of_time(
+    broker: InProcessBroker, connection: FakeConnection
+) -> None:
+    quota(broker, "r-p0", "request_percentage", 1e-9)
+    waiting = broker.send(produce_request(acks=0), 9, connection=connection, client_id="r-p0")
+    assert waiting.is_answered
+    assert not connection.throttles.active
+
+
+def test_the_longer_of_two_throttle_times_counts(broker: InProcessBroker, connection: FakeConnection) -> None:
+    quota(broker, "both", "request_percentage", 1e-9)
+    quota(broker, "both", "producer_byte_rate", RATE)
+    in_queue = broker.services.quotas.produce.queue_size
+    assert produce(broker, connection, "both").throttle_time_ms > 1_000
+    assert len(connection.throttles.active) == 1
+    assert broker.services.quotas.produce.queue_size == in_queue + 1
+
+
+def test_a_fetch_that_is_throttled_for_its_time_is_empty_and_its_bytes_do_not_count(
+    broker: InProcessBroker, connection: FakeConnection
+) -> None:
+    produce(broker, connection, "feeds-the-topic")
+    quota(broker, "r-fetch", "request_percentage", 1e-9)
+    quota(broker, "r-fetch", "consumer_byte_rate", 1_000_000)
+    answer = fetch(broker, connection, "r-fetch")
+    assert answer.throttle_time_ms == 1_000
+    assert answer.responses == []
+    (sensors,) = [one for one in broker.services.quotas.fetch.sensors if one.tags == ("", "r-fetch")]
+    assert sensors.rate.measure(broker.clock.monotonic_ms()) == 0
+
+
+def create(broker: InProcessBroker, connection: FakeConnection, name: str, *, client_id: str, version: int) -> object:
+    topics = [{"name": name, "num_partitions": 3, "replication_factor": 1}]
+    request = build(ApiKey.CREATE_TOPICS, topics=topics, timeout_ms=5_000)
+    return broker.call(request, version, connection=connection, client_id=client_id)
+
+
+def grown(name: str) -> Request:
+    topics = [{"name": name, "count": 4, "assignments": None}]
+    return build(ApiKey.CREATE_PARTITIONS, topics=topics, timeout_ms=5_000)
+
+
+def test_a_strict_quota_of_changes_refuses_topics(broker: InProcessBroker, connection: FakeConnection) -> None:
+    quota(broker, "m-strict", "controller_mutation_rate", 0.2)
+    first = create(broker, connection, "strict-1", client_id="m-strict", version=7)
+    assert (first.topics[0].error_code, first.throttle_time_ms) == (ErrorCode.NONE, 0)  # type: ignore[attr-defined]
+    second = create(broker, connection, "strict-2", client_id="m-strict", version=6)
+    (refused,) = second.topics  # type: ignore[attr-defined]
+    assert (refused.error_code, refused.error_message) == (ErrorCode.THROTTLING_QUOTA_EXCEEDED, None)
+    # 2.2 tokens less 3 are -0.8; at 0.2 a second that takes 4 s.
+    assert second.throttle_time_ms == pytest.approx(4_000, abs=1)  # type: ignore[attr-defined]
+    assert connection.throttles.active
+    assert broker.services.quotas.controller_mutation.queue_size == 1
+    delete = build(ApiKey.DELETE_TOPICS, topics=[{"name": "strict-1"}], timeout_ms=5_000)
+    answer = broker.call(delete, 6, connection=connection, client_id="m-strict")
+    assert answer.responses[0].error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED  # type: ignore[attr-defined]
+    grow = build(
+        ApiKey.CREATE_PARTITIONS, topics=[{"name": "strict-1", "count": 4, "assignments": None}], timeout_ms=5_000
+    )
+    answer = broker.call(grow, 3, connection=connection, client_id="m-strict")
+    assert answer.results[0].error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED  # type: ignore[attr-defined]
+
+
+def test_a_permissive_quota_of_changes_mutes(broker: InProcessBroker, connection: FakeConnection) -> None:
+    quota(broker, "m-permissive", "controller_mutation_rate", 0.2)
+    answer = create(broker, connection, "permissive-1", client_id="m-permissive", version=5)
+    assert answer.topics[0].error_code == ErrorCode.NONE  # type: ignore[attr-defined]
+    assert answer.throttle_time_ms == pytest.approx(4_000, abs=1)  # type: ignore[attr-defined]
+    grow = build(
+        ApiKey.CREATE_PARTITIONS, topics=[{"name": "permissive-1", "count": 4, "assignments": None}], timeout_ms=5_000
+    )
+    answer = broker.call(grow, 2, connection=connection, client_id="m-permissive")
+    assert answer.results[0].error_code == ErrorCode.NONE  # type: ignore[attr-defined]
+    assert answer.throttle_time_ms == pytest.approx(9_000, abs=1)  # type: ignore[attr-defined]
+    delete = build(ApiKey.DELETE_TOPICS, topic_names=["permissive-1"], timeout_ms=5_000)
+    answer = broker.call(delete, 4, connection=connection, client_id="m-permissive")
+    assert answer.responses[0].error_code == ErrorCode.NONE  # type: ignore[attr-defined]
+    assert answer.throttle_time_ms == pytest.approx(29_000, abs=1)  # type: ignore[attr-defined]
+
+
+def test_topics_that_are_created_automatically_take_tokens_of_the_client(
+    broker: InProcessBroker, connection: FakeConnection
+) -> None:
+    quota(broker, "m-auto", "controller_mutation_rate", 0.01)
+    request = build(ApiKey.METADATA, topics=[{"name": "automatic"}], allow_auto_topic_creation=True)
+    answer = broker.call(request, 9, connection=connection, client_id="m-auto")
+    assert answer.topics[0].error_code == ErrorCode.LEADER_NOT_AVAILABLE  # type: ignore[attr-defined]
+    assert not connection.throttles.active
+    refused = create(broker, connection, "after-automatic", client_id="m-auto", version=7)
+    assert refused.topics[0].error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("key", sorted(HANDLERS), ids=lambda key: ApiKey(key).name)
+def test_a_throttle_time_can_be_sent_in_every_version(key: ApiKey) -> None:
+    """A version without the field leaves it out."""
+    spec = API[key]
+    response = spec.response_type()()
+    if hasattr(response, "throttle_time_ms"):
+        response.throttle_time_ms = 7
+        for version in range(spec.min_version, spec.max_version + 1):
+            encode_response_parts(key, version, 1, response)
