@@ -35,6 +35,27 @@ BETWEEN_BROKERS: Final = frozenset(
 )
 """APIs that clients do not use: a broker that lacks one is not reported."""
 
+NOT_WITH_ZOOKEEPER: Final = {
+    55: "DescribeQuorum",
+    64: "UnregisterBroker",
+    71: "GetTelemetrySubscriptions",
+    72: "PushTelemetry",
+    74: "ListClientMetricsResources",
+    75: "DescribeTopicPartitions",
+    76: "ShareGroupHeartbeat",
+    77: "ShareGroupDescribe",
+    78: "ShareFetch",
+    79: "ShareAcknowledge",
+    80: "AddRaftVoter",
+    81: "RemoveRaftVoter",
+    83: "InitializeShareGroupState",
+    84: "ReadShareGroupState",
+    85: "WriteShareGroupState",
+    86: "DeleteShareGroupState",
+    87: "ReadShareGroupStateSummary",
+}
+"""APIs of Apache Kafka 3.9 that no broker in ZooKeeper mode serves; its tool reports them."""
+
 
 def main(arguments: Sequence[str]) -> int:
     """Print versions. Returns the exit status."""
@@ -91,9 +112,10 @@ def _usable(api: ApiVersion) -> int | None:
 
 def _lines(name: str, served: Sequence[ApiVersion]) -> Iterator[str]:
     texts = {api.api_key: _text(api) for api in served}
-    for key, spec in API.items():
-        if key not in texts and key not in BETWEEN_BROKERS:
-            texts[key] = f"{spec.name}({int(key)}): UNSUPPORTED"
+    known = {int(key): spec.name for key, spec in API.items() if key not in BETWEEN_BROKERS} | NOT_WITH_ZOOKEEPER
+    for key, api in known.items():
+        if key not in texts:
+            texts[key] = f"{api}({key}): UNSUPPORTED"
     yield f"{name} -> ("
     yield ",\n".join(f"\t{texts[key]}" for key in sorted(texts))
     yield ")"

@@ -5,25 +5,13 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import subprocess
 from collections.abc import Sequence
 from itertools import zip_longest
 from pathlib import Path
-from typing import NamedTuple
 
 from odradek.broker.tools.dump_log import dump_log
-from tests.support.processes.jvm import QUICK_START, java_executable, libs_dir
-
-PROGRAM = Path(__file__).parents[1] / "jvm" / "DumpLogs.java"
-TIMEOUT_S = 240
-
-
-class Printed(NamedTuple):
-    """How a run ended, and what it printed."""
-
-    status: int
-    stdout: str
-    stderr: str
+from tests.support.processes.tool_runs import Printed, run_in_one_jvm
+from tests.support.processes.tools import TOOL_CLASSES
 
 
 def files_argument(files: Sequence[Path]) -> list[str]:
@@ -32,17 +20,7 @@ def files_argument(files: Sequence[Path]) -> list[str]:
 
 def kafka_prints(runs: Sequence[Sequence[str]]) -> list[Printed]:
     """The output of Apache's tool for each list of arguments."""
-    command = [java_executable(), *QUICK_START, "-Dfile.encoding=UTF-8", "-cp", f"{libs_dir()}/*", str(PROGRAM)]
-    lines = "".join("\t".join(run) + "\n" for run in runs)
-    finished = subprocess.run(command, input=lines.encode(), capture_output=True, timeout=TIMEOUT_S, check=False)
-    assert finished.returncode == 0, finished.stderr.decode()
-    answers = io.BytesIO(finished.stdout)
-    printed = []
-    for _ in runs:
-        status, out_size, err_size = map(int, answers.readline().split())
-        printed.append(Printed(status, answers.read(out_size).decode(), answers.read(err_size).decode()))
-    assert not answers.read()
-    return printed
+    return run_in_one_jvm([[TOOL_CLASSES["dump-log"], *run] for run in runs])
 
 
 def we_print(run: Sequence[str]) -> Printed:

@@ -3,10 +3,14 @@ import java.io.ByteArrayOutputStream;
 import java.io.InputStreamReader;
 import java.io.OutputStream;
 import java.io.PrintStream;
+import java.lang.reflect.InvocationTargetException;
 import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 
-/** kafka-dump-log many times in one JVM: a line of arguments, separated by tabs, in; status, sizes and output out. */
-public class DumpLogs {
+import org.apache.kafka.common.utils.Exit;
+
+/** Kafka's tools many times in one JVM: a line with a class and its arguments, separated by tabs, in; status, sizes and output out. */
+public class ToolRuns {
     static final class Switch extends OutputStream {
         ByteArrayOutputStream target = new ByteArrayOutputStream();
 
@@ -21,8 +25,35 @@ public class DumpLogs {
         }
     }
 
+    /** An error, so that no tool catches it with its exceptions. */
+    static final class Ended extends Error {
+        final int status;
+
+        Ended(int status) {
+            super(null, null, false, false);
+            this.status = status;
+        }
+    }
+
+    static int run(String[] words, PrintStream err) throws Exception {
+        String[] arguments = Arrays.copyOfRange(words, 1, words.length);
+        try {
+            Class.forName(words[0]).getMethod("main", String[].class).invoke(null, (Object) arguments);
+            return 0;
+        } catch (InvocationTargetException wrapped) {
+            if (wrapped.getCause() instanceof Ended) {
+                return ((Ended) wrapped.getCause()).status;
+            }
+            wrapped.getCause().printStackTrace(err);
+            return 1;
+        }
+    }
+
     public static void main(String[] arguments) throws Exception {
         org.apache.log4j.Logger.getRootLogger().addAppender(new org.apache.log4j.varia.NullAppender());
+        Exit.setExitProcedure((status, message) -> {
+            throw new Ended(status);
+        });
         PrintStream answers = System.out;
         Switch out = new Switch();
         Switch err = new Switch();
@@ -35,13 +66,7 @@ public class DumpLogs {
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
             out.target = new ByteArrayOutputStream();
             err.target = new ByteArrayOutputStream();
-            int status = 0;
-            try {
-                kafka.tools.DumpLogSegments.main(line.split("\t"));
-            } catch (Throwable failure) {
-                failure.printStackTrace(errStream);
-                status = 1;
-            }
+            int status = run(line.split("\t", -1), errStream);
             outStream.flush();
             errStream.flush();
             answers.printf("%d %d %d%n", status, out.target.size(), err.target.size());
@@ -49,5 +74,7 @@ public class DumpLogs {
             err.target.writeTo(answers);
             answers.flush();
         }
+        answers.flush();
+        Runtime.getRuntime().halt(0);
     }
 }
