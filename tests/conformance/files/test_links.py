@@ -29,6 +29,7 @@ from odradek.timer.system_timer import SystemTimer
 from tests.support.async_test import async_test
 from tests.support.broker import Broker
 from tests.support.disks.logs import batch
+from tests.support.processes.ports import LOOPBACK, free_port
 
 ANSWER_MS = 10_000
 
@@ -97,7 +98,7 @@ async def test_a_broker_that_does_not_answer_and_one_that_is_not_there_are_error
         host, port = server.getsockname()
         with link_to(host, port) as link, pytest.raises(TimeoutError):
             await link.exchange(DescribeClusterRequest(), DescribeClusterResponse, version=0, timeout_ms=200)
-    with link_to(host, port) as link:
+    with link_to(LOOPBACK, free_port()) as link:
         for _ in range(2):
             with pytest.raises(ConnectionRefusedError):
                 await link.exchange(DescribeClusterRequest(), DescribeClusterResponse, version=0, timeout_ms=5_000)

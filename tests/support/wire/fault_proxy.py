@@ -14,11 +14,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import struct
-import threading
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
 
 from odradek.protocol.api import API, ApiKey
 from odradek.protocol.codec.schema import Struct
@@ -37,10 +35,10 @@ from odradek.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from tests.support.broker import Broker
-from tests.support.processes.ports import free_port
+from tests.support.processes.ports import LOOPBACK
 from tests.support.wire.faults import Fault, Faults
+from tests.support.wire.proxy_server import ProxyServer, closing
 
-HOST = "127.0.0.1"
 ANSWER_TIMEOUT_S = 15
 ENDS_OF_CONNECTIONS = (OSError, asyncio.IncompleteReadError)
 OF_ONE_TRANSACTION = frozenset({ApiKey.END_TXN, ApiKey.TXN_OFFSET_COMMIT, ApiKey.PRODUCE})
@@ -60,61 +58,28 @@ class Exchange:
 class FaultProxy:
     """`broker` is to be set before the first client connects."""
 
-    host = HOST
+    host = LOOPBACK
 
     def __init__(self, faults: Faults) -> None:
-        self.port = free_port()
         self.faults = faults
         self.broker: Broker | None = None
         self.late: Counter[tuple[str, int]] = Counter()
         """APIs of late requests, and the error code that each was answered with."""
         self.is_shut_to_clients = False
         """Their requests end their connections; brokers are let through."""
-        self.failures: list[BaseException] = []
-        """Bugs of this proxy."""
         self._waiting: defaultdict[str, list[Exchange]] = defaultdict(list)
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-
-    @property
-    def bootstrap(self) -> str:
-        return f"{self.host}:{self.port}"
-
-    def start(self) -> None:
-        self._thread.start()
-        listen = asyncio.start_server(self._serve, self.host, self.port)
-        self._server = asyncio.run_coroutine_threadsafe(listen, self._loop).result()
+        self._server = ProxyServer(lambda reader, writer: _Connection(self, reader, writer).run())
+        self.port = self._server.port
+        self.bootstrap = self._server.address
+        self.start = self._server.start
 
     def close(self) -> None:
-        async def end() -> None:
-            self._server.close()
-            for task in self._tasks:
-                task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
-
-        asyncio.run_coroutine_threadsafe(end(), self._loop).result()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-        assert not self.failures
+        self._server.close()
+        assert not self._server.failures, "a bug of this proxy"
 
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         assert self.broker is not None
         return await asyncio.open_connection(self.broker.host, self.broker.port)
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = self._loop.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._ended)
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (failure := task.exception()) is not None:
-            self.failures.append(failure)
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._spawn(_Connection(self, reader, writer).run())
 
     # -- late requests ----------------------------------------------------------------------------------------
 
@@ -123,20 +88,20 @@ class FaultProxy:
         if exchange.header.api_key in OF_ONE_TRANSACTION and transactional_id is not None:
             self._waiting[transactional_id].append(exchange)
         else:
-            self._spawn(self._send_late(exchange))
+            self._server.spawn(self._send_late(exchange))
 
     def note_answer(self, exchange: Exchange) -> None:
         """Note a producer that got an id or an epoch: it follows all earlier ones."""
         if exchange.header.api_key != ApiKey.INIT_PRODUCER_ID or error_of(exchange) != 0:
             return
         for late in self._waiting.pop(transactional_id_of(exchange) or "", []):
-            self._spawn(self._send_late(late))
+            self._server.spawn(self._send_late(late))
 
     async def _send_late(self, exchange: Exchange) -> None:
         await asyncio.sleep(self.faults.delay_s())
         with contextlib.suppress(*ENDS_OF_CONNECTIONS):
             reader, writer = await self.connect()
-            with closing(writer):
+            async with closing(writer):
                 writer.write(framed(exchange.frame))
                 late = Exchange(exchange.frame, Fault.NONE)
                 late.answer = await asyncio.wait_for(read_frame(reader), ANSWER_TIMEOUT_S)
@@ -174,9 +139,9 @@ class _Connection:
 
     async def run(self) -> None:
         """Serve it until either side, or a fault, ends it."""
-        with closing(self._client[1]), contextlib.suppress(*ENDS_OF_CONNECTIONS):
+        with contextlib.suppress(*ENDS_OF_CONNECTIONS):
             reader, writer = await self._proxy.connect()
-            with closing(writer):
+            async with closing(writer):
                 parts = [asyncio.ensure_future(p) for p in (self._receive(), self._send(writer), self._answer(reader))]
                 try:
                     done, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
@@ -305,11 +270,3 @@ def _error_codes(answer: Struct) -> Iterator[int]:
         for item in value if isinstance(value, list) else []:
             if isinstance(item, Struct):
                 yield from _error_codes(item)
-
-
-@contextmanager
-def closing(writer: asyncio.StreamWriter) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        writer.close()
