@@ -112,7 +112,7 @@ def test_it_is_compacted_while_it_is_written_and_read(compacting: Broker, unique
 
 
 def test_a_reader_that_stands_in_the_compacted_part_goes_on(compacting: Broker, unique: Callable[[str], str]) -> None:
-    topic = Admin(compacting.bootstrap).create_topic(unique("standing"), 1, COMPACTED)
+    topic = Admin(compacting.bootstrap).create_topic(unique("standing"), 1, COMPACTED | {"cleanup.policy": "delete"})
     produce(compacting, topic, *(Message(key=b"%d" % (n % 20), value=b"%d" % n) for n in range(100)))
     consumer = confluent_kafka.Consumer(
         {"bootstrap.servers": compacting.bootstrap, "group.id": "unused", "queued.max.messages.kbytes": 1}
@@ -122,6 +122,7 @@ def test_a_reader_that_stands_in_the_compacted_part_goes_on(compacting: Broker, 
         first = consumer.consume(1, ADMIN_TIMEOUT_S)[0]
         assert (first.offset(), first.value()) == (30, b"30")
         consumer.pause([TopicPartition(topic, 0)])
+        alter(compacting, ConfigResource.Type.TOPIC, topic, cleanup_policy="compact")
         fill(compacting, topic)
         eventually(lambda: clean_below(compacting, topic), accept=lambda offset: offset >= 100)
         consumer.seek(TopicPartition(topic, 0, 31))

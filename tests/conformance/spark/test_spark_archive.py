@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import random
 import threading
 from collections.abc import Callable, Iterable
@@ -36,8 +37,8 @@ PARTITIONS = 3
 # What a run has printed when it is killed, at a random moment soon after: a batch, or only that it has begun, which is
 # then within the batch that the run before it died in.
 BATCH, BEGUN = r"^batch \d+: ", r"^archiving "
-KILLED_AFTER = (BATCH, BEGUN, BATCH, BEGUN, BATCH)
-SOAK_KILLS = 50
+KILLED_AFTER = (BATCH, BEGUN, BATCH)
+SOAK_KILLS = int(os.environ.get("ODRADEK_SOAK_KILLS", "50"))
 JOB_START_TIMEOUT_S = 60
 JOB_STOP_TIMEOUT_S = 30
 KEEP_FOR_EVER = {"retention.ms": "-1"}
