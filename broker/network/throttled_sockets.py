@@ -8,6 +8,7 @@ Kafka: Acceptor.DelayedCloseSocket, Acceptor.closeThrottledConnections.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from odradek.timer.task import TimerTask
 
 MAX_THROTTLED_SOCKETS: Final = 1000
+
+ROUND_MS: Final = 500
+"""A socket is closed at the end of a round, as by Apache Kafka's acceptor, which looks for them every 500 ms: a client
+that comes back as soon as it is closed would else make a connection that is refused for each one that is served."""
 
 SHARE_OF_DESCRIPTORS: Final = 10
 """At most one in this many descriptors of connections is one of a throttled socket."""
@@ -34,10 +39,11 @@ class ThrottledSockets:
         self._waiting: dict[socket.socket, TimerTask] = {}
 
     def add(self, accepted: socket.socket, throttle_ms: int) -> None:
-        """Close the socket after `throttle_ms`."""
+        """Close the socket after `throttle_ms`, rounded up to whole rounds."""
         if len(self._waiting) >= self._limit:
             self._close(next(iter(self._waiting)))
-        self._waiting[accepted] = self._timer.schedule(throttle_ms, lambda: self._close(accepted))
+        delay_ms = math.ceil(throttle_ms / ROUND_MS) * ROUND_MS
+        self._waiting[accepted] = self._timer.schedule(delay_ms, lambda: self._close(accepted))
 
     def close(self) -> None:
         """Close all of them now."""

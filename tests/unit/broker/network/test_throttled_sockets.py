@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import cast
 
 from odradek.broker.network import throttled_sockets
-from odradek.broker.network.throttled_sockets import MAX_THROTTLED_SOCKETS, ThrottledSockets
+from odradek.broker.network.throttled_sockets import MAX_THROTTLED_SOCKETS, ROUND_MS, ThrottledSockets
 from odradek.timer.clock import ManualClock
 from odradek.timer.system_timer import SystemTimer
 
@@ -31,14 +31,16 @@ class Throttled:
         self.timer.advance()
 
 
-def test_each_is_closed_when_its_time_is_over() -> None:
+def test_each_is_closed_at_the_end_of_the_round_in_which_its_time_is_over() -> None:
     throttled = Throttled()
-    late, early = throttled.add(1000), throttled.add(100)
-    throttled.advance(99)
+    late, early = throttled.add(ROUND_MS + 1), throttled.add(1)
+    throttled.advance(ROUND_MS - 1)
     assert (late.is_closed, early.is_closed) == (False, False)
     throttled.advance(1)
     assert (late.is_closed, early.is_closed) == (False, True)
-    throttled.advance(900)
+    throttled.advance(ROUND_MS - 1)
+    assert not late.is_closed
+    throttled.advance(1)
     assert late.is_closed
     assert throttled.timer.size == 0
 

@@ -1,6 +1,7 @@
 package odradek.harness;
 
 import java.io.File;
+import java.net.InetAddress;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Properties;
@@ -9,6 +10,7 @@ import java.util.Map;
 import kafka.controller.ControllerContext;
 import kafka.controller.KafkaController;
 import kafka.log.LogManager;
+import kafka.network.ConnectionQuotas;
 import kafka.network.SocketServer;
 import kafka.server.KafkaApis;
 import kafka.server.KafkaConfig;
@@ -63,7 +65,23 @@ final class LiveObjects {
             .with("boundPort", arguments -> broker.port((ListenerName) arguments[0]))
             .with("config", arguments -> broker.server().config())
             .with("connectionCount", arguments -> Wire.connections(broker.ports().values()))
+            .with("connectionQuotas", arguments -> connectionQuotas())
             .make();
+    }
+
+    private ConnectionQuotas connectionQuotas() {
+        return Stand.in(ConnectionQuotas.class)
+            .with("connectionRateForIp", arguments -> connectionRate(((InetAddress) arguments[0]).getHostAddress()))
+            .make();
+    }
+
+    /** The quota of an address as the metadata has it. */
+    private int connectionRate(String ip) {
+        for (String entity : List.of(ip, "<default>")) {
+            String rate = broker.zkClient().getEntityConfigs("ips", entity).getProperty("connection_creation_rate");
+            if (rate != null) return Integer.parseInt(rate);
+        }
+        return Integer.MAX_VALUE;
     }
 
     private ReplicaManager replicaManager() {
