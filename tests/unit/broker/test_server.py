@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
+from typing import ClassVar
 
 import pytest
 
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.machine.startup_error import StartupError
 from odradek.broker.server import KafkaServer
+from odradek.controller.admin.policies import CreateTopicMetadata, CreateTopicPolicy, PolicyViolation
 from odradek.controller.znodes.config_nodes import change_entity_config
 from odradek.protocol.api import ApiKey
+from odradek.protocol.errors import ErrorCode
 from tests.support.in_process.in_process_broker import (
     InProcessBroker,
     NoSockets,
@@ -175,6 +180,39 @@ def test_quotas_of_addresses_come_to_the_sockets(tmp_path: Path, monkeypatch: py
             assert quotas.pop() == quota
     with in_process_broker(tmp_path) as broker, no_bugs_logged():
         assert ("192.0.2.1", 7) in quotas, "also at the start"
+
+
+class Watched(CreateTopicPolicy):
+    """A policy that refuses the topic `refused`, and says what was called."""
+
+    calls: ClassVar[list[str]] = []
+
+    def configure(self, configs: Mapping[str, str], /) -> None:
+        self.calls.append(f"configured with {configs['my.key']}")
+
+    def validate(self, metadata: CreateTopicMetadata, /) -> None:
+        self.calls.append(metadata.topic)
+        if metadata.topic == "refused":
+            raise PolicyViolation("no")
+
+    def close(self) -> None:
+        self.calls.append("closed")
+
+
+def test_a_policy_is_configured_asked_and_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = ModuleType("watched_policies")
+    vars(module).update(Watched=Watched)
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    Watched.calls.clear()
+    settings = {"create.topic.policy.class.name": "watched_policies:Watched", "my.key": "mine"}
+    with in_process_broker(tmp_path, settings) as broker, no_bugs_logged():
+        broker.create_topic("taken")
+        topic = {"name": "refused", "num_partitions": 1, "replication_factor": 1}
+        response = broker.call(build(ApiKey.CREATE_TOPICS, topics=[topic], timeout_ms=1000), 5)
+        (result,) = response.topics  # type: ignore[attr-defined]
+        assert (result.error_code, result.error_message) == (ErrorCode.POLICY_VIOLATION, "no")
+        assert Watched.calls == ["configured with mine", "taken", "refused"]
+    assert Watched.calls[-1] == "closed"
 
 
 def change_configs(
