@@ -76,7 +76,7 @@ class _Work:
         limit = self._options.count
         timeout_ms = self._options.timeout_ms
         last_ms = client.clock.monotonic_ms()
-        while limit is None or self._count < limit:
+        while (limit is None or self._count < limit) and not (self._config.ends and consumer.is_finished):
             chunk = await consumer.poll(POLL_MS if timeout_ms is None else min(POLL_MS, timeout_ms))
             now_ms = client.clock.monotonic_ms()
             if chunk is not None and chunk.records:
@@ -84,8 +84,6 @@ class _Work:
                 await self._print(output, consumer, chunk, None if limit is None else limit - self._count)
             elif chunk is not None:
                 consumer.done(chunk)
-            elif self._config.ends and consumer.is_finished:
-                return
             is_late = timeout_ms is not None and now_ms - last_ms >= timeout_ms
             if is_late:
                 return

@@ -27,6 +27,11 @@ def test_to_the_end(filled: Commands, capsys: pytest.CaptureFixture[str]) -> Non
     assert capsys.readouterr().err == ""
 
 
+def test_nothing_is_waited_for_at_the_end(filled: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("odradek.broker.tools.data.consume.POLL_MS", 3_600_000)
+    assert filled(main, "t", "-o", "-1", "-e")[0] == 0
+
+
 def test_a_number_of_records(filled: Commands) -> None:
     assert filled(main, "--topic", "t", "--from-beginning", "--max-messages", "2") == (0, b"v0\nv1\n")
     assert filled(main, "t", "-o", "-2", "-c", "1", "-f", "%o %k") == (0, b"3 k3")

@@ -1,0 +1,203 @@
+"""`odradek produce` and `consume` on a broker of either kind, beside Apache's console tools and other clients."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+
+import pytest
+
+from tests.support.admin import Admin
+from tests.support.broker import Broker
+from tests.support.loads.clients import Confluent, Message
+from tests.support.loads.group_member import Member
+from tests.support.processes.commands import Finished, RunningCommand, run_command
+from tests.support.processes.tools import Tools
+from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.oracle
+
+Run = Callable[..., Finished]
+EVERYTHING = ("-o", "beginning", "-e", "-q")
+
+
+@pytest.fixture
+def run(broker: Broker) -> Run:
+    return lambda command, *arguments, **options: run_command(broker.bootstrap, command, *arguments, **options)
+
+
+@pytest.fixture(scope="module")
+def admin(broker: Broker) -> Admin:
+    return Admin(broker.bootstrap)
+
+
+def test_beside_the_console_tools(
+    broker: Broker, run: Run, admin: Admin, tools: Tools, unique: Callable[[str], str]
+) -> None:
+    """The same input and options give the same records, and the same records the same output."""
+    ours, apaches = admin.create_topic(unique("ours"), 3), admin.create_topic(unique("apaches"), 3)
+    lines = b"".join(b"h1:v%d,h2:NULL\tkey-%d\tvalue %d\n" % (i, i, i) for i in range(30)) + b"h:1\tNULL\tNULL\n"
+    options = ["--property", "parse.key=true", "--property", "parse.headers=true", "--property", "null.marker=NULL"]
+    run("produce", "--topic", ours, *options, stdin=lines)
+    tools.run("console-producer", "--bootstrap-server", broker.bootstrap, "--topic", apaches, *options, stdin=lines)
+    form = ("-f", "%p %k %s %h\n")
+    written = [sorted(run("consume", topic, *EVERYTHING, *form).stdout.splitlines()) for topic in (ours, apaches)]
+    keyed = [[line for line in found if b" key-" in line] for found in written]
+    assert keyed[0] == keyed[1], "each key has the same partition"
+    assert len(written[0]) == len(written[1]) == 31
+    properties = [
+        part
+        for name in ("timestamp", "partition", "offset", "headers", "key")
+        for part in ("--property", f"print.{name}=true")
+    ]
+    arguments = ["--topic", ours, "--from-beginning", "--max-messages", "31", *properties]
+    theirs = tools.run("console-consumer", "--bootstrap-server", broker.bootstrap, *arguments)
+    found = run("consume", *arguments)
+    assert sorted(found.stdout.decode().splitlines()) == sorted(theirs.stdout.splitlines())
+    assert found.stderr == "Processed a total of 31 messages\n"
+
+
+def test_any_bytes_go_through_a_pipe(broker: Broker, run: Run, admin: Admin, unique: Callable[[str], str]) -> None:
+    """JSON lines carry binary keys and values, headers, nulls and timestamps from one topic to another."""
+    source, target = admin.create_topic(unique("source")), admin.create_topic(unique("target"))
+    messages = [
+        Message(key=None, value=bytes(range(256)), timestamp=1_700_000_000_000),
+        Message(key=b"\xff\xfe", value=None, timestamp=1_700_000_000_001),
+        Message(key=b"", value=b"", headers=(("h", b"\0\xff"), ("h", None), ("", b"")), timestamp=1_700_000_000_002),
+        Message(key=b"k", value="ä\n\u2028".encode(), timestamp=1_700_000_000_003),
+        Message(key=b"large", value=os.urandom(700_000), timestamp=1_700_000_000_004),
+    ]
+    Confluent().produce(broker.bootstrap, source, messages)
+    lines = run("consume", source, *EVERYTHING, "--json").stdout
+    run("produce", "-t", target, "--json", "-z", "zstd", stdin=lines)
+    received = Confluent().consume(broker.bootstrap, target, len(messages))
+    assert [(*found.content, found.timestamp) for found in received] == [
+        (found.key, found.value, found.headers, found.timestamp) for found in messages
+    ]
+    raw = run("consume", target, "-o", "0", "-p", "0", "-c", "1", "-f", "%s", "-q").stdout
+    assert raw == bytes(range(256))
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_codecs(broker: Broker, run: Run, admin: Admin, unique: Callable[[str], str], codec: str) -> None:
+    topic = admin.create_topic(unique("codec"))
+    values = [b"%d" % number * 50 for number in range(2_000)]
+    run("produce", "-t", topic, "-z", codec, stdin=b"\n".join(values))
+    assert run("consume", topic, *EVERYTHING).stdout.split() == values
+    assert [found.value for found in Confluent().consume(broker.bootstrap, topic, 2_000)] == values
+
+
+@pytest.mark.parametrize("acks", ["0", "1"])
+def test_less_than_all_acks(run: Run, admin: Admin, unique: Callable[[str], str], acks: str) -> None:
+    topic = admin.create_topic(unique("acks"))
+    run("produce", "-t", topic, "--acks", acks, stdin=b"a\nb\n")
+    found = eventually(lambda: run("consume", topic, *EVERYTHING).stdout, accept=lambda printed: len(printed) == 4)
+    assert found == b"a\nb\n"
+
+
+def test_offsets(run: Run, admin: Admin, unique: Callable[[str], str]) -> None:
+    topic = admin.create_topic(unique("offsets"))
+    for timestamp in (1_000, 2_000, 3_000):
+        run("produce", "-t", topic, "--timestamp", str(timestamp), stdin=b"%d\n" % timestamp)
+    assert run("consume", topic, "-o", "-1", "-e").stdout == b"3000\n"
+    assert run("consume", topic, "-o", "1", "-c", "1").stdout == b"2000\n"
+    assert run("consume", topic, "-o", "s@1500", "-o", "e@2500").stdout == b"2000\n"
+    assert run("consume", topic, "-e").stdout == b""
+    reset = run("consume", topic, "-p", "0", "-o", "99", "-e", "--consumer-property", "auto.offset.reset=none")
+    assert reset.stdout == b"", "beyond the end there is nothing to read"
+
+
+def test_transactions_are_seen_when_they_are_committed(run: Run, broker: Broker, unique: Callable[[str], str]) -> None:
+    topic, name = unique("transactions"), unique("id")
+    committed = ("consume", topic, *EVERYTHING, "--isolation-level", "read_committed")
+    with RunningCommand(broker.bootstrap, "produce", "-t", topic, "--transactional-id", name) as producer:
+        producer.write(b"a\n")
+        eventually(lambda: run("consume", topic, *EVERYTHING).stdout, accept=lambda printed: printed == b"a\n")
+        assert run(*committed).stdout == b""
+        producer.write(b"b\n")
+        assert producer.finish().status == 0
+    assert run(*committed).stdout == b"a\nb\n"
+    with RunningCommand(broker.bootstrap, "produce", "-t", topic, "--transactional-id", name) as producer:
+        producer.write(b"aborted\n")
+        eventually(lambda: run("consume", topic, *EVERYTHING).stdout, accept=lambda printed: b"aborted" in printed)
+        assert producer.stop().status == 130
+    run("produce", "-t", topic, "--transactional-id", name, "--transaction-size", "1", stdin=b"c\nd\n")
+    assert run(*committed).stdout == b"a\nb\nc\nd\n"
+
+
+def test_a_group_with_a_member_of_librdkafka(
+    broker: Broker, run: Run, admin: Admin, unique: Callable[[str], str]
+) -> None:
+    """Partitions are shared, each record is read by one of the two, and what a member has read is committed."""
+    topic, group = admin.create_topic(unique("shared"), 4), unique("group")
+    arguments = ("-G", group, topic, "--from-beginning", "-X", "heartbeat.interval.ms=100")
+    with RunningCommand(broker.bootstrap, "consume", *arguments) as command:
+        with Member(broker.bootstrap, group, [topic], enable_auto_commit=True) as member:
+            eventually(lambda: len(member.owned), accept=lambda count: count == 2, timeout_s=20)
+            run("produce", "-t", topic, "--partitioner", "round-robin", stdin=b"".join(b"%d\n" % i for i in range(100)))
+            eventually(lambda: len(member.values), accept=lambda count: count == 50)
+        for partition in range(4):
+            run("produce", "-t", topic, "-p", str(partition), stdin=b"late-%d\n" % partition)
+        printed = b""
+        while printed.count(b"late") < 4:  # the command has all partitions again
+            printed += os.read(command.stdout.fileno(), 65536)
+        finished = command.stop(signal.SIGTERM)
+    assert finished.status == 143, finished
+    read = (printed + finished.stdout).split()
+    written = [b"%d" % i for i in range(100)] + [b"late-%d" % partition for partition in range(4)]
+    assert sorted([*read, *member.values]) == sorted(written)
+    assert run("consume", "-G", group, topic, "-e").stdout == b"", "all of it is committed"
+
+
+def test_a_closed_pipe_ends_it(broker: Broker, run: Run, admin: Admin, unique: Callable[[str], str]) -> None:
+    topic = admin.create_topic(unique("head"))
+    run("produce", "-t", topic, stdin=b"line\n" * 100_000)
+    with RunningCommand(broker.bootstrap, "consume", topic, "-o", "beginning") as command:
+        assert command.stdout.readline() == b"line\n"
+        command.stdout.close()
+        assert command.process.wait(20) == 0
+
+
+def test_a_member_whose_output_waits_stays_in_its_group(
+    broker: Broker, run: Run, admin: Admin, unique: Callable[[str], str]
+) -> None:
+    """`| less`: heartbeats go on while the pipe is full, and what was not written is not committed."""
+    topic, group = admin.create_topic(unique("slow")), unique("group")
+    run("produce", "-t", topic, stdin=b"x" * 99 + b"\n" + b"".join(b"%099d\n" % i for i in range(5_000)))
+    properties = ("-X", "session.timeout.ms=1000", "-X", "heartbeat.interval.ms=100")
+    with RunningCommand(broker.bootstrap, "consume", "-G", group, topic, "--from-beginning", *properties) as command:
+        assert len(command.stdout.readline()) == 100
+        time.sleep(2)  # two sessions
+        members = admin.client.describe_consumer_groups([group])[group].result().members
+        assert len(members) == 1
+        command.process.send_signal(signal.SIGINT)
+        assert command.process.wait(20) == 130
+        rest = command.stdout.read()
+    again = run("consume", "-G", group, topic, "-e", "--from-beginning").stdout
+    lines = [b"%099d" % i for i in range(5_000)]
+    assert set(rest.split()) | set(again.split()) >= set(lines), "nothing is skipped"
+    assert len(again) > 0, "what was only in memory comes again"
+
+
+def test_json_of_the_console(run: Run, admin: Admin, unique: Callable[[str], str]) -> None:
+    topic = admin.create_topic(unique("json"))
+    run("produce", "-t", topic, "-K", ":", "-Z", "-H", "h=x", stdin=b"k:\n")
+    (line,) = run("consume", topic, *EVERYTHING, "-J").stdout.splitlines()
+    found = json.loads(line)
+    assert (found["key"], found["payload"], found["headers"]) == ("k", None, ["h", "x"])
+
+
+def test_regular_expressions(run: Run, admin: Admin, unique: Callable[[str], str]) -> None:
+    prefix = unique("pattern")
+    for suffix in ("a", "b", "c"):
+        run("produce", "-t", admin.create_topic(f"{prefix}-{suffix}"), stdin=f"{suffix}\n".encode())
+    assert sorted(run("consume", f"^{prefix}-[ab]", *EVERYTHING).stdout.split()) == [b"a", b"b"]
+    assert run("consume", "--include", f"{prefix}-c", *EVERYTHING).stdout == b"c\n"
+
+
+def test_a_server_that_is_not_there() -> None:
+    found = run_command("127.0.0.1:1", "consume", "t", "-q", status=1)
+    assert found.stderr.startswith("odradek: no bootstrap server answers:")
