@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 from odradek.broker.apis.services import Services
 from odradek.broker.cluster_links import ClusterLinks
 from odradek.broker.config.broker_config import BrokerConfig
-from odradek.broker.config.dynamic_config import DynamicBrokerConfig, cleaner_config
+from odradek.broker.config.dynamic_config import DynamicBrokerConfig
 from odradek.broker.config.dynamic_passwords import Passwords
 from odradek.broker.coordinators.add_partitions_to_txn_manager import AddPartitionsToTxnManager
 from odradek.broker.coordinators.coordinator_setup import make_group_coordinator, make_transaction_coordinator
@@ -42,7 +42,7 @@ from odradek.broker.network.request_log_switch import RequestLogSwitch, secrets_
 from odradek.broker.network.socket_server import SocketServer
 from odradek.broker.quotas.quota_managers import QuotaManagers
 from odradek.broker.quotas.request_throttle import RequestThrottle
-from odradek.broker.replica_manager.replication_setup import make_replica_manager
+from odradek.broker.replica_manager.replication_setup import make_log_manager, make_replica_manager
 from odradek.controller.admin.config_admin import ConfigAdmin
 from odradek.controller.admin.config_changes import ConfigChangeListener
 from odradek.controller.admin.policies import Policies
@@ -57,10 +57,7 @@ from odradek.controller.znodes.metadata_client import MetadataClient
 from odradek.controller.znodes.registration import RegistrationRefused, check_end_points_are_free
 from odradek.controller.znodes.znode_json import BadZnode
 from odradek.storage.config.config_def import ConfigError, ConfigType, parse_type
-from odradek.storage.config.producer_config import ProducerStateManagerConfig
-from odradek.storage.disk.environment import Environment
 from odradek.storage.disk.log_dir import LogDir, LogDirError
-from odradek.storage.manager.log_manager import LogManager, LogManagerSettings
 from odradek.timer.clock import SystemClock
 from odradek.timer.sliced_work import SlicedWork
 from odradek.timer.system_timer import SystemTimer
@@ -73,6 +70,7 @@ if TYPE_CHECKING:
     from odradek.broker.inter_broker.ports import MakeLink
     from odradek.broker.machine.loop_monitor import LoopMonitor
     from odradek.broker.metadata.metadata_tree_setup import OpenTree
+    from odradek.broker.metrics.metrics import Metrics
     from odradek.broker.network.connection import Connection
     from odradek.controller.model.broker_info import BrokerInfo
     from odradek.protocol.topic_partition import TopicPartition
@@ -136,9 +134,12 @@ class KafkaServer:
         self._slices = SlicedWork(self.timer, self.clock, in_turns=True)
         self._machine = Machine.of_process(self._loop) if machine is None else machine
         self._loop_monitor: LoopMonitor | None = None
+        self._metrics: Metrics | None = None
+        self.metrics_port = 0
         self._passwords = Passwords(config, self._machine.io_pool)
         self._policies = Policies(self.clock)
-        self._log_manager = self._make_log_manager()
+        self._log_manager = make_log_manager(config, self.clock, self.timer, self._machine)
+        self._log_manager.on_log_dir_failure = self._on_log_dir_failure
         self._open_tree = open_tree
         self._make_link: MakeLink = SocketLinks(config, self.timer) if make_link is None else make_link
         self._tree: MetadataTree | None = None
@@ -199,6 +200,7 @@ class KafkaServer:
             metadata_version=self.config.metadata_version,
         )
         links.serve(services, dispatcher)
+        await self._start_metrics(services, sockets, dispatcher)
         services.spawn, services.in_slices = dispatcher.spawn, dispatcher.in_slices
         RequestLogSwitch(dispatcher, services.logger_levels, self.clock, secrets_of(self.config))
         services.quotas.on_enabled = lambda: dispatcher.observe(RequestThrottle(services.quotas))
@@ -242,42 +244,19 @@ class KafkaServer:
         if error is not None:
             raise error
 
+    async def _start_metrics(self, services: Services, sockets: Sockets, dispatcher: Dispatcher) -> None:
+        if self.config.odradek_metrics_listener and isinstance(sockets, SocketServer):
+            from odradek.broker.metrics.metrics import Metrics
+
+            self._metrics = Metrics(services, sockets, dispatcher.observe)
+            self.metrics_port = await self._metrics.start()
+
     def _watch_loop(self, pause_ms: int) -> None:
         if pause_ms:
             from odradek.broker.machine.loop_monitor import LoopMonitor
 
             self._loop_monitor = LoopMonitor(self._loop, self.clock, pause_ms)
             self._loop_monitor.start()
-
-    def _make_log_manager(self) -> LogManager:
-        config = self.config
-        environment = Environment(
-            clock=self.clock,
-            timer=self.timer,
-            fs=self._machine.fs,
-            io_pool=self._machine.io_pool,
-            workers=self._machine.workers,
-            random_below=self._machine.rng.randrange,
-            new_uuid_hex=self._machine.new_uuid_hex,
-            validate_all_records=config.value("odradek.validate.records") == "always",
-            producers=ProducerStateManagerConfig(
-                producer_id_expiration_ms=config.producer_id_expiration_ms,
-                transaction_verification=config.transaction_partition_verification_enable,
-            ),
-        )
-        settings = LogManagerSettings(
-            recovery_threads_per_data_dir=config.num_recovery_threads_per_data_dir,
-            initial_task_delay_ms=config.log_initial_task_delay_ms,
-            flush_check_ms=config.log_flush_scheduler_interval_ms,
-            recovery_point_checkpoint_ms=config.log_flush_offset_checkpoint_interval_ms,
-            log_start_offset_checkpoint_ms=config.log_flush_start_offset_checkpoint_interval_ms,
-            retention_check_ms=config.log_retention_check_interval_ms,
-            producer_id_expiration_check_ms=config.producer_id_expiration_check_interval_ms,
-            cleaner=cleaner_config(config.value),
-        )
-        manager = LogManager(config.log_dirs, config.settings, environment, settings)
-        manager.on_log_dir_failure = self._on_log_dir_failure
-        return manager
 
     def _make_services(
         self,
@@ -458,6 +437,8 @@ class KafkaServer:
             await self._controlled_shutdown(services, wait_limit)
         if sockets is not None:
             sockets.stop_accepting()
+        if self._metrics is not None:
+            await self._metrics.close()
         if self._config_changes is not None:
             await self._config_changes.shutdown()
         if sockets is not None:

@@ -84,7 +84,7 @@ class Controller:
         self._session_id = tree.session_id
         self._controllership: Controllership | None = None
         self._rebalance_task: TimerTask | None = None
-        self._events = ControllerEventManager(self._handle)
+        self.events = ControllerEventManager(self._handle, clock.monotonic_ms)
         tree.add_session_listener(self)
 
     @property
@@ -93,7 +93,7 @@ class Controller:
 
     @property
     def controllership(self) -> Controllership | None:
-        """The state of the active controller, for tests; None if it is not active."""
+        """The state of the active controller, to look at; None if it is not active."""
         return self._controllership
 
     # Start and stop
@@ -106,23 +106,23 @@ class Controller:
 
     async def start(self) -> None:
         """Begin to handle events. Returns when the first election is over."""
-        self._events.start()
+        self.events.start()
         self.put(ev.Startup())
         await self.settle()
 
     async def shutdown(self) -> None:
         """Finish the current event, drop the others and resign. After the tree is closed, another broker is elected."""
-        await self._events.close()
+        await self.events.close()
         self._resign()
 
     async def settle(self) -> None:
         """Wait until every queued event is handled."""
-        await self._events.settle()
+        await self.events.settle()
 
     async def session_lost(self) -> None:
         """Implements SessionListener."""
-        self._events.clear()
-        if self._events.is_running:
+        self.events.clear()
+        if self.events.is_running:
             handled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self.put(ev.Expire(FutureReply(handled)))
             await handled
@@ -132,17 +132,17 @@ class Controller:
         self.put(ev.RegisterBrokerAndReelect())
 
     def put(self, event: ev.ControllerEvent) -> None:
-        self._events.put(event)
+        self.events.put(event)
 
     # Requests of brokers and clients
 
     async def controlled_shutdown(self, broker_id: int, broker_epoch: int) -> list[TopicPartition]:
         """Move leaderships off a broker. Returns the partitions that it still leads."""
-        return await self._events.request(lambda reply: ev.ControlledShutdown(broker_id, broker_epoch, reply))
+        return await self.events.request(lambda reply: ev.ControlledShutdown(broker_id, broker_epoch, reply))
 
     async def alter_partition(self, request: AlterPartitionRequest, version: int) -> AlterPartitionResponse:
         try:
-            return await self._events.request(lambda reply: ev.AlterPartitionReceived(request, version, reply))
+            return await self.events.request(lambda reply: ev.AlterPartitionReceived(request, version, reply))
         except KafkaError as error:
             return AlterPartitionResponse(error_code=error.code)
 
@@ -151,28 +151,28 @@ class Controller:
     ) -> ev.ElectionResults:
         """Elect preferred or unclean leaders. Returns the new leader of each partition, or its error."""
         trigger = ev.ElectionTrigger.ADMIN_CLIENT
-        return await self._events.request(
+        return await self.events.request(
             lambda reply: ev.ReplicaLeaderElection(partitions, election_type, trigger, reply)
         )
 
     async def allocate_producer_ids(self, broker_id: int, broker_epoch: int) -> ProducerIdsBlock:
-        return await self._events.request(lambda reply: ev.AllocateProducerIds(broker_id, broker_epoch, reply))
+        return await self.events.request(lambda reply: ev.AllocateProducerIds(broker_id, broker_epoch, reply))
 
     async def alter_partition_reassignments(
         self, targets: Mapping[TopicPartition, tuple[int, ...] | None]
     ) -> ev.ReassignmentResults:
         """Start or, with None as the target, cancel reassignments. Returns None or the error of each."""
-        return await self._events.request(lambda reply: ev.ApiPartitionReassignment(targets, reply))
+        return await self.events.request(lambda reply: ev.ApiPartitionReassignment(targets, reply))
 
     async def list_partition_reassignments(
         self, partitions: frozenset[TopicPartition] | None
     ) -> Mapping[TopicPartition, ReplicaAssignment]:
         """The reassignments of these partitions, for None of all."""
-        return await self._events.request(lambda reply: ev.ListPartitionReassignments(partitions, reply))
+        return await self.events.request(lambda reply: ev.ListPartitionReassignments(partitions, reply))
 
     async def update_features(self, updates: Sequence[FeatureUpdate]) -> Mapping[str, KafkaError | None]:
         """Change the finalized features. Returns None or the error of each update."""
-        return await self._events.request(lambda reply: ev.UpdateFeatures(updates, reply))
+        return await self.events.request(lambda reply: ev.UpdateFeatures(updates, reply))
 
     def enable_default_unclean_leader_election(self) -> None:
         self.put(ev.UncleanLeaderElectionEnable())

@@ -1,9 +1,9 @@
 """The event queue of the controller: events are handled in the order of arrival, one at a time.
 
 `clear` drops the queued events and completes their replies; the current event continues. After `close` no event is
-accepted.
+accepted. How long each kind of event waited and took is counted.
 
-Kafka: ControllerEventManager.
+Kafka: ControllerEventManager, ControllerStats.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
 from odradek.controller.events import ControllerEvent, RequestEvent, preempt
+from odradek.timer.histogram import Histogram
 
 T = TypeVar("T")
 
@@ -36,9 +37,16 @@ class FutureReply(Generic[T]):
 class ControllerEventManager:
     """See the module. `handle` must not raise."""
 
-    def __init__(self, handle: Callable[[ControllerEvent], Awaitable[None]]) -> None:
+    def __init__(self, handle: Callable[[ControllerEvent], Awaitable[None]], now_ms: Callable[[], int]) -> None:
+        """`now_ms` is the monotonic time."""
         self._handle = handle
-        self._queue: deque[ControllerEvent] = deque()
+        self._now_ms = now_ms
+        self._queue: deque[tuple[ControllerEvent, int]] = deque()
+        """Each with the time of its arrival."""
+        self.current: type[ControllerEvent] | None = None
+        """The kind of event that is being handled."""
+        self.queue_time_ms = Histogram()
+        self.times_ms: dict[type[ControllerEvent], Histogram] = {}
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._is_closed = False
@@ -47,6 +55,10 @@ class ControllerEventManager:
     @property
     def is_running(self) -> bool:
         return self._task is not None and not self._is_closed
+
+    def __len__(self) -> int:
+        """The number of events that wait."""
+        return len(self._queue)
 
     def start(self) -> None:
         self._task = asyncio.get_running_loop().create_task(self._run(), name="controller")
@@ -63,13 +75,13 @@ class ControllerEventManager:
         if self._is_closed:
             preempt(event)
             return
-        self._queue.append(event)
+        self._queue.append((event, self._now_ms()))
         self._idle.clear()
         self._wake.set()
 
     def clear(self) -> None:
         while self._queue:
-            preempt(self._queue.popleft())
+            preempt(self._queue.popleft()[0])
 
     async def request(self, event_with: Callable[[FutureReply[T]], RequestEvent]) -> T:
         """Queue an event with a reply, and wait for the reply."""
@@ -95,4 +107,10 @@ class ControllerEventManager:
                     return
                 self._wake.clear()
                 await self._wake.wait()
-            await self._handle(self._queue.popleft())
+            event, put_ms = self._queue.popleft()
+            began_ms = self._now_ms()
+            self.queue_time_ms.update(began_ms - put_ms)
+            self.current = type(event)
+            await self._handle(event)
+            self.current = None
+            self.times_ms.setdefault(type(event), Histogram()).update(self._now_ms() - began_ms)

@@ -171,4 +171,8 @@ class BrokerConfigValues:
     sasl_server_max_receive_size: int
     # odradek
     odradek_event_loop_pause_ms: int
+    odradek_metrics_listener: str
+    odradek_metrics_max_groups: int
+    odradek_metrics_max_partitions: int
+    odradek_metrics_max_topics: int
     odradek_validate_records: str

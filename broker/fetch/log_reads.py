@@ -15,7 +15,7 @@ from odradek.broker.fetch.cold_reads import ColdReads
 from odradek.broker.fetch.delayed_fetch import DelayedFetch
 from odradek.broker.fetch.fetch_session import NO_PREFERRED_REPLICA
 from odradek.broker.fetch.replica_selector import preferred_read_replica
-from odradek.broker.fetch.results import FetchParams, LogReadResult
+from odradek.broker.fetch.results import EXPECTED_READ_ERRORS, FetchParams, LogReadResult
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.storage.segment.fetch_data import EMPTY_RECORDS, FetchDataInfo
@@ -193,7 +193,12 @@ class LogReads:
                     params.replica_epoch,
                 )
         except KafkaError as error:
+            if self._partitions.topic_stats is not None:
+                is_failure = error.code not in EXPECTED_READ_ERRORS
+                self._partitions.topic_stats.read(fetch.topic or "", is_failure=is_failure)
             return LogReadResult(fetch=fetch, error=error.code)
+        if self._partitions.topic_stats is not None:
+            self._partitions.topic_stats.read(topic_partition.topic)
         fetched = info.fetched
         # Half a batch is dropped (v3 on): the next fetch returns the whole one.
         is_useless = fetched is not None and fetched.first_entry_incomplete and not params.hard_max_bytes

@@ -31,6 +31,21 @@ EXPECTED_APPEND_ERRORS = frozenset(
 )
 """Errors that clients cause; other errors of an append are logged."""
 
+EXPECTED_READ_ERRORS = frozenset(
+    (
+        ErrorCode.OFFSET_OUT_OF_RANGE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
+    )
+)
+"""Errors of a read that readers meet in normal operation; others count as failed fetch requests."""
+
 
 @dataclass(slots=True, kw_only=True)
 class LogAppendResult:

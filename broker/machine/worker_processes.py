@@ -74,6 +74,11 @@ class WorkerProcesses:
         worker.current = job
         return job
 
+    @property
+    def counts(self) -> tuple[int, int]:
+        """The worker processes, and those that are busy."""
+        return len(self._workers), len(self._workers) - len(self._idle)
+
     def close(self) -> None:
         """Kill what is running and wait for the processes to end. Results that come after this are dropped."""
         for worker in self._workers:

@@ -154,7 +154,8 @@ class Connection(asyncio.Protocol):
         transport.set_write_buffer_limits(high=0)
         bypass = transport.get_extra_info("sslcontext") is None and transport.get_extra_info("socket") is not None
         open_direct = partial(self._owner.open_direct, transport) if bypass else None
-        self._sender = ResponseSender(transport, self, open_direct, self._owner.io_pool, self._owner.call_soon)
+        owner = self._owner
+        self._sender = ResponseSender(transport, self, open_direct, owner.io_pool, owner.call_soon, owner.sent_bytes)
         self.last_active_ms = self._owner.clock.monotonic_ms()
         self._idle_task = self._owner.watch_idle(self)
 

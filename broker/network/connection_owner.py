@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from odradek.broker.network.direct_socket import DirectSocket
     from odradek.broker.network.frame_buffers import FrameBuffers
     from odradek.broker.network.memory_pool import MemoryPool
+    from odradek.broker.network.response_sender import SentBytes
     from odradek.storage.disk.ports import IoPool
     from odradek.timer.clock import Clock
     from odradek.timer.task import TimerTask
@@ -26,6 +27,7 @@ class ConnectionOwner(Protocol[ConnectionT]):
     io_pool: IoPool
     frame_buffers: FrameBuffers
     memory_pool: MemoryPool | None
+    sent_bytes: SentBytes | None
 
     def dispatch(self, connection: ConnectionT, request: memoryview, received_ms: int) -> None:
         """Decode the request, `begin` it and call its handler."""

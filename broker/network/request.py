@@ -178,6 +178,7 @@ class RequestTimes:
         "is_in_slices",
         "local_completed_ns",
         "message_conversions_ns",
+        "metric_name",
         "response_bytes",
         "response_completed_ns",
         "response_dequeued_ns",
@@ -204,6 +205,8 @@ class RequestTimes:
         self.message_conversions_ns = 0
         self.response_bytes = 0
         """The whole frame, with the records that are sent from files."""
+        self.metric_name = ""
+        """Kafka's name of the request's metrics, where they are on."""
         self.is_in_slices = False
         """The handler has returned, and its slices go on."""
         self.is_charged = False

@@ -76,6 +76,16 @@ class Output(Protocol):
     def write(self, data: bytes | memoryview) -> None: ...
 
 
+class SentBytes:
+    """How the records of responses were sent: by sendfile, or read and written."""
+
+    __slots__ = ("copied", "sent_from_files")
+
+    def __init__(self) -> None:
+        self.copied = 0
+        self.sent_from_files = 0
+
+
 class SenderEvents(Protocol):
     """The events of a sender."""
 
@@ -124,6 +134,7 @@ class ResponseSender:
         "_queue",
         "_read_ahead_to",
         "_sending_ns",
+        "_sent_bytes",
         "_sent_of_first",
         "_waiting",
         "now_ns",
@@ -137,14 +148,16 @@ class ResponseSender:
         open_direct: Callable[[], DirectSocket] | None,
         io_pool: IoPool,
         call_soon: Callable[[Callable[[], None]], object],
+        sent_bytes: SentBytes | None = None,
     ) -> None:
-        """`open_direct` is None for a transport that must not be bypassed."""
+        """`open_direct` is None for a transport that must not be bypassed, `sent_bytes` while nobody counts."""
         self._output = output
         self._events = events
         self._open_direct = open_direct
         self._direct: DirectSocket | None = None
         self._io_pool = io_pool
         self._call_soon = call_soon
+        self._sent_bytes = sent_bytes
         self._queue: deque[bytes | memoryview | FileRegion | SlicedRecords] = deque()
         self._waiting = _Waiting.NOTHING
         self._sent_of_first = 0
@@ -263,6 +276,8 @@ class ResponseSender:
                     break
                 self._may_read -= 1
                 part.release()
+                if self._sent_bytes is not None:
+                    self._sent_bytes.copied += len(data)
             queue.popleft()
             if data:
                 batch.append(data)
@@ -313,6 +328,8 @@ class ResponseSender:
         if not sent:
             self._fail(CloseReason.RECORDS_UNREADABLE, "the log was truncated while it was being sent")
             return 0
+        if self._sent_bytes is not None:
+            self._sent_bytes.sent_from_files += sent
         self._advance(region, sent)
         return sent
 
@@ -354,6 +371,8 @@ class ResponseSender:
             self._fail(CloseReason.RECORDS_UNREADABLE, "the log was truncated while it was being sent")
             return 0
         self._output.write(data)
+        if self._sent_bytes is not None:
+            self._sent_bytes.copied += len(data)
         self._advance(region, len(data))
         return len(data)
 

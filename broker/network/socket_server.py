@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.broker.config.broker_config import BrokerConfig
+    from odradek.broker.network.response_sender import SentBytes
     from odradek.storage.disk.ports import IoPool
     from odradek.timer.clock import Clock
     from odradek.timer.system_timer import SystemTimer
@@ -67,6 +68,8 @@ class SocketServer:
         self.frame_buffers = FrameBuffers()
         pool_bytes = config.queued_max_request_bytes
         self.memory_pool = MemoryPool(pool_bytes, self.call_soon) if pool_bytes > 0 else None
+        self.sent_bytes: SentBytes | None = None
+        """Counts what connections send; None while metrics are off."""
         self.dispatch = dispatch
         self.end_points: tuple[EndPoint, ...] = ()
         """The listeners with their bound ports, after `open`."""

@@ -16,6 +16,7 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from odradek.broker.meters.broker_topic_stats import BrokerTopicStats
     from odradek.broker.partition.leadership import PartitionEnvironment
     from odradek.protocol.topic_partition import TopicPartition
 
@@ -29,7 +30,10 @@ class HostedPartitions:
 
     def __init__(self, environment: PartitionEnvironment) -> None:
         self._environment = environment
+        self.isr_changes = environment.isr_changes
         self._partitions: dict[TopicPartition, Partition | Hosted] = {}
+        self.topic_stats: BrokerTopicStats | None = None
+        """What all that append to or read from them count; None while metrics are off."""
 
     def partition(self, topic_partition: TopicPartition) -> Partition:
         """The hosted partition.
@@ -71,6 +75,11 @@ class HostedPartitions:
 
     def online_partitions(self) -> Iterator[Partition]:
         return (hosted for hosted in self._partitions.values() if isinstance(hosted, Partition))
+
+    @property
+    def offline_count(self) -> int:
+        """The number of partitions whose log directory has failed."""
+        return sum(hosted is Hosted.OFFLINE for hosted in self._partitions.values())
 
     def is_offline(self, topic_partition: TopicPartition) -> bool:
         return self._partitions.get(topic_partition) is Hosted.OFFLINE

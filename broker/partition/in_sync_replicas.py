@@ -27,6 +27,7 @@ from odradek.broker.partition.isr import (
     NO_ISR,
     CommittedPartitionState,
     Outcome,
+    PendingExpandIsr,
     effective_min_isr,
     high_watermark_candidate,
     outcome,
@@ -257,9 +258,14 @@ class InSyncReplicas:
         if self.state is not proposal:
             return  # a LeaderAndIsr has replaced the proposal
         leadership = self._leadership
+        self._environment.isr_changes.failed += not isinstance(answer, LeaderAndIsr)
         match outcome(answer, leadership.leader_epoch, leadership.partition_epoch):
             case Outcome.APPLIED:
                 assert isinstance(answer, LeaderAndIsr)
+                if isinstance(proposal, PendingExpandIsr):
+                    self._environment.isr_changes.expanded += 1
+                else:
+                    self._environment.isr_changes.shrunk += 1
                 self._commit(answer)
             case Outcome.NOT_APPLIED:
                 self.state = proposal.last_committed_state

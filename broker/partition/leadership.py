@@ -8,7 +8,7 @@ Kafka: Partition.leaderEpoch, Partition.leaderReplicaIdOpt, Partition.partitionE
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.partition.partition_news import PartitionNews
@@ -26,6 +26,18 @@ if TYPE_CHECKING:
 NO_LEADER_EPOCH: Final = -1
 
 
+class IsrChanges:
+    """How often the ISRs of a broker's partitions changed. Kafka: ReplicaManager.isrShrinkRate and its like."""
+
+    __slots__ = ("expanded", "failed", "shrunk")
+
+    def __init__(self) -> None:
+        self.expanded = 0
+        self.shrunk = 0
+        self.failed = 0
+        """Proposals that the controller did not take."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionEnvironment:
     """What all partitions of a broker use.
@@ -41,6 +53,7 @@ class PartitionEnvironment:
     replica_lag_time_max_ms: int
     alter_partition: AlterPartition
     offsets_moved: Callable[[TopicPartition], None]
+    isr_changes: IsrChanges = field(default_factory=IsrChanges)
 
 
 class Leadership:

@@ -53,12 +53,14 @@ class LogReadInfo(NamedTuple):
 class Partition(Leadership):
     """A hosted partition. `future_log` is the copy that a move to another log directory fills."""
 
-    __slots__ = ("future_log", "in_sync")
+    __slots__ = ("future_log", "in_sync", "is_reassigning")
 
     def __init__(self, topic_partition: TopicPartition, environment: PartitionEnvironment) -> None:
         super().__init__(topic_partition, environment)
         self.future_log: UnifiedLog | None = None
         self.in_sync = InSyncReplicas(self)
+        self.is_reassigning = False
+        """While this broker leads: whether replicas are being added or removed."""
 
     # Leadership
 
@@ -72,6 +74,7 @@ class Partition(Leadership):
         self.news.announce()
         is_new_leader = not self.is_leader
         self.in_sync.update_assignment_and_isr(state.replicas, state.isr)
+        self.is_reassigning = bool(state.adding_replicas or state.removing_replicas)
         log = self.create_log_if_not_exists(state, topic_id)
         if state.leader_epoch > self.leader_epoch:
             start_offset = log.log_end_offset
@@ -110,6 +113,7 @@ class Partition(Leadership):
         self.leader_epoch_start_offset = None
         self.partition_epoch = state.partition_epoch
         self.in_sync.clear()
+        self.is_reassigning = False
         self.create_log_if_not_exists(state, topic_id)
         return is_new_epoch
 

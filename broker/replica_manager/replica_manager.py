@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from odradek.broker.fetch.replica_selector import ReplicaSelector
     from odradek.broker.inter_broker.alter_partition_manager import AlterPartition
     from odradek.broker.metadata.metadata_cache import MetadataCache
+    from odradek.broker.meters.broker_topic_stats import BrokerTopicStats
     from odradek.broker.partition.partition import Partition
     from odradek.broker.replication.alter_log_dirs import MoveSettings
     from odradek.broker.replication.replica_fetchers import Fetchers
@@ -192,6 +193,8 @@ class ReplicaManager:
             result = self._append_one(topic_partition, batch, required_acks, internal_topics_allowed, origin, guard)
             if isinstance(result, ValidationJob):
                 result = yield from self._append_validated(topic_partition, result, required_acks, guard)
+            if self.partitions.topic_stats is not None:
+                _count_append(self.partitions.topic_stats, topic_partition.topic, batch, result)
             results[topic_partition] = result
             pending = pending or result.error == ErrorCode.NONE
             yield None
@@ -362,3 +365,15 @@ class ReplicaManager:
         self.fetchers.shutdown()
         self.moves.shutdown()
         self.high_watermark_checkpoints.finish()
+
+
+def _count_append(stats: BrokerTopicStats, topic: str, batch: memoryview, result: LogAppendResult) -> None:
+    if result.error == ErrorCode.NONE:
+        stats.appended(topic, result.last_offset - result.base_offset + 1, batch.nbytes)
+        return
+    stats.refused(
+        topic,
+        is_failure=result.error not in EXPECTED_APPEND_ERRORS,
+        bytes_rejected=batch.nbytes if result.error == ErrorCode.MESSAGE_TOO_LARGE else 0,
+    )
+    stats.invalid_message_crc_records += result.error == ErrorCode.CORRUPT_MESSAGE

@@ -1,4 +1,4 @@
-"""Builds ReplicaManager with its fetchers, moves and quotas from BrokerConfig.
+"""Builds LogManager, and ReplicaManager with its fetchers, moves and quotas, from BrokerConfig.
 
 Kafka: KafkaServer.createReplicaManager, QuotaFactory.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.config.dynamic_config import cleaner_config
 from odradek.broker.config.keys.quotas import (
     ALTER_LOG_DIRS_BYTES_PER_SECOND,
     FOLLOWER_BYTES_PER_SECOND,
@@ -19,6 +20,9 @@ from odradek.broker.replica_manager.replica_manager import ReplicaManager
 from odradek.broker.replication.alter_log_dirs import MoveSettings
 from odradek.broker.replication.fetcher_settings import FetcherSettings, FetchersSettings, RemoteLeaderSettings
 from odradek.broker.replication.replica_fetchers import ReplicaFetcherManager
+from odradek.storage.config.producer_config import ProducerStateManagerConfig
+from odradek.storage.disk.environment import Environment
+from odradek.storage.manager.log_manager import LogManager, LogManagerSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,8 +30,8 @@ if TYPE_CHECKING:
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.inter_broker.alter_partition_manager import AlterPartition
     from odradek.broker.inter_broker.ports import MakeLink
+    from odradek.broker.machine.machine import Machine
     from odradek.broker.metadata.metadata_cache import MetadataCache
-    from odradek.storage.manager.log_manager import LogManager
     from odradek.timer.clock import Clock
     from odradek.timer.system_timer import SystemTimer
 
@@ -121,3 +125,32 @@ def _fetchers_settings(
             backoff_ms=config.replica_fetch_backoff_ms,
         ),
     )
+
+
+def make_log_manager(config: BrokerConfig, clock: Clock, timer: SystemTimer, machine: Machine) -> LogManager:
+    """The logs of a broker, not loaded yet."""
+    environment = Environment(
+        clock=clock,
+        timer=timer,
+        fs=machine.fs,
+        io_pool=machine.io_pool,
+        workers=machine.workers,
+        random_below=machine.rng.randrange,
+        new_uuid_hex=machine.new_uuid_hex,
+        validate_all_records=config.value("odradek.validate.records") == "always",
+        producers=ProducerStateManagerConfig(
+            producer_id_expiration_ms=config.producer_id_expiration_ms,
+            transaction_verification=config.transaction_partition_verification_enable,
+        ),
+    )
+    settings = LogManagerSettings(
+        recovery_threads_per_data_dir=config.num_recovery_threads_per_data_dir,
+        initial_task_delay_ms=config.log_initial_task_delay_ms,
+        flush_check_ms=config.log_flush_scheduler_interval_ms,
+        recovery_point_checkpoint_ms=config.log_flush_offset_checkpoint_interval_ms,
+        log_start_offset_checkpoint_ms=config.log_flush_start_offset_checkpoint_interval_ms,
+        retention_check_ms=config.log_retention_check_interval_ms,
+        producer_id_expiration_check_ms=config.producer_id_expiration_check_interval_ms,
+        cleaner=cleaner_config(config.value),
+    )
+    return LogManager(config.log_dirs, config.settings, environment, settings)

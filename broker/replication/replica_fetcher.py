@@ -106,7 +106,8 @@ class ReplicaFetcher:
         mark_for_truncation: Callable[[TopicPartition, int], None],
     ) -> None:
         self.states = FetchStates()
-        self._name = name
+        self.name = name
+        self.requests = self.received_bytes = 0
         self._leader = leader
         self._partitions = partitions
         self._log_manager = log_manager
@@ -124,7 +125,7 @@ class ReplicaFetcher:
     # The task
 
     def start(self) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._run(), name=self._name)
+        self._task = asyncio.get_running_loop().create_task(self._run(), name=self.name)
         self._task.add_done_callback(self._ended)
 
     def close(self) -> None:
@@ -155,7 +156,7 @@ class ReplicaFetcher:
         error = None if task.cancelled() else task.exception()
         if error is None:
             return
-        log.error("[%s] Error in the fetcher", self._name, exc_info=error)
+        log.error("[%s] Error in the fetcher", self.name, exc_info=error)
         if self._task is task:
             self._delay(self.states)
             self.start()
@@ -247,9 +248,10 @@ class ReplicaFetcher:
         try:
             answers = await self._leader.fetch(request)
         except (OSError, KafkaError) as error:
-            log.warning("[%s] Error in response for fetch request: %s", self._name, error)
+            log.warning("[%s] Error in response for fetch request: %s", self.name, error)
             self._delay(self.states)
             return
+        self.requests += 1
         diverging, out_of_range, advanced = [], [], []
         for count, (topic_partition, data) in enumerate(answers.items(), 1):
             if data.records or count % ANSWERS_AT_ONCE == 0:
@@ -297,7 +299,7 @@ class ReplicaFetcher:
         self.states.delay(topic_partitions, self._clock.monotonic_ms(), self._settings.backoff_ms)
 
     def _park(self, topic_partition: TopicPartition, why: str) -> None:
-        log.warning("[%s] Partition %s marked as failed: %s", self._name, topic_partition, why)
+        log.warning("[%s] Partition %s marked as failed: %s", self.name, topic_partition, why)
         self.states.remove(topic_partition)
 
     def _refused(self, topic_partition: TopicPartition, error: ErrorCode) -> None:
@@ -305,7 +307,7 @@ class ReplicaFetcher:
         if error == ErrorCode.FENCED_LEADER_EPOCH:
             self._park(topic_partition, "its leader has a newer epoch; waiting for the next LeaderAndIsr")
         else:
-            log.info("[%s] The leader of %s answered %s", self._name, topic_partition, error.name)
+            log.info("[%s] The leader of %s answered %s", self.name, topic_partition, error.name)
             if error in _LEADER_HAS_OLD_EPOCH:
                 self.states.refused(topic_partition, self._clock.monotonic_ms(), self._settings.backoff_ms)
             else:
@@ -357,6 +359,9 @@ class ReplicaFetcher:
         info = append_copied(
             own, part, lambda offset: self._log_manager.truncate_fully_and_start_at(topic_partition, offset)
         )
+        self.received_bytes += len(part)
+        if self._partitions.topic_stats is not None:
+            self._partitions.topic_stats.replication_bytes_in += len(part)
         if self._is_throttled(own):
             self._settings.quota.record(len(part))
         end_offset = own.log_end_offset
@@ -368,7 +373,7 @@ class ReplicaFetcher:
         if error.code in PASSING_ERRORS or isinstance(error, LogDirFullError):
             log.error(
                 "[%s] Could not append records of %s, fetching them again later: %s",
-                self._name,
+                self.name,
                 topic_partition,
                 error.message,
             )
@@ -394,7 +399,7 @@ class ReplicaFetcher:
             log_end_offset=own.log_end_offset,
             end_offset_for_epoch=own.end_offset_for_epoch,
         )
-        log.info("[%s] Truncating %s to %s since the leader's log ends with %s", self._name, own, truncation, answer)
+        log.info("[%s] Truncating %s to %s since the leader's log ends with %s", self.name, own, truncation, answer)
         # After a complete truncation the watermarks of the answer are taken over: the leader does not send them again.
         # Below the leader's log start they are not: the next fetch is out of range.
         if (
@@ -419,7 +424,7 @@ class ReplicaFetcher:
             if self.states.get(topic_partition) is not state or self._log(topic_partition) is not own:
                 return False
             if offset < own.high_watermark:
-                log.warning("[%s] Truncating %s below its high watermark %d", self._name, own, own.high_watermark)
+                log.warning("[%s] Truncating %s below its high watermark %d", self.name, own, own.high_watermark)
             self._log_manager.truncate_to(
                 {topic_partition: offset}, producers=producers and {topic_partition: producers}
             )
@@ -440,7 +445,7 @@ class ReplicaFetcher:
 
     def _not_cut(self, topic_partition: TopicPartition, error: KafkaError) -> None:
         if isinstance(error, LogDirFullError):
-            log.error("[%s] Could not truncate %s, trying again later: %s", self._name, topic_partition, error.message)
+            log.error("[%s] Could not truncate %s, trying again later: %s", self.name, topic_partition, error.message)
             self._delay([topic_partition])
         else:
             self._park(topic_partition, error.message)
@@ -454,7 +459,7 @@ class ReplicaFetcher:
         def begin() -> bool:
             if self.states.get(topic_partition) is not state or self._log(topic_partition) is not own:
                 return False
-            log.warning("[%s] Truncating %s fully and starting at the leader's start offset %d", self._name, own, start)
+            log.warning("[%s] Truncating %s fully and starting at the leader's start offset %d", self.name, own, start)
             self._log_manager.truncate_fully_and_start_at(topic_partition, start)
             return True
 
@@ -475,7 +480,7 @@ class ReplicaFetcher:
                 return
             if end < own.log_end_offset:
                 # The logs may differ below that offset, too. As in Apache Kafka: only after an unclean election.
-                log.warning("[%s] Truncating %s to the leader's end offset %d", self._name, own, end)
+                log.warning("[%s] Truncating %s to the leader's end offset %d", self.name, own, end)
                 if await self._cut(topic_partition, state, OffsetTruncationState(end, is_complete=True)):
                     self.states.reset(topic_partition, end, own.latest_epoch, lag=0)
                 return
@@ -491,5 +496,5 @@ class ReplicaFetcher:
             if self.states.get(topic_partition) is state:
                 self._refused(topic_partition, error.code)
         except OSError as error:
-            log.warning("[%s] Error getting an offset of %s: %s", self._name, topic_partition, error)
+            log.warning("[%s] Error getting an offset of %s: %s", self.name, topic_partition, error)
             self._delay([topic_partition])

@@ -92,6 +92,11 @@ class ReplicaFetcherManager:
             self._drop(topic_partition)
         self._end_idle()
 
+    @property
+    def running(self) -> list[tuple[EndPoint, ReplicaFetcher]]:
+        """The fetchers, each with the listener of its leader."""
+        return list(self._fetchers.values())
+
     def resize(self) -> None:
         if self._settings.count() == self._count:
             return

@@ -128,6 +128,10 @@ class ControllerContext:
         return [TopicPartition(topic, partition) for partition in self._assignments.get(topic, ())]
 
     @property
+    def partition_count(self) -> int:
+        return sum(map(len, self._assignments.values()))
+
+    @property
     def all_partitions(self) -> list[TopicPartition]:
         return [TopicPartition(topic, partition) for topic, parts in self._assignments.items() for partition in parts]
 

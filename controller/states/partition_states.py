@@ -123,6 +123,7 @@ class PartitionStateMachine:
         self._controller_id = controller_id
         self._has_leader_recovery = has_leader_recovery
         self.states: dict[TopicPartition, PartitionState] = {}
+        self.unclean_leader_elections = 0
 
     def state(self, partition: TopicPartition) -> PartitionState:
         return self.states.get(partition, PartitionState.NON_EXISTENT)
@@ -274,6 +275,7 @@ class PartitionStateMachine:
             if isinstance(written, LeaderAndIsr):
                 leadership = LeaderIsrAndControllerEpoch(written, context.epoch)
                 context.put_leadership(partition, leadership)
+                self.unclean_leader_elections += written.leader not in current[partition].isr
                 self._batch.add_leader_and_isr(
                     elections[partition].recipients,
                     partition,

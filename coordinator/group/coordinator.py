@@ -57,7 +57,9 @@ from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResp
 from odradek.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from odradek.protocol.topic_partition import TopicPartition
 from odradek.timer.clock import Clock
+from odradek.timer.delayed_operation import DelayedOperation
 from odradek.timer.periodic import PeriodicTask
+from odradek.timer.purgatory import DelayedOperationPurgatory
 from odradek.timer.sliced_work import Steps
 from odradek.timer.system_timer import SystemTimer
 
@@ -133,6 +135,21 @@ class GroupCoordinator:
         Kafka: GroupCoordinator.handleDeletedPartitions.
         """
         self._groups.forget_partitions(topic_partitions)
+
+    @property
+    def purgatories(self) -> tuple[DelayedOperationPurgatory[DelayedOperation], ...]:
+        """The barriers of rebalances, and the sessions of members."""
+        return (self._rebalancer.purgatory, self._rebalancer.sessions.purgatory)  # type: ignore[return-value]
+
+    @property
+    def expired_offsets(self) -> int:
+        """Offsets that were removed because of their age, since the start."""
+        return self._groups.expired_offsets
+
+    @property
+    def completed_rebalances(self) -> int:
+        """Rebalances that ended with a new generation, since the start."""
+        return self._rebalancer.completed_rebalances
 
     def partition_for(self, group_id: str) -> int:
         """The partition of `__consumer_offsets` whose leader coordinates the group (for FindCoordinator)."""

@@ -102,6 +102,8 @@ class GroupMetadataManager:
         self._on_loaded = on_loaded
         self._on_gone = on_gone
         self.is_active = False
+        self.expired_offsets = 0
+        """Offsets that were removed because of their age, since the start."""
         self._groups: dict[str, GroupMetadata] = {}
         self._groups_of_partition: dict[int, dict[str, GroupMetadata]] = {}
         # Groups with offsets in the open transaction of a producer id. The marker names only the producer.
@@ -424,6 +426,7 @@ class GroupMetadataManager:
         expired = (
             [] if policy is None else group.offsets.remove_expired(policy, now_ms, self._config.offsets_retention_ms)
         )
+        self.expired_offsets += len(expired)
         return self.remove_offsets(group, expired)
 
     # -- loading and unloading -------------------------------------------------------------------------------

@@ -140,12 +140,13 @@ class DelayedSync(DelayedOperation):
 class Rebalancer:
     """Moves groups from generation to generation."""
 
-    __slots__ = ("_config", "_purgatory", "_store_group", "sessions")
+    __slots__ = ("_config", "_store_group", "completed_rebalances", "purgatory", "sessions")
 
     def __init__(self, config: GroupConfig, timer: SystemTimer, store_group: StoreGroup) -> None:
         self._config = config
         self._store_group = store_group
-        self._purgatory = DelayedOperationPurgatory[DelayedOperation]("Rebalance", timer)
+        self.purgatory = DelayedOperationPurgatory[DelayedOperation]("Rebalance", timer)
+        self.completed_rebalances = 0
         self.sessions = MemberSessions(
             timer,
             on_expired=lambda group, member: self.remove_member(
@@ -157,7 +158,7 @@ class Rebalancer:
     @property
     def open_barrier_count(self) -> int:
         """Join and sync barriers that have neither completed nor expired."""
-        return self._purgatory.num_delayed
+        return self.purgatory.num_delayed
 
     # -- adding members --------------------------------------------------------------------------------------
 
@@ -201,7 +202,7 @@ class Rebalancer:
     def check_join_barrier(self, group: GroupMetadata) -> None:
         """Complete the join barrier if all members have joined, after a member joined or left."""
         if group.state is GroupState.PREPARING_REBALANCE:
-            self._purgatory.check_and_complete(GroupJoinKey(group.group_id))
+            self.purgatory.check_and_complete(GroupJoinKey(group.group_id))
 
     # -- removing members ------------------------------------------------------------------------------------
 
@@ -256,6 +257,7 @@ class Rebalancer:
             self._watch_join(DelayedJoin(self, group, delay_ms), group)
             return
         group.init_next_generation()
+        self.completed_rebalances += 1
         if group.state is GroupState.EMPTY:
             _log.info("Group %s with generation %d is now empty", group.group_id, group.generation_id)
             self._store_group(group, {}, lambda error: _warn_if_not_stored(group, error))
@@ -274,12 +276,12 @@ class Rebalancer:
             member.is_new = False
             group.add_pending_sync_member(member.member_id)
         barrier = DelayedSync(self, group, group.rebalance_timeout_ms)
-        self._purgatory.try_complete_else_watch(barrier, [GroupSyncKey(group.group_id)])
+        self.purgatory.try_complete_else_watch(barrier, [GroupSyncKey(group.group_id)])
         for respond, response in responses:
             respond(response)
 
     def _watch_join(self, barrier: DelayedJoin, group: GroupMetadata) -> None:
-        self._purgatory.try_complete_else_watch(barrier, [GroupJoinKey(group.group_id)])
+        self.purgatory.try_complete_else_watch(barrier, [GroupJoinKey(group.group_id)])
 
     # -- the sync barrier ------------------------------------------------------------------------------------
 
@@ -301,7 +303,7 @@ class Rebalancer:
         self._check_sync_barrier(group)
 
     def _check_sync_barrier(self, group: GroupMetadata) -> None:
-        self._purgatory.check_and_complete(GroupSyncKey(group.group_id))
+        self.purgatory.check_and_complete(GroupSyncKey(group.group_id))
 
     # -- the assignment --------------------------------------------------------------------------------------
 
@@ -369,7 +371,7 @@ class Rebalancer:
         """The group is dead: remove its sessions and barriers from the timer and the watch lists."""
         for member_id in [*group.member_ids, *group.pending_members]:
             self.sessions.end(group, member_id)
-        self._purgatory.check_and_complete(GroupJoinKey(group.group_id))
+        self.purgatory.check_and_complete(GroupJoinKey(group.group_id))
         self._drop_sync_barrier(group)
 
 

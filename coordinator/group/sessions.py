@@ -68,7 +68,7 @@ class DelayedHeartbeat(DelayedOperation):
 class MemberSessions:
     """Starts, renews and ends sessions. `on_expired` and `on_pending_expired` remove the member from the group."""
 
-    __slots__ = ("_on_expired", "_on_pending_expired", "_purgatory")
+    __slots__ = ("_on_expired", "_on_pending_expired", "purgatory")
 
     def __init__(
         self,
@@ -77,14 +77,14 @@ class MemberSessions:
         on_expired: Callable[[GroupMetadata, MemberMetadata], None],
         on_pending_expired: Callable[[GroupMetadata, str], None],
     ) -> None:
-        self._purgatory = DelayedOperationPurgatory[DelayedHeartbeat]("Heartbeat", timer)
+        self.purgatory = DelayedOperationPurgatory[DelayedHeartbeat]("Heartbeat", timer)
         self._on_expired = on_expired
         self._on_pending_expired = on_pending_expired
 
     @property
     def open_count(self) -> int:
         """Sessions that have neither completed nor expired."""
-        return self._purgatory.num_delayed
+        return self.purgatory.num_delayed
 
     def renew(self, group: GroupMetadata, member: MemberMetadata) -> None:
         """Complete the current session and start the next one.
@@ -109,7 +109,7 @@ class MemberSessions:
 
         Kafka: GroupCoordinator.removeHeartbeatForLeavingMember.
         """
-        self._purgatory.check_and_complete(MemberKey(group.group_id, member_id))
+        self.purgatory.check_and_complete(MemberKey(group.group_id, member_id))
 
     def expire(self, group: GroupMetadata, member_id: str, *, is_pending: bool) -> None:
         """Kafka: GroupCoordinator.onExpireHeartbeat."""
@@ -131,10 +131,10 @@ class MemberSessions:
 
     def _restart(self, group: GroupMetadata, member: MemberMetadata, timeout_ms: int) -> None:
         member.heartbeat_satisfied = True
-        self._purgatory.check_and_complete(MemberKey(group.group_id, member.member_id))
+        self.purgatory.check_and_complete(MemberKey(group.group_id, member.member_id))
         member.heartbeat_satisfied = False
         self._watch(group, member.member_id, is_pending=False, timeout_ms=timeout_ms)
 
     def _watch(self, group: GroupMetadata, member_id: str, *, is_pending: bool, timeout_ms: int) -> None:
         session = DelayedHeartbeat(self, group, member_id, is_pending=is_pending, timeout_ms=timeout_ms)
-        self._purgatory.try_complete_else_watch(session, [MemberKey(group.group_id, member_id)])
+        self.purgatory.try_complete_else_watch(session, [MemberKey(group.group_id, member_id)])

@@ -14,6 +14,7 @@ from odradek.storage.disk.descriptors import DescriptorLimits
 from odradek.storage.disk.file_system import FileSystem, OsFileSystem
 from odradek.storage.disk.open_files import OpenFiles
 from odradek.storage.disk.ports import InlineIoPool, InlineWorkerPool, IoPool, WorkerPool
+from odradek.timer.histogram import Histogram
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,6 +46,8 @@ class Environment:
     validate_all_records: bool = False
     """`odradek.validate.records=always`: decode the records of every batch that a client sends."""
     producers: ProducerStateManagerConfig = field(default_factory=ProducerStateManagerConfig)
+    flush_times_ms: Histogram = field(default_factory=Histogram)
+    """How long flushes of logs took, with their wait for a thread. Kafka: LogFlushStats."""
     max_decompressed_bytes: int = 32 * 1024 * 1024
 
     @classmethod

@@ -188,6 +188,7 @@ class LogFlusher:
             self._failed_to_open_or_sync(error)
             return
         dirs = self._dirs()
+        began_ms = environment.clock.monotonic_ms()
 
         def work() -> None:
             _sync_all(environment, descriptors, dirs)
@@ -196,6 +197,7 @@ class LogFlusher:
             if isinstance(result, OSError):
                 self._failed_to_open_or_sync(result)
                 return
+            environment.flush_times_ms.update(environment.clock.monotonic_ms() - began_ms)
             self._in_flight = False
             self._syncing = []
             if generation == self._generation:

@@ -293,6 +293,9 @@ def _for_old_version(
     assert isinstance(region, FileRegion), "records that were found are in a file"
     records = LazyDownConversionRecords(region, magic, fetch.fetch_offset, broker.down_converter, broker.io_pool)
     to_convert.append((data, records))
+    stats = broker.replica_manager.partitions.topic_stats
+    if stats is not None and fetch.topic is not None:
+        stats.converted(fetch.topic)
     return data
 
 

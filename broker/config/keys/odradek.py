@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from odradek.broker.config.keys.key import BrokerConfigKey
+from odradek.broker.config.keys.validators import HostAndPort
 from odradek.storage.config.config_def import ConfigType, Importance, ValidString, at_least
 
 ODRADEK_KEYS: Final = (
@@ -45,6 +46,39 @@ ODRADEK_KEYS: Final = (
         Importance.LOW,
         "Pauses of the event loop longer than this are logged with their cause, and a summary of delays at the stop. "
         "0 turns it off.",
+        at_least(0),
+    ),
+    BrokerConfigKey(
+        "odradek.metrics.listener",
+        ConfigType.STRING,
+        "",
+        Importance.MEDIUM,
+        "Where the metrics are served to Prometheus: host:port, or a port on 127.0.0.1; port 0 takes a free one. "
+        "Whoever reaches the port can read them. Empty turns metrics off.",
+        HostAndPort(),
+    ),
+    BrokerConfigKey(
+        "odradek.metrics.max.partitions",
+        ConfigType.INT,
+        "2000",
+        Importance.LOW,
+        "A broker that hosts more partitions than this leaves out the metrics of single partitions.",
+        at_least(0),
+    ),
+    BrokerConfigKey(
+        "odradek.metrics.max.topics",
+        ConfigType.INT,
+        "1000",
+        Importance.LOW,
+        "A broker with traffic on more topics than this leaves out the metrics of single topics.",
+        at_least(0),
+    ),
+    BrokerConfigKey(
+        "odradek.metrics.max.groups",
+        ConfigType.INT,
+        "1000",
+        Importance.LOW,
+        "A broker that coordinates more groups than this leaves out the metrics of single groups.",
         at_least(0),
     ),
 )

@@ -40,6 +40,28 @@ class MinusOneOrAtLeast:
 
 
 @dataclass(frozen=True, slots=True)
+class HostAndPort:
+    """`host:port`, or a port alone; or nothing."""
+
+    def ensure_valid(self, name: str, value: ConfigValue) -> None:
+        if isinstance(value, str) and value:
+            host_and_port(name, value)
+
+    def __str__(self) -> str:
+        return "host:port or port"
+
+
+def host_and_port(name: str, text: str) -> tuple[str, int]:
+    """The host and port of a setting; 127.0.0.1 for a port alone. Raises: ConfigError."""
+    host, colon, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]") if colon else "127.0.0.1"
+    number = parse_integer(port)
+    if not host or number is None or not 0 <= number <= PORT_MAX:
+        raise ConfigError.of_value(name, text, "Value must be host:port or a port")
+    return host, number
+
+
+@dataclass(frozen=True, slots=True)
 class QuorumVoters:
     """`id@host:port` each. Kafka: QuorumConfig.ControllerQuorumVotersValidator."""
 

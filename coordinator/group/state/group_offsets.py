@@ -80,6 +80,12 @@ class GroupOffsets:
     def __iter__(self) -> Iterator[TopicPartition]:
         return (TopicPartition(topic, index) for topic, offsets in self._committed.items() for index in offsets)
 
+    def items(self) -> Iterator[tuple[TopicPartition, OffsetAndMetadata]]:
+        """The committed offsets."""
+        for topic, offsets in self._committed.items():
+            for index, committed in offsets.items():
+                yield TopicPartition(topic, index), committed.value
+
     def __bool__(self) -> bool:
         """Whether there is any offset, committed or pending, that would be lost with the group."""
         return bool(self._committed or self._pending or self._pending_transactional)

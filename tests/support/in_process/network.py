@@ -12,7 +12,7 @@ from odradek.broker.network.connection import Connection
 from odradek.broker.network.frame_buffers import FrameBuffers
 from odradek.broker.network.memory_pool import MemoryPool
 from odradek.broker.network.request import RequestContext
-from odradek.broker.network.response_sender import ResponseSender
+from odradek.broker.network.response_sender import ResponseSender, SentBytes
 from odradek.protocol.api import ApiKey
 from odradek.protocol.headers import RequestHeader
 from odradek.protocol.messages.fetch import FetchResponse
@@ -205,6 +205,7 @@ class FakeOwner:
         self.io_pool = InlineIoPool()
         self.frame_buffers = FrameBuffers()
         self.memory_pool: MemoryPool | None = None
+        self.sent_bytes: SentBytes | None = None
         self.soon: list[Callable[[], None]] = []
         self.direct_sockets: dict[object, FakeDirectSocket] = {}
         self.closed: list[tuple[CloseReason, str]] = []

@@ -7,6 +7,7 @@ import pytest
 from odradek.controller import events as ev
 from odradek.controller.event_manager import ControllerEventManager, FutureReply
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.timer.clock import ManualClock
 from tests.support.async_test import async_test
 
 
@@ -32,7 +33,7 @@ def topic(name: str) -> ev.PartitionModifications:
 @async_test
 async def test_one_event_at_a_time_in_order() -> None:
     handler = _Handler()
-    events = ControllerEventManager(handler.handle)
+    events = ControllerEventManager(handler.handle, ManualClock().monotonic_ms)
     events.put(topic("before"))
     events.start()
     handler.gate.clear()
@@ -49,7 +50,7 @@ async def test_one_event_at_a_time_in_order() -> None:
 @async_test
 async def test_clearing_answers_what_waits_and_lets_the_event_at_hand_finish() -> None:
     handler = _Handler()
-    events = ControllerEventManager(handler.handle)
+    events = ControllerEventManager(handler.handle, ManualClock().monotonic_ms)
     events.start()
     handler.gate.clear()
     events.put(topic("at hand"))
@@ -69,7 +70,7 @@ async def test_clearing_answers_what_waits_and_lets_the_event_at_hand_finish() -
 @async_test
 async def test_nothing_is_accepted_before_the_start_and_after_the_end() -> None:
     handler = _Handler()
-    events = ControllerEventManager(handler.handle)
+    events = ControllerEventManager(handler.handle, ManualClock().monotonic_ms)
     with pytest.raises(KafkaError):
         await events.request(lambda reply: ev.AllocateProducerIds(1, 2, reply))
     events.start()

@@ -1,0 +1,1 @@
+"""Counters that parts of the broker increment while metrics are on."""

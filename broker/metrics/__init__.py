@@ -1,0 +1,1 @@
+"""What the broker publishes about itself, and the endpoint for it."""

@@ -1,0 +1,165 @@
+"""Metrics of the controller. All but a few are 0 on brokers that are not the active controller.
+
+Kafka: KafkaController, ControllerStats, ControllerEventManager, ControllerState.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from odradek.broker.metrics.family import Family, Histograms, Sample, counters, gauge, gauges, summaries
+from odradek.broker.metrics.view import View
+from odradek.controller import events as ev
+from odradek.controller.states.context import ControllerContext
+from odradek.protocol.topic_partition import TopicPartition
+from odradek.timer.histogram import Histogram, sum_of
+
+_CONTROLLER: Final = "kafka.controller:type=KafkaController,name="
+_STATS: Final = "kafka.controller:type=ControllerStats,name="
+_EVENTS: Final = "kafka.controller:type=ControllerEventManager,name="
+
+STATES: Final[Mapping[int, tuple[str, tuple[type[object], ...]]]] = {
+    1: (
+        "ControllerChange",
+        (ev.Startup, ev.ControllerChange, ev.Reelect, ev.RegisterBrokerAndReelect, ev.Expire, ev.DeleteController),
+    ),
+    2: ("LeaderElection", (ev.BrokerChange, ev.BrokerModifications)),
+    3: ("TopicChange", (ev.TopicChange, ev.PartitionModifications)),
+    4: ("TopicDeletion", (ev.TopicDeletion, ev.TopicDeletionStopReplicaResponseReceived)),
+    5: ("PartitionReassignment", (ev.ZkPartitionReassignment, ev.ApiPartitionReassignment)),
+    6: ("AutoLeaderBalance", (ev.AutoPreferredReplicaLeaderElection,)),
+    7: ("ManualLeaderBalance", (ev.ReplicaLeaderElection,)),
+    8: ("ControlledShutdown", (ev.ControlledShutdown,)),
+    9: ("IsrChange", (ev.IsrChangeNotification, ev.AlterPartitionReceived)),
+    10: ("LeaderAndIsrResponseReceived", (ev.LeaderAndIsrResponseReceived,)),
+    11: ("LogDirChange", (ev.LogDirEventNotification,)),
+    13: ("UncleanLeaderElectionEnable", (ev.UncleanLeaderElectionEnable,)),
+    14: ("TopicUncleanLeaderElectionEnable", (ev.TopicUncleanLeaderElectionEnable,)),
+    15: ("ListPartitionReassignment", (ev.ListPartitionReassignments,)),
+    16: ("UpdateMetadataResponseReceived", (ev.UpdateMetadataResponseReceived,)),
+    17: ("UpdateFeatures", (ev.UpdateFeatures,)),
+}
+"""Kafka's number of each state of the controller, the name of its timer, and the events that it stands for."""
+
+_STATE_OF: Final = {event: number for number, (_, events) in STATES.items() for event in events}
+
+
+def _state(view: View) -> int:
+    current = view.services.controller.events.current
+    return 0 if current is None else _STATE_OF.get(current, 0)
+
+
+def _of_context(mbean: str, description: str, read: Callable[[ControllerContext], float]) -> Family:
+    """A figure of the active controller, 0 elsewhere."""
+
+    def value(view: View) -> float:
+        controllership = view.services.controller.controllership
+        return 0 if controllership is None else read(controllership.context)
+
+    name = f"kafka_controller_kafkacontroller_{mbean.lower()}"
+    return gauge(name, description, value, mbean=f"{_CONTROLLER}{mbean}")
+
+
+def _of_partitions(mbean: str, description: str, counts: Callable[[ControllerContext, TopicPartition], bool]) -> Family:
+    """How many partitions of the cluster are so."""
+
+    def read(view: View) -> Iterator[Sample | None]:
+        controllership = view.services.controller.controllership
+        found = 0
+        if controllership is not None:
+            context = controllership.context
+            for partition in context.all_partitions:
+                found += partition.topic not in context.topics_to_be_deleted and counts(context, partition)
+                yield None
+        yield "", found
+
+    name = f"kafka_controller_kafkacontroller_{mbean.lower()}"
+    return gauges(name, (), description, read, mbean=f"{_CONTROLLER}{mbean}")
+
+
+def _is_offline(context: ControllerContext, partition: TopicPartition) -> bool:
+    leadership = context.leadership(partition)
+    return leadership is not None and not context.is_replica_online(leadership.leader_and_isr.leader, partition)
+
+
+def _is_imbalanced(context: ControllerContext, partition: TopicPartition) -> bool:
+    leadership, replicas = context.leadership(partition), context.replicas(partition)
+    return leadership is not None and bool(replicas) and leadership.leader_and_isr.leader != replicas[0]
+
+
+def _unclean_elections(view: View) -> Iterator[Sample]:
+    controllership = view.services.controller.controllership
+    yield "", 0 if controllership is None else controllership.partition_states.unclean_leader_elections
+
+
+def _timer(name: str, events: tuple[type[object], ...]) -> Family:
+    mbean = f"{name}RateAndTimeMs"
+
+    def read(view: View) -> Histograms:
+        times = view.services.controller.events.times_ms
+        found = [times[event] for event in times if event in events]
+        yield "", found[0] if len(found) == 1 else sum_of(found)
+
+    return summaries(
+        f"kafka_controller_controllerstats_{mbean.lower()}",
+        (),
+        f"Milliseconds that the controller took for an event of the kind {name}.",
+        read,
+        mbean=f"{_STATS}{mbean}",
+    )
+
+
+def _queue_time(view: View) -> Histograms:
+    queue_time: Histogram = view.services.controller.events.queue_time_ms
+    yield "", queue_time
+
+
+CONTROLLER_FAMILIES: Final = (
+    gauge(
+        "kafka_controller_kafkacontroller_activecontrollercount",
+        "1 on the active controller.",
+        lambda view: int(view.services.controller.is_active),
+        mbean=f"{_CONTROLLER}ActiveControllerCount",
+    ),
+    gauge(
+        "kafka_controller_kafkacontroller_controllerstate",
+        "What the controller does: the numbers of Kafka's ControllerState, 0 for nothing.",
+        _state,
+        mbean=f"{_CONTROLLER}ControllerState",
+    ),
+    _of_context("ActiveBrokerCount", "Brokers that are registered.", lambda one: len(one.live_broker_ids)),
+    _of_context("GlobalTopicCount", "Topics of the cluster.", lambda one: len(one.all_topics)),
+    _of_context("GlobalPartitionCount", "Partitions of the cluster.", lambda one: one.partition_count),
+    _of_context("TopicsToDeleteCount", "Topics that are being deleted.", lambda one: len(one.topics_to_be_deleted)),
+    _of_context(
+        "TopicsIneligibleToDeleteCount",
+        "Topics whose deletion waits for a broker, or for a reassignment.",
+        lambda one: len(one.topics_ineligible_for_deletion),
+    ),
+    _of_partitions("OfflinePartitionsCount", "Partitions without a live leader.", _is_offline),
+    _of_partitions(
+        "PreferredReplicaImbalanceCount", "Partitions whose first replica is not the leader.", _is_imbalanced
+    ),
+    counters(
+        "kafka_controller_controllerstats_uncleanleaderelections_total",
+        (),
+        "Leaders that were elected outside the ISR.",
+        _unclean_elections,
+        mbean=f"{_STATS}UncleanLeaderElectionsPerSec",
+    ),
+    *(_timer(name, events) for name, events in STATES.values()),
+    gauge(
+        "kafka_controller_controllereventmanager_eventqueuesize",
+        "Events that wait for the controller.",
+        lambda view: len(view.services.controller.events),
+        mbean=f"{_EVENTS}EventQueueSize",
+    ),
+    summaries(
+        "kafka_controller_controllereventmanager_eventqueuetimems",
+        (),
+        "Milliseconds that an event waited for the controller.",
+        _queue_time,
+        mbean=f"{_EVENTS}EventQueueTimeMs",
+    ),
+)

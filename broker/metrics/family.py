@@ -1,0 +1,121 @@
+"""What a metric is: its name and labels, what it means, the MBean that Apache Kafka has for it, and how it is read.
+
+The names are those that the Prometheus JMX exporter makes of Apache Kafka's MBeans with the rules that Strimzi ships
+(`kafka-metrics`), a superset of the exporter's own example `kafka-2_0_0.yml`:
+
+- the name of a gauge is that of its MBean in lower case, `kafka_DOMAIN_TYPE_NAME`, with the MBean's tags as labels;
+- a meter `...PerSec` is a counter `..._total`;
+- a histogram is a gauge with the label `quantile`, and a counter `..._count`;
+- of a gauge `...Percent` the name ends in `_percent`.
+
+Kafka: KafkaMetricsGroup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from odradek.broker.metrics.labels import Labels
+from odradek.timer.histogram import QUANTILES, Histogram
+
+if TYPE_CHECKING:
+    from odradek.broker.metrics.view import View
+
+Sample = tuple[Labels, float]
+Samples = Iterable[Sample | None]
+"""None is a pause: other work may run there, as between two samples."""
+
+Histograms = Iterable[tuple[Labels, Histogram]]
+
+NOT_IN_JMX: Final = ""
+"""For metrics that Apache Kafka has no MBean for."""
+
+
+class Kind(Enum):
+    """The types of the text format."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    SUMMARY = "summary"
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One metric. `read` gives its samples, one after the other: other work may run between two of them."""
+
+    name: str
+    kind: Kind
+    labels: tuple[str, ...]
+    description: str
+    mbean: str
+    """Apache Kafka's name without the values of the tags, or `NOT_IN_JMX`."""
+    read: Callable[[View], Samples]
+    histograms: Callable[[View], Histograms] | None = None
+    """For a summary, which `read` does not serve."""
+
+
+def gauge(
+    name: str,
+    description: str,
+    read: Callable[[View], float],
+    *,
+    mbean: str = NOT_IN_JMX,
+) -> Family:
+    """A gauge without labels."""
+    return Family(name, Kind.GAUGE, (), description, mbean, lambda view: (("", read(view)),))
+
+
+def counter(name: str, description: str, read: Callable[[View], float], *, mbean: str = NOT_IN_JMX) -> Family:
+    """A counter without labels."""
+    return Family(name, Kind.COUNTER, (), description, mbean, lambda view: (("", read(view)),))
+
+
+def gauges(
+    name: str,
+    labels: tuple[str, ...],
+    description: str,
+    read: Callable[[View], Samples],
+    *,
+    mbean: str = NOT_IN_JMX,
+) -> Family:
+    """A gauge with labels."""
+    return Family(name, Kind.GAUGE, labels, description, mbean, read)
+
+
+def counters(
+    name: str,
+    labels: tuple[str, ...],
+    description: str,
+    read: Callable[[View], Samples],
+    *,
+    mbean: str = NOT_IN_JMX,
+) -> Family:
+    """A counter with labels."""
+    return Family(name, Kind.COUNTER, labels, description, mbean, read)
+
+
+def summaries(
+    name: str,
+    labels: tuple[str, ...],
+    description: str,
+    histograms: Callable[[View], Histograms],
+    *,
+    mbean: str = NOT_IN_JMX,
+) -> Family:
+    """The quantiles and the count of histograms."""
+    return Family(name, Kind.SUMMARY, (*labels, "quantile"), description, mbean, lambda view: (), histograms)
+
+
+def summary_lines(name: str, labels: Labels, histogram: Histogram) -> Iterable[str]:
+    """The lines of one histogram."""
+    before = f"{labels}," if labels else ""
+    for quantile, value in zip(QUANTILES, histogram.quantiles(), strict=True):
+        yield (
+            f'{name}{{{before}quantile="{quantile:.2f}"}} {value}\n'
+            if quantile < 0.999
+            else (f'{name}{{{before}quantile="{quantile}"}} {value}\n')
+        )
+    yield f"{name}_count{{{labels}}} {histogram.count}\n" if labels else f"{name}_count {histogram.count}\n"

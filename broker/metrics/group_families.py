@@ -1,0 +1,64 @@
+"""Metrics of the coordinators of groups and transactions.
+
+Kafka: GroupMetadataManager, GroupCoordinatorMetrics, TransactionMarkerChannelManager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from odradek.broker.metrics.family import Family, Sample, gauge, gauges
+from odradek.broker.metrics.view import View
+from odradek.coordinator.group.state.group_states import GroupState
+
+_MANAGER: Final = "kafka.coordinator.group:type=GroupMetadataManager,name="
+_NAME: Final = "kafka_coordinator_group_groupmetadatamanager_"
+
+
+def _groups(mbean: str, description: str, state: GroupState | None) -> Family:
+    def read(view: View) -> Iterator[Sample | None]:
+        found = 0
+        for group in view.groups:
+            found += state is None or group.state is state
+            yield None
+        yield "", found
+
+    return gauges(f"{_NAME}{mbean.lower()}", (), description, read, mbean=f"{_MANAGER}{mbean}")
+
+
+def _offsets(view: View) -> Iterator[Sample | None]:
+    found = 0
+    for group in view.groups:
+        found += len(group.offsets)
+        yield None
+    yield "", found
+
+
+GROUP_FAMILIES: Final = (
+    _groups("NumGroups", "Groups that this broker coordinates.", None),
+    _groups("NumGroupsEmpty", "Of these, groups without members.", GroupState.EMPTY),
+    _groups("NumGroupsStable", "Of these, groups whose members have their assignments.", GroupState.STABLE),
+    _groups(
+        "NumGroupsPreparingRebalance", "Of these, groups that wait for members to join.", GroupState.PREPARING_REBALANCE
+    ),
+    _groups(
+        "NumGroupsCompletingRebalance",
+        "Of these, groups that wait for the assignment.",
+        GroupState.COMPLETING_REBALANCE,
+    ),
+    _groups("NumGroupsDead", "Of these, groups that are being removed.", GroupState.DEAD),
+    gauges(f"{_NAME}numoffsets", (), "Committed offsets of these groups.", _offsets, mbean=f"{_MANAGER}NumOffsets"),
+    gauge(
+        "kafka_server_group_coordinator_metrics_group_completed_rebalance_count",
+        "Rebalances that ended with a new generation.",
+        lambda view: view.services.group_coordinator.completed_rebalances,
+        mbean="kafka.server:type=group-coordinator-metrics#group-completed-rebalance-count",
+    ),
+    gauge(
+        "kafka_server_group_coordinator_metrics_offset_expiration_count",
+        "Committed offsets that were removed because of their age.",
+        lambda view: view.services.group_coordinator.expired_offsets,
+        mbean="kafka.server:type=group-coordinator-metrics#offset-expiration-count",
+    ),
+)

@@ -1,0 +1,99 @@
+"""The metrics of a broker, from its start to its stop: what counts, what measures, and the endpoint.
+
+Imported only where `odradek.metrics.listener` is set.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from odradek.broker.config.keys.validators import host_and_port
+from odradek.broker.meters.broker_topic_stats import BrokerTopicStats
+from odradek.broker.metrics.endpoint import MetricsEndpoint, ScrapeFailedError
+from odradek.broker.metrics.families import FAMILIES
+from odradek.broker.metrics.loop_delay import GENERATION_MS, LoopDelay
+from odradek.broker.metrics.request_metrics import RequestMeters
+from odradek.broker.metrics.text import Text, content_type
+from odradek.broker.metrics.view import Limits, Sources, View
+from odradek.broker.network.response_sender import SentBytes
+from odradek.timer.sliced_work import SlicedWork
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.broker.apis.services import Services
+    from odradek.broker.network.request import RequestObserver
+    from odradek.broker.network.socket_server import SocketServer
+    from odradek.timer.sliced_work import Steps
+
+
+class Metrics:
+    """Everything that is there because metrics are on."""
+
+    def __init__(self, services: Services, sockets: SocketServer, observe: Callable[[RequestObserver], None]) -> None:
+        config = services.config
+        topic_stats, sent_bytes = BrokerTopicStats(), SentBytes()
+        self._sources = Sources(
+            services=services,
+            sockets=sockets,
+            requests=RequestMeters(topic_stats),
+            topic_stats=topic_stats,
+            loop_delay=LoopDelay(services.clock, services.timer),
+            sent_bytes=sent_bytes,
+            limits=Limits(
+                partitions=config.odradek_metrics_max_partitions,
+                topics=config.odradek_metrics_max_topics,
+                groups=config.odradek_metrics_max_groups,
+            ),
+        )
+        self._listener = host_and_port("odradek.metrics.listener", config.odradek_metrics_listener)
+        services.replica_manager.partitions.topic_stats = topic_stats
+        sockets.sent_bytes = sent_bytes
+        observe(self._sources.requests)
+        self._text = Text(FAMILIES)
+        self._generation_ends_ms = 0
+        self._slices = SlicedWork(services.timer, services.clock, in_turns=True)
+        self._endpoint = MetricsEndpoint(self.render, services.timer)
+
+    async def start(self) -> int:
+        """Serve; returns the port. Raises: StartupError."""
+        self._sources.loop_delay.start()
+        return await self._endpoint.start(*self._listener)
+
+    async def close(self) -> None:
+        await self._endpoint.close()
+        self._sources.loop_delay.stop()
+        self._slices.close()
+
+    async def render(self, accept: str) -> tuple[str, list[bytes]]:
+        """The content type and the text of one scrape. Raises: ScrapeFailedError."""
+        self._begin_generation()
+        self._sources.topic_stats.forget_topics(self._sources.services.metadata_cache.contains)
+        rendered: asyncio.Future[list[bytes]] = asyncio.get_running_loop().create_future()
+
+        def steps() -> Steps:
+            parts: list[bytes] = []
+            is_complete = False
+            try:
+                yield from self._text.steps(View(self._sources), accept, parts)
+                is_complete = True
+            finally:
+                if not rendered.done():
+                    if is_complete:
+                        rendered.set_result(parts)
+                    else:
+                        rendered.set_exception(ScrapeFailedError("a metric could not be read"))
+
+        self._slices.submit(steps())
+        return content_type(accept), await rendered
+
+    def _begin_generation(self) -> None:
+        """Once a minute, forget the oldest values of the histograms that nothing else ages."""
+        now_ms = self._sources.services.clock.monotonic_ms()
+        if now_ms >= self._generation_ends_ms:
+            self._generation_ends_ms = now_ms + GENERATION_MS
+            events = self._sources.services.controller.events
+            flushes = self._sources.services.log_manager.environment.flush_times_ms
+            for histogram in (events.queue_time_ms, *events.times_ms.values(), flushes):
+                histogram.begin_generation()

@@ -1,0 +1,76 @@
+"""Generates docs/metrics.md from the table of metrics.
+
+`python -m odradek.broker.metrics.reference > docs/metrics.md`
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Final
+
+from odradek.broker.metrics.broker_families import BROKER_FAMILIES
+from odradek.broker.metrics.controller_families import CONTROLLER_FAMILIES
+from odradek.broker.metrics.exporter_families import EXPORTER_FAMILIES
+from odradek.broker.metrics.family import NOT_IN_JMX, Family, Kind
+from odradek.broker.metrics.group_families import GROUP_FAMILIES
+from odradek.broker.metrics.replica_families import REPLICA_FAMILIES
+from odradek.broker.metrics.request_families import REQUEST_FAMILIES
+from odradek.broker.metrics.topic_families import TOPIC_FAMILIES
+
+_INTRODUCTION: Final = """# Metrics
+
+Generated from the tables of the code: `python -m odradek.broker.metrics.reference > docs/metrics.md`.
+
+With `odradek.metrics.listener=127.0.0.1:9404` a broker serves its metrics to Prometheus at
+`http://127.0.0.1:9404/metrics`, as text or, if `Accept` asks for it, as OpenMetrics. Without the key nothing is
+counted and nothing is loaded. The endpoint has neither TLS nor passwords: keep it on loopback or in a network that
+you trust.
+
+- **Names.** They are those that dashboards for Apache Kafka read: what the Prometheus JMX exporter makes of Kafka's
+  MBeans with the rules that Strimzi ships (`kafka-metrics`, `lowercaseOutputName: true`), a superset of the
+  exporter's example `kafka-2_0_0.yml`. Lag and offsets have the names of kafka_exporter; what is Odradek's own begins
+  with `odradek_`. Beside these there are the usual `process_*` and `python_*`.
+- **There is no JMX.** Tools that speak only JMX (jconsole, jmxtrans, Cruise Control's reporter) have no way in. There
+  is no `jvm_*` either.
+- **Rates.** A meter of Kafka is a counter here, as with the JMX exporter: use `rate()`. Sums over topics: the series
+  without a `topic` counts all topics, so that `sum(rate(NAME{topic!=""}[5m]))` and `rate(NAME{topic=""}[5m])` say the
+  same.
+- **Quantiles** are of the last five minutes, exact up to 127 and then to two per cent. Kafka's are of a sample of
+  1028 values.
+- **One broker publishes a figure,** so that sums over brokers are right: the active controller what is of the
+  cluster, the leader what is of a partition, the coordinator what is of a group. The lag of a partition that the
+  coordinator of a group does not host is left out.
+- **Cardinality.** Above `odradek.metrics.max.partitions`, `.max.topics` or `.max.groups` the series of single
+  partitions, topics or groups are left out; `odradek_metrics_left_out` says so. Names of client software are cut at
+  the 100 most frequent.
+"""
+
+_TABLES: Final = (
+    ("Broker", BROKER_FAMILIES),
+    ("Topics", TOPIC_FAMILIES),
+    ("Requests", REQUEST_FAMILIES),
+    ("Replicas and logs", REPLICA_FAMILIES),
+    ("Controller", CONTROLLER_FAMILIES),
+    ("Groups", GROUP_FAMILIES),
+    ("Topics, offsets and lag, as kafka_exporter names them", EXPORTER_FAMILIES),
+)
+
+
+def page() -> str:
+    """The whole page."""
+    parts = [_INTRODUCTION]
+    for title, families in _TABLES:
+        parts.append(f"\n## {title}\n\n| name | labels | what it is | Kafka's MBean |\n| --- | --- | --- | --- |\n")
+        parts.extend(map(_row, families))
+    return "".join(parts)
+
+
+def _row(family: Family) -> str:
+    labels = ", ".join(f"`{label}`" for label in family.labels)
+    names = f"`{family.name}`" + (f", `{family.name}_count`" if family.kind is Kind.SUMMARY else "")
+    mbean = "" if family.mbean == NOT_IN_JMX else f"`{family.mbean}`"
+    return f"| {names} | {labels} | {family.description} | {mbean} |\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

@@ -1,0 +1,88 @@
+"""Metrics of requests, by API: counts, errors, times and sizes.
+
+Kafka: RequestMetrics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from odradek.broker.metrics.family import Family, Histograms, Sample, counters, summaries
+from odradek.broker.metrics.labels import labelled
+from odradek.broker.metrics.request_metrics import RequestMetrics, error_name
+from odradek.broker.metrics.view import View
+
+_MBEAN: Final = "kafka.network:type=RequestMetrics,name="
+_NAME: Final = "kafka_network_requestmetrics_"
+
+_TIMES: Final = (
+    ("RequestQueueTimeMs", "from the arrival of a request to its handler: decoding, and turns of large requests"),
+    ("LocalTimeMs", "in the handler"),
+    ("RemoteTimeMs", "waiting for replicas, records, group members or the controller"),
+    ("ThrottleTimeMs", "that a quota delays the client"),
+    ("ResponseQueueTimeMs", "encoding the response and waiting for the responses to earlier requests"),
+    ("ResponseSendTimeMs", "until the kernel has all bytes of the response"),
+    ("TotalTimeMs", "in all"),
+)
+"""In the order of `RequestMetrics.TIMES`."""
+
+
+def _requests(view: View) -> Iterator[Sample]:
+    for name, metrics in sorted(view.requests.by_name.items()):
+        for version, count in sorted(metrics.by_version.items()):
+            yield labelled(request=name, version=version), count
+
+
+def _errors(view: View) -> Iterator[Sample]:
+    for name, metrics in sorted(view.requests.by_name.items()):
+        for code, count in sorted(metrics.errors.items()):
+            yield labelled(request=name, error=error_name(code)), count
+
+
+def _time(index: int, mbean: str, what: str) -> Family:
+    def read(view: View) -> Histograms:
+        for name, metrics in sorted(view.requests.by_name.items()):
+            metrics.settle()
+            yield labelled(request=name), metrics.times[index]
+
+    return summaries(
+        f"{_NAME}{mbean.lower()}",
+        ("request",),
+        f"Milliseconds {what}, of the last five minutes.",
+        read,
+        mbean=f"{_MBEAN}{mbean},request=",
+    )
+
+
+def _request_bytes(view: View) -> Histograms:
+    for name, metrics in sorted(view.requests.by_name.items()):
+        yield labelled(request=name), metrics.request_bytes
+
+
+assert len(_TIMES) == len(RequestMetrics.TIMES)
+
+REQUEST_FAMILIES: Final = (
+    counters(
+        f"{_NAME}requests_total",
+        ("request", "version"),
+        "Requests by API and version.",
+        _requests,
+        mbean=f"{_MBEAN}RequestsPerSec,request=,version=",
+    ),
+    counters(
+        f"{_NAME}errors_total",
+        ("request", "error"),
+        "Error codes in responses; NONE for success.",
+        _errors,
+        mbean=f"{_MBEAN}ErrorsPerSec,request=,error=",
+    ),
+    *(_time(index, mbean, what) for index, (mbean, what) in enumerate(_TIMES)),
+    summaries(
+        f"{_NAME}requestbytes",
+        ("request",),
+        "Bytes of requests, of the last five minutes.",
+        _request_bytes,
+        mbean=f"{_MBEAN}RequestBytes,request=",
+    ),
+)

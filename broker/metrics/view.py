@@ -1,0 +1,98 @@
+"""What one scrape reads: the parts of the broker, and the lists that several metrics go through."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from odradek.broker.metrics.labels import labelled
+
+if TYPE_CHECKING:
+    from odradek.broker.apis.services import Services
+    from odradek.broker.meters.broker_topic_stats import BrokerTopicStats
+    from odradek.broker.metrics.loop_delay import LoopDelay
+    from odradek.broker.metrics.request_metrics import RequestMeters
+    from odradek.broker.network.response_sender import SentBytes
+    from odradek.broker.network.socket_server import SocketServer
+    from odradek.broker.partition.partition import Partition
+    from odradek.coordinator.group.state.group_metadata import GroupMetadata
+    from odradek.storage.log.unified_log import UnifiedLog
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How many series a scrape may have. Beyond a limit all series of that kind are left out."""
+
+    partitions: int
+    topics: int
+    groups: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """Where the numbers come from."""
+
+    services: Services
+    sockets: SocketServer
+    requests: RequestMeters
+    topic_stats: BrokerTopicStats
+    loop_delay: LoopDelay
+    sent_bytes: SentBytes
+    limits: Limits
+
+
+class View:
+    """One scrape. A list is made when the first metric needs it, and stays the same for the others."""
+
+    def __init__(self, sources: Sources) -> None:
+        self.sources = sources
+        self.services = sources.services
+        self.requests = sources.requests
+        self.topic_stats = sources.topic_stats
+
+    @cached_property
+    def partitions(self) -> list[Partition]:
+        """All that this broker hosts and that are online."""
+        return list(self.services.replica_manager.online_partitions())
+
+    @cached_property
+    def leaders(self) -> list[Partition]:
+        """Those that this broker leads."""
+        return [partition for partition in self.partitions if partition.is_leader]
+
+    @cached_property
+    def labelled_partitions(self) -> list[tuple[str, Partition]]:
+        """All of them with their labels; none when there are too many."""
+        if self.has_too_many_partitions:
+            return []
+        return [
+            (labelled(topic=found.topic_partition.topic, partition=found.topic_partition.partition), found)
+            for found in self.partitions
+        ]
+
+    @cached_property
+    def labelled_logs(self) -> list[tuple[str, UnifiedLog]]:
+        """The logs of this broker with their labels, future logs marked; none when there are too many."""
+        logs = self.services.log_manager.all_logs()
+        if len(logs) > self.sources.limits.partitions:
+            return []
+        return [(_log_labels(log), log) for log in logs]
+
+    @cached_property
+    def groups(self) -> list[GroupMetadata]:
+        """The groups that this broker coordinates."""
+        return list(self.services.group_coordinator.groups)
+
+    @property
+    def has_too_many_partitions(self) -> bool:
+        return len(self.partitions) > self.sources.limits.partitions
+
+    @cached_property
+    def has_too_many_topics(self) -> bool:
+        return len(self.topic_stats.topics) > self.sources.limits.topics
+
+
+def _log_labels(log: UnifiedLog) -> str:
+    labels = labelled(topic=log.topic_partition.topic, partition=log.topic_partition.partition)
+    return f'{labels},is_future="true"' if log.is_future else labels

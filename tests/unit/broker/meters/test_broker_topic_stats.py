@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+from odradek.broker.meters.broker_topic_stats import BrokerTopicStats
+
+
+def test_each_event_counts_for_its_topic_and_for_all() -> None:
+    stats = BrokerTopicStats()
+    stats.appended("a", 10, 1000)
+    stats.refused("a", is_failure=True, bytes_rejected=7)
+    stats.appended("b", 1, 100)
+    stats.read("b")
+    stats.read("b", is_failure=True)
+    stats.sent("b", 50)
+    stats.converted("b")
+    a, b, both = stats.topic("a"), stats.topic("b"), stats.all_topics
+    assert (a.messages_in, a.bytes_in, a.total_produce_requests, a.failed_produce_requests) == (10, 1000, 2, 1)
+    assert (a.bytes_rejected, both.bytes_rejected) == (7, 7)
+    assert (b.total_fetch_requests, b.failed_fetch_requests, b.bytes_out) == (2, 1, 50)
+    assert (both.messages_in, both.bytes_in, both.bytes_out, both.total_produce_requests) == (11, 1100, 50, 3)
+    assert both.fetch_message_conversions == b.fetch_message_conversions == 1
+
+
+def test_the_counters_of_a_deleted_topic_go_and_those_of_all_topics_stay() -> None:
+    stats = BrokerTopicStats()
+    stats.appended("a", 10, 1000)
+    stats.appended("b", 1, 100)
+    stats.forget_topics(lambda topic: topic == "b")
+    assert list(stats.topics) == ["b"]
+    assert stats.all_topics.messages_in == 11

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from collections import Counter
+from types import SimpleNamespace
+
+from odradek.broker.metrics.broker_families import MAX_CLIENT_SOFTWARE
+from odradek.broker.network.close_reason import CloseReason
+from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from tests.support.in_process.in_process_broker import InProcessBroker
+from tests.support.in_process.scraping import ScrapedBroker
+
+
+def test_a_fetch_that_waits_is_in_its_purgatory(broker: InProcessBroker, scraped: ScrapedBroker) -> None:
+    broker.create_topic("t")
+    topics = [FetchTopic(topic="t", partitions=[FetchPartition(partition=0, partition_max_bytes=1000)])]
+    waiting = broker.send(FetchRequest(max_wait_ms=1000, min_bytes=1, topics=topics), 12)
+    found = scraped.scrape()
+    prefix = "kafka_server_delayedoperationpurgatory_"
+    assert found.value(f"{prefix}numdelayedoperations", delayedOperation="Fetch") == 1
+    assert found.value(f"{prefix}purgatorysize", delayedOperation="Fetch") >= 1
+    assert found.value(f"{prefix}numdelayedoperations", delayedOperation="Produce") == 0
+    broker.finish(waiting)
+    name = "kafka_network_requestmetrics_remotetimems"
+    assert scraped.scrape().value(name, request="FetchConsumer", quantile="0.50") > 0
+
+
+def test_connections_are_listed_by_listener_and_software_within_a_limit(
+    broker: InProcessBroker, scraped: ScrapedBroker
+) -> None:
+    class Connection(SimpleNamespace):
+        __hash__ = object.__hash__  # type: ignore[assignment]
+
+    def connection(number: int) -> Connection:
+        return Connection(listener_name="A", client_software_name=f"x{number}", client_software_version="1")
+
+    sockets = scraped.metrics._sources.sockets
+    found = {connection(number): "host" for number in range(MAX_CLIENT_SOFTWARE + 5)}
+    sockets.connections = found  # type: ignore[assignment]
+    sockets.closed_by_reason = Counter({CloseReason.IDLE: 3})
+    scrape = scraped.scrape()
+    prefix = "kafka_server_socket_server_metrics_"
+    assert scrape.value(f"{prefix}connection_count", listener="A", networkProcessor="0") == len(found)
+    assert len(scrape.labels_of(f"{prefix}connections_software")) == MAX_CLIENT_SOFTWARE
+    assert scrape.value("odradek_connections_closed_total", reason="IDLE") == 3
+
+
+def test_directories_and_the_broker_itself(broker: InProcessBroker, scraped: ScrapedBroker) -> None:
+    log_dir = broker.services.log_manager.log_dirs[0]
+    found = scraped.scrape()
+    assert found.value("kafka_log_logmanager_logdirectoryoffline", logDirectory=log_dir.path) == 0
+    assert found.value("kafka_server_kafkaserver_brokerstate") == 3
+    (info,) = found.labels_of("odradek_info")
+    assert info["cluster_id"] == broker.services.cluster_id
+    log_dir.failure = OSError("gone")
+    found = scraped.scrape()
+    assert found.value("kafka_log_logmanager_offlinelogdirectorycount") == 1
+    assert found.value("kafka_log_logmanager_logdirectoryoffline", logDirectory=log_dir.path) == 1
+    log_dir.failure = None

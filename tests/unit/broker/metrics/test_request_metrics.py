@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+from odradek.broker.meters.broker_topic_stats import BrokerTopicStats
+from odradek.broker.metrics.request_metrics import GENERATION_NS, RequestMeters, RequestMetrics, error_name
+from odradek.broker.network.request import RequestContext, RequestTimes
+from odradek.protocol.api import ApiKey
+from odradek.protocol.codec.schema import Request, Response
+from odradek.protocol.headers import RequestHeader
+from odradek.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTransaction,
+)
+from odradek.protocol.messages.fetch import (
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+    ReplicaState,
+)
+from odradek.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from odradek.timer.clock import ManualClock
+from tests.support.in_process.in_process_broker import FakeConnection
+from tests.support.in_process.network import Sent
+
+
+class Meters:
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.stats = BrokerTopicStats()
+        self.meters = RequestMeters(self.stats)
+
+    def request(
+        self, request: Request, version: int, response: Response | None, *ms: int, throttle_ms: int = 0
+    ) -> None:
+        """One request. `ms`: how long its handler, its wait and its sending took."""
+        local_ms, remote_ms, send_ms = (*ms, 0, 0, 0)[:3]
+        ctx = RequestContext(RequestHeader(ApiKey(request.API_KEY), version, 1), FakeConnection(), 0, 100)
+        now_ns = self.clock.monotonic_ns
+        ctx.times = times = RequestTimes(self.meters, now_ns, now_ns())
+        times.handling_begins(ctx, request)
+        times.throttle_ms = throttle_ms
+        self.clock.advance(local_ms)
+        times.handler_returned()
+        self.clock.advance(remote_ms)
+        times.response_made(ctx, response)
+        times.sending_begins(ctx, Sent().sender)
+        self.clock.advance(send_ms)
+        times.completed(ctx)
+
+    def of(self, name: str) -> RequestMetrics:
+        metrics = self.meters.by_name[name]
+        metrics.settle()
+        return metrics
+
+    def medians(self, name: str) -> dict[str, int]:
+        metrics = self.of(name)
+        return {name: each.quantiles()[0] for name, each in zip(metrics.TIMES, metrics.times, strict=True)}
+
+
+def test_requests_are_counted_by_version_and_their_times_by_part() -> None:
+    meters = Meters()
+    meters.request(HeartbeatRequest(), 4, HeartbeatResponse(), 2, 30, 5, throttle_ms=9)
+    meters.request(HeartbeatRequest(), 3, HeartbeatResponse(error_code=25), 2, 30, 5, throttle_ms=9)
+    heartbeat = meters.of("Heartbeat")
+    assert heartbeat.by_version == {4: 1, 3: 1}
+    assert heartbeat.errors == {0: 1, 25: 1}
+    assert meters.medians("Heartbeat") == {
+        "request_queue_time": 0,
+        "local_time": 2,
+        "remote_time": 30,
+        "throttle_time": 9,
+        "response_queue_time": 0,
+        "response_send_time": 5,
+        "total_time": 37,
+    }
+    assert heartbeat.request_bytes.quantiles()[0] == 100
+
+
+def test_short_requests_count_as_zero_in_every_histogram() -> None:
+    meters = Meters()
+    for _ in range(3):
+        meters.request(HeartbeatRequest(), 4, HeartbeatResponse())
+    meters.request(HeartbeatRequest(), 4, HeartbeatResponse(), 10)
+    heartbeat = meters.of("Heartbeat")
+    assert [histogram.count for histogram in heartbeat.times] == [4] * 7
+    assert heartbeat.times[-1].quantiles()[:3] == [0, 0, 10]
+
+
+def test_a_fetch_counts_as_fetch_and_as_that_of_a_consumer_or_a_follower() -> None:
+    meters = Meters()
+    data = [PartitionData(partition_index=0, records=b"x" * 10), PartitionData(partition_index=1, records=None)]
+    response = FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=data)])
+    meters.request(FetchRequest(), 12, response)
+    meters.request(FetchRequest(replica_id=3), 12, response)
+    meters.request(FetchRequest(replica_state=ReplicaState(replica_id=3)), 15, response)
+    assert meters.of("Fetch").by_version == {12: 2, 15: 1}
+    assert meters.of("FetchConsumer").by_version == {12: 1}
+    assert meters.of("FetchFollower").by_version == {12: 1, 15: 1}
+    assert meters.stats.topic("t").bytes_out == 10
+    assert meters.stats.replication_bytes_out == 20
+
+
+def test_a_verification_of_transactions_has_its_own_name() -> None:
+    meters = Meters()
+    verify = AddPartitionsToTxnTransaction(transactional_id="t", verify_only=True)
+    meters.request(AddPartitionsToTxnRequest(transactions=[verify]), 4, AddPartitionsToTxnResponse())
+    meters.request(AddPartitionsToTxnRequest(), 3, AddPartitionsToTxnResponse())
+    assert meters.of("AddPartitionsToTxnVerification").by_version == {4: 1}
+    assert meters.of("AddPartitionsToTxn").by_version == {3: 1}
+
+
+def test_quantiles_forget_and_counts_do_not() -> None:
+    meters = Meters()
+    meters.request(HeartbeatRequest(), 4, HeartbeatResponse(), 10)
+    for _ in range(6):
+        meters.clock.advance(GENERATION_NS // 1_000_000)
+        meters.request(HeartbeatRequest(), 4, None)
+    assert meters.medians("Heartbeat")["total_time"] == 0
+    assert meters.of("Heartbeat").times[-1].count == 7
+
+
+def test_error_codes_have_kafkas_names() -> None:
+    assert (error_name(0), error_name(-1), error_name(9999)) == ("NONE", "UNKNOWN_SERVER_ERROR", "9999")
