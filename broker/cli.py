@@ -47,6 +47,30 @@ _TOOLS: Final = {
 }
 """Commands that parse their own arguments: the module in `tools`, the help text."""
 
+_GROUPS: Final = {
+    "run a broker": ("serve", "health", "metadata"),
+    "records": ("produce", "consume", "get-offsets", "delete-records"),
+    "topics and replicas": ("topics", "reassign", "elect-leaders", "log-dirs"),
+    "groups and transactions": ("groups", "transactions", "producers"),
+    "the cluster": ("cluster", "configs", "quotas", "api-versions"),
+    "files of a broker": ("verify", "dump-log"),
+    "the shell": ("completion",),
+}
+"""The commands in the order of the help."""
+
+_DESCRIPTION: Final = """\
+A Kafka broker in pure Python, compatible with Apache Kafka 3.9 (ZooKeeper mode), and commands for its clusters.
+
+first steps:
+  odradek serve                                   run a broker; in a second terminal:
+  echo hello | odradek produce -t greetings       write a record
+  odradek consume -t greetings -o beginning -e    read it
+"""
+
+_EPILOG: Final = """\
+`odradek COMMAND --help` describes a command. Commands ask 127.0.0.1:9092 unless --bootstrap-server names other brokers.
+"""
+
 _SERVE_HELP: Final = """\
 Without arguments: one node on 127.0.0.1:9092 that keeps its metadata itself, data in ./odradek-data.
 
@@ -59,6 +83,13 @@ examples:
   odradek serve
   odradek serve --port 0 --data /tmp/kafka           a free port; the address is printed
   odradek serve server.properties --override log.dirs=/data
+"""
+
+_COMPLETION_EXAMPLES: Final = """\
+examples:
+  source <(odradek completion bash)                                    in ~/.bashrc
+  odradek completion zsh > "${fpath[1]}/_odradek"                      once, then a new shell
+  odradek completion fish > ~/.config/fish/completions/odradek.fish
 """
 
 _COPY_HELP: Final = """\
@@ -88,6 +119,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from odradek.broker.health import main as health
 
         return health(parsed.address)
+    if parsed.command == "completion":
+        from odradek.broker.tools.completion import print_script
+
+        return print_script(parsed.shell, _full_parser())
     if parsed.command == "metadata":
         from odradek.broker.metadata_command import main as copy_metadata
 
@@ -98,10 +133,50 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="odradek", description="A Kafka broker in pure Python, compatible with Apache Kafka 3.9 (ZooKeeper mode)."
+        prog="odradek",
+        usage="odradek [--help] [--version] COMMAND ...",
+        description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"odradek {odradek.__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="command")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", help=argparse.SUPPRESS)
+    _add_serve(commands)
+    health = commands.add_parser(
+        "health", help="check whether a broker answers", description="Exit status 0 if it does."
+    )
+    health.add_argument("address", metavar="HOST:PORT")
+    _add_metadata(commands)
+    completion = commands.add_parser(
+        "completion",
+        help="print a script that completes commands and options",
+        description="Print a script that completes commands and options.",
+        epilog=_COMPLETION_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    completion.add_argument("shell", choices=("bash", "zsh", "fish"))
+    for name, (_, text) in _TOOLS.items():
+        commands.add_parser(name, help=text, add_help=False)
+    texts = {choice.dest: choice.help for choice in commands._choices_actions}
+    listed = "".join(
+        f"{title}:\n" + "".join(f"  {name:<17}{texts[name]}\n" for name in names) + "\n"
+        for title, names in _GROUPS.items()
+    )
+    parser.epilog = listed + _EPILOG
+    return parser
+
+
+def _full_parser() -> argparse.ArgumentParser:
+    """The parser with the options of all commands."""
+    from importlib import import_module
+
+    parser = _parser()
+    (commands,) = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    for name, (module, _) in _TOOLS.items():
+        commands.choices[name] = import_module(f"odradek.broker.tools.{module}").parser()
+    return parser
+
+
+def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     serve = commands.add_parser(
         "serve",
         help="run a broker",
@@ -132,14 +207,6 @@ def _parser() -> argparse.ArgumentParser:
         choices=("auto", "uvloop", "asyncio"),
         help="auto takes uvloop where it is installed",
     )
-    health = commands.add_parser(
-        "health", help="check whether a broker answers", description="Exit status 0 if it does."
-    )
-    health.add_argument("address", metavar="HOST:PORT")
-    _add_metadata(commands)
-    for name, (_, text) in _TOOLS.items():
-        commands.add_parser(name, help=text, add_help=False)
-    return parser
 
 
 def _add_metadata(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

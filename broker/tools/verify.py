@@ -7,15 +7,16 @@ without findings, 1 with findings, 2 if something cannot be read. Nothing is wri
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from typing import TYPE_CHECKING, Final
 
+from odradek.broker.tools.command.arguments import command_parser
 from odradek.storage.verification.findings import Finding
 from odradek.storage.verification.log_directory import NothingToVerifyError, verify
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable, Sequence
 
     from odradek.protocol.topic_partition import TopicPartition
@@ -30,13 +31,7 @@ FINDINGS_PER_FILE_MAX: Final = 20
 
 def main(arguments: Sequence[str]) -> int:
     """Verify the directories. Returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="odradek verify",
-        description="Check log directories and print what is wrong with them. Read-only; a broker may be running "
-        "there. Exit status 0: no findings; 1: findings; 2: something cannot be read.",
-    )
-    parser.add_argument("directories", nargs="+", metavar="DIR", help="a log directory, or that of a partition")
-    directories = parser.parse_args(arguments).directories
+    directories = parser().parse_args(arguments).directories
     printer = FindingsPrinter(sys.stdout.write)
     directory_of: dict[TopicPartition, str] = {}
     try:
@@ -55,6 +50,17 @@ def main(arguments: Sequence[str]) -> int:
     sys.stdout.flush()
     sys.stderr.write(f"{len(directory_of)} partitions, {printer.count} findings\n")
     return EXIT_FINDINGS if printer.count else EXIT_CLEAN
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options of the command."""
+    parser = command_parser(
+        "verify",
+        "Check log directories and print what is wrong with them. Read-only; a broker may be running there. "
+        "Exit status 0: no findings; 1: findings; 2: something cannot be read.",
+    )
+    parser.add_argument("directories", nargs="+", metavar="DIR", help="a log directory, or that of a partition")
+    return parser
 
 
 class FindingsPrinter:

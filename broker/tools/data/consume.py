@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from odradek.broker.tools.command.failures import CommandFailed
 from odradek.broker.tools.data.consume_options import (
+    consume_parser,
     consumer_config,
     consumer_settings,
     parse_consume,
@@ -47,6 +48,11 @@ def main(arguments: Sequence[str]) -> int:
         return work, settings
 
     return run_with_client(make_work, options.bootstrap_server, client_id=CLIENT_ID, also=CONSUMER_KEYS)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options of the command."""
+    return consume_parser()
 
 
 class _Work:

@@ -57,12 +57,18 @@ FOLLOWED_RECORDS: Final = 10
 NULL: Final = b"NULL"
 
 
-def parse_consume(arguments: Sequence[str]) -> argparse.Namespace:
-    """The options, checked against each other."""
+def consume_parser() -> argparse.ArgumentParser:
+    """The options of `odradek consume`."""
     parser = command_parser("consume", _DESCRIPTION, examples=_EXAMPLES)
     add_cluster_options(parser, "consumer")
     _add_source(parser)
     _add_output(parser)
+    return parser
+
+
+def parse_consume(arguments: Sequence[str]) -> argparse.Namespace:
+    """The options, checked against each other."""
+    parser = consume_parser()
     options = parser.parse_args(arguments)
     options.topics = [*options.names, *options.topics]
     if options.include is not None:

@@ -17,6 +17,7 @@ from odradek.broker.tools.data.partitioner import PARTITIONERS
 from odradek.broker.tools.data.produce_options import (
     line_format,
     parse_produce,
+    produce_parser,
     producer_config,
     producer_settings,
 )
@@ -46,6 +47,11 @@ def main(arguments: Sequence[str]) -> int:
         return _Work(options, producer_config(settings), _InputRecords(options)), settings
 
     return run_with_client(make_work, options.bootstrap_server, client_id=CLIENT_ID, also=PRODUCER_KEYS)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options of the command."""
+    return produce_parser()
 
 
 class _InputRecords:

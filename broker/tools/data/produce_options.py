@@ -39,8 +39,8 @@ _DEFAULTS: Final = {"linger.ms": "5", "batch.size": "131072"}
 """Larger batches than those of Java's producer: the input of a pipe comes in large pieces."""
 
 
-def parse_produce(arguments: Sequence[str]) -> argparse.Namespace:
-    """The options, checked against each other."""
+def produce_parser() -> argparse.ArgumentParser:
+    """The options of `odradek produce`."""
     parser = command_parser("produce", _DESCRIPTION, examples=_EXAMPLES)
     parser.add_argument("files", nargs="*", metavar="FILE", help="read these files instead of standard input")
     parser.add_argument("-t", "--topic", help="required, unless the records of --json name theirs")
@@ -48,6 +48,12 @@ def parse_produce(arguments: Sequence[str]) -> argparse.Namespace:
     _add_records(parser)
     _add_delivery(parser)
     _add_transactions(parser)
+    return parser
+
+
+def parse_produce(arguments: Sequence[str]) -> argparse.Namespace:
+    """The options, checked against each other."""
+    parser = produce_parser()
     options = parser.parse_args(arguments)
     if options.topic is None and not options.json:
         parser.error("the following arguments are required: -t/--topic")

@@ -52,7 +52,7 @@ EXIT_FAILED: Final = 1
 
 def main(arguments: Sequence[str]) -> int:
     """Print the files. Returns the exit status."""
-    options = _parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     refused = next((name for name in REFUSED_DECODERS if getattr(options, name)), None)
     if refused is not None:
         sys.stderr.write(f"odradek: --{refused.replace('_', '-')}: {REFUSED_DECODERS[refused]}\n")
@@ -76,7 +76,8 @@ REFUSED_DECODERS: Final = {
 }
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
+    """The options of the command."""
     parser = argparse.ArgumentParser(
         prog="odradek dump-log",
         description="Print log files and indexes, useful for debugging a seemingly corrupt log segment.",

@@ -122,3 +122,21 @@ def test_without_a_command_help_is_shown(capsys: pytest.CaptureFixture[str]) -> 
 def test_help_loads_no_event_loop() -> None:
     imported = {name for name, value in vars(cli).items() if isinstance(value, type(sys))}
     assert imported == {"argparse", "os", "sys", "odradek"}
+
+
+def test_the_help_says_what_to_do_first_and_names_each_command_once(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        cli.main(["--help"])
+    printed = capsys.readouterr().out
+    assert printed.index("first steps:") < printed.index("odradek serve ") < printed.index("run a broker:")
+    listed = [name for names in cli._GROUPS.values() for name in names]
+    assert sorted(listed) == sorted(["serve", "health", "metadata", "completion", *cli._TOOLS])
+    for name in listed:
+        assert printed.count(f"\n  {name} ") == 1
+
+
+def test_each_command_describes_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in cli._TOOLS:
+        with pytest.raises(SystemExit, match="0"):
+            cli.main([name, "--help"])
+        assert capsys.readouterr().out.startswith(f"usage: odradek {name} ")

@@ -1,0 +1,115 @@
+"""The scripts are tried in the shells themselves: in bash, and in zsh and fish where they are installed."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from odradek.broker import cli
+from odradek.broker.tools.completion import SHELLS, places, script
+
+ASK = {
+    # What the shell's completion does: set the words, call the function, read the answer.
+    "bash": 'source {file}; COMP_WORDS=({words}); COMP_CWORD={last}; _odradek; printf "%s\\n" "${{COMPREPLY[@]}}"',
+    "zsh": (
+        "compdef() {{ : }}; compadd() {{ shift; print -l -- $@ }}; _files() {{ print FILES }}; "
+        '_describe() {{ local item; for item in ${{(P)3}}; do item="${{item%%:*}}"; '
+        '[[ $item == ${{words[CURRENT]}}* ]] && print -r -- "$item"; done }}; '
+        "source {file}; words=({words}); CURRENT={after_last}; _odradek"
+    ),
+    "fish": "source {file}; complete -C '{line}'",
+}
+INSTALLED = [shell for shell in SHELLS if shutil.which(shell)]
+
+
+@pytest.fixture(scope="module", params=INSTALLED)
+def complete(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., list[str]]:
+    shell = str(request.param)
+    file = tmp_path_factory.mktemp("completion") / f"odradek.{shell}"
+    file.write_text(script(shell, cli._full_parser()), encoding="utf-8")
+
+    def ask(*words: str) -> list[str]:
+        """What is offered for the last word."""
+        quoted = " ".join(f"'{word}'" for word in ("odradek", *words))
+        line = " ".join(("odradek", *words))
+        program = ASK[shell].format(file=file, words=quoted, last=len(words), after_last=len(words) + 1, line=line)
+        options = ["--no-config"] if shell == "fish" else ["--norc"] if shell == "bash" else ["-f"]
+        done = subprocess.run(
+            [shell, *options, "-c", program], capture_output=True, text=True, timeout=30, check=False, cwd=file.parent
+        )
+        assert done.stderr == ""
+        return sorted({line.split("\t")[0] for line in done.stdout.splitlines() if line})
+
+    return ask
+
+
+def test_bash_is_there() -> None:
+    assert "bash" in INSTALLED
+
+
+def test_commands_are_offered(complete: Callable[..., list[str]]) -> None:
+    offered = complete("")
+    assert {"serve", *cli._TOOLS} <= {*offered}
+    assert complete("gr") == ["groups"]
+    assert complete("transactions", "l") == ["list"]
+    assert "copy" in complete("metadata", "")
+
+
+def test_options_are_offered(complete: Callable[..., list[str]]) -> None:
+    assert complete("groups", "--des") == ["--describe"]
+    assert complete("groups", "--bootstrap-server", "h:1", "--to-o") == ["--to-offset"]
+    assert complete("transactions", "--json", "find-hanging", "--max") == ["--max-transaction-timeout"]
+    assert complete("--ver") == ["--version"]
+
+
+def test_values_are_offered(complete: Callable[..., list[str]]) -> None:
+    assert complete("elect-leaders", "--election-type", "") == ["preferred", "unclean"]
+    assert {*SHELLS} <= {*complete("completion", "")}
+
+
+def test_places_are_those_of_the_parsers() -> None:
+    parser = argparse.ArgumentParser(prog="p")
+    parser.add_argument("--hidden", help=argparse.SUPPRESS)
+    commands = parser.add_subparsers()
+    child = commands.add_parser("do", help="does it")
+    child.add_argument("-o", "--out", metavar="FILE", help="where\n  to")
+    child.add_argument("kind", choices=("a", "b"))
+    child.add_argument("path", metavar="DIR")
+    top, below = places(parser)
+    assert (top.key, dict(top.commands), top.takes_files) == ("", {"do": "does it"}, False)
+    assert [flag.names for flag in top.flags] == [["-h", "--help"]]
+    assert (below.key, below.choices, below.takes_files) == (" do", ["a", "b"], True)
+    assert below.flags[1] == (["-o", "--out"], "where to", True, [], True)
+
+
+@pytest.mark.parametrize("shell", INSTALLED)
+def test_help_texts_with_quotes_do_not_break_a_script(shell: str, tmp_path: Path) -> None:
+    parser = argparse.ArgumentParser(prog="p")
+    parser.add_subparsers().add_parser("do", help="it's done")
+    for index, text in enumerate(("it's", 'a "word"', "a:b", "$HOME `id` \\", "(a) [b] {c} *")):
+        parser.add_argument(f"--o{index}", help=text)
+    file = tmp_path / "script"
+    file.write_text(script(shell, parser))
+    arguments: Sequence[str] = ["--no-execute", str(file)] if shell == "fish" else ["-n", str(file)]
+    done = subprocess.run([shell, *arguments], capture_output=True, text=True, timeout=30, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_script_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    for shell in SHELLS:
+        assert cli.main(["completion", shell]) == 0
+        assert capsys.readouterr().out == script(shell, cli._full_parser())
+
+
+def test_no_command_imports_what_completes() -> None:
+    source = (
+        "import sys; from odradek.broker import cli; cli._parser(); "
+        "assert not [name for name in sys.modules if 'completion' in name or name.startswith('odradek.broker.tools')]"
+    )
+    subprocess.run([sys.executable, "-c", source], check=True, timeout=30)
