@@ -81,17 +81,22 @@ def _validate_replicas(
     if not target:
         return invalid("Empty replica list specified in partition reassignment.")
     if len(set(target)) != len(target):
-        return invalid(f"Duplicate replica ids in partition reassignment replica list: {list(target)}")
+        return invalid(f"Duplicate replica ids in partition reassignment replica list: {_array_buffer(target)}")
     if min(target) < 0:
-        return invalid(f"Invalid broker id in replica list: {list(target)}")
+        return invalid(f"Invalid broker id in replica list: {_array_buffer(target)}")
     adding = controllership.context.full_assignment(partition).reassign_to(target).adding_replicas
     live = controllership.context.live_broker_ids
     if not live.issuperset(adding):
         return invalid(
-            f"Replica assignment has brokers that are not alive. Replica list: {list(adding)}, "
-            f"live broker list: {sorted(live)}"
+            f"Replica assignment has brokers that are not alive. Replica list: {_array_buffer(adding)}, "
+            f"live broker list: Set({', '.join(map(str, sorted(live)))})"
         )
     return None
+
+
+def _array_buffer(broker_ids: Iterable[int]) -> str:
+    """As Scala shows a list, and so Apache Kafka's messages."""
+    return f"ArrayBuffer({', '.join(map(str, broker_ids))})"
 
 
 def _maybe_build_reassignment(

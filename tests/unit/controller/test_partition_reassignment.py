@@ -126,13 +126,14 @@ async def test_a_move_goes_on_under_the_next_controller() -> None:
         (
             (1, 1),
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            "Duplicate replica ids in partition reassignment replica list: [1, 1]",
+            "Duplicate replica ids in partition reassignment replica list: ArrayBuffer(1, 1)",
         ),
-        ((-1,), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "Invalid broker id in replica list: [-1]"),
+        ((-1,), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "Invalid broker id in replica list: ArrayBuffer(-1)"),
         (
             (9,),
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            "Replica assignment has brokers that are not alive. Replica list: [9], live broker list: [0, 1, 2, 3]",
+            "Replica assignment has brokers that are not alive. Replica list: ArrayBuffer(9), "
+            "live broker list: Set(0, 1, 2, 3)",
         ),
         (None, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, None),
     ],
