@@ -11,7 +11,7 @@ then reading is paused. Unanswered requests are limited in number and bytes (`MA
 read its responses, no request is dispatched, which limits the queued responses too (`response_sender.py`). While the
 memory pool is empty, a connection is not read whose next request needs memory (`memory_pool.py`).
 
-Throttling. A muted connection (`throttles.py`) stays open after its end until the time is over, then applies the rest.
+Throttling. A muted connection (`throttles.py`) that has ended applies what it got when the time is over.
 
 Fairness. After `MAX_TURN_MS` a connection lets the others run.
 
@@ -112,7 +112,8 @@ class Connection(asyncio.Protocol):
 
     def __init__(self, owner: ConnectionOwner[Connection], listener_name: str, max_frame_bytes: int) -> None:
         self._owner = owner
-        memory = None if owner.memory_pool is None else ConnectionMemory(owner.memory_pool, self._process)
+        pool = owner.memory_pool
+        memory = None if pool is None else ConnectionMemory(pool, lambda: not self._in_flight, self._process)
         self._frames = FrameAssembler(max_frame_bytes, owner.frame_buffers, memory)
         self._next_frame: memoryview | None = None
         """A whole frame that may not be dispatched yet."""
@@ -375,6 +376,8 @@ class Connection(asyncio.Protocol):
                 if self._close_reason is not None:
                     return
                 now_ms = clock.monotonic_ms()
+            if self._has_ended and self.throttles.active and self._next_frame is None:
+                self._next_frame = self._frames.next_frame()  # to be applied when the time is over, if there is one
         except FrameSizeError as error:
             self.abort(CloseReason.INVALID_FRAME, describe_garbage(error, self._frames.leading_bytes()))
             return
@@ -390,11 +393,12 @@ class Connection(asyncio.Protocol):
 
     def _close_when_done(self, sender: ResponseSender) -> None:
         """Close after the end of the stream, once all earlier requests are applied and answered."""
-        if self.throttles.active:
-            return
         in_flight = self._in_flight
+        has_work = self._next_frame is not None or bool(in_flight) or self._frames.waits_for_memory
+        if self.throttles.active and has_work:
+            return
         if self._reset is None:
-            if not (self._next_frame is not None or in_flight or sender.is_blocked or self._frames.waits_for_memory):
+            if not (has_work or sender.is_blocked):
                 self.abort(CloseReason.CLIENT_CLOSED)
         elif self._next_frame is None or (in_flight and not in_flight[-1].may_pipeline):
             self.abort(CloseReason.CONNECTION_FAILED, self._reset)

@@ -35,17 +35,25 @@ class Memory:
 
 
 class ConnectionMemory:
-    """What one connection takes from the pool. `available` is called when it may ask again."""
+    """What one connection takes from the pool. `available` is called when it may ask again.
 
-    __slots__ = ("_pool", "available")
+    `may_take`: no other request of the connection is in flight. As in Apache Kafka, a request that would have to wait
+    for the answers or the throttle time of others takes no memory.
+    """
 
-    def __init__(self, pool: MemoryPool, available: Callable[[], None]) -> None:
+    __slots__ = ("_may_take", "_pool", "available")
+
+    def __init__(self, pool: MemoryPool, may_take: Callable[[], bool], available: Callable[[], None]) -> None:
         self._pool = pool
+        self._may_take = may_take
         self.available = available
 
     def take(self, size: int) -> Memory | None:
-        """Memory for a request of `size` bytes, or None; `available` is called when there is some."""
-        return self._pool.try_allocate(self, size)
+        """Memory for a request of `size` bytes, or None.
+
+        `available` is called when there is some. The connection asks again when its last request is answered.
+        """
+        return self._pool.try_allocate(self, size) if self._may_take() else None
 
     def close(self) -> None:
         """Ask for nothing more."""

@@ -111,16 +111,37 @@ def test_a_connection_that_closes_gives_its_memory_back(handlers: Handlers, rece
     assert available(handlers) == POOL
 
 
-def test_a_request_that_waits_for_its_turn_gives_its_memory_back(handlers: Handlers) -> None:
+@pytest.mark.parametrize("key", [FETCH, PRODUCE])
+def test_a_connection_takes_no_memory_while_its_last_request_is_in_flight(handlers: Handlers, key: ApiKey) -> None:
     link = Link(handlers)
-    link.receive(request(FETCH, 1))
-    for part in arriving(PRODUCE, 2, 50_000):
-        link.receive(part)
-    assert handlers.applied == [1]
-    assert available(handlers) == POOL - 50_008
-    link.connection.abort(CloseReason.IDLE)
-    link.connection.connection_lost(None)
+    link.receive(request(key, 1))
+    first, rest = arriving(PRODUCE, 2, 50_000)
+    link.receive(first)
     assert available(handlers) == POOL
+    assert not link.transport.is_reading
+    answer(handlers.waiting.pop())
+    assert available(handlers) == POOL - 50_008
+    link.receive(rest)
+    assert handlers.applied == [1, 2]
+
+
+def test_a_muted_connection_takes_no_memory(handlers: Handlers) -> None:
+    """Else clients that are ahead of their quotas could keep the memory from the others."""
+
+    class Throttle:
+        def abandon(self) -> None: ...
+
+    link, throttle = Link(handlers), Throttle()
+    link.receive(request(PRODUCE, 1))
+    first, rest = arriving(PRODUCE, 2, 50_000)
+    link.receive(first)
+    link.connection.throttles.add(throttle)
+    answer(handlers.waiting.pop())
+    assert available(handlers) == POOL
+    link.connection.throttles.remove(throttle)
+    assert available(handlers) == POOL - 50_008
+    link.receive(rest)
+    assert handlers.applied == [1, 2]
 
 
 def test_a_request_that_is_handled_keeps_its_memory_though_its_connection_is_gone(handlers: Handlers) -> None:

@@ -21,7 +21,7 @@ class Pool:
             if memory.take(size) is not None:
                 self.served.append(name)
 
-        memory = ConnectionMemory(self.pool, available)
+        memory = ConnectionMemory(self.pool, lambda: True, available)
         return memory
 
     def turn(self) -> None:
@@ -84,7 +84,7 @@ def test_one_that_is_called_gets_memory_once_before_the_others() -> None:
     pool = Pool(10)
     held = taken(pool.taker("a").take(10))
     kept: list[Memory | None] = []
-    greedy = ConnectionMemory(pool.pool, lambda: kept.extend(greedy.take(4) for _ in range(2)))
+    greedy = ConnectionMemory(pool.pool, lambda: True, lambda: kept.extend(greedy.take(4) for _ in range(2)))
     assert greedy.take(4) is None
     assert pool.taker("next").take(10) is None
     held.release()
@@ -97,7 +97,7 @@ def test_one_that_is_called_gets_memory_once_before_the_others() -> None:
 def test_one_that_is_called_and_needs_nothing_lets_the_next_have_it() -> None:
     pool = Pool(10)
     held = taken(pool.taker("a").take(10))
-    idle = ConnectionMemory(pool.pool, lambda: None)
+    idle = ConnectionMemory(pool.pool, lambda: True, lambda: None)
     assert idle.take(10) is None
     assert pool.taker("next").take(10) is None
     held.release()

@@ -95,6 +95,35 @@ def test_what_came_before_the_end_is_applied_when_the_time_is_over(
     assert handlers.closed or link.transport.is_aborted
 
 
+@pytest.mark.parametrize("is_reset", [False, True])
+@pytest.mark.parametrize("received", [b"", request(HEARTBEAT, 1)[:-1]])
+def test_the_end_of_a_connection_with_nothing_to_apply_closes_it_at_once(
+    link: Link, handlers: Handlers, received: bytes, is_reset: bool
+) -> None:
+    """Else each client that is far ahead of its quota could leave its sockets behind for as long."""
+    throttle = FakeThrottle()
+    link.connection.throttles.add(throttle)
+    link.receive(received)
+    if is_reset:
+        link.transport.has_ended = True
+        link.connection.connection_lost(ConnectionResetError("reset"))
+    else:
+        link.end()
+        assert link.transport.is_aborted
+        link.connection.connection_lost(None)
+    assert throttle.is_abandoned
+    assert len(handlers.closed) == 1
+
+
+def test_a_frame_of_a_wrong_size_before_the_end_closes_a_muted_connection(link: Link, handlers: Handlers) -> None:
+    link.connection.throttles.add(FakeThrottle())
+    link.receive(b"\xff\xff\xff\xff")
+    link.end()
+    assert link.transport.is_aborted
+    link.connection.connection_lost(None)
+    assert handlers.closed[0][0] is CloseReason.INVALID_FRAME
+
+
 def test_a_connection_that_is_closed_abandons_its_throttles(link: Link, handlers: Handlers) -> None:
     throttle = FakeThrottle()
     link.connection.throttles.add(throttle)
