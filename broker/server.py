@@ -11,13 +11,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Protocol
 
 from odradek.broker.apis.services import Services
 from odradek.broker.cluster_links import ClusterLinks
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.dynamic_config import DynamicBrokerConfig
 from odradek.broker.config.dynamic_passwords import Passwords
+from odradek.broker.config_handlers import ConfigHandlers, Listening
 from odradek.broker.coordinators.add_partitions_to_txn_manager import AddPartitionsToTxnManager
 from odradek.broker.coordinators.coordinator_setup import make_group_coordinator, make_transaction_coordinator
 from odradek.broker.coordinators.transaction_verification import TransactionVerification
@@ -56,7 +57,7 @@ from odradek.controller.znodes import znodes
 from odradek.controller.znodes.metadata_client import MetadataClient
 from odradek.controller.znodes.registration import RegistrationRefused, check_end_points_are_free
 from odradek.controller.znodes.znode_json import BadZnode
-from odradek.storage.config.config_def import ConfigError, ConfigType, parse_type
+from odradek.storage.config.config_def import ConfigError
 from odradek.storage.disk.log_dir import LogDir, LogDirError
 from odradek.timer.clock import SystemClock
 from odradek.timer.sliced_work import SlicedWork
@@ -81,7 +82,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class Sockets(Protocol):
+class Sockets(Listening, Protocol):
     """The client listeners. Implemented by `network.socket_server.SocketServer`."""
 
     async def open(self) -> tuple[EndPoint, ...]: ...
@@ -89,10 +90,6 @@ class Sockets(Protocol):
     def start_accepting(self) -> None: ...
 
     def stop_accepting(self) -> None: ...
-
-    def limits_changed(self) -> None: ...
-
-    def update_ip_connection_rate_quota(self, ip: str | None, rate: float | None) -> None: ...
 
     async def close(self) -> None: ...
 
@@ -178,6 +175,7 @@ class KafkaServer:
         self.config.assign_broker_id(self.broker_id)
         self._ticker.start()
         self._watch_loop(self.config.odradek_event_loop_pause_ms)
+        dynamic = await self._load_dynamic_configs(client)
         topics = sorted(await client.topics())
         overrides = await client.entity_configs("topics", topics)
         await self._load_logs(overrides)
@@ -204,11 +202,8 @@ class KafkaServer:
         services.spawn, services.in_slices = dispatcher.spawn, dispatcher.in_slices
         RequestLogSwitch(dispatcher, services.logger_levels, self.clock, secrets_of(self.config))
         services.quotas.on_enabled = lambda: dispatcher.observe(RequestThrottle(services.quotas))
-        dynamic = DynamicBrokerConfig(self.config, self._log_manager, self._passwords)
-        await self._re_encode_passwords(client)
-        self._config_changes = ConfigChangeListener(
-            client, self.clock, lambda kind, name, values: self._apply_config(dynamic, kind, name, values)
-        )
+        handlers = ConfigHandlers(services, dynamic, sockets, broker_info)
+        self._config_changes = ConfigChangeListener(client, self.clock, handlers.apply)
         await self._config_changes.start()
         services.replica_manager.startup()
         services.group_coordinator.startup()
@@ -220,6 +215,15 @@ class KafkaServer:
         sockets.start_accepting()
         self._has_started = True
         logger.info("[KafkaServer id=%d] started", self.broker_id)
+
+    async def _load_dynamic_configs(self, client: MetadataClient) -> DynamicBrokerConfig:
+        """Apply the stored configs of the brokers and of this one, before listeners and logs are opened with them."""
+        await self._re_encode_passwords(client)
+        dynamic = DynamicBrokerConfig(self.config, self._log_manager, self._passwords)
+        names = (znodes.DEFAULT_ENTITY, str(self.broker_id))
+        for name, stored in (await client.entity_configs("brokers", names)).items():
+            await dynamic.entity_changed(name, stored)
+        return dynamic
 
     async def _re_encode_passwords(self, client: MetadataClient) -> None:
         entity_path = f"brokers/{self.broker_id}"
@@ -375,32 +379,6 @@ class KafkaServer:
         )
 
     # While it runs
-
-    async def _apply_config(self, dynamic: DynamicBrokerConfig, kind: str, name: str, values: dict[str, str]) -> None:
-        services = self._services
-        if kind == "topics":
-            self._log_manager.update_topic_config(name, values)
-            if services is not None:
-                services.replica_manager.high_watermark_reviews.topic_config_changed(name)
-                if values.get("unclean.leader.election.enable", "").lower() == "true":
-                    services.controller.enable_topic_unclean_leader_election(name)
-        elif kind == "ips" and self._sockets is not None:
-            text = values.get("connection_creation_rate")
-            rate = None if text is None else cast("int", parse_type("connection_creation_rate", text, ConfigType.INT))
-            self._sockets.update_ip_connection_rate_quota(None if name == znodes.DEFAULT_ENTITY else name, rate)
-        elif services is not None and kind in ("clients", "users"):
-            services.quotas.config_changed(f"{kind}/{name}", values)
-        elif kind == "brokers":
-            changed = await dynamic.entity_changed(name, values, None if services is None else services.controller)
-            if services is not None:
-                services.replica_manager.fetchers.resize()
-                if "min.insync.replicas" in changed:
-                    services.replica_manager.high_watermark_reviews.broker_config_changed()
-                if self._sockets is not None and changed:
-                    self._sockets.limits_changed()
-                if "advertised.listeners" in changed:
-                    info = registered_info(self.config, self.broker_id, self.addresses)
-                    self._in_background(services.controller.update_broker_info(info))
 
     def _on_log_dir_failure(self, log_dir: LogDir, partitions: list[TopicPartition]) -> None:
         if self._services is not None:

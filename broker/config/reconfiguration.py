@@ -47,6 +47,21 @@ PER_LISTENER_ONLY: Final = frozenset(
 LISTENER_LIMITS: Final = frozenset({"max.connections", "max.connection.creation.rate", "num.network.threads"})
 """Keys with a listener prefix that may be set for all brokers."""
 
+REGISTERED_LISTENERS: Final = frozenset({"advertised.listeners", "listeners", "listener.security.protocol.map"})
+"""Keys that may change what the broker registers."""
+
+LISTENER_CONFIGS: Final = (
+    REGISTERED_LISTENERS
+    | {
+        key.name
+        for key in BROKER_CONFIG_KEYS.values()
+        if key.name.startswith(("ssl.", "sasl.")) and key.update_mode is not UpdateMode.READ_ONLY
+    }
+    | LISTENER_LIMITS
+    | {"principal.builder.class"}
+)
+"""Kafka: DynamicListenerConfig.ReconfigurableConfigs."""
+
 PASSWORDS: Final = tuple(key.name for key in DYNAMIC_CONFIGS if key.type is ConfigType.PASSWORD)
 
 _LISTENER_CONFIG: Final = re.compile(r"listener\.name\.[^.]*\.(.*)", re.DOTALL)
@@ -127,6 +142,7 @@ def check_reconfiguration(old: BrokerConfig, new: BrokerConfig) -> None:
         _check_threads(pool, cast("int", old.value(pool)), cast("int", new.value(pool)))
     if any(old.value(name) != new.value(name) for name in _LOG_KEYS):
         _check_local_retention(new)
+    _check_listener_configs(old, new)
     _check_protocols(old, new)
 
 
@@ -173,6 +189,26 @@ def _check_local_retention(config: BrokerConfig) -> None:
             raise ConfigError.of_value(local, value, f"Value must not be -1 as {whole} value is set as {limit}.")
         if value > limit:
             raise ConfigError.of_value(local, value, f"Value must not be more than {whole} property value: {limit}")
+
+
+def _check_listener_configs(old: BrokerConfig, new: BrokerConfig) -> None:
+    """Refuse other configs for a listener that stays, if one of `LISTENER_CONFIGS` changes, as Apache Kafka does."""
+    if not {name for name, _ in old.settings.items() ^ new.settings.items()} & LISTENER_CONFIGS:
+        return
+    names = {end_point.listener_name for end_point in old.listeners.bound}
+    for end_point in new.listeners.bound:
+        name = end_point.listener_name
+        if name in names and _immutable(old, name) != _immutable(new, name):
+            raise ConfigError(
+                f"Configs cannot be updated dynamically for existing listener ListenerName({name}), restart broker or "
+                "create a new listener for update"
+            )
+
+
+def _immutable(config: BrokerConfig, listener_name: str) -> dict[str, str]:
+    prefix = f"{LISTENER_PREFIX}{listener_name.lower()}."
+    texts = {name.removeprefix(prefix): text for name, text in config.settings.items() if name.startswith(prefix)}
+    return {name: text for name, text in texts.items() if name not in PER_LISTENER_ONLY | LISTENER_LIMITS}
 
 
 def _check_protocols(old: BrokerConfig, new: BrokerConfig) -> None:

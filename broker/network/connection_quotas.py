@@ -127,6 +127,17 @@ class ConnectionQuotas:
         else:
             self._addresses.resolve(ip, resolved)
 
+    # -- listeners that are opened and closed while the broker runs
+
+    def add_listener(self, listener_name: str) -> None:
+        self._by_listener.setdefault(listener_name, 0)
+        self._rates.add_listener(listener_name)
+
+    def remove_listener(self, listener_name: str) -> None:
+        """Forget a listener without connections."""
+        del self._by_listener[listener_name]
+        self._rates.remove_listener(listener_name)
+
     # -- connections
 
     def may_accept(self, listener_name: str) -> bool:

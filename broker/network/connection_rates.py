@@ -43,6 +43,12 @@ class ConnectionRates:
         self._default_quota: float = UNLIMITED
         self._quotas: dict[str, float] = {}
 
+    def add_listener(self, listener_name: str) -> None:
+        self._by_listener[listener_name] = self._new_rate()
+
+    def remove_listener(self, listener_name: str) -> None:
+        del self._by_listener[listener_name]
+
     def update_quota(self, address: str | None, rate: float | None) -> None:
         """Set the connections per second of an address, or of all without their own. None removes the quota."""
         if address is None:

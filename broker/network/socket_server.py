@@ -20,6 +20,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.config.endpoint import EndPoint
+from odradek.broker.machine.startup_error import StartupError
 from odradek.broker.network.acceptor import Acceptor
 from odradek.broker.network.close_reason import CloseReason
 from odradek.broker.network.connection import Connection
@@ -33,7 +34,7 @@ from odradek.broker.network.throttled_sockets import ThrottledSockets
 from odradek.storage.disk.descriptors import DescriptorLimits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Set
 
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.network.response_sender import SentBytes
@@ -81,46 +82,68 @@ class SocketServer:
         self._quotas = ConnectionQuotas(config, clock, io_pool)
         self._throttled = ThrottledSockets(timer, self.fd_limit)
         self._log = RateLimitedLog(logger, clock)
-        self._acceptors: list[Acceptor] = []
+        self._acceptors: dict[str, Acceptor] = {}
+        """Name of a listener -> its acceptor, from `open` on."""
+        self._is_accepting = False
         self._handshakes: set[asyncio.Task[None]] = set()
-        self._all_closed: asyncio.Future[None] | None = None
+        self._dropped: set[Connection] = set()
+        """Connections that are being closed together."""
+        self._all_dropped: asyncio.Future[None] | None = None
 
     async def open(self) -> tuple[EndPoint, ...]:
         """Bind and listen on every listener, or on none. Raises: StartupError."""
-        config = self._config
         await self._quotas.start()
-        end_points = []
         try:
-            for end_point in config.listeners.bound:
-                listening = open_listening_socket(
-                    end_point,
-                    receive_buffer_bytes=config.socket_receive_buffer_bytes,
-                    backlog=config.socket_listen_backlog_size,
-                )
-                self._acceptors.append(Acceptor(self, self._timer, listening, end_point.listener_name))
-                end_points.append(end_point._replace(port=bound_port(listening)))
+            for end_point in self._config.listeners.bound:
+                self._add_listener(end_point, self._open_listening(end_point))
         except BaseException:
             self.stop_accepting()
+            self.end_points = ()
             raise
-        self.end_points = tuple(end_points)
         return self.end_points
 
     def start_accepting(self) -> None:
-        for acceptor in self._acceptors:
+        self._is_accepting = True
+        for acceptor in self._acceptors.values():
             acceptor.resume()
 
     def stop_accepting(self) -> None:
         """Close the listening sockets; connections stay."""
-        for acceptor in self._acceptors:
+        for acceptor in self._acceptors.values():
             acceptor.close()
         self._acceptors.clear()
         self._throttled.close()
+
+    async def update_listeners(self) -> None:
+        """Close the listeners that `listeners` no longer names, with their connections; open those that are new.
+
+        A listener whose address has changed under the same name stays as it is, as in Apache Kafka. Raises:
+        StartupError for a listener that cannot be opened; those before it are.
+
+        Kafka: SocketServer.removeListeners, SocketServer.addListeners.
+        """
+        wanted = {end_point.listener_name: end_point for end_point in self._config.listeners.bound}
+        removed = self._acceptors.keys() - wanted.keys()
+        if removed:
+            logger.info("Removing data-plane listeners for endpoints %s", ", ".join(sorted(removed)))
+            await self._remove_listeners(removed)
+        for name, end_point in wanted.items():
+            if name in self._acceptors:
+                continue
+            logger.info("Adding data-plane listeners for endpoints %s", end_point)
+            opened = await self._open_in_pool(end_point)
+            if isinstance(opened, StartupError):
+                raise opened
+            self._quotas.add_listener(name)
+            self._add_listener(end_point, opened)
+            if self._is_accepting:
+                self._acceptors[name].resume()
 
     def limits_changed(self) -> None:
         """Accept waiting clients, or close the connections beyond `max.connections`; resolve changed overrides."""
         self._quotas.overrides_changed()
         self._close_excess()
-        for acceptor in self._acceptors:
+        for acceptor in self._acceptors.values():
             acceptor.resume_if_limited()
 
     def update_ip_connection_rate_quota(self, ip: str | None, rate: float | None) -> None:
@@ -130,13 +153,58 @@ class SocketServer:
     async def close(self) -> None:
         """Stop accepting and drop all connections."""
         self.stop_accepting()
+        await self._drop(lambda connection: True)
+
+    def _open_listening(self, end_point: EndPoint) -> socket.socket:
+        return open_listening_socket(
+            end_point,
+            receive_buffer_bytes=self._config.socket_receive_buffer_bytes,
+            backlog=self._config.socket_listen_backlog_size,
+        )
+
+    async def _open_in_pool(self, end_point: EndPoint) -> socket.socket | StartupError:
+        """Open a socket in a thread: the name of the host may have to be looked up."""
+        opened: asyncio.Future[socket.socket | StartupError] = asyncio.get_running_loop().create_future()
+
+        def work() -> socket.socket | StartupError:
+            try:
+                return self._open_listening(end_point)
+            except StartupError as error:
+                return error
+
+        def done(result: socket.socket | StartupError | OSError) -> None:
+            assert not isinstance(result, OSError), "becomes a StartupError"
+            if not opened.done():
+                opened.set_result(result)
+            elif not isinstance(result, StartupError):
+                result.close()  # the broker stops
+
+        self.io_pool.submit(work, done)
+        return await opened
+
+    def _add_listener(self, end_point: EndPoint, listening: socket.socket) -> None:
+        name = end_point.listener_name
+        self._acceptors[name] = Acceptor(self, self._timer, listening, name)
+        self.end_points = (*self.end_points, end_point._replace(port=bound_port(listening)))
+
+    async def _remove_listeners(self, names: Set[str]) -> None:
+        for name in names:
+            self._acceptors.pop(name).close()
+        self.end_points = tuple(point for point in self.end_points if point.listener_name not in names)
+        await self._drop(lambda connection: connection.listener_name in names)
+        for name in names:
+            self._quotas.remove_listener(name)
+
+    async def _drop(self, is_dropped: Callable[[Connection], bool]) -> None:
+        """Close connections whose listening socket is closed."""
         if self._handshakes:  # until then a connection has no transport that could be aborted
             await asyncio.wait(self._handshakes)
-        for connection in list(self.connections):
+        self._dropped.update(filter(is_dropped, self.connections))
+        for connection in list(self._dropped):
             connection.abort(CloseReason.SHUTDOWN)
-        if self.connections:  # the loop calls connection_lost in its next turns
-            self._all_closed = asyncio.get_running_loop().create_future()
-            await self._all_closed
+        if self._dropped:  # the loop calls connection_lost in its next turns
+            self._all_dropped = asyncio.get_running_loop().create_future()
+            await self._all_dropped
 
     # -- for the acceptors
 
@@ -210,10 +278,11 @@ class SocketServer:
         host = self.connections.pop(connection, None)
         if host is not None:
             self._quotas.release(host, connection.listener_name)
-            for acceptor in self._acceptors:
+            for acceptor in self._acceptors.values():
                 acceptor.resume_if_limited()
-            if self._all_closed is not None and not self.connections:
-                self._all_closed.set_result(None)
+        self._dropped.discard(connection)
+        if self._all_dropped is not None and not self._dropped and not self._all_dropped.done():
+            self._all_dropped.set_result(None)
 
     def _close_excess(self) -> None:
         """Close connections beyond `max.connections`, the longest idle first, as Apache Kafka does."""

@@ -106,12 +106,18 @@ class NoSockets:
         self._config = config
         self.dispatch = cast("Callable[[FakeConnection, memoryview, int], None]", rest[-1])
 
-    async def open(self) -> tuple[EndPoint, ...]:
+    @property
+    def end_points(self) -> tuple[EndPoint, ...]:
         return tuple(end_point._replace(port=PORT) for end_point in self._config.listeners.bound)
+
+    async def open(self) -> tuple[EndPoint, ...]:
+        return self.end_points
 
     def start_accepting(self) -> None: ...
 
     def stop_accepting(self) -> None: ...
+
+    async def update_listeners(self) -> None: ...
 
     def limits_changed(self) -> None: ...
 

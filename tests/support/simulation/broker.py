@@ -256,14 +256,17 @@ class _Sockets:
         self._broker = broker
         self._life = life
         self._dispatch = dispatch
+        self.end_points = (ListenerEndPoint(broker.name, PORT, "PLAINTEXT", SecurityProtocol.PLAINTEXT),)
 
     async def open(self) -> tuple[ListenerEndPoint, ...]:
-        return (ListenerEndPoint(self._broker.name, PORT, "PLAINTEXT", SecurityProtocol.PLAINTEXT),)
+        return self.end_points
 
     def start_accepting(self) -> None:
         self._broker.network.listen((self._broker.name, PORT), self._life.machine, self._dispatch)
 
     def stop_accepting(self) -> None: ...
+
+    async def update_listeners(self) -> None: ...
 
     def limits_changed(self) -> None: ...
 
