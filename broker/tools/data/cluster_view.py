@@ -26,6 +26,7 @@ class ClusterView:
         self._leaders: dict[TopicPartition, tuple[int, int]] = {}
         """Leader and leader epoch."""
         self._names: dict[bytes, str] = {}
+        self._available: dict[str, list[int]] = {}
 
     def update(self, response: MetadataResponse) -> None:
         """Take over a response. A leader with an older epoch than the known one is ignored: the answer is stale."""
@@ -38,6 +39,9 @@ class ClusterView:
             is_new = known is None or known.topic_id != topic.topic_id
             self.topics[name] = topic
             self._names[topic.topic_id] = name
+            self._available[name] = sorted(
+                partition.partition_index for partition in topic.partitions if partition.leader_id in self.nodes
+            )
             for partition in topic.partitions:
                 key = TopicPartition(name, partition.partition_index)
                 _, epoch = self._leaders.get(key, (-1, -1))
@@ -61,10 +65,7 @@ class ClusterView:
 
     def available(self, topic: str) -> Sequence[int]:
         """The partitions of a topic that have a leader, ascending."""
-        found = self.topics.get(topic)
-        if found is None:
-            return ()
-        return sorted(partition.partition_index for partition in found.partitions if partition.leader_id in self.nodes)
+        return self._available.get(topic, ())
 
     def topic_id(self, topic: str) -> bytes:
         """The id of a known topic; 16 zero bytes from brokers without ids."""

@@ -72,6 +72,8 @@ class Consumer:
         self._looked_ms = 0
         self._committed_ms = 0
         self._committed: dict[TopicPartition, int] = {}
+        self.rebalance_ms = 0
+        """Time in which the group was joined."""
 
     async def start(self) -> None:
         """Find the topics, and the partitions unless a group assigns them. Raises: CommandFailed."""
@@ -100,6 +102,11 @@ class Consumer:
         return is_assigned and all(state.is_finished for state in self._fetcher.states.values())
 
     @property
+    def has_positions(self) -> bool:
+        """Whether it is known for every partition which record comes first."""
+        return all(state.position is not None for state in self._fetcher.states.values())
+
+    @property
     def assignment(self) -> Collection[TopicPartition]:
         """The assigned partitions."""
         return self._fetcher.states.keys()
@@ -118,6 +125,7 @@ class Consumer:
                 raise self._group.failure
             if self._group.needs_rejoin:
                 await self._rejoin(self._group)
+                self.rebalance_ms += self._client.clock.monotonic_ms() - now_ms
             elif (
                 self._config.enable_auto_commit and now_ms - self._committed_ms >= self._config.auto_commit_interval_ms
             ):

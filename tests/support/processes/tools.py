@@ -34,6 +34,7 @@ TOOL_CLASSES: Mapping[str, str] = {
     "features": "org.apache.kafka.tools.FeatureCommand",
     "producer-perf-test": "org.apache.kafka.tools.ProducerPerformance",
     "consumer-perf-test": "org.apache.kafka.tools.ConsumerPerformance",
+    "end-to-end-latency": "org.apache.kafka.tools.EndToEndLatency",
     "verifiable-producer": "org.apache.kafka.tools.VerifiableProducer",
     "verifiable-consumer": "org.apache.kafka.tools.VerifiableConsumer",
 }

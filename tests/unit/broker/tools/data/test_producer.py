@@ -261,8 +261,10 @@ async def test_an_abort_drops_what_is_not_sent() -> None:
     producer = await in_transactions(cluster)
     await cluster.during(send_all(producer, value(0)))
     await producer.send("t", value(1))
+    await producer.send("t", value(2))  # waits for the one before
     await cluster.during(producer.abort())
-    assert order(cluster) == ["AddPartitionsToTxnRequest", "ProduceRequest", "EndTxnRequest"]
+    assert order(cluster) == ["AddPartitionsToTxnRequest", "ProduceRequest", "ProduceRequest", "EndTxnRequest"]
+    assert values(cluster) == [b"0", b"1"]
     assert not cluster.requests(EndTxnRequest)[0].committed
     await producer.close()
 

@@ -1,0 +1,135 @@
+"""`odradek perf end-to-end`: the time from sending a record until a consumer has it.
+
+Kafka: EndToEndLatency.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Mapping, Sequence
+from random import Random
+from secrets import randbelow
+from typing import TYPE_CHECKING, Final
+
+from odradek.broker.tools.command.failures import CommandFailed, check
+from odradek.broker.tools.command.running import EXIT_FAILED
+from odradek.broker.tools.data.consume_options import fetch_config
+from odradek.broker.tools.data.consumer import Consumer, ConsumerConfig, Subscription
+from odradek.broker.tools.data.offset_choice import END
+from odradek.broker.tools.data.partitioner import PARTITIONERS
+from odradek.broker.tools.data.produce_options import producer_config
+from odradek.broker.tools.data.producer import Producer
+from odradek.broker.tools.data.properties import CONSUMER_KEYS, PRODUCER_KEYS, Properties, gather
+from odradek.broker.tools.data.record_reader import InputRecord
+from odradek.broker.tools.data.running import run_with_client
+from odradek.broker.tools.perf.statistics import percentiles
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+
+if TYPE_CHECKING:
+    from odradek.broker.tools.data.data_client import DataClient
+    from odradek.broker.tools.data.interrupts import Interrupts
+
+USAGE: Final = (
+    "USAGE: odradek perf end-to-end broker_list topic num_messages producer_acks message_size_bytes [properties_file]"
+)
+CLIENT_ID: Final = "end-to-end-latency"
+POLL_MS: Final = 60_000
+REPORTED: Final = 1_000
+"""A line is printed for each so many records."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Measure. Returns the exit status."""
+    if len(arguments) not in (5, 6) or not (arguments[2].isdecimal() and arguments[4].isdecimal()):
+        sys.stderr.write(f"{USAGE}\n")
+        return EXIT_FAILED
+    servers, topic, count, acks, size = arguments[:5]
+    if acks not in ("1", "all"):
+        sys.stderr.write("Latency testing requires synchronous acknowledgement. Please use 1 or all\n")
+        return EXIT_FAILED
+
+    def make_work() -> tuple[_Work, Mapping[str, str]]:
+        settings = gather(arguments[5] if len(arguments) == 6 else None, ())
+        settings |= {"acks": acks, "linger.ms": "0", "fetch.max.wait.ms": "0"}
+        return _Work(settings, topic, int(count), int(size)), settings
+
+    return run_with_client(make_work, servers, client_id=CLIENT_ID, also=(*PRODUCER_KEYS, *CONSUMER_KEYS))
+
+
+class _Work:
+    """Sends a record and waits for it, again and again."""
+
+    def __init__(self, settings: Mapping[str, str], topic: str, count: int, size: int) -> None:
+        """Raises: CommandFailed."""
+        self._topic = topic
+        self._count = count
+        self._size = size
+        self._producer_config = producer_config(settings)
+        self._consumer_config = ConsumerConfig(fetch=fetch_config(Properties(settings), END), start=END)
+
+    async def __call__(self, client: DataClient, interrupts: Interrupts) -> None:
+        await client.refresh([self._topic])
+        if not client.cluster.partition_count(self._topic):
+            await interrupts.during(_create_topic(client, self._topic))
+        producer = Producer(client, self._producer_config, PARTITIONERS["murmur2"](randbelow))
+        consumer = Consumer(client, self._consumer_config, Subscription(topics=frozenset({self._topic})))
+        try:
+            await interrupts.during(self._measure(producer, consumer))
+        finally:
+            await producer.close()
+            await consumer.close()
+
+    async def _measure(self, producer: Producer, consumer: Consumer) -> None:
+        await producer.start()
+        await consumer.start()
+        while not consumer.has_positions:
+            await consumer.poll(0)
+        loop = asyncio.get_running_loop()
+        rng = Random(0)
+        latencies: list[float] = []
+        for number in range(self._count):
+            message = bytes((rng.randrange(65, 91),)) * self._size
+            begin = loop.time()
+            await producer.send(self._topic, InputRecord(None, message))
+            await producer.flush()
+            found = await _receive(consumer)
+            latency_ms = (loop.time() - begin) * 1000
+            if found != [message]:
+                raise CommandFailed(f"one record was expected, the one that was sent; received were {len(found)}")
+            if number % REPORTED == 0:
+                sys.stdout.write(f"{number}\t{latency_ms:.6f}\n")
+                sys.stdout.flush()
+            latencies.append(latency_ms)
+        average = sum(latencies) / max(1, len(latencies))
+        p50, p99, p999 = percentiles([int(found) for found in latencies], 0.5, 0.99, 0.999)
+        sys.stdout.write(f"Avg latency: {average:.4f} ms\n")
+        sys.stdout.write(f"Percentiles: 50th = {p50}, 99th = {p99}, 99.9th = {p999}\n")
+
+
+async def _receive(consumer: Consumer) -> list[bytes | None]:
+    """The values of the next chunk with records."""
+    while True:
+        chunk = await consumer.poll(POLL_MS)
+        if chunk is not None:
+            consumer.done(chunk)
+            if chunk.records:
+                return [found.record.value for found in chunk.records]
+
+
+async def _create_topic(client: DataClient, topic: str) -> None:
+    """Create it with one partition and one replica. Raises: CommandFailed."""
+    sys.stdout.write(
+        f'Topic "{topic}" does not exist. Will create topic with 1 partition(s) and replication factor = 1\n'
+    )
+    wanted = CreatableTopic(name=topic, num_partitions=1, replication_factor=1)
+    request = CreateTopicsRequest(topics=[wanted], timeout_ms=client.config.request_timeout_ms)
+    for node in client.cluster.nodes:
+        response = await client.ask(node, request, CreateTopicsResponse, purpose="metadata")
+        (result,) = response.topics
+        if result.error_code != ErrorCode.NOT_CONTROLLER:
+            check(result.error_code, result.error_message, f"Creation of topic {topic} failed")
+            await client.await_topic(topic, create=False, timeout_ms=client.config.api_timeout_ms)
+            return
+    raise CommandFailed(f"Creation of topic {topic} failed: no broker is the controller")

@@ -1,0 +1,54 @@
+"""The values that `perf produce` sends: random letters, lines of a file, or numbers.
+
+Kafka: ProducerPerformance.generateRandomPayload, ProducerPerformance.readPayloadFile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Final
+
+from odradek.broker.tools.command.failures import CommandFailed
+
+LETTERS: Final = 65_536
+"""Random letters that are made once; each record has another part of them."""
+
+Payload = Callable[[int], bytes]
+"""From the number of a record to its value."""
+
+
+def random_payload(size: int) -> Payload:
+    """Upper-case letters, the same in each run."""
+    rng = Random(0)
+    letters = bytes(rng.choices(range(65, 91), k=LETTERS))
+    pool = letters * (size // LETTERS + 2)
+    starts = [rng.randrange(LETTERS) for _ in range(1024)]
+
+    def payload(number: int) -> bytes:
+        start = starts[number % 1024]
+        return pool[start : start + size]
+
+    return payload
+
+
+def file_payload(path: str, delimiter: str) -> tuple[Payload, int]:
+    """A random piece of a file for each record, and the number of pieces. Raises: CommandFailed."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeError) as error:
+        raise CommandFailed(f"cannot read {path}: {error}") from error
+    if not text:
+        raise CommandFailed("File does not exist or empty file provided.")
+    pieces = text.split(delimiter)
+    while len(pieces) > 1 and not pieces[-1]:
+        pieces.pop()  # as Java's String.split
+    encoded = [piece.encode() for piece in pieces]
+    rng = Random(0)
+    return lambda number: rng.choice(encoded), len(encoded)
+
+
+def monotonic_payload(number: int) -> bytes:
+    """The number of the record."""
+    return b"%d" % number
