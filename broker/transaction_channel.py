@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from odradek.broker.inter_broker.broker_connection import VersionMismatch
+from odradek.broker.inter_broker.request_format import VersionMismatch
 from odradek.controller.model.topic_names import TRANSACTION_STATE_TOPIC
 from odradek.coordinator.transaction.markers import NO_NODE
 from odradek.protocol.codec.schema import Response

@@ -27,6 +27,7 @@ CATCHES_EVERYTHING = {
     "broker/config/python_class.py": "an error of an operator's class: the start is refused with it",
     "broker/dispatch.py": "a bug in a handler: the request gets UNKNOWN_SERVER_ERROR, the others go on",
     "broker/machine/io_pool.py": "a bug in work of a thread: it is handed to the loop, where bugs are reported",
+    "broker/tools/command/socket_loop.py": "an error of a coroutine: it is raised in the coroutine that waits for it",
     "controller/channels.py": "a bug in one request to a broker: logged, and the requests after it are sent",
     "controller/admin/policies.py": "a bug in an operator's policy: the request gets UNKNOWN_SERVER_ERROR",
     "controller/admin/config_changes.py": "a config that cannot be applied: logged, and those after it are applied",
@@ -50,6 +51,8 @@ WITHOUT_UNIT_TEST: dict[str, str] = {
 # Unit tests of modules that are nothing but calls on sockets: a fake would only repeat what they say.
 OPENS_SOCKETS: dict[str, str] = {
     "tests/unit/broker/network/test_direct_socket.py": "a pair of sockets, which is on no network",
+    "tests/unit/broker/tools/command/test_socket_link.py": "its other end is a thread of the test, on a free port",
+    "tests/unit/broker/tools/command/test_socket_loop.py": "pairs of sockets, which are on no network",
     "tests/unit/broker/network/test_listening_socket.py": "binds free ports and connects nobody to them",
 }
 
@@ -58,7 +61,6 @@ OPENS_SOCKETS: dict[str, str] = {
 NAMED_BY_TESTS_ALONE: dict[str, str] = {
     "broker/machine/log_setup.py": "logging calls it",
     "broker/network/answer_receiver.py": "asyncio calls it",
-    "broker/network/loop_time.py:throw": "called by the event loop when a task is cancelled",
     "broker/network/connection.py": "asyncio calls it",
     "broker/network/large_frame_receiver.py": "asyncio calls it",
     "controller/tree/zookeeper_connection.py": "kazoo calls it",

@@ -16,16 +16,22 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
+from odradek.broker.inter_broker.request_format import (
+    VersionMismatch,
+    decode_answer,
+    versions_in_common,
+    versions_request,
+)
 from odradek.broker.machine.timed_waits import deadline, pause
 from odradek.broker.network.answer_receiver import AnswerReceiver
 from odradek.broker.network.frame_buffers import FrameBuffers
 from odradek.protocol.api import API, ApiKey
-from odradek.protocol.codec.codec import EncodeError, decode
+from odradek.protocol.codec.codec import EncodeError
 from odradek.protocol.codec.decode_error import DecodeError
 from odradek.protocol.codec.schema import Response
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.headers import RequestHeader, decode_response_header, encode_request
-from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from odradek.protocol.headers import RequestHeader, encode_request
+from odradek.protocol.messages.api_versions import ApiVersionsResponse
 
 if TYPE_CHECKING:
     from odradek.controller.model.broker_info import EndPoint
@@ -37,13 +43,6 @@ Connect = Callable[["EndPoint", Callable[[], AnswerReceiver]], Awaitable[AnswerR
 """Opens a connection for a protocol object. Raises: OSError."""
 
 RECONNECT_BACKOFF_MS: Final = 50
-SOFTWARE_NAME: Final = "odradek"
-SOFTWARE_VERSION: Final = "3.9"
-_UNSUPPORTED_VERSION: Final = ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big")
-
-
-class VersionMismatch(OSError):
-    """The two brokers have no version of an API in common, or none that can encode the request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,15 +167,8 @@ class BrokerConnection:
         return self._versions[api_key]
 
     async def _ask_versions(self, receiver: AnswerReceiver, version: int) -> dict[int, int]:
-        request = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION)
-        response = await self._ask(receiver, request, ApiVersionsResponse, version)
-        ours = {
-            served.api_key: min(served.max_version, API[served.api_key].max_version)
-            for served in response.api_keys
-            if served.api_key in API
-            and max(served.min_version, API[served.api_key].min_version)
-            <= min(served.max_version, API[served.api_key].max_version)
-        }
+        response = await self._ask(receiver, versions_request(), ApiVersionsResponse, version)
+        ours = versions_in_common(response)
         if response.error_code == ErrorCode.UNSUPPORTED_VERSION and version > 0:
             return await self._ask_versions(receiver, min(ours.get(ApiKey.API_VERSIONS, 0), version - 1))
         if response.error_code != ErrorCode.NONE:
@@ -187,16 +179,9 @@ class BrokerConnection:
         self, receiver: AnswerReceiver, request: Request, response_type: type[ResponseT], version: int
     ) -> ResponseT:
         header = self._header(request, version)
-        api_key = header.api_key
         frame = await receiver.exchange(encode_request(header, request))
         try:
-            # A broker answers an unsupported ApiVersions in version 0; every version begins with the same error code.
-            correlation_id, position = decode_response_header(api_key, version, frame)
-            if correlation_id != self._correlation_id:
-                raise DecodeError(f"correlation id {correlation_id} instead of {self._correlation_id}")
-            if api_key == ApiKey.API_VERSIONS and frame[position : position + 2] == _UNSUPPORTED_VERSION:
-                version = 0
-            return decode(response_type, frame, version, None, position)
+            return decode_answer(frame, header, response_type)
         except DecodeError as error:
             raise ConnectionAbortedError(f"{self} sent an invalid answer to {header}: {error}") from error
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.inter_broker.broker_connection import SOFTWARE_NAME, SOFTWARE_VERSION
+from odradek.broker.inter_broker.request_format import versions_request
 from odradek.broker.tools.admin.admin_client import run
 from odradek.broker.tools.command.arguments import add_client_options, command_parser
 from odradek.broker.tools.command.failures import CommandFailed, check
 from odradek.protocol.api import API, ApiKey
-from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 
 if TYPE_CHECKING:
     import argparse
@@ -76,9 +76,8 @@ async def _describe(client: AdminClient, out: Output, options: argparse.Namespac
     failed = 0
     for broker in brokers:
         name = f"{broker.host}:{broker.port} (id: {broker.node_id} rack: {broker.rack or 'null'})"
-        request = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION)
         try:
-            response = await client.ask_broker(broker.node_id, request, ApiVersionsResponse)
+            response = await client.ask_broker(broker.node_id, versions_request(), ApiVersionsResponse)
             check(response.error_code, None, "ApiVersions")
         except (CommandFailed, OSError) as error:
             out.warn(f"{name} -> ERROR: {error}")

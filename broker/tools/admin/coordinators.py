@@ -7,13 +7,13 @@ Kafka: AdminApiDriver, CoordinatorStrategy.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-from odradek.broker.inter_broker.broker_connection import VersionMismatch
+from odradek.broker.inter_broker.request_format import VersionMismatch
 from odradek.broker.tools.command.failures import CommandFailed, error_text
+from odradek.broker.tools.command.socket_loop import gather
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 
@@ -65,7 +65,7 @@ async def ask_coordinators(
         for key, broker_id in brokers.items():
             by_broker.setdefault(broker_id, []).append(key)
         asked = [_ask_broker(ask, broker_id, those) for broker_id, those in by_broker.items()]
-        for found in await asyncio.gather(*asked):
+        for found in await gather(asked):
             if isinstance(found, str):
                 reason = found
                 continue

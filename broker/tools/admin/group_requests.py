@@ -1,7 +1,6 @@
-"""What commands ask of groups: their names, descriptions and committed offsets, for many groups at once.
+"""What commands ask of groups: their descriptions and committed offsets, for many groups at once.
 
-Kafka: KafkaAdminClient.listConsumerGroups, KafkaAdminClient.describeConsumerGroups,
-KafkaAdminClient.listConsumerGroupOffsets.
+Kafka: KafkaAdminClient.describeConsumerGroups, KafkaAdminClient.listConsumerGroupOffsets.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.broker.tools.admin.coordinators import KeyType, ask_coordinators
+from odradek.broker.tools.admin.group_listing import CONSUMER_PROTOCOL
 from odradek.broker.tools.command.failures import CommandFailed, check
 from odradek.protocol.codec.codec import DecodeError, decode_from
 from odradek.protocol.messages.consumer_protocol import ConsumerProtocolAssignment
@@ -19,7 +19,6 @@ from odradek.protocol.messages.describe_groups import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
-from odradek.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from odradek.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -31,7 +30,6 @@ from odradek.protocol.topic_partition import TopicPartition
 if TYPE_CHECKING:
     from odradek.broker.tools.admin.admin_client import AdminClient
 
-CONSUMER_PROTOCOL: Final = "consumer"
 NOT_COMMITTED: Final = -1
 DEAD: Final = "Dead"
 EMPTY: Final = "Empty"
@@ -43,19 +41,6 @@ class DescribedAt(NamedTuple):
     error_code: int
     group: DescribedGroup
     broker_id: int
-
-
-async def list_groups(client: AdminClient, states: Sequence[str] = (), types: Sequence[str] = ()) -> list[ListedGroup]:
-    """The consumer groups of all brokers, by name. Raises: CommandFailed."""
-    found: dict[str, ListedGroup] = {}
-    request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
-    for broker_id in await client.broker_ids():
-        response = await client.ask_broker(broker_id, request, ListGroupsResponse)
-        check(response.error_code, None, f"Groups of broker {broker_id}")
-        for group in response.groups:
-            if group.protocol_type in (CONSUMER_PROTOCOL, ""):
-                found[group.group_id] = group
-    return [found[name] for name in sorted(found)]
 
 
 async def describe_groups(client: AdminClient, groups: Iterable[str]) -> dict[str, DescribedAt]:

@@ -9,11 +9,10 @@ Kafka: ConsumerGroupCommand, ConsumerGroupCommandOptions.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.tools.admin.admin_client import run
-from odradek.broker.tools.admin.group_requests import list_groups
+from odradek.broker.tools.admin.group_listing import list_groups
 from odradek.broker.tools.command.arguments import add_actions, add_client_options, command_parser
 from odradek.broker.tools.command.columns import column_lines, widest
 from odradek.broker.tools.command.failures import CommandFailed
@@ -148,7 +147,7 @@ _ACTIONS_WITH: Final = {
 
 
 async def _work(client: AdminClient, out: Output, options: argparse.Namespace) -> None:
-    client.config = replace(client.config, api_timeout_ms=options.timeout)
+    client.config = client.config._replace(api_timeout_ms=options.timeout)
     if options.action == "list":
         await _list(client, out, options)
         return

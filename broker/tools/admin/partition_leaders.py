@@ -7,12 +7,12 @@ Kafka: AdminApiDriver, PartitionLeaderStrategy.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from odradek.broker.inter_broker.broker_connection import VersionMismatch
+from odradek.broker.inter_broker.request_format import VersionMismatch
 from odradek.broker.tools.admin.coordinators import Answered
+from odradek.broker.tools.command.socket_loop import gather
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.topic_partition import TopicPartition
 
@@ -59,7 +59,7 @@ class PartitionLeaders:
                 if tp not in errors:
                     by_leader.setdefault(self._leaders[tp], []).append(tp)
             asked = [self._ask_leader(ask, failed, leader, those) for leader, those in by_leader.items()]
-            for found in await asyncio.gather(*asked):
+            for found in await gather(asked):
                 answers.update(found)
             pending = [tp for tp in pending if answers[tp].error_code in _TRIED_AGAIN]
             for tp in pending:

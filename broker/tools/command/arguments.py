@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from odradek.broker.tools.command.client_config import DEFAULT_BOOTSTRAP
 
@@ -57,6 +56,7 @@ def add_actions(parser: argparse.ArgumentParser, actions: dict[str, str]) -> Non
 def file_text(path: str) -> str:
     """The text of a file on the command line. Raises: argparse.ArgumentTypeError."""
     try:
-        return Path(path).read_text(encoding="utf-8")
+        with open(path, encoding="utf-8") as file:
+            return file.read()
     except (OSError, UnicodeError) as error:
         raise argparse.ArgumentTypeError(str(error)) from error

@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from odradek.broker.tools.command.failures import CommandFailed
-from odradek.storage.disk.properties_file import parse_properties
 
 DEFAULT_BOOTSTRAP: Final = "127.0.0.1:9092"
 CLIENT_ID: Final = "odradek-admin"
@@ -24,8 +21,7 @@ CONNECTION_SETUP_TIMEOUT_MAX_MS: Final = 30_000
 PLAINTEXT: Final = "PLAINTEXT"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientConfig:
+class ClientConfig(NamedTuple):
     """Settings of a client: servers, its name, and its time limits."""
 
     bootstrap: str
@@ -54,8 +50,11 @@ KEYS: Final = (
 
 def read_properties(path: str) -> dict[str, str]:
     """The settings in a properties file. Raises: CommandFailed if it cannot be read."""
+    from odradek.storage.disk.properties_file import parse_properties
+
     try:
-        return parse_properties(Path(path).read_text(encoding="utf-8"))
+        with open(path, encoding="utf-8") as file:
+            return parse_properties(file.read())
     except (OSError, UnicodeError, ValueError) as error:
         raise CommandFailed(f"cannot read the client configuration {path}: {error}") from error
 

@@ -12,13 +12,14 @@ from odradek.broker.inter_broker.broker_connection import BrokerConnection, Link
 from odradek.broker.inter_broker.socket_links import connect_plaintext
 from odradek.broker.machine.ticker import Ticker
 from odradek.broker.network.frame_buffers import FrameBuffers
+from odradek.broker.tools.command.addresses import parse_addresses
+from odradek.controller.model.broker_info import EndPoint, SecurityProtocol
 from odradek.protocol.framing import MAX_FRAME_BYTES
 from odradek.timer.clock import Clock, SystemClock
 from odradek.timer.system_timer import SystemTimer
 
 if TYPE_CHECKING:
     from odradek.broker.tools.command.client_config import ClientConfig
-    from odradek.controller.model.broker_info import EndPoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,11 @@ class Links:
     def make_link(self, end_point: EndPoint, /, *, client_id: str) -> BrokerConnection:
         """Implements `MakeLink`."""
         return BrokerConnection(end_point, client_id=client_id, settings=self.settings)
+
+
+def parse_bootstrap(text: str) -> list[EndPoint]:
+    """`host:port,host:port`; an IPv6 address in brackets. Raises: CommandFailed."""
+    return [EndPoint(host, port, "", SecurityProtocol.PLAINTEXT) for host, port in parse_addresses(text)]
 
 
 @contextmanager

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from odradek.broker.inter_broker.ports import BrokerLink
 from odradek.broker.machine.timed_waits import pause
-from odradek.broker.tools.admin.admin_client import parse_bootstrap
 from odradek.broker.tools.command.failures import CommandFailed, error_text
+from odradek.broker.tools.command.links import parse_bootstrap
 from odradek.broker.tools.data.cluster_view import ClusterView
 from odradek.protocol.codec.schema import Response
 from odradek.protocol.errors import RETRIABLE, ErrorCode

@@ -9,8 +9,9 @@ from typing import TypeVar, cast
 import pytest
 
 from odradek.broker.tools.admin.admin_client import AdminClient, run
+from odradek.broker.tools.command.addresses import Address
+from odradek.broker.tools.command.client_config import ClientConfig
 from odradek.broker.tools.command.output import Output
-from odradek.controller.model.broker_info import EndPoint
 from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.metadata import (
@@ -20,7 +21,7 @@ from odradek.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from tests.support.in_process.links import FakeLink
+from odradek.timer.clock import Clock
 
 Answer = Callable[[int, Request], Response]
 R = TypeVar("R", bound=Request)
@@ -41,6 +42,22 @@ def topic(name: str, *replicas: Sequence[int], is_internal: bool = False) -> Met
             for index, found in enumerate(replicas)
         ],
     )
+
+
+class AdminLink:
+    """Stands in for `SocketLink`."""
+
+    def __init__(self, address: Address, answer: Callable[[Address, Request], Response]) -> None:
+        self._address = address
+        self._answer = answer
+
+    async def exchange(self, request: Request, response_type: type[Response], timeout_ms: int) -> Response:
+        assert timeout_ms >= 0
+        response = self._answer(self._address, request)
+        assert isinstance(response, response_type)
+        return response
+
+    def close(self) -> None: ...
 
 
 class AdminCluster:
@@ -65,12 +82,12 @@ class AdminCluster:
     def has(self, *topics: MetadataResponseTopic) -> None:
         self.topics |= {found.name or "": found for found in topics}
 
-    def make_link(self, end_point: EndPoint, *, client_id: str, settings: object) -> FakeLink:
-        assert end_point.host == "host"
-        return FakeLink(end_point, client_id, self._answer)
+    def make_link(self, address: Address, config: ClientConfig, clock: Clock) -> AdminLink:
+        assert address.host == "host"
+        return AdminLink(address, self.answer)
 
-    def _answer(self, end_point: EndPoint, request: Request) -> Response:
-        broker_id = end_point.port - 9000
+    def answer(self, address: Address, request: Request) -> Response:
+        broker_id = address.port - 9000
         if broker_id in self.unreachable:
             raise ConnectionRefusedError(f"broker {broker_id} is down")
         self.asked.append((broker_id, request))

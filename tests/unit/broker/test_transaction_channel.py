@@ -11,7 +11,7 @@ from typing import cast
 import pytest
 
 from odradek.broker.apis.services import Services
-from odradek.broker.inter_broker.broker_connection import VersionMismatch
+from odradek.broker.inter_broker.request_format import VersionMismatch
 from odradek.broker.transaction_channel import InterBrokerChannel
 from odradek.controller.model.broker_info import EndPoint
 from odradek.coordinator.transaction.markers import NO_NODE

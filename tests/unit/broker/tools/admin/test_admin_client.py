@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.broker.tools.admin.admin_client import AdminClient, parse_bootstrap
+from odradek.broker.tools.admin.admin_client import AdminClient
 from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
@@ -63,10 +63,6 @@ def test_a_controller_that_does_not_answer_is_looked_for_again(cluster: AdminClu
 def test_a_broker_that_is_not_there_is_an_error(cluster: AdminCluster, capsys: pytest.CaptureFixture[str]) -> None:
     outcome(lambda client: client.ask_broker(9, CreateTopicsRequest(), CreateTopicsResponse), status=1)
     assert capsys.readouterr().err == "odradek: broker 9 is not alive\n"
-
-
-def test_bootstrap_servers_are_hosts_and_ports() -> None:
-    assert [(p.host, p.port) for p in parse_bootstrap("a:1, [::1]:65535")] == [("a", 1), ("::1", 65535)]
 
 
 @pytest.mark.parametrize("text", ["", "a", "a:", ":1", "a:x", "a:65536", "a:1,"])

@@ -1,12 +1,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import pytest
 
-from odradek.broker.inter_broker.broker_connection import VersionMismatch
+from odradek.broker.inter_broker.request_format import VersionMismatch
 from odradek.broker.tools.admin.admin_client import AdminClient
 from odradek.broker.tools.admin.coordinators import KeyType, ask_coordinators
 from odradek.protocol.errors import ErrorCode
@@ -92,7 +91,7 @@ def test_a_coordinator_that_never_answers_ends_the_command(
     coordinators: Coordinators, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async def impatient(client: AdminClient) -> dict[str, Answer]:
-        client.config = replace(client.config, api_timeout_ms=0)
+        client.config = client.config._replace(api_timeout_ms=0)
         return await coordinators.both(client)
 
     coordinators.errors = [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS] * 2

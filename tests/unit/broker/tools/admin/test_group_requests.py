@@ -6,24 +6,12 @@ from odradek.broker.tools.admin.group_requests import (
     assigned_partitions,
     committed_offsets,
     describe_groups,
-    list_groups,
 )
 from odradek.broker.tools.command.failures import CommandFailed
-from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_groups import DescribedGroupMember
-from odradek.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from odradek.protocol.topic_partition import TopicPartition
-from tests.support.clusters.admin_cluster import AdminCluster, outcome
+from tests.support.clusters.admin_cluster import outcome
 from tests.support.clusters.admin_groups import AdminGroups, member
-
-
-def test_an_error_of_a_broker_ends_the_listing(
-    cluster: AdminCluster, groups: AdminGroups, capsys: pytest.CaptureFixture[str]
-) -> None:
-    loading = ListGroupsResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    cluster.on(ListGroupsRequest, lambda broker_id, request: loading)
-    assert outcome(list_groups, status=1) == []
-    assert capsys.readouterr().err == "odradek: Groups of broker 1: The coordinator is not available.\n"
 
 
 def test_a_group_of_another_protocol_is_refused(groups: AdminGroups, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from odradek.broker.tools.admin.admin_client import AdminClient
@@ -58,7 +57,7 @@ def test_a_partition_without_a_leader_is_an_error_in_the_end(cluster: AdminClust
     cluster.topics["t"].partitions[0].leader_id = -1
 
     async def impatient(client: AdminClient) -> dict[TopicPartition, Answer]:
-        client.config = replace(client.config, api_timeout_ms=0)
+        client.config = client.config._replace(api_timeout_ms=0)
         return await Asked().all(client)
 
     (found,) = outcome(impatient)

@@ -1,0 +1,171 @@
+"""A link of a command to a broker: one connection, one request at a time, on `socket_loop`.
+
+`BrokerConnection` is the same for brokers, on asyncio.
+
+Kafka: NetworkClient (with one request in flight).
+"""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING, TypeVar
+
+from odradek.broker.inter_broker.request_format import (
+    VersionMismatch,
+    decode_answer,
+    versions_in_common,
+    versions_request,
+)
+from odradek.broker.tools.command.socket_loop import READ, WRITE, sleep, wait_for
+from odradek.protocol.api import API, ApiKey
+from odradek.protocol.codec.codec import EncodeError
+from odradek.protocol.codec.decode_error import DecodeError
+from odradek.protocol.codec.schema import Request, Response
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.framing import frame_prefix
+from odradek.protocol.headers import RequestHeader, encode_request
+from odradek.protocol.messages.api_versions import ApiVersionsResponse
+
+if TYPE_CHECKING:
+    from odradek.broker.tools.command.addresses import Address
+    from odradek.broker.tools.command.client_config import ClientConfig
+    from odradek.timer.clock import Clock
+
+ResponseT = TypeVar("ResponseT", bound=Response)
+CHUNK_BYTES = 256 * 1024
+TURN_MS = 1
+"""Between two looks whether the request before this one has ended."""
+
+
+class SocketLink:
+    """The first request opens the connection, and the next one after a failure."""
+
+    def __init__(self, address: Address, config: ClientConfig, clock: Clock) -> None:
+        self._address = address
+        self._config = config
+        self._clock = clock
+        self._socket: socket.socket | None = None
+        self._versions: dict[int, int] = {}
+        """The highest common version by API key."""
+        self._correlation_id = 0
+        self._is_busy = False
+
+    async def exchange(self, request: Request, response_type: type[ResponseT], timeout_ms: int) -> ResponseT:
+        """Send a request in the highest common version and wait for its answer.
+
+        Raises: OSError (TimeoutError is one) if there was no answer; VersionMismatch.
+        """
+        until_ms = self._clock.monotonic_ms() + timeout_ms
+        while self._is_busy:
+            await sleep(self._clock.monotonic_ms() + TURN_MS)
+        self._is_busy = True
+        try:
+            sock = await self._connected(until_ms)
+            version = self._versions.get(request.API_KEY)
+            if version is None:
+                raise VersionMismatch(f"No common version of {API[request.API_KEY].name} with {self._address}")
+            return await self._ask(sock, request, response_type, version, until_ms)
+        except VersionMismatch:
+            raise  # the connection stays usable
+        except TimeoutError:
+            self.close()
+            raise TimeoutError(f"{self._address} did not answer {type(request).__name__} in {timeout_ms} ms") from None
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            self._is_busy = False
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    async def _connected(self, until_ms: int) -> socket.socket:
+        if self._socket is None:
+            connect_until_ms = min(until_ms, self._clock.monotonic_ms() + self._config.connection_setup_timeout_ms)
+            self._socket = await self._open(connect_until_ms)
+            self._versions = await self._ask_versions(self._socket, API[ApiKey.API_VERSIONS].max_version, until_ms)
+        return self._socket
+
+    async def _open(self, until_ms: int) -> socket.socket:
+        failure: OSError = ConnectionError(f"{self._address.host} has no address")
+        host, port = self._address
+        for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+            sock = socket.socket(family, kind, protocol)
+            try:
+                sock.setblocking(False)
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                try:
+                    sock.connect(address)
+                except BlockingIOError:
+                    await wait_for(sock, WRITE, until_ms)
+                    if error := sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+                        raise OSError(error, f"{_reason(error)} ({self._address})") from None
+                return sock
+            except TimeoutError:
+                sock.close()
+                failure = TimeoutError(f"connecting to {self._address} takes too long")
+            except OSError as error:
+                sock.close()
+                failure = error
+            except BaseException:
+                sock.close()
+                raise
+        raise failure
+
+    async def _ask_versions(self, sock: socket.socket, version: int, until_ms: int) -> dict[int, int]:
+        response = await self._ask(sock, versions_request(), ApiVersionsResponse, version, until_ms)
+        ours = versions_in_common(response)
+        if response.error_code == ErrorCode.UNSUPPORTED_VERSION and version > 0:
+            return await self._ask_versions(sock, min(ours.get(ApiKey.API_VERSIONS, 0), version - 1), until_ms)
+        if response.error_code != ErrorCode.NONE:
+            raise ConnectionError(f"{self._address} answered ApiVersions with error {response.error_code}")
+        return ours
+
+    async def _ask(
+        self, sock: socket.socket, request: Request, response_type: type[ResponseT], version: int, until_ms: int
+    ) -> ResponseT:
+        self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
+        header = RequestHeader(ApiKey(request.API_KEY), version, self._correlation_id, self._config.client_id)
+        try:
+            encoded = encode_request(header, request)
+        except EncodeError as error:
+            raise VersionMismatch(f"No common version with {self._address} can encode this request: {error}") from error
+        await self._send(sock, frame_prefix(len(encoded)) + encoded, until_ms)
+        size = int.from_bytes(await self._receive(sock, 4, until_ms), "big", signed=True)
+        if size < 0:
+            raise ConnectionAbortedError(f"{self._address} sent an answer of {size} bytes")
+        frame = await self._receive(sock, size, until_ms)
+        try:
+            return decode_answer(memoryview(frame), header, response_type)
+        except DecodeError as error:
+            raise ConnectionAbortedError(f"{self._address} sent an invalid answer to {header}: {error}") from error
+
+    async def _send(self, sock: socket.socket, data: bytes, until_ms: int) -> None:
+        rest = memoryview(data)
+        while rest:
+            try:
+                rest = rest[sock.send(rest) :]
+            except BlockingIOError:
+                await wait_for(sock, WRITE, until_ms)
+
+    async def _receive(self, sock: socket.socket, size: int, until_ms: int) -> bytearray:
+        """The memory grows with what has come, not with what the broker has announced."""
+        received = bytearray()
+        while len(received) < size:
+            try:
+                chunk = sock.recv(min(size - len(received), CHUNK_BYTES))
+            except BlockingIOError:
+                await wait_for(sock, READ, until_ms)
+                continue
+            if not chunk:
+                raise ConnectionResetError(f"{self._address} closed the connection")
+            received += chunk
+        return received
+
+
+def _reason(error: int) -> str:
+    import os
+
+    return os.strerror(error)
