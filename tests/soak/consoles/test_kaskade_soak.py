@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from confluent_kafka import TopicPartition
 
 from tests.support.admin import Admin
 from tests.support.loads.clients import Confluent, Message
@@ -42,6 +43,8 @@ def test_session(python: Path, tmp_path: Path) -> None:
         Confluent().produce(broker.bootstrap, "orders", [Message(key=b"%d" % i, value=b"%d" % i) for i in range(10)])
         with Member(broker.bootstrap, "billing", ["orders"]) as member:
             await_shares([member], partitions_of({"orders": 2}), [2])
+            # kaskade finds the groups of a topic by their offsets.
+            member.consumer.commit(offsets=[TopicPartition("orders", 0, 1)], asynchronous=False)
             finished = subprocess.run(
                 [python, SESSION, broker.bootstrap, "orders"], capture_output=True, text=True, check=False, timeout=120
             )

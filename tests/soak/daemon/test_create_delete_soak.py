@@ -1,15 +1,21 @@
 """Topics, groups and connections that come and go by the thousand leave behind no memory, descriptors, timers, tasks.
 
 The first part of a run warms up (caches, the codecs of the versions used); the growth after it is compared.
-ODRADEK_SOAK_TOPICS, _GROUPS and _CONNECTIONS shorten the run.
+ODRADEK_SOAK_TOPICS, _GROUPS and _CONNECTIONS shorten the run. ODRADEK_SOAK_MINUTES, 60 by default, is how long all of
+them come and go together, with quotas that are set and removed, scrapes of the metrics, and commands.
 """
 
 from __future__ import annotations
 
 import os
 import random
+import re
 import socket
 import struct
+import subprocess
+import sys
+import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -27,6 +33,7 @@ pytestmark = pytest.mark.soak
 TOPICS = int(os.environ.get("ODRADEK_SOAK_TOPICS", "10000"))
 CONNECTIONS = int(os.environ.get("ODRADEK_SOAK_CONNECTIONS", "100000"))
 GROUPS = int(os.environ.get("ODRADEK_SOAK_GROUPS", "1000"))
+MINUTES = float(os.environ.get("ODRADEK_SOAK_MINUTES", "60"))
 TOPICS_AT_A_TIME = 25
 GROUPS_AT_A_TIME = 10
 PARTITIONS = 3
@@ -38,6 +45,18 @@ BYTES_PER_CONNECTION = 150
 NOISE_BYTES = 8_000_000
 """What the allocator and the page tables move in either direction, however short the run."""
 
+BYTES_PER_ROUND = 100_000
+CLIENTS = 10
+"""Names of clients with quotas. What a broker keeps of a client is forgotten after an hour, as in Apache Kafka."""
+
+COMMANDS = (
+    ("topics", "--list"),
+    ("groups", "--list"),
+    ("configs", "--describe", "--entity-type", "brokers", "--entity-name", "0"),
+    ("log-dirs", "--describe"),
+)
+METRICS_LISTENING = re.compile(r"metrics.*http://([\d.]+:\d+)", re.IGNORECASE)
+
 SETTLE_TIMEOUT_S = 40
 API_VERSIONS_FRAME = struct.pack(">ihhih", 10, ApiKey.API_VERSIONS, 0, 1, -1)
 
@@ -48,6 +67,7 @@ def broker(tmp_path: Path) -> Iterator[InspectedBroker]:
         "log.segment.delete.delay.ms": "200",
         "log.initial.task.delay.ms": "200",
         "max.incremental.fetch.session.cache.slots": "4",  # sessions outlive their connections, as in Kafka
+        "odradek.metrics.listener": "127.0.0.1:0",
     }
     process = InspectedBroker(tmp_path, settings)
     process.start()
@@ -81,6 +101,64 @@ def test_connections_leave_nothing_behind(broker: InspectedBroker) -> None:
         lambda numbers: connections_come_and_go(broker, len(numbers), rng),
     )
     broker.stop_cleanly()
+
+
+def test_everything_together_for_an_hour(broker: InspectedBroker) -> None:
+    rng = random.Random(7)
+    numbers = 0
+
+    def rounds(seconds: float) -> int:
+        nonlocal numbers
+        first, until = numbers, time.monotonic() + seconds
+        while time.monotonic() < until:
+            everything_comes_and_goes(broker, numbers, rng)
+            numbers += 1
+        return numbers - first
+
+    rounds(60 * MINUTES * WARM_UP_SHARE)
+    before, resident = settled(broker, None), resident_bytes(broker)
+    done = rounds(60 * MINUTES * (1 - WARM_UP_SHARE))
+    after, grown = settled(broker, before), resident_bytes(broker) - resident
+    print(f"{grown / done:.0f} bytes for each of {done} rounds; before {before}; after {after}")
+    assert growth(before, after) == {}
+    assert grown < NOISE_BYTES + BYTES_PER_ROUND * done
+    broker.stop_cleanly()
+
+
+def everything_comes_and_goes(broker: InspectedBroker, number: int, rng: random.Random) -> None:
+    topics_come_and_go(broker, range(5 * number, 5 * number + 5))
+    groups_come_and_go(broker, range(2 * number, 2 * number + 2))
+    connections_come_and_go(broker, 20, rng)
+    quota_comes_and_goes(broker, f"client-{number % CLIENTS}")
+    scraped = urllib.request.urlopen(f"http://{metrics_address(broker)}/metrics", timeout=15).read()
+    assert b"kafka_server_brokertopicmetrics" in scraped
+    if number % 10 == 0:
+        command = COMMANDS[number // 10 % len(COMMANDS)]
+        subprocess.run(
+            [sys.executable, "-m", "odradek", command[0], "--bootstrap-server", broker.bootstrap, *command[1:]],
+            check=True,
+            capture_output=True,
+            timeout=60,
+        )
+
+
+def quota_comes_and_goes(broker: InspectedBroker, client_id: str) -> None:
+    """A client writes under a quota that is set before and removed after it."""
+    with RawClient(broker.host, broker.port, client_id=client_id) as client:
+        for value, remove in ((1e9, False), (0.0, True)):
+            entity = [{"entity_type": "client-id", "entity_name": client_id}]
+            entry = {"entity": entity, "ops": [{"key": "producer_byte_rate", "value": value, "remove": remove}]}
+            altered = client.call(build(ApiKey.ALTER_CLIENT_QUOTAS, entries=[entry], validate_only=False), 0)
+            assert {found.error_code for found in altered.entries} == {0}  # type: ignore[attr-defined]
+            metadata = build(ApiKey.METADATA, topics=[])
+            client.call(metadata, 9)
+
+
+def metrics_address(broker: InspectedBroker) -> str:
+    """`host:port`, from the broker's log."""
+    found = METRICS_LISTENING.search(broker.log_text())
+    assert found is not None, "the broker names no address of its metrics"
+    return found[1]
 
 
 def run_and_compare(

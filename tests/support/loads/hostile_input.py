@@ -1,0 +1,211 @@
+"""Hostile input in any count: mutated requests, impossible sizes, other protocols, bombs of all codecs.
+
+Each function takes a running broker. It raises AssertionError if the broker grows, lets another client wait for too
+long, or logs too much.
+"""
+
+from __future__ import annotations
+
+import random
+import selectors
+import socket
+import struct
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Final
+
+import crc32c
+import psutil
+
+from odradek.protocol.api import ApiKey
+from odradek.protocol.messages.metadata import MetadataRequest
+from odradek.protocol.records.builder import build_batch
+from odradek.protocol.records.compression import CompressionType
+from odradek.protocol.records.record import SimpleRecord
+from tests.support.processes.odradek_process import OdradekBroker
+from tests.support.waiting import eventually
+from tests.support.wire.bombs import BOMBS
+from tests.support.wire.mutated_frames import mutated, originals
+from tests.support.wire.raw_client import RawClient
+from tests.support.wire.requests import build
+
+AT_A_TIME: Final = 50
+GIVEN_UP_AFTER_S: Final = 0.25
+"""A request that waits (a fetch, a join) is left by its client after that."""
+
+SOON_S: Final = 1.0
+GROWTH_BYTES: Final = 64 << 20
+BOMB_BYTES: Final = 256 << 20
+"""What all processes of a broker may need more while it decompresses: a batch may become 32 MB, in each worker."""
+
+LENGTH_AT: Final = 8
+CRC_AT: Final = 17
+ATTRIBUTES_AT: Final = 21
+RECORD_BATCH_OVERHEAD: Final = 61
+WARM_UP_SHARE: Final = 0.1
+SETTINGS: Final = {
+    "auto.create.topics.enable": "false",
+    "offsets.retention.minutes": "1",
+    "transactional.id.expiration.ms": "1000",
+    "connections.max.idle.ms": "20000",
+}
+
+
+class Watch:
+    """The Metadata requests of another client, one after the other: the longest wait for an answer."""
+
+    def __init__(self, broker: OdradekBroker) -> None:
+        self.longest_s = 0.0
+        self.answers = 0
+        self._broker = broker
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def _run(self) -> None:
+        with RawClient(self._broker.host, self._broker.port, timeout_s=30) as client:
+            while not self._stopping.wait(0.01):
+                started = time.monotonic()
+                client.call(MetadataRequest(topics=[]), 9)
+                self.longest_s = max(self.longest_s, time.monotonic() - started)
+                self.answers += 1
+
+    @contextmanager
+    def looking(self) -> Iterator[None]:
+        self._thread.start()
+        try:
+            yield
+        finally:
+            self._stopping.set()
+            self._thread.join(30)
+
+
+def exchange(broker: OdradekBroker, frames: list[bytes]) -> None:
+    """Each frame over a connection of its own, ended by the client; whatever is answered is read."""
+    with selectors.DefaultSelector() as selector:
+        for frame in frames:
+            connection = socket.create_connection((broker.host, broker.port), timeout=15)
+            with suppress(BrokenPipeError, ConnectionResetError):
+                connection.sendall(frame)
+                connection.shutdown(socket.SHUT_WR)
+            selector.register(connection, selectors.EVENT_READ)
+        deadline = time.monotonic() + GIVEN_UP_AFTER_S
+        while selector.get_map() and (left_s := deadline - time.monotonic()) > 0:
+            for key, _ in selector.select(left_s):
+                if not received(key.fileobj):  # type: ignore[arg-type]
+                    selector.unregister(key.fileobj)
+                    key.fileobj.close()  # type: ignore[union-attr]
+        for key in list(selector.get_map().values()):
+            key.fileobj.close()  # type: ignore[union-attr]
+
+
+def received(connection: socket.socket) -> bytes:
+    try:
+        return connection.recv(1 << 16)
+    except OSError:
+        return b""
+
+
+def resident(broker: OdradekBroker) -> int:
+    return int(psutil.Process(broker.pid).memory_info().rss)
+
+
+def mutated_requests(broker: OdradekBroker, count: int, seed: int, soon_s: float = SOON_S) -> None:
+    """Mutated requests of every API and version."""
+    print(f"seed {seed}, {count} frames")
+    rng = random.Random(seed)
+    seeds = originals(seed)
+    watch = Watch(broker)
+    warm = 0
+    with watch.looking():
+        for first in range(0, count, AT_A_TIME):
+            frames = [mutated(rng.choice(seeds), seeds, rng) for _ in range(min(AT_A_TIME, count - first))]
+            exchange(broker, [struct.pack(">i", len(frame)) + frame for frame in frames])
+            if not warm and first >= count * WARM_UP_SHARE:
+                warm = resident(broker)
+    growth = resident(broker) - warm
+    print(f"{count} frames: grown by {growth >> 20} MB, Metadata within {watch.longest_s:.2f} s ({watch.answers})")
+    assert watch.longest_s < soon_s
+    assert growth <= GROWTH_BYTES
+
+
+def impossible_sizes(broker: OdradekBroker, count: int) -> None:
+    before = resident(broker)
+    sizes = (2**31 - 1, -1, -(2**31), 104_857_601)
+    for number in range(count):
+        with RawClient(broker.host, broker.port) as client:
+            client.send_bytes(struct.pack(">i", sizes[number % len(sizes)]))
+            assert client.awaits_close()
+    assert resident(broker) - before < GROWTH_BYTES
+
+
+def other_protocols(broker: OdradekBroker, count: int, seed: int) -> None:
+    """Connections of TLS, HTTP, SSH, random bytes, half requests, and resets."""
+    print(f"seed {seed}, {count} connections")
+    rng = random.Random(seed)
+    process = psutil.Process(broker.pid)
+    exchange(broker, [b"GET / HTTP/1.1\r\n\r\n"] * AT_A_TIME)
+    descriptors, threads = process.num_fds(), process.num_threads()
+    lines = len(broker.log_text().splitlines())
+    junk = (
+        lambda: b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        lambda: b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + rng.randbytes(506),
+        lambda: b"SSH-2.0-OpenSSH_9.6\r\n",
+        lambda: rng.randbytes(rng.randrange(1, 2_000)),
+        lambda: b"" if rng.random() < 0.5 else rng.randbytes(3),
+        lambda: struct.pack(">i", 1_000_000) + rng.randbytes(50_000),
+    )
+    started = time.monotonic()
+    for first in range(0, count, AT_A_TIME):
+        exchange(broker, [rng.choice(junk)() for _ in range(min(AT_A_TIME, count - first))])
+        reset(broker)
+    took_s = time.monotonic() - started
+    eventually(process.num_fds, accept=lambda found: found <= descriptors)
+    assert process.num_threads() <= threads + 1
+    assert len(broker.log_text().splitlines()) - lines < 100 + 20 * took_s
+
+
+def reset(broker: OdradekBroker) -> None:
+    """A connection that is broken off in the middle of a frame."""
+    with socket.create_connection((broker.host, broker.port)) as rude:
+        rude.sendall(struct.pack(">i", 1000) + b"half")
+        rude.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+def bombs(broker: OdradekBroker, count: int, soon_s: float = SOON_S) -> None:
+    """Batches of a bomb of each codec, to a topic for which the broker has to decompress them."""
+    with RawClient(broker.host, broker.port) as client:
+        topic = {
+            "name": "bombed",
+            "num_partitions": 1,
+            "replication_factor": 1,
+            "configs": [{"name": "compression.type", "value": "uncompressed"}],
+        }
+        client.call(build(ApiKey.CREATE_TOPICS, topics=[topic], timeout_ms=10_000), 5)
+    watch, before = Watch(broker), resident_with_workers(broker)
+    most = before
+    batches = [batch_of(codec, bomb()) for codec, bomb in BOMBS.values()]
+    with watch.looking(), RawClient(broker.host, broker.port, timeout_s=30) as client:
+        for records in batches * count:
+            data = [{"name": "bombed", "partition_data": [{"index": 0, "records": memoryview(records)}]}]
+            produced = client.call(build(ApiKey.PRODUCE, acks=1, timeout_ms=10_000, topic_data=data), 8)
+            assert produced.responses[0].partition_responses[0].error_code != 0  # type: ignore[attr-defined]
+            most = max(most, resident_with_workers(broker))
+    print(f"{len(batches) * count} bombs: {(most - before) >> 20} MB more, Metadata within {watch.longest_s:.2f} s")
+    assert watch.longest_s < soon_s
+    assert most - before <= BOMB_BYTES
+
+
+def batch_of(codec: CompressionType, compressed: bytes) -> bytes:
+    """A batch of one record, as its header says, with this in place of the record."""
+    batch = bytearray(build_batch([SimpleRecord(0, None, b"v")])[:RECORD_BATCH_OVERHEAD]) + compressed
+    struct.pack_into(">i", batch, LENGTH_AT, len(batch) - LENGTH_AT - 4)
+    struct.pack_into(">h", batch, ATTRIBUTES_AT, codec)
+    struct.pack_into(">I", batch, CRC_AT, crc32c.crc32c(bytes(batch[ATTRIBUTES_AT:])))
+    return bytes(batch)
+
+
+def resident_with_workers(broker: OdradekBroker) -> int:
+    processes = [psutil.Process(broker.pid), *psutil.Process(broker.pid).children()]
+    return sum(int(process.memory_info().rss) for process in processes)

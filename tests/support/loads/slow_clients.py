@@ -1,0 +1,126 @@
+"""Clients that are slow or silent, in any count, and what a client that behaves waits for beside them."""
+
+from __future__ import annotations
+
+import socket
+import statistics
+import struct
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import psutil
+
+from odradek.protocol.api import ApiKey
+from odradek.protocol.codec.schema import Request
+from odradek.protocol.headers import RequestHeader, encode_request
+from odradek.protocol.messages.metadata import MetadataRequest
+from tests.support.processes.odradek_process import OdradekBroker
+from tests.support.waiting import eventually
+from tests.support.wire.raw_client import RawClient
+from tests.support.wire.requests import batch, build
+
+IDLE_TOLERANCE_S: Final = 10
+CALLS: Final = 2_000
+BACKLOG: Final = 40
+PRODUCE_BYTES: Final = 1_000
+
+
+def produce(value: bytes) -> Request:
+    data = [{"name": "t", "partition_data": [{"index": 0, "records": batch(value)}]}]
+    return build(ApiKey.PRODUCE, acks=1, timeout_ms=5000, topic_data=data)
+
+
+def latencies_ms(broker: OdradekBroker) -> list[float]:
+    """What a client that behaves waits for, one record at a time."""
+    request, waits = produce(bytes(PRODUCE_BYTES)), []
+    with RawClient(broker.host, broker.port) as client:
+        for _ in range(CALLS):
+            started = time.perf_counter()
+            client.call(request, 8)
+            waits.append((time.perf_counter() - started) * 1000)
+    return waits
+
+
+def p99(waits: list[float]) -> float:
+    return statistics.quantiles(waits, n=100)[98]
+
+
+@contextmanager
+def trickling(broker: OdradekBroker, count: int) -> Iterator[list[socket.socket]]:
+    """Connections that send one byte of a request every second."""
+    frame = encode_request(RequestHeader(ApiKey.METADATA, 9, 1, "x" * 2_000), MetadataRequest(topics=[]))
+    data = struct.pack(">i", len(frame)) + frame
+    clients = connections(broker, count)
+    stopping = threading.Event()
+
+    def trickle() -> None:
+        for byte in range(len(data)):
+            for client in clients:
+                client.send(data[byte : byte + 1])
+            if stopping.wait(1):
+                return
+
+    thread = threading.Thread(target=trickle, daemon=True)
+    thread.start()
+    try:
+        yield clients
+    finally:
+        stopping.set()
+        thread.join(30)
+        for client in clients:
+            client.close()
+
+
+def connections(broker: OdradekBroker, count: int) -> list[socket.socket]:
+    """That many, opened no faster than the broker accepts them: `socket.listen.backlog.size` are 50."""
+    process, clients = psutil.Process(broker.pid), []
+    before = process.num_fds()
+    while len(clients) < count:
+        clients += [
+            socket.create_connection((broker.host, broker.port)) for _ in range(min(BACKLOG, count - len(clients)))
+        ]
+        accepted = before + len(clients) - BACKLOG // 2  # connections of before may still be closing
+        eventually(process.num_fds, accept=lambda count, accepted=accepted: count >= accepted)  # type: ignore[misc]
+    return clients
+
+
+def is_open(client: socket.socket) -> bool:
+    client.setblocking(False)
+    try:
+        return client.recv(1) != b""
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+
+
+def slow_and_idle(broker: OdradekBroker, *, idle: int, slow: int, max_idle_s: float) -> tuple[float, float]:
+    """Idle connections are closed after `max_idle_s` seconds, slow ones stay.
+
+    Returns the p99 of a produce in ms, alone and beside them.
+    """
+    process = psutil.Process(broker.pid)
+    latencies_ms(broker)
+    alone = p99(latencies_ms(broker))
+    descriptors = process.num_fds()
+    with trickling(broker, slow) as senders:
+        opened = time.monotonic()
+        silent = connections(broker, idle)
+        opened_s = time.monotonic() - opened
+        beside = p99(latencies_ms(broker))
+        print(f"p99 of a produce: alone {alone:.2f} ms, beside {idle} idle and {slow} slow ones {beside:.2f} ms")
+        assert time.monotonic() - opened < max_idle_s, "the idle ones have to be there meanwhile"
+        eventually(
+            lambda: sum(map(is_open, silent)),
+            accept=lambda count: count == 0,
+            timeout_s=max_idle_s + IDLE_TOLERANCE_S + opened_s,
+        )
+        assert time.monotonic() - opened >= max_idle_s
+        assert all(map(is_open, senders)), "one that sends is not idle"
+        for client in silent:
+            client.close()
+    eventually(process.num_fds, accept=lambda count: count <= descriptors + 1, timeout_s=60)
+    return alone, beside
