@@ -110,9 +110,7 @@ class PythonClassPath:
 
     def ensure_valid(self, name: str, value: ConfigValue) -> None:
         if isinstance(value, str) and split_class_path(value) is None:
-            raise ConfigError.of_value(
-                name, value, "Expected the import path of a Python class, such as package.module:Class"
-            )
+            raise ConfigError.of_value(name, value, f"Class {value} could not be found.")
 
     def __str__(self) -> str:
         return "package.module:Class"

@@ -5,6 +5,7 @@ Each value is validated only, by itself, so that a test leaves nothing behind.
 
 from __future__ import annotations
 
+import math
 import re
 
 import pytest
@@ -111,3 +112,44 @@ def test_values_of_a_topic(transcript: Transcript) -> None:
     )
     for key in TOPIC_CONFIGS:
         sweep(t, TOPIC, topic, key)
+
+
+QUOTAS = {
+    "user": ("producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate"),
+    "client-id": ("producer_byte_rate", "connection_creation_rate"),
+    "ip": ("connection_creation_rate", "producer_byte_rate"),
+}
+NUMBERS = (
+    *(math.nan, math.inf, -math.inf, -1.0, -0.0, 0.0, 1.0, 0.5, 1.0000001, 1.00001, 2147483647.0, 2147483648.0),
+    *(9e15 + 1, 9.3e18, 1e308, 5e-324, -1e-7, 0.9999999),
+)
+
+
+def test_values_of_quotas(transcript: Transcript) -> None:
+    """What is stored is described as a number again."""
+    t = transcript
+    for kind, keys in QUOTAS.items():
+        for key in keys:
+            t.note(f"{kind} {key}", {repr(value): quota_answer(t, kind, key, value) for value in NUMBERS})
+
+
+def quota_answer(t: Transcript, kind: str, key: str, value: float) -> str:
+    """The value that is described after it was set, or the code of the error and its message."""
+    name = "192.0.2.1" if kind == "ip" else t.name("quotas")
+
+    def alter(*, remove: bool) -> str | None:
+        ops = [{"key": key, "value": value, "remove": remove}]
+        entry = {"entity": [{"entity_type": kind, "entity_name": name}], "ops": ops}
+        answer = t.quietly(build(ApiKey.ALTER_CLIENT_QUOTAS, entries=[entry]), 1)
+        (result,) = answer.entries  # type: ignore[attr-defined]
+        return f"{result.error_code} {result.error_message}" if result.error_code else None
+
+    refused = alter(remove=False)
+    if refused is not None:
+        return refused
+    asked = [{"entity_type": kind, "match_type": 0, "match": name}]
+    described = t.quietly(build(ApiKey.DESCRIBE_CLIENT_QUOTAS, components=asked, strict=True), 1)
+    (entry,) = described.entries  # type: ignore[attr-defined]
+    (quota,) = entry.values
+    assert alter(remove=True) is None
+    return repr(quota.value)
