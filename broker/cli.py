@@ -28,6 +28,7 @@ _TOOLS: Final = {
     "verify": ("verify", "check log directories and print what is wrong with them"),
     "produce": ("data.produce", "write records: lines of standard input or of files"),
     "consume": ("data.consume", "print records of topics, alone or as a member of a group"),
+    "top": ("top.top", "a live screen of brokers, topics with their rates, and groups with their lag"),
     "perf": ("perf.perf", "measure throughput and latency as Apache's perf tools do"),
     "topics": ("admin.topics", "list, describe, create, alter and delete topics"),
     "groups": ("admin.groups", "list, describe, reset and delete consumer groups"),

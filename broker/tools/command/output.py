@@ -1,7 +1,8 @@
 """The output of a command, in one of three forms.
 
 - lines: the text of Apache's tool, without colours. The form when stdout is not a terminal.
-- table: for people. The form on a terminal, and with `--table`. The library `rich` draws it; nothing else imports it.
+- table: for people. The form on a terminal, and with `--table`. The library `rich` draws it; only this module and the
+  screen of `odradek top` import it.
 - JSON: for programs, with `--json`: one array with an object for each row, or one object.
 """
 

@@ -1,0 +1,1 @@
+"""`odradek top`: a live screen of brokers, topics and groups."""

@@ -1,0 +1,60 @@
+"""`odradek top` in a terminal and for programs: the numbers on the screen are those of the cluster."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from tests.support.admin import Admin
+from tests.support.broker import Broker
+from tests.support.processes.commands import command_line, run_command
+from tests.support.processes.terminal import Terminal
+
+pytestmark = pytest.mark.oracle
+
+
+def row(lines: list[str], name: str) -> list[str]:
+    """The cells of the line that begins with a name."""
+    return next((line.split() for line in lines if line.split()[:1] == [name]), [])
+
+
+def test_the_screen(broker: Broker, unique: Callable[[str], str]) -> None:
+    topic, group = Admin(broker.bootstrap).create_topic(unique("top"), 2), unique("group")
+    run_command(broker.bootstrap, "produce", "-t", topic, "-p", "0", stdin=b"x\n" * 1_500)
+    run_command(broker.bootstrap, "consume", topic, "-G", group, "--from-beginning", "-c", "300", "-q")
+    with Terminal(command_line(broker.bootstrap, "top", "--interval", "0.5")) as terminal:
+        lines = terminal.await_lines(lambda found: bool(row(found, topic) and row(found, group)))
+        assert row(lines, topic)[1:4] == ["2", "1", "0"], "partitions, replicas, under-replicated"
+        assert row(lines, topic)[-1] == "1,500"
+        assert row(lines, group)[1:3] == ["Empty", "0"]
+        assert row(lines, group)[-2] == "1,200", "the lag"
+        broker_row = row(lines, "0")
+        assert broker_row[1] == broker.bootstrap
+        assert "*" in broker_row, "it is the controller"
+        run_command(broker.bootstrap, "produce", "-t", topic, "-p", "1", stdin=b"y\n" * 1_000)
+        lines = terminal.await_lines(lambda found: row(found, topic)[-1:] == ["2,500"])
+        assert row(lines, group)[-2] == "2,200", "it begins at 0 in the other partition, which was empty"
+        terminal.press(b"i")
+        terminal.await_lines(lambda found: bool(row(found, "__consumer_offsets")))
+        terminal.press(b"\tr")
+        terminal.await_lines(lambda found: any(line.startswith("groups") for line in found))
+        terminal.press(b"q")
+        assert terminal.await_end() == 0
+
+
+def test_rates_for_programs(broker: Broker, unique: Callable[[str], str]) -> None:
+    """A load of a known rate is seen at that rate."""
+    topic = Admin(broker.bootstrap).create_topic(unique("rate"))
+    arguments = ("--num-records", "4000", "--record-size", "100", "--throughput", "1000", "--topic", topic)
+    command = [*command_line(broker.bootstrap, "perf")[:-2], "produce", *arguments, "-b", broker.bootstrap]
+    with Terminal(command) as load:
+        done = run_command(broker.bootstrap, "top", "--once", "--json", "--interval", "2")
+        assert load.await_end() == 0
+    found = json.loads(done.stdout)
+    (rate,) = [each["records_per_second"] for each in found["topics"] if each["topic"] == topic]
+    assert 300 < rate < 1_500
+    assert found["brokers"][0]["records_per_second"] >= rate
+    plain = run_command(broker.bootstrap, "top", "--once", "--interval", "0.1").stdout.decode()
+    assert row(plain.splitlines(), topic)[-1] == "4,000"
