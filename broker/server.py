@@ -165,6 +165,7 @@ class KafkaServer:
             raise
 
     async def _start(self) -> None:
+        logger.info("[KafkaServer id=%d] starting", self.broker_id)
         self._policies = load_policies(self.config, self.clock)
         self._log_manager.lock_dirs()
         self._tree = await self._open_tree(self.config, self.clock, self._fail)
@@ -172,6 +173,7 @@ class KafkaServer:
         self.cluster_id, self.broker_id = await establish_identity(
             self.config, client, self._log_manager.live_log_dirs, self._machine.new_id
         )
+        logger.info("[KafkaServer id=%d] Cluster ID = %s", self.broker_id, self.cluster_id)
         self.config.assign_broker_id(self.broker_id)
         self._ticker.start()
         self._watch_loop(self.config.odradek_event_loop_pause_ms)
@@ -409,6 +411,8 @@ class KafkaServer:
 
     async def stop(self) -> None:
         """Stop serving clients, write the files of a clean shutdown, release every directory and port."""
+        if self._has_started:
+            logger.info("[KafkaServer id=%d] shutting down", self.broker_id)
         services, sockets = self._services, self._sockets
         wait_limit = None if self._tree is None else WaitLimit(self._tree)
         if services is not None and wait_limit is not None and self._has_started and not self.failed.done():
@@ -441,6 +445,8 @@ class KafkaServer:
         if self._tree is not None and wait_limit is not None:
             await close_tree(self._tree, wait_limit, None if services is None else services.controller.shutdown())
         self._machine.io_pool.close()
+        if self._has_started:
+            logger.info("[KafkaServer id=%d] shut down completed", self.broker_id)
 
     async def _controlled_shutdown(self, services: Services, wait_limit: WaitLimit) -> None:
         """Run the controlled shutdown, unless ZooKeeper is unreachable: no controller can move leaders then."""

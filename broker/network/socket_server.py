@@ -185,7 +185,9 @@ class SocketServer:
     def _add_listener(self, end_point: EndPoint, listening: socket.socket) -> None:
         name = end_point.listener_name
         self._acceptors[name] = Acceptor(self, self._timer, listening, name)
-        self.end_points = (*self.end_points, end_point._replace(port=bound_port(listening)))
+        bound = end_point._replace(port=bound_port(listening))
+        self.end_points = (*self.end_points, bound)
+        logger.info("Awaiting socket connections on %s:%d.", bound.host or "0.0.0.0", bound.port)
 
     async def _remove_listeners(self, names: Set[str]) -> None:
         for name in names:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from odradek.storage.segment.fetch_data import FetchDataInfo, FetchIsolation
     from odradek.storage.validation.validation_job import FinishedValidation, ValidationJob
 
-state_change_log = logging.getLogger(__name__)
+state_change_log = logging.getLogger("odradek.state.change")
 
 
 class LogReadInfo(NamedTuple):
@@ -108,13 +108,27 @@ class Partition(Leadership):
             return False
         self.news.announce()
         is_new_epoch = state.leader_epoch > self.leader_epoch
+        previous_leader_id, previous_epoch = self.leader_id, self.leader_epoch
         self.leader_id = state.leader
         self.leader_epoch = state.leader_epoch
         self.leader_epoch_start_offset = None
         self.partition_epoch = state.partition_epoch
         self.in_sync.clear()
         self.is_reassigning = False
-        self.create_log_if_not_exists(state, topic_id)
+        log = self.create_log_if_not_exists(state, topic_id)
+        if is_new_epoch:
+            state_change_log.info(
+                "Follower %s starts at leader epoch %d from offset %d with partition epoch %d and high watermark %d. "
+                "Current leader is %d. Previous leader %s and previous leader epoch was %d.",
+                self.topic_partition,
+                state.leader_epoch,
+                log.log_end_offset,
+                state.partition_epoch,
+                log.high_watermark,
+                state.leader,
+                previous_leader_id,
+                previous_epoch,
+            )
         return is_new_epoch
 
     def create_log_if_not_exists(self, state: LeaderAndIsrPartitionState, topic_id: bytes | None) -> UnifiedLog:

@@ -311,7 +311,18 @@ class PartitionStateMachine:
         }
 
     def _put(self, partition: TopicPartition, target: PartitionState) -> None:
-        logger.debug("Changed partition %s from %s to %s", partition, self.state(partition).name, target.name)
+        if target is PartitionState.ONLINE:
+            logger.info(
+                "[Controller id=%d epoch=%d] Changed partition %s from %s to %s with state %s",
+                self._controller_id,
+                self._context.epoch,
+                partition,
+                self.state(partition).name,
+                target.name,
+                self._context.leadership(partition),
+            )
+        else:
+            logger.debug("Changed partition %s from %s to %s", partition, self.state(partition).name, target.name)
         self.states[partition] = target
 
     def _log_failure(self, partition: TopicPartition, target: PartitionState, reason: str) -> None:

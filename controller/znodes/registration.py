@@ -97,7 +97,13 @@ async def register_broker(
                 raise failure.cause from failure
         else:
             broker_epoch = stat_of(results[1]).czxid
-            logger.info("Registered broker %d at path %s, broker epoch %d", info.broker.id, path, broker_epoch)
+            logger.info(
+                "Registered broker %d at path %s with addresses: %s, czxid (broker epoch): %d",
+                info.broker.id,
+                path,
+                ",".join(f"{point.listener_name}://{point.host}:{point.port}" for point in info.broker.end_points),
+                broker_epoch,
+            )
             return broker_epoch
         existing = await client.get(path)
         if existing is None:

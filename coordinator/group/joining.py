@@ -155,6 +155,15 @@ class GroupJoiner:
         instance_id = join.group_instance_id
         if instance_id is None:
             member_id = f"{join.client_id}-{self._new_uuid()}"
+            _log.info(
+                "Dynamic member with unknown member id joins group %s in %s state. Created a new member id %s %s.",
+                group.group_id,
+                group.state.value,
+                member_id,
+                "and request the member to rejoin with this id"
+                if join.version >= KNOWN_MEMBER_ID_VERSION
+                else "for this member and add to the group",
+            )
             if join.version >= KNOWN_MEMBER_ID_VERSION:
                 self._require_member_id(group, join, member_id)
             else:

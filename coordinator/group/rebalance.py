@@ -189,10 +189,12 @@ class Rebalancer:
             barrier = InitialDelayedJoin(self, group, delay_ms, max(group.rebalance_timeout_ms - delay_ms, 0))
         else:
             barrier = DelayedJoin(self, group, group.rebalance_timeout_ms)
+        state = group.state
         group.lifecycle.fire(GroupEvent.REBALANCE)
         _log.info(
-            "Preparing to rebalance group %s with old generation %d (reason: %s)",
+            "Preparing to rebalance group %s in state %s with old generation %d (reason: %s)",
             group.group_id,
+            state.value,
             group.generation_id,
             reason,
         )
@@ -312,6 +314,15 @@ class Rebalancer:
         missing = [member_id for member_id in group.member_ids if member_id not in assignment]
         if missing:
             _log.warning("Setting empty assignments for members %s of group %s", missing, group.group_id)
+        _log.info(
+            "Assignment received from leader %s for group %s for generation %d. The group has %d members, %d of which "
+            "are static.",
+            leader_id,
+            group.group_id,
+            group.generation_id,
+            len(group),
+            sum(member.is_static for member in group.members),
+        )
         complete = {member_id: assignment.get(member_id, b"") for member_id in group.member_ids}
         generation_id = group.generation_id
 

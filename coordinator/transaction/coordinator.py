@@ -34,7 +34,7 @@ from odradek.coordinator.transaction.transaction_metadata import (
     TransitMetadata,
     is_epoch_exhausted,
 )
-from odradek.coordinator.transaction.transaction_state_manager import Owned, TransactionStateManager
+from odradek.coordinator.transaction.transaction_state_manager import TOPIC, Owned, TransactionStateManager
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_transactions import TransactionState as DescribedTransaction
 from odradek.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
@@ -200,6 +200,14 @@ class TransactionCoordinator:
     ) -> None:
         def appended(error: ErrorCode) -> None:
             if error == _E.NONE:
+                _log.info(
+                    "Initialized transactionalId %s with producerId %d and producer epoch %d on partition %s-%d",
+                    transactional_id,
+                    transit.producer_id,
+                    transit.producer_epoch,
+                    TOPIC,
+                    self.states.partition_for(transactional_id),
+                )
                 respond(error, ProducerIdAndEpoch(transit.producer_id, transit.producer_epoch))
             else:
                 respond(error, NO_PRODUCER)

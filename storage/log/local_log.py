@@ -154,6 +154,7 @@ class LocalLog:
 
         Raises: OSError; DiskFullError, which leaves the active segment unchanged.
         """
+        begun_ms = self.environment.clock.monotonic_ms()
         base_offset = max(expected_offset, self.log_end_offset)
         active = self.segments.active
         if base_offset in self.segments:
@@ -182,6 +183,8 @@ class LocalLog:
                 self.environment.fs.unlink(path)
             raise DiskFullError(*error.args) from error
         self.segments.add(segment)
+        took_ms = self.environment.clock.monotonic_ms() - begun_ms
+        logger.info("Rolled new log segment of %s at offset %d in %d ms.", self.topic_partition, base_offset, took_ms)
         return segment
 
     def _files_of(self, base_offset: int) -> list[str]:

@@ -272,6 +272,9 @@ class LogManager:
             self._refuse_to_create(path, log_dir, error, is_there=is_there)
         self.register(log, is_future=is_future)
         self._placement.on_created(topic_partition)
+        logger.info(
+            "Created log for partition %s in %s with properties %s", topic_partition, path, dict(config.overrides)
+        )
         log_dir.sync_queue.sync_dir(path)
         log_dir.sync_queue.sync_dir(log_dir.path)
         return log
@@ -350,6 +353,7 @@ class LogManager:
     def _delete(self, log: UnifiedLog) -> None:
         """Delete a log that is not registered any more."""
         self._rename_and_discard(log, log_files.DELETE_DIR_SUFFIX)
+        logger.info("Log for partition %s is renamed to %s and is scheduled for deletion", log.topic_partition, log.dir)
         if log.log_dir.is_online:
             self.remove_dir_later(log.dir, log.log_dir, log.config.file_delete_delay_ms)
 
@@ -369,6 +373,8 @@ class LogManager:
         def removed(result: OSError | None) -> None:
             if isinstance(result, OSError):
                 log_dir.fail(f"Error while deleting {path}", result)
+            else:
+                logger.info("Deleted log directory %s", path)
 
         def remove() -> None:
             if log_dir.is_online and not self._stopped:

@@ -11,6 +11,7 @@ Kafka: KafkaApis.handleLeaderAndIsrRequest, RequestHandlerHelper.onLeadershipCha
 
 from __future__ import annotations
 
+import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
     from odradek.broker.network.request import RequestContext
     from odradek.broker.partition.partition import Partition
+
+state_change_log = logging.getLogger("odradek.state.change")
 
 FIRST_TOPIC_ID_VERSION = 5
 
@@ -66,6 +69,7 @@ async def apply(
     if is_stale(broker, request.broker_epoch):
         respond(error_response(request, version, ErrorCode.STALE_BROKER_EPOCH, None))
         return
+    begun_ms = broker.clock.monotonic_ms()
     errors: dict[TopicPartition, ErrorCode] = {}
     become = broker.replica_manager.controller_requests.become_leader_or_follower
     try:
@@ -75,6 +79,13 @@ async def apply(
         respond(error_response(request, version, error.code, None))
         return
 
+    state_change_log.info(
+        "[Broker id=%d] Finished LeaderAndIsr request in %dms from controller %d for %d partitions",
+        broker.broker_id,
+        broker.clock.monotonic_ms() - begun_ms,
+        request.controller_id,
+        len(errors),
+    )
     broker.replica_manager.high_watermark_checkpoints.begin()  # now that every partition is known
 
     def durable(failure: OSError | None) -> None:

@@ -8,6 +8,7 @@ Kafka: KafkaApis.handleStopReplicaRequest.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from odradek.broker.apis.cluster.broker_epoch import is_stale
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from odradek.broker.network.request import RequestContext
     from odradek.timer.sliced_work import Steps
 
+state_change_log = logging.getLogger("odradek.state.change")
+
 
 @in_slices
 def handle(broker: Services, ctx: RequestContext, request: StopReplicaRequest) -> Steps:
@@ -53,6 +56,12 @@ def handle(broker: Services, ctx: RequestContext, request: StopReplicaRequest) -
     except KafkaError as error:
         ctx.reply(StopReplicaResponse(error_code=error.code))
         return
+    state_change_log.info(
+        "[Broker id=%d] Finished StopReplica request from controller %d for %d partitions",
+        broker.broker_id,
+        request.controller_id,
+        len(errors),
+    )
     response = StopReplicaResponse()
     for topic_partition, error_code in errors.items():
         response.partition_errors.append(
