@@ -272,9 +272,7 @@ class LogManager:
             self._refuse_to_create(path, log_dir, error, is_there=is_there)
         self.register(log, is_future=is_future)
         self._placement.on_created(topic_partition)
-        logger.info(
-            "Created log for partition %s in %s with properties %s", topic_partition, path, dict(config.overrides)
-        )
+        logger.info("Created log for partition %s in %s with properties %s", topic_partition, path, config.overrides)
         log_dir.sync_queue.sync_dir(path)
         log_dir.sync_queue.sync_dir(log_dir.path)
         return log
