@@ -74,7 +74,7 @@ class LogManager:
         self._high_watermarks: dict[tuple[str, TopicPartition], int] = {}
         """Keyed by directory too: a directory that a log was moved away from may still have an entry for it."""
         self._placement = LogPlacement(self.log_dirs)
-        self._moves = LogMoves(environment, self._delete)
+        self._moves = LogMoves(environment, self._delete_unregistered)
         self._startup: LogStartup | None = None
         self._recovery_threads = settings.recovery_threads_per_data_dir
         self._stopped = False
@@ -335,7 +335,7 @@ class LogManager:
         """Delete a log: renames it at once, so that a new one can be created, and removes it later."""
         log = self._unregister(topic_partition, is_future=is_future)
         if log is not None:
-            self._delete(log)
+            self._delete_unregistered(log)
         return log
 
     def _unregister(self, topic_partition: TopicPartition, *, is_future: bool = False) -> UnifiedLog | None:
@@ -348,8 +348,7 @@ class LogManager:
             self._configs.log_removed(topic_partition)
         return log
 
-    def _delete(self, log: UnifiedLog) -> None:
-        """Delete a log that is not registered any more."""
+    def _delete_unregistered(self, log: UnifiedLog) -> None:
         self._rename_and_discard(log, log_files.DELETE_DIR_SUFFIX)
         logger.info("Log for partition %s is renamed to %s and is scheduled for deletion", log.topic_partition, log.dir)
         if log.log_dir.is_online:
