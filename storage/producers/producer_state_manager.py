@@ -311,8 +311,10 @@ class ProducerStateManager:
         if self.map_end_offset <= self.last_snapshot_offset:
             return None
         path = self._snapshot_path(self.map_end_offset)
+        content = encode_snapshot(self.producers.values())
         try:
-            self._fs.write_file(path, encode_snapshot(self.producers.values()), sync=sync)
+            if sync or not _holds(path, content):
+                self._fs.write_file(path, content, sync=sync)
         except OSError as error:
             if not is_no_space(error):
                 raise
@@ -330,6 +332,12 @@ class ProducerStateManager:
             insort(self._snapshots, self.map_end_offset)
         self.last_snapshot_offset = self.map_end_offset
         return path
+
+    def forget_snapshots_above(self, offset: int) -> None:
+        """Do not load them; the files stay. A recovery replaces those that differ, and then removes stray ones: a disk
+        may take milliseconds to free the block of a file, and most snapshots are written again as they were.
+        """
+        self._snapshots = [snapshot for snapshot in self._snapshots if snapshot <= offset]
 
     def remove_stray_snapshots(self, segment_base_offsets: Iterable[int]) -> None:
         """Keep the snapshots at segment bases and the newest one, if it lies beyond the last base (a clean close)."""
@@ -425,3 +433,12 @@ class ProducerStateManager:
             self.last_snapshot_offset = self.map_end_offset = offset
             return
         self.last_snapshot_offset = self.map_end_offset = log_start_offset
+
+
+def _holds(path: str, content: bytes) -> bool:
+    """Whether a file has exactly this content."""
+    try:
+        with open(path, "rb") as file:
+            return file.read() == content
+    except OSError:
+        return False

@@ -357,6 +357,7 @@ class LogLoader:
         return first
 
     def _rebuild_producers(self, producers: ProducerStateManager, last_offset: int) -> None:
+        producers.forget_snapshots_above(last_offset)
         rebuild_producer_state(
             producers,
             self.segments,

@@ -390,7 +390,7 @@ class LogSegment:
         """Empty all indexes. The scan of the batches fills them with `add_recovered_entry`."""
         for index in (self.offset_index, self.time_index):
             index.create()  # also for an index without entries: a start rebuilds a missing file
-            index.clear()
+            index.rewrite()
         self.txn_index.clear()
         self._largest = TimestampOffset(NO_TIMESTAMP, self.base_offset)
         self._bytes_since_last_index_entry = 0

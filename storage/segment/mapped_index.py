@@ -43,6 +43,7 @@ class MappedIndex:
         "_key",
         "_map",
         "_open_files",
+        "_rewritten_bytes",
         "base_offset",
         "max_entries",
         "path",
@@ -70,6 +71,7 @@ class MappedIndex:
         self._entries = -1  # not loaded yet
         self._allocated = 0
         self._dirty = False
+        self._rewritten_bytes = 0
 
     @property
     def entries(self) -> int:
@@ -103,9 +105,14 @@ class MappedIndex:
         """Change the maximum size; existing entries stay."""
         self.max_entries = max(max_bytes // self._entry.size, self.entries)
 
-    def clear(self) -> None:
-        """Remove all entries."""
-        self._cut(0)
+    def rewrite(self) -> None:
+        """Remove all entries. Those that are added again as they were leave the file as it is: to free a block may take
+        milliseconds, and a start after a kill rebuilds the indexes of every log. Call `trim` after the last one.
+        """
+        self._load_size()
+        self._rewritten_bytes = self._allocated
+        self._entries = 0
+        self._dirty |= self._allocated > 0  # a broker that was killed has synced nothing
 
     def make_room(self, entries: int = 1) -> None:
         """Allocate and map the pages of the next entries, so that adding them cannot fail. Raises OSError."""
@@ -167,11 +174,21 @@ class MappedIndex:
     def _append_entry(self, *fields: int) -> None:
         slot = self.entries
         at = slot * self._entry.size
+        if at < self._rewritten_bytes:
+            if self._holds(at, fields):
+                self._entries = slot + 1
+                return
+            self._cut(slot)
         if at + self._entry.size > self._allocated:
             self._grow(at + self._entry.size)
         self._entry.pack_into(self._mapping(), at, *fields)
         self._entries = slot + 1
         self._dirty = True
+
+    def _holds(self, at: int, fields: tuple[int, ...]) -> bool:
+        """Whether the file has this entry there already."""
+        end = at + self._entry.size
+        return end <= self._allocated and self._mapping()[at:end] == self._entry.pack(*fields)
 
     def _floor_slot(self, target: int) -> int:
         """The last slot whose key is at most `target`, or -1. Kafka: AbstractIndex.largestLowerBoundSlotFor."""
@@ -247,6 +264,7 @@ class MappedIndex:
         size = entries * self._entry.size
         if self._entries < 0:
             self._load_size()
+        self._rewritten_bytes = 0
         if size != self._allocated:
             self._unmap()
             fd = self._open(create=True)

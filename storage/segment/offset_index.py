@@ -88,6 +88,6 @@ class OffsetIndex(MappedIndex):
         self._truncate_to_entries(slot + 1)
         self._last_offset = -1
 
-    def clear(self) -> None:
-        super().clear()
+    def rewrite(self) -> None:
+        super().rewrite()
         self._last_offset = -1

@@ -89,6 +89,6 @@ class TimeIndex(MappedIndex):
         self._truncate_to_entries(low)
         self._last = None
 
-    def clear(self) -> None:
-        super().clear()
+    def rewrite(self) -> None:
+        super().rewrite()
         self._last = None

@@ -12,9 +12,11 @@ from odradek.protocol.records.batch import assign_prefix
 from odradek.protocol.records.control import ControlRecordType
 from odradek.storage.config.log_config import LogConfig
 from odradek.storage.log.unified_log import UnifiedLog
-from odradek.storage.producers.producer_state_manager import ProducerMemory
+from odradek.storage.producers.producer_state import ProducerStateEntry
+from odradek.storage.producers.producer_state_manager import ProducerMemory, encode_snapshot
 from odradek.storage.recovery.log_loader import load_log
 from odradek.storage.recovery.recovery_job import RecoveryJob, recover_log
+from tests.support.disks.faulty_disk import FaultyFileSystem
 from tests.support.disks.logs import TP, Disk, append, crash_copy, marker
 
 PRODUCER = {"producer_id": 1, "producer_epoch": 0}
@@ -47,6 +49,24 @@ def test_snapshots_of_segments_and_of_the_end_are_there_after_recovery(killed: P
         file.unlink()
     assert last_sequence(Disk(killed).log()) == 7
     assert snapshots(killed) == [2, 4, 6, 8]
+
+
+def test_a_second_recovery_frees_no_block_of_the_disk(killed: Path) -> None:
+    """To free one takes milliseconds on many disks, and a start after a kill recovers every log."""
+    assert last_sequence(Disk(killed).log()) == 7
+    fs = FaultyFileSystem(kinds=frozenset({"truncate", "allocate", "unlink", "write"}))
+    assert last_sequence(Disk(killed, fs=fs).log()) == 7
+    assert fs.operations == []
+
+
+def test_recovery_replaces_a_snapshot_that_is_not_of_this_log(killed: Path) -> None:
+    _, *stale = sorted((killed / "topic-0").glob("*.snapshot"))
+    for file in stale:
+        file.write_bytes(encode_snapshot([ProducerStateEntry(9)]))
+    (killed / "topic-0" / f"{20:020}.snapshot").write_bytes(encode_snapshot([ProducerStateEntry(9)]))
+    assert [*Disk(killed).log().active_producers()] == [1]
+    assert snapshots(killed) == [2, 4, 6, 8]
+    assert [*Disk(killed).log(recovery_point=6).active_producers()] == [1]
 
 
 def test_recovery_of_the_last_segment_leaves_the_others_alone(killed: Path) -> None:

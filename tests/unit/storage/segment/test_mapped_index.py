@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.storage.disk.file_system import OsFileSystem
+from odradek.storage.disk.file_system import FileSystem, OsFileSystem
 from odradek.storage.disk.open_files import OpenFiles
 from odradek.storage.segment.offset_index import OffsetIndex
 from tests.support.disks.faulty_disk import FaultyFileSystem, disk_full
@@ -43,7 +43,7 @@ class CutWatcher(OsFileSystem):
 
 
 def new_index(
-    directory: Path, open_files: OpenFiles | None = None, fs: OsFileSystem | None = None, name: str = "a"
+    directory: Path, open_files: OpenFiles | None = None, fs: FileSystem | None = None, name: str = "a"
 ) -> OffsetIndex:
     return OffsetIndex(
         str(directory / f"{name}.index"),
@@ -109,7 +109,7 @@ def test_full_disk_is_an_error_and_not_a_signal(tmp_path: Path) -> None:
 def test_map_is_closed_before_the_file_is_cut(tmp_path: Path) -> None:
     fs = CutWatcher()
     index = new_index(tmp_path, fs=fs)
-    for cut in (index.clear, index.trim, index.close):
+    for cut in (lambda: index.truncate_to(0), index.trim, index.close):
         index.append(index.entries + 1, 1)
         assert not fs.maps[-1].closed
         cut()
@@ -117,13 +117,39 @@ def test_map_is_closed_before_the_file_is_cut(tmp_path: Path) -> None:
     assert len(fs.maps) == 3, "made anew after each cut"
 
 
-def test_clear_and_refill(tmp_path: Path) -> None:
+@pytest.mark.parametrize("tail", [b"", bytes(8), bytes(3), bytes(5000)])
+def test_a_file_is_left_as_it_is_when_the_same_entries_are_written_again(tmp_path: Path, tail: bytes) -> None:
+    fs = FaultyFileSystem(kinds=frozenset({"truncate", "allocate"}))
+    index = new_index(tmp_path, fs=fs)
+    for offset in (3, 5, 9):
+        index.append(offset, offset)
+    index.close()
+    entries = Path(index.path).read_bytes()
+    Path(index.path).write_bytes(entries + tail)
+    fs.operations.clear()
+    again = new_index(tmp_path, fs=fs)
+    again.rewrite()
+    assert again.entries == 0
+    for offset in (3, 5, 9):
+        again.append(offset, offset)
+    again.trim()
+    assert Path(index.path).read_bytes() == entries
+    assert fs.operations == (["truncate"] if tail else [])
+    assert again.is_dirty, "a broker that was killed may not have synced it"
+    again.close()
+
+
+@pytest.mark.parametrize("offsets", [(), (3,), (3, 5), (4,), (3, 6, 7), (3, 5, 9, 11), tuple(range(600))])
+def test_of_another_content_the_file_has_the_new_entries_alone(tmp_path: Path, offsets: tuple[int, ...]) -> None:
     index = new_index(tmp_path)
-    index.append(5, 5)
-    index.clear()
-    assert Path(index.path).stat().st_size == 0
-    index.append(3, 3)
-    assert index.lookup(9) == (3, 3)
+    for offset in (3, 5, 9):
+        index.append(offset, offset)
+    index.rewrite()
+    for offset in offsets:
+        index.append(offset, offset)
+    index.trim()
+    assert Path(index.path).stat().st_size == 8 * len(offsets)
+    assert [tuple(index.entry(slot)) for slot in range(index.entries)] == [(offset, offset) for offset in offsets]
     index.close()
 
 
