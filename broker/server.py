@@ -203,7 +203,7 @@ class KafkaServer:
         await self._start_metrics(services, sockets, dispatcher)
         services.spawn, services.in_slices = dispatcher.spawn, dispatcher.in_slices
         RequestLogSwitch(dispatcher, services.logger_levels, self.clock, secrets_of(self.config))
-        services.quotas.on_enabled = lambda: dispatcher.observe(RequestThrottle(services.quotas))
+        services.quotas.when_enabled(lambda: dispatcher.observe(RequestThrottle(services.quotas)))
         handlers = ConfigHandlers(services, dynamic, sockets, broker_info)
         self._config_changes = ConfigChangeListener(client, self.clock, handlers.apply)
         await self._config_changes.start()
@@ -429,6 +429,7 @@ class KafkaServer:
             task.cancel()
         self._slices.close()
         if services is not None:
+            services.quotas.close()
             services.first_metadata.close()
             services.group_coordinator.shutdown()
             services.transaction_coordinator.shutdown()

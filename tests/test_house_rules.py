@@ -24,6 +24,8 @@ FORBIDDEN_NAMES = {"utils", "util", "helpers", "common", "misc"}
 
 # The places where a bug is caught so that the rest goes on, and nothing else catches everything for good.
 CATCHES_EVERYTHING = {
+    "broker/quotas/client_quota_callback.py": "an error of an operator's class: the request has no quota",
+    "broker/quotas/quota_managers.py": "an error of an operator's class: it is logged, and the limits stay",
     "broker/config/python_class.py": "an error of an operator's class: the start is refused with it",
     "broker/dispatch.py": "a bug in a handler: the request gets UNKNOWN_SERVER_ERROR, the others go on",
     "broker/machine/io_pool.py": "a bug in work of a thread: it is handed to the loop, where bugs are reported",

@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
+from odradek.broker.quotas.client_quota_callback import CallbackQuotas
 from odradek.broker.quotas.client_sensors import ClientSensors, SensorTable
 from odradek.broker.quotas.quota_levels import QuotaLevels
 from odradek.timer.periodic import PeriodicTask
@@ -21,6 +22,7 @@ from odradek.timer.task import TimerTask
 
 if TYPE_CHECKING:
     from odradek.broker.network.request import RequestContext
+    from odradek.broker.quotas.client_quota_callback import ClientQuotaCallback
     from odradek.broker.quotas.quota_entity import ClientQuotaEntity, ClientQuotaType
     from odradek.broker.quotas.quota_levels import Tags
     from odradek.timer.clock import Clock
@@ -43,6 +45,7 @@ class ClientQuotaManager:
         *,
         window_count: int = 11,
         window_ms: int = 1_000,
+        callback: ClientQuotaCallback | None = None,
     ) -> None:
         self.quota_type = quota_type
         self.is_enabled = False
@@ -53,9 +56,11 @@ class ClientQuotaManager:
         self._timer = timer
         self._window_count = window_count
         self._window_ms = window_ms
-        self._levels = QuotaLevels()
+        self._levels = QuotaLevels() if callback is None else CallbackQuotas(callback, quota_type, clock)
         self._limits_version = 0
         self.sensors = SensorTable(self._make_sensors)
+        if callback is not None:
+            self._enable()
 
     def record_and_get_throttle_time_ms(self, principal: str, client_id: str, amount: float) -> int:
         """Count what a client uses. Returns the time after which it is within its quota; 0 or less if it is now."""
@@ -108,16 +113,25 @@ class ClientQuotaManager:
         else:
             logger.info("Changing %s quota for %s to %s", self.quota_type.value, entity, bound)
         self._levels.update_quota(entity, bound)
-        self._limits_version += 1
+        self.limits_changed()
         if not self.is_enabled:
-            self.is_enabled = True
-            PeriodicTask(
-                self._timer, f"expiration of {self.quota_type.value} sensors", EXPIRATION_CHECK_MS, self._expire
-            ).start()
+            self._enable()
+
+    def limits_changed(self) -> None:
+        """Every client gets its limit anew with its next request. Kafka: updateQuotaMetricConfigs."""
+        self._limits_version += 1
+
+    def _enable(self) -> None:
+        self.is_enabled = True
+        PeriodicTask(
+            self._timer, f"expiration of {self.quota_type.value} sensors", EXPIRATION_CHECK_MS, self._expire
+        ).start()
 
     def _sensors_of(self, principal: str, client_id: str, now_ms: int) -> ClientSensors:
         """The sensors of a client, with its quota as it is now."""
         sensors = self.sensors.get_or_create(self._levels.tags(principal, client_id), now_ms)
+        if self._levels.is_reset_required():
+            self.limits_changed()
         if sensors.limits_version != self._limits_version:
             sensors.bound = self._levels.limit(sensors.tags)
             sensors.limits_version = self._limits_version

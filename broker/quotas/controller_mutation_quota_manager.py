@@ -21,6 +21,7 @@ from odradek.timer.token_bucket import TokenBucket, token_throttle_time_ms
 
 if TYPE_CHECKING:
     from odradek.broker.network.request import RequestContext
+    from odradek.broker.quotas.client_quota_callback import ClientQuotaCallback
     from odradek.broker.quotas.quota_levels import Tags
     from odradek.timer.clock import Clock
     from odradek.timer.system_timer import SystemTimer
@@ -87,9 +88,22 @@ class ControllerMutationQuota:
 class ControllerMutationQuotaManager(ClientQuotaManager):
     """The manager of these quotas."""
 
-    def __init__(self, clock: Clock, timer: SystemTimer, *, window_count: int = 11, window_ms: int = 1_000) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        timer: SystemTimer,
+        *,
+        window_count: int = 11,
+        window_ms: int = 1_000,
+        callback: ClientQuotaCallback | None = None,
+    ) -> None:
         super().__init__(
-            ClientQuotaType.CONTROLLER_MUTATION, clock, timer, window_count=window_count, window_ms=window_ms
+            ClientQuotaType.CONTROLLER_MUTATION,
+            clock,
+            timer,
+            window_count=window_count,
+            window_ms=window_ms,
+            callback=callback,
         )
 
     def new_quota_for(self, ctx: RequestContext, *, strict_since_version: int | None) -> ControllerMutationQuota:

@@ -107,6 +107,10 @@ class QuotaLevels:
             return None
         return next((self._quotas[level] for level in levels if level in self._quotas), None)
 
+    def is_reset_required(self) -> bool:
+        """Whether limits have changed without `update_quota`."""
+        return False
+
 
 @lru_cache(maxsize=1_000)
 def sanitized_user(principal: str) -> str:

@@ -50,5 +50,6 @@ def apply(
         [topic.topic_name for topic in request.topic_states]
         + [state.topic_name for state in request.ungrouped_partition_states]
     )
+    broker.quotas.metadata_changed(broker.cluster_id, broker.metadata_cache)
     broker.replica_manager.high_watermark_reviews.brokers_died(alive - broker.metadata_cache.snapshot.nodes.keys())
     respond(UpdateMetadataResponse())

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from odradek.broker.config.keys.key import BrokerConfigKey
+from odradek.broker.config.keys.validators import PythonClassPath
 from odradek.storage.config.config_def import ConfigDef, ConfigKey, ConfigType, Importance, at_least
 
 LEADER_BYTES_PER_SECOND: Final = "leader.replication.throttled.rate"
@@ -84,7 +85,8 @@ QUOTA_KEYS: Final = (
         ConfigType.CLASS,
         None,
         Importance.LOW,
-        "Class that assigns quotas to clients.",
+        "Python class that decides the quotas of clients (docs/quotas.md).",
+        PythonClassPath(),
     ),
 )
 

@@ -27,7 +27,6 @@ REFUSED: Final[Mapping[str, str]] = {
     "zookeeper.metadata.migration.enable": "there is no KRaft mode to migrate to",
     "remote.log.storage.system.enable": "there is no tiered storage",
     "security.providers": NO_CLASS,
-    "client.quota.callback.class": NO_CLASS,
     "principal.builder.class": NO_CLASS,
     "ssl.engine.factory.class": NO_CLASS,
     "sasl.server.callback.handler.class": NO_CLASS,
