@@ -126,7 +126,8 @@ class Average(_SampledStat):
 def throttle_time_ms(value: float, bound: float, window_size_ms: int) -> int:
     """The time after which a rate of `value` over `window_size_ms` is `bound`, if nothing more is recorded."""
     excess = value - bound
-    return java_round(excess / bound * window_size_ms if bound else math.copysign(math.inf, excess))
+    ratio = excess / bound if bound else math.copysign(math.inf, excess) * math.copysign(1, bound)
+    return java_round(ratio * window_size_ms)
 
 
 def java_round(value: float) -> int:

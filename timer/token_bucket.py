@@ -33,14 +33,14 @@ class TokenBucket:
     def record(self, amount: float, bound: float, now_ms: int) -> None:
         """Take `amount` tokens, also those that are not there yet."""
         self._refill(bound, now_ms)
-        self._tokens = min(self._window_seconds * bound, self._tokens - amount)
+        self._tokens = min(self._tokens - amount, self._window_seconds * bound)
 
     def _refill(self, bound: float, now_ms: int) -> None:
         burst = self._window_seconds * bound
         if self._last_update_ms is None:
             self._tokens = burst
         else:
-            self._tokens = min(burst, self._tokens + bound * ((now_ms - self._last_update_ms) / 1_000))
+            self._tokens = min(self._tokens + bound * ((now_ms - self._last_update_ms) / 1_000), burst)
         self._last_update_ms = now_ms
 
 

@@ -41,12 +41,12 @@ class MutationSensors(ClientSensors):
         if self.bound is not None:
             self.bucket.record(amount, self.bound, now_ms)
 
-    def throttle_time_ms(self, now_ms: int) -> int:
-        """The time until the bucket is no more negative; 0 if it is not."""
+    def throttle_time_ms(self, now_ms: int) -> int | None:
+        """The time until the bucket is no more negative; None if it is not."""
         if self.bound is None:
-            return 0
+            return None
         tokens = self.bucket.tokens(self.bound, now_ms)
-        return as_int(token_throttle_time_ms(tokens, self.bound)) if tokens < 0 else 0
+        return as_int(token_throttle_time_ms(tokens, self.bound)) if tokens < 0 else None
 
 
 class ControllerMutationQuota:
@@ -72,7 +72,7 @@ class ControllerMutationQuota:
         if not self._is_strict:
             sensors.record(partitions, now_ms)
         throttle_time_ms = sensors.throttle_time_ms(now_ms)
-        if throttle_time_ms:
+        if throttle_time_ms is not None:
             self._throttle_time_ms, self._recorded_ms = throttle_time_ms, now_ms
             if self._is_strict:
                 raise KafkaError(ErrorCode.THROTTLING_QUOTA_EXCEEDED)
