@@ -51,10 +51,10 @@ _TOOLS: Final = {
 
 _GROUPS: Final = {
     "run a broker": ("serve", "health", "metadata"),
-    "records": ("produce", "consume", "get-offsets", "delete-records"),
+    "records": ("produce", "consume", "get-offsets", "delete-records", "perf"),
     "topics and replicas": ("topics", "reassign", "elect-leaders", "log-dirs"),
     "groups and transactions": ("groups", "transactions", "producers"),
-    "the cluster": ("cluster", "configs", "quotas", "api-versions"),
+    "the cluster": ("cluster", "top", "configs", "quotas", "api-versions"),
     "files of a broker": ("verify", "dump-log"),
     "the shell": ("completion",),
 }

@@ -46,8 +46,8 @@ class AdminClient:
         """Raises: CommandFailed if a bootstrap server is no host:port."""
         self.config = config
         self.clock = clock
-        self._bootstrap = [SocketLink(address, config, clock) for address in parse_addresses(config.bootstrap)]
-        self._links: dict[Address, SocketLink] = {}
+        self._links = {address: SocketLink(address, config, clock) for address in parse_addresses(config.bootstrap)}
+        self._bootstrap = list(self._links.values())
         self._brokers: dict[int, Address] = {}
         """The brokers of the last metadata."""
 
@@ -144,7 +144,7 @@ class AdminClient:
         await sleep(self.clock.monotonic_ms() + self.config.retry_backoff_ms)
 
     def close(self) -> None:
-        for link in (*self._bootstrap, *self._links.values()):
+        for link in self._links.values():
             link.close()
 
 

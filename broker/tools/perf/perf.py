@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from odradek.broker.tools.command.arguments import command_parser
+
+if TYPE_CHECKING:
+    import argparse
 
 _DESCRIPTION: Final = """\
 Measure throughput and latency, with the options and lines of Apache's tools:
@@ -27,8 +30,20 @@ _MODULES: Final = {"produce": "perf_produce", "consume": "perf_consume", "end-to
 
 def main(arguments: Sequence[str]) -> int:
     """Measure. Returns the exit status."""
-    parser = command_parser("perf", _DESCRIPTION, examples=_EXAMPLES)
-    parser.add_argument("what", choices=_MODULES)
-    what = parser.parse_args(arguments[:1]).what
+    command = command_parser("perf", _DESCRIPTION, examples=_EXAMPLES)
+    command.add_argument("what", choices=_MODULES)
+    what = command.parse_args(arguments[:1]).what
     status: int = import_module(f"odradek.broker.tools.perf.{_MODULES[what]}").main(arguments[1:])
     return status
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options of all three."""
+    from odradek.broker.tools.perf import perf_consume, perf_produce
+
+    command = command_parser("perf", _DESCRIPTION, examples=_EXAMPLES)
+    children = command.add_subparsers()
+    for name in _MODULES:
+        children.add_parser(name, help="measure", add_help=False)
+    children.choices |= {"produce": perf_produce.parser(), "consume": perf_consume.parser()}
+    return command

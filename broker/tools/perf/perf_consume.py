@@ -51,7 +51,8 @@ def _config(settings: Mapping[str, str], *, from_latest: bool) -> ConsumerConfig
     )
 
 
-def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+def parser() -> argparse.ArgumentParser:
+    """The options of the command."""
     parser = command_parser("perf consume", "This tool is used to verify the consumer performance.")
     parser.add_argument("-b", "--bootstrap-server", "--broker-list", metavar="HOST:PORT,...")
     parser.add_argument("--topic", required=True)
@@ -68,9 +69,14 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--consumer.config", "--command-config", dest="consumer_config", metavar="FILE")
     for name in ("--threads", "--num-fetch-threads", "--socket-buffer-size"):
         parser.add_argument(name, help=argparse.SUPPRESS)  # without an effect
-    options = parser.parse_args(arguments)
+    return parser
+
+
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    command = parser()
+    options = command.parse_args(arguments)
     if options.reporting_interval <= 0:
-        parser.error("Reporting interval must be greater than 0.")
+        command.error("Reporting interval must be greater than 0.")
     if options.threads is not None or options.num_fetch_threads is not None:
         sys.stdout.write(
             "WARNING: option [threads] and [num-fetch-threads] have been deprecated and will be ignored by the test\n"

@@ -37,7 +37,7 @@ SHORTEST_PAUSE_MS: Final = 2
 
 def main(arguments: Sequence[str]) -> int:
     """Measure. Returns the exit status."""
-    options = _parse(arguments)
+    options = parser().parse_args(arguments)
 
     def make_work() -> tuple[_Work, Mapping[str, str]]:
         settings = gather(options.producer_config, options.producer_props)
@@ -50,7 +50,8 @@ def main(arguments: Sequence[str]) -> int:
     return run_with_client(make_work, options.bootstrap_server, client_id=CLIENT_ID, also=PRODUCER_KEYS)
 
 
-def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+def parser() -> argparse.ArgumentParser:
+    """The options of the command."""
     parser = command_parser("perf produce", "This tool is used to verify the producer performance.")
     parser.add_argument("--topic", required=True, help="produce messages to this topic")
     parser.add_argument("--num-records", type=int, required=True, metavar="N", help="number of messages to produce")
@@ -74,7 +75,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         metavar="MS",
         help="commit after this time; 0: no transactions",
     )
-    return parser.parse_args(arguments)
+    return parser
 
 
 def _payload(options: argparse.Namespace) -> Payload:

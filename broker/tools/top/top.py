@@ -48,20 +48,26 @@ CLIENT_ID: Final = "odradek-top"
 
 def main(arguments: Sequence[str]) -> int:
     """Show the cluster. Returns the exit status."""
+    command = parser()
+    options = command.parse_args(arguments)
+    if options.interval <= 0:
+        command.error("--interval must be greater than 0")
+
+    def make_work() -> tuple[_Top, Mapping[str, str]]:
+        return _Top(options), gather(options.command_config, options.properties)
+
+    return run_with_client(make_work, options.bootstrap_server, client_id=CLIENT_ID, also=())
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options of the command."""
     parser = command_parser("top", _DESCRIPTION, examples=_EXAMPLES)
     add_cluster_options(parser, "client")
     parser.add_argument("--interval", type=float, default=2.0, metavar="SECONDS", help="between samples; default 2")
     parser.add_argument("--once", action="store_true", help="print one frame as plain tables")
     parser.add_argument("--json", action="store_true", help="print a JSON object for each frame, in a line")
     parser.add_argument("--internal", action="store_true", help="show internal topics, too")
-    options = parser.parse_args(arguments)
-    if options.interval <= 0:
-        parser.error("--interval must be greater than 0")
-
-    def make_work() -> tuple[_Top, Mapping[str, str]]:
-        return _Top(options), gather(options.command_config, options.properties)
-
-    return run_with_client(make_work, options.bootstrap_server, client_id=CLIENT_ID, also=())
+    return parser
 
 
 class _Top:
