@@ -14,7 +14,7 @@ SEEDS = int(os.environ.get("ODRADEK_SOAK_SIMULATIONS", "10000"))
 SEEDS_AT_ONCE = 500
 
 
-@pytest.mark.parametrize("options", [(), ("--transactions",), ("--clean-stops",)])
+@pytest.mark.parametrize("options", [(), ("--transactions",), ("--clean-stops",), ("--recompression",)])
 def test_what_must_hold_holds_at_each_step_of_ten_thousand_seeds(options: tuple[str, ...]) -> None:
     for first in range(0, SEEDS, SEEDS_AT_ONCE):
         run_seeds(first, min(SEEDS_AT_ONCE, SEEDS - first), *options)

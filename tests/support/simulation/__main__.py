@@ -17,10 +17,15 @@ from typing import NoReturn
 
 from tests.support.simulation.clean_stops import CleanStopSimulation
 from tests.support.simulation.cluster import Simulation
+from tests.support.simulation.recompression import RecompressionSimulation
 from tests.support.simulation.transactions import TransactionSimulation
 
 FASTEST_DISK = "/dev/shm"
-KINDS = {"--transactions": TransactionSimulation, "--clean-stops": CleanStopSimulation}
+KINDS = {
+    "--transactions": TransactionSimulation,
+    "--clean-stops": CleanStopSimulation,
+    "--recompression": RecompressionSimulation,
+}
 
 
 def main() -> int:

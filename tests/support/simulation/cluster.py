@@ -9,12 +9,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Mapping
 from pathlib import Path
 from random import Random
 from typing import Final
 
 from odradek.protocol.api import ApiKey
-from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from odradek.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.simulation.broker import SimulatedBroker
@@ -40,6 +46,8 @@ TRACE_LINES_SHOWN: Final = 120
 
 class Simulation:
     """See the module."""
+
+    topic_configs: Mapping[str, str] = {}
 
     def __init__(self, seed: int, directory: Path) -> None:
         self.seed = seed
@@ -181,7 +189,12 @@ class Simulation:
                 broker.life.tree.join()
 
     async def _create_topic(self) -> None:
-        topic = CreatableTopic(name="topic", num_partitions=len(PARTITIONS), replication_factor=len(BROKERS))
+        topic = CreatableTopic(
+            name="topic",
+            num_partitions=len(PARTITIONS),
+            replication_factor=len(BROKERS),
+            configs=[CreatableTopicConfig(name=name, value=value) for name, value in self.topic_configs.items()],
+        )
         request = CreateTopicsRequest(topics=[topic], timeout_ms=5_000)
         while True:
             await self.admin.pause(200)

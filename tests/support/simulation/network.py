@@ -238,6 +238,9 @@ class ServerSide:
 
     def flush_answers(self) -> None: ...
 
+    def proceed(self) -> None:
+        """Nothing waits: a simulated client sends its next request behind the answer."""
+
     def close(self, reason: str) -> None:
         self._pipe.reset(reason)
 
