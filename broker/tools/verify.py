@@ -11,13 +11,14 @@ import os
 import sys
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.tools.command.arguments import command_parser
+from odradek.broker.tools.command.arguments import add_output_options, command_parser
+from odradek.broker.tools.command.output import Output
 from odradek.storage.verification.findings import Finding
 from odradek.storage.verification.log_directory import NothingToVerifyError, verify
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from odradek.protocol.topic_partition import TopicPartition
 
@@ -31,8 +32,10 @@ FINDINGS_PER_FILE_MAX: Final = 20
 
 def main(arguments: Sequence[str]) -> int:
     """Verify the directories. Returns the exit status."""
-    directories = parser().parse_args(arguments).directories
-    printer = FindingsPrinter(sys.stdout.write)
+    options = parser().parse_args(arguments)
+    directories = options.directories
+    out = Output.of(options)
+    printer = FindingsPrinter(out)
     directory_of: dict[TopicPartition, str] = {}
     try:
         for directory in directories:
@@ -43,11 +46,11 @@ def main(arguments: Sequence[str]) -> int:
                     printer.report(Finding(where, None, f"the partition is also in {first}: a broker does not start"))
     except (OSError, NothingToVerifyError) as error:
         printer.finish()
-        sys.stdout.flush()
+        out.close()
         sys.stderr.write(f"odradek: {error}\n")
         return EXIT_CANNOT_RUN
     printer.finish()
-    sys.stdout.flush()
+    out.close()
     sys.stderr.write(f"{len(directory_of)} partitions, {printer.count} findings\n")
     return EXIT_FINDINGS if printer.count else EXIT_CLEAN
 
@@ -60,14 +63,15 @@ def parser() -> argparse.ArgumentParser:
         "Exit status 0: no findings; 1: findings; 2: something cannot be read.",
     )
     parser.add_argument("directories", nargs="+", metavar="DIR", help="a log directory, or that of a partition")
+    add_output_options(parser)
     return parser
 
 
 class FindingsPrinter:
     """Prints findings as they arrive, at most `FINDINGS_PER_FILE_MAX` of a file."""
 
-    def __init__(self, write: Callable[[str], object]) -> None:
-        self._write = write
+    def __init__(self, out: Output) -> None:
+        self._out = out
         self._by_path: dict[str, int] = {}
         self.count = 0
 
@@ -75,10 +79,11 @@ class FindingsPrinter:
         self.count += 1
         of_file = self._by_path[finding.path] = self._by_path.get(finding.path, 0) + 1
         if of_file <= FINDINGS_PER_FILE_MAX:
-            self._write(f"{finding}\n")
+            row = {"file": finding.path, "position": finding.position, "finding": finding.message}
+            self._out.result([row], [str(finding)])
 
     def finish(self) -> None:
         """Print the number of findings that were not printed."""
         for path, count in self._by_path.items():
             if count > FINDINGS_PER_FILE_MAX:
-                self._write(f"{path}: {count - FINDINGS_PER_FILE_MAX} more findings\n")
+                self._out.note(f"{path}: {count - FINDINGS_PER_FILE_MAX} more findings")

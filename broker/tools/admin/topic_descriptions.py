@@ -108,6 +108,19 @@ def facts(
         }
 
 
+def partition_rows(
+    topic: MetadataResponseTopic,
+    configs: Sequence[DescribeConfigsResourceResult],
+    ongoing: Ongoing,
+    live_brokers: Collection[int],
+    reports: Collection[str] = (),
+) -> Iterator[dict[str, object]]:
+    """The selected partitions, for a table."""
+    values = {config.name: config.value for config in configs}
+    for found in _selected(_described(topic, values, ongoing, live_brokers), reports):
+        yield {"topic": topic.name, **found.facts()}
+
+
 def describe(
     topic: MetadataResponseTopic,
     configs: Sequence[DescribeConfigsResourceResult],

@@ -12,7 +12,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.tools.admin.admin_client import run
-from odradek.broker.tools.admin.topic_descriptions import OVERRIDES, PARTITION_REPORTS, describe, facts
+from odradek.broker.tools.admin.topic_descriptions import OVERRIDES, PARTITION_REPORTS, describe, facts, partition_rows
 from odradek.broker.tools.command.arguments import add_actions, add_client_options, command_parser
 from odradek.broker.tools.command.failures import CommandFailed, check
 from odradek.controller.admin.config_admin import ResourceType
@@ -207,8 +207,12 @@ async def _describe(client: AdminClient, out: Output, options: argparse.Namespac
     live_brokers = {node.node_id for node in metadata.brokers}
     reports = [report for report in REPORTS if getattr(options, report)]
     for topic in topics:
-        lines = describe(topic, configs[topic.name or ""], ongoing, live_brokers, reports)
-        out.result(facts(topic, configs[topic.name or ""], ongoing, live_brokers, reports), lines)
+        what = (topic, configs[topic.name or ""], ongoing, live_brokers, reports)
+        if out.is_table:
+            title = next(iter(describe(*what)), "") if not reports else ""
+            out.table(partition_rows(*what), (), title=title.replace("\t", "  "))
+        else:
+            out.result(facts(*what), describe(*what))
 
 
 async def _configs(client: AdminClient, topics: Sequence[str]) -> dict[str, list[DescribeConfigsResourceResult]]:

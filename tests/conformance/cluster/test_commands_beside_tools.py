@@ -33,6 +33,8 @@ TOOLS = {
 }
 """Command -> Apache's tool."""
 
+Both = Callable[..., Iterator[tuple[Printed, Printed]]]
+
 MESSAGES = 12
 FIRST_TIME_MS = 1_700_000_000_000
 
@@ -45,7 +47,7 @@ def ours(command: str, *arguments: str) -> Printed:
 
 
 @pytest.fixture
-def both(broker: Broker) -> Callable[..., Iterator[tuple[Printed, Printed]]]:
+def both(broker: Broker) -> Both:
     """Runs each command here and as Apache's tool: our output, then theirs."""
     at = ("--bootstrap-server", broker.bootstrap)
 
@@ -114,9 +116,7 @@ RESETS = (
 )
 
 
-def test_groups_are_listed_and_described(
-    broker: Broker, both: Callable[..., Iterator[tuple[Printed, Printed]]], filled: str, unique: Callable[[str], str]
-) -> None:
+def test_groups_are_listed_and_described(broker: Broker, both: Both, filled: str, unique: Callable[[str], str]) -> None:
     active, idle = unique("active"), unique("idle")
     commit(broker, idle, filled, {0: 5, 2: 0})
     with Member(broker.bootstrap, active, [filled], client_id="one", group_instance_id="static") as member:
@@ -140,9 +140,7 @@ def test_groups_are_listed_and_described(
     assert (mine.status, apaches.status) == (1, 0)
 
 
-def test_resets_find_the_same_offsets(
-    broker: Broker, both: Callable[..., Iterator[tuple[Printed, Printed]]], filled: str, unique: Callable[[str], str]
-) -> None:
+def test_resets_find_the_same_offsets(broker: Broker, both: Both, filled: str, unique: Callable[[str], str]) -> None:
     group = unique("reset")
     commit(broker, group, filled, {0: 5, 1: 2})
     resets = [tuple(word.format(t=filled) for word in reset) for reset in RESETS]
@@ -160,7 +158,7 @@ def test_resets_find_the_same_offsets(
 
 def test_groups_are_changed_alike(
     broker: Broker,
-    both: Callable[..., Iterator[tuple[Printed, Printed]]],
+    both: Both,
     filled: str,
     unique: Callable[[str], str],
     tmp_path: Path,
@@ -196,7 +194,7 @@ def test_groups_are_changed_alike(
 
 
 def test_offsets_records_and_log_directories(
-    both: Callable[..., Iterator[tuple[Printed, Printed]]], filled: str, unique: Callable[[str], str], tmp_path: Path
+    both: Both, filled: str, unique: Callable[[str], str], tmp_path: Path
 ) -> None:
     plan = tmp_path / "plan.json"
     entries = [{"topic": filled, "partition": partition, "offset": offset} for partition, offset in ((0, 4), (1, -1))]
@@ -237,9 +235,7 @@ def directories(printed: Printed) -> object:
     return value
 
 
-def test_configs(
-    both: Callable[..., Iterator[tuple[Printed, Printed]]], filled: str, broker: Broker, unique: Callable[[str], str]
-) -> None:
+def test_configs(both: Both, filled: str, broker: Broker, unique: Callable[[str], str]) -> None:
     topic = ("--entity-type", "topics", "--entity-name", filled)
     other = Admin(broker.bootstrap).create_topic(unique("beside"))
     found = both(
@@ -281,9 +277,71 @@ def test_configs(
         assert mine.stderr.removeprefix("odradek: ") == apaches.stderr.removeprefix("requirement failed: ")
 
 
-def test_transactions_and_producers(
-    broker: Broker, both: Callable[..., Iterator[tuple[Printed, Printed]]], filled: str, unique: Callable[[str], str]
-) -> None:
+def test_quotas(broker: Broker, both: Both, unique: Callable[[str], str]) -> None:
+    """Quotas that either sets, both describe; names with characters that ZooKeeper paths do not have."""
+    ours_, apaches_ = unique("ours/*"), unique("apaches/*")
+
+    def changes(user: str, ip: str) -> list[tuple[str, ...]]:
+        return [
+            (
+                "configs",
+                "--alter",
+                "--user",
+                user,
+                "--add-config",
+                "producer_byte_rate=10485760,request_percentage=0.5",
+            ),
+            ("configs", "--alter", "--user", user, "--client-defaults", "--add-config", "consumer_byte_rate=1"),
+            (
+                "configs",
+                "--alter",
+                "--entity-type",
+                "clients",
+                "--entity-name",
+                user,
+                "--add-config",
+                "controller_mutation_rate=3",
+            ),
+            ("configs", "--alter", "--ip", ip, "--add-config", "connection_creation_rate=7"),
+            ("configs", "--alter", "--user", user, "--delete-config", "request_percentage"),
+            ("configs", "--alter", "--user", user, "--delete-config", "request_percentage"),
+            ("configs", "--alter", "--user", user, "--add-config", "producer_byte_rate=fast"),
+        ]
+
+    mine, apaches = zip(*both(*changes(ours_, "10.9.8.7"), theirs=changes(apaches_, "10.9.8.6")), strict=True)
+    assert [run.status for run in mine] == [run.status for run in apaches] == [0, 0, 0, 0, 0, 1, 1]
+    assert [run.stdout.replace(ours_, "U").replace("8.7", "8.6") for run in mine] == [
+        run.stdout.replace(apaches_, "U") for run in apaches
+    ]
+    described = [
+        *both(
+            ("configs", "--describe", "--entity-type", "users"),
+            ("configs", "--describe", "--entity-type", "users", "--entity-type", "clients"),
+            ("configs", "--describe", "--entity-type", "clients"),
+            ("configs", "--describe", "--entity-type", "ips"),
+            ("configs", "--describe", "--user", ours_, "--client-defaults"),
+        )
+    ]
+    for we, they in described:
+        # Quotas of an entity are in the order of a hash table there.
+        assert sorted(re.split(r"[, ]+|\n", we.stdout)) == sorted(re.split(r"[, ]+|\n", they.stdout))
+    assert described[0][0].stdout.count("producer_byte_rate=1.048576E7") == 2
+    at = ("--bootstrap-server", broker.bootstrap)
+    rows = json.loads(ours("quotas", *at, "--user", apaches_, "--json").stdout)
+    assert [(row["client"], row["quota"], row["value"]) for row in rows] == [
+        ("*", "consumer_byte_rate", 1.0),
+        (None, "producer_byte_rate", 10485760.0),
+    ]
+    for user in (ours_, apaches_):
+        assert ours("quotas", *at, "--user", user, "--remove", "produce").status == 0
+        assert ours("quotas", *at, "--user", user, "--default-client", "--remove", "consume").status == 0
+        assert ours("quotas", *at, "--client", user, "--remove", "mutations").status == 0
+    for ip in ("10.9.8.7", "10.9.8.6"):
+        assert ours("quotas", *at, "--ip", ip, "--remove", "connections").status == 0
+    assert json.loads(ours("quotas", *at, "--json").stdout) == []
+
+
+def test_transactions_and_producers(broker: Broker, both: Both, filled: str, unique: Callable[[str], str]) -> None:
     name = unique("txn")
     producer = ConfluentTransactions().producer(broker.bootstrap, name)
     producer.begin()
@@ -322,7 +380,7 @@ def test_transactions_and_producers(
     producer.close()
 
 
-def test_api_versions(both: Callable[..., Iterator[tuple[Printed, Printed]]]) -> None:
+def test_api_versions(both: Both) -> None:
     ((mine, apaches),) = both(("api-versions",))
     assert mine.stdout.splitlines() == apaches.stdout.splitlines()
     assert mine.status == apaches.status == 0

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 
 from odradek.broker import cli
 from odradek.broker.tools import verify
+from odradek.broker.tools.command.output import Form, Output
 from odradek.broker.tools.verify import FINDINGS_PER_FILE_MAX, FindingsPrinter
 from odradek.storage.verification.findings import Finding
 
@@ -37,6 +39,15 @@ def test_a_partition_twice_is_found(tmp_path: Path, capsys: pytest.CaptureFixtur
     )
 
 
+def test_findings_for_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(CLEAN, tmp_path / "data")
+    (tmp_path / "data" / "lost+found").mkdir()
+    assert cli.main(["verify", "--json", str(tmp_path / "data")]) == 1
+    (found,) = json.loads(capsys.readouterr().out)
+    assert (found["file"], found["position"]) == (f"{tmp_path}/data/lost+found", None)
+    assert found["finding"].startswith("the name is not <topic>-<partition>")
+
+
 @pytest.mark.parametrize("name", ["missing", "empty"])
 def test_path_that_cannot_be_verified_is_status_2(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
@@ -52,13 +63,13 @@ def test_path_that_cannot_be_verified_is_status_2(
 @pytest.mark.parametrize(
     ("count", "last"), [(FINDINGS_PER_FILE_MAX, "a:19: x\n"), (FINDINGS_PER_FILE_MAX + 2, "a: 2 more findings\n")]
 )
-def test_a_file_of_noise_is_cut_short(count: int, last: str) -> None:
-    lines: list[str] = []
-    printer = FindingsPrinter(lines.append)
+def test_a_file_of_noise_is_cut_short(count: int, last: str, capsys: pytest.CaptureFixture[str]) -> None:
+    printer = FindingsPrinter(Output(Form.LINES))
     for position in range(count):
         printer.report(Finding("a", position, "x"))
     printer.report(Finding("b", None, "y"))
     printer.finish()
     assert printer.count == count + 1
+    lines = capsys.readouterr().out.splitlines(keepends=True)
     assert "b: y\n" in lines
     assert [line for line in lines if line.startswith("a")][-1] == last

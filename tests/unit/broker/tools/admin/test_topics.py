@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from odradek.broker.tools.admin.topics import main
@@ -225,3 +227,25 @@ def test_usage(command: Command, arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         command(main, *arguments)
     assert ended.value.code == 2
+
+
+def test_topics_are_tables_on_a_terminal_and_json_for_programs(cluster: AdminCluster, command: Command) -> None:
+    describable(cluster)
+    _, lines, _ = command(main, "--describe", "--topic", "b", "--table")
+    assert lines[0].startswith("Topic: b  TopicId: ")
+    assert [line.split() for line in lines[1:]] == [
+        ["TOPIC", "PARTITION", "LEADER", "REPLICAS", "ISR", "ADDING", "REPLICAS", "REMOVING", "REPLICAS"],
+        ["b", "0", "1", "1,2", "1,2"],
+        ["b", "1", "2", "2,3", "2,3", "3"],
+    ]
+    (found,) = json.loads("".join(command(main, "--describe", "--topic", "b", "--json")[1]))
+    assert (found["topic"], found["topic_id"], found["configs"]) == ("b", uuid_to_text(TOPIC_ID), {"retention.ms": "1"})
+    assert found["partitions"][1] == {
+        "partition": 1,
+        "leader": 2,
+        "replicas": [2, 3],
+        "isr": [2, 3],
+        "adding_replicas": [3],
+        "removing_replicas": [],
+    }
+    assert json.loads("".join(command(main, "--list", "--topic", "a", "--json")[1])) == [{"topic": "a"}]
