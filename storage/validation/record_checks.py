@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 _SHOWN_RECORD_ERRORS: Final = 3
 
+RECORD_ERRORS_MAX: Final = 10_000
+"""Invalid records of a batch that the answer names: 1 MB of compressed records may be millions."""
+
 
 def records_of(batch: AnyBatch, rules: ValidationRules) -> Iterable[Record]:
     """The records of a received batch."""
@@ -49,9 +52,10 @@ def has_bad_records(
 
 
 def raise_record_errors(found: Sequence[AnyBatch], rules: ValidationRules, source_codec: int, now_ms: int) -> None:
-    """Check every record. Raises RecordValidationError with the list of the invalid ones, if any."""
+    """Check every record. Raises RecordValidationError with the list of the first invalid ones, if any."""
     for batch in found:
         errors: list[tuple[int, str]] = []
+        count = 0
         has_time_error = False
         is_compressed_inside = (
             source_codec != CompressionType.NONE
@@ -68,7 +72,9 @@ def raise_record_errors(found: Sequence[AnyBatch], rules: ValidationRules, sourc
             if message is None and (message := _timestamp_error(batch, record, rules, now_ms)) is not None:
                 has_time_error = True
             if message is not None:
-                errors.append((index, message))
+                count += 1
+                if count <= RECORD_ERRORS_MAX:
+                    errors.append((index, message))
         if not errors:
             continue
         if has_time_error:
@@ -80,7 +86,7 @@ def raise_record_errors(found: Sequence[AnyBatch], rules: ValidationRules, sourc
         )
         raise RecordValidationError(
             ErrorCode.INVALID_RECORD,
-            f"One or more records have been rejected due to {len(errors)} record errors in total, and only showing "
+            f"One or more records have been rejected due to {count} record errors in total, and only showing "
             f"the first three errors at most: [{shown}]",
             errors,
         )

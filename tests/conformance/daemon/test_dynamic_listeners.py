@@ -19,7 +19,7 @@ from tests.support.wire.requests import build
 
 BROKER = 4
 SET, DELETE = 0, 1
-INVALID_CONFIG = 42
+INVALID_REQUEST = 42
 MAP = "PLAINTEXT:PLAINTEXT,EXTRA:PLAINTEXT,MORE:PLAINTEXT"
 
 
@@ -102,6 +102,6 @@ def test_changes_that_are_refused(new_broker: Callable[..., Broker]) -> None:
         ),
     ):
         code, message = alter(broker, configs, validate_only=True)
-        assert (code, said in str(message)) == (INVALID_CONFIG, True), (configs, message)
+        assert (code, said in str(message)) == (INVALID_REQUEST, True), (configs, message)
     for accepted in ({"listener.name.plaintext.some.config": "x"}, {"listeners": both}):
         assert alter(broker, accepted, validate_only=True) == (0, None)

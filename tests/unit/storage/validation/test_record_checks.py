@@ -12,7 +12,7 @@ from odradek.protocol.records.legacy import LegacyBatch, build_message
 from odradek.protocol.records.record import SimpleRecord
 from odradek.storage.append_info import RecordValidationError
 from odradek.storage.config.log_config import LogConfig
-from odradek.storage.validation.record_checks import has_bad_records, raise_record_errors
+from odradek.storage.validation.record_checks import RECORD_ERRORS_MAX, has_bad_records, raise_record_errors
 from odradek.storage.validation.validation_rules import ValidationRules
 from tests.support.disks.logs import NOW
 
@@ -57,3 +57,11 @@ def test_messages_of_old_formats_are_checked_too() -> None:
     with pytest.raises(RecordValidationError):
         raise_record_errors([keyless], COMPACTED, 0, NOW)
     raise_record_errors([LegacyBatch(memoryview(build_message(0, 0, -1, b"k", b"v")))], LIMITED, 0, NOW)
+
+
+@pytest.mark.parametrize(("count", "named"), [(RECORD_ERRORS_MAX, RECORD_ERRORS_MAX), (12_000, RECORD_ERRORS_MAX)])
+def test_number_of_errors_is_bounded(count: int, named: int) -> None:
+    with pytest.raises(RecordValidationError) as refused:
+        raise_record_errors([batch_of(*[SimpleRecord(NOW, None, None)] * count)], COMPACTED, 0, NOW)
+    assert len(refused.value.record_errors) == named
+    assert f"due to {count} record errors in total" in refused.value.message
