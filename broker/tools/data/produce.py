@@ -101,7 +101,7 @@ class _Work:
             try:
                 await interrupts.during(self._send_all(producer))
                 await interrupts.during(self._end(producer))
-            except (Interrupted, CommandFailed):
+            except (Interrupted, CommandFailed, OSError):
                 await self._give_up(producer)
                 raise
         finally:

@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -150,6 +151,30 @@ def test_a_group_with_a_member_of_librdkafka(
     written = [b"%d" % i for i in range(100)] + [b"late-%d" % partition for partition in range(4)]
     assert sorted([*read, *member.values]) == sorted(written)
     assert run("consume", "-G", group, topic, "-e").stdout == b"", "all of it is committed"
+
+
+def test_a_group_with_a_member_of_java(
+    broker: Broker, run: Run, admin: Admin, tools: Tools, unique: Callable[[str], str]
+) -> None:
+    """The group rebalances when the other member comes and when it goes; each record is read by one of the two."""
+    topic, group = admin.create_topic(unique("shared"), 4), unique("group")
+    arguments = ("-G", group, topic, "--from-beginning", "-X", "heartbeat.interval.ms=100")
+    options = ["--bootstrap-server", broker.bootstrap, "--topic", topic, "--group", group, "--from-beginning"]
+    with RunningCommand(broker.bootstrap, "consume", *arguments) as command, ThreadPoolExecutor() as pool:
+        other = pool.submit(tools.run, "console-consumer", *options, "--max-messages", "20", "--timeout-ms", "20000")
+        sent: list[bytes] = []
+        while not other.done():
+            lines = [b"%d" % (len(sent) + number) for number in range(40)]
+            run("produce", "-t", topic, "--partitioner", "round-robin", stdin=b"\n".join(lines))
+            sent += lines
+        for partition in range(4):
+            run("produce", "-t", topic, "-p", str(partition), stdin=b"late-%d\n" % partition)
+        printed = b""
+        while printed.count(b"late") < 4:  # the command has all partitions again
+            printed += os.read(command.stdout.fileno(), 65536)
+        command.stop()
+    read = [*printed.split(), *(line.encode() for line in other.result().lines)]
+    assert sorted(read) == sorted([*sent, *(b"late-%d" % partition for partition in range(4))])
 
 
 def test_a_closed_pipe_ends_it(broker: Broker, run: Run, admin: Admin, unique: Callable[[str], str]) -> None:

@@ -82,6 +82,12 @@ def test_a_file_that_is_not_there(run: Commands, capsys: pytest.CaptureFixture[s
     assert "No such file or directory: '/nowhere'" in capsys.readouterr().err
 
 
+def test_what_was_read_before_an_error_is_written(run: Commands, tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"1\n2\n")
+    assert run(main, "-t", "t", "--linger", "60000", str(tmp_path / "a"), "/nowhere")[0] == 1
+    assert [value for _, value in written(run)] == [b"1", b"2"]
+
+
 def test_records_without_a_topic(run: Commands, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(main, "--json", stdin=b"{}\n")[0] == 1
     assert "a record names no topic" in capsys.readouterr().err
