@@ -39,6 +39,11 @@ class RawClient:
     def close(self) -> None:
         self._socket.close()
 
+    def reset(self) -> None:
+        """Close the connection with a RST."""
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self._socket.close()
+
     def call(self, request: Request, version: int) -> Response:
         """Send a request and return its answer."""
         self.send(request, version)
