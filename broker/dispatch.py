@@ -26,8 +26,8 @@ from odradek.broker.error_responses import error_response
 from odradek.broker.metadata.first_metadata import ANSWERED_FROM_THE_CACHE
 from odradek.broker.network.close_reason import CloseReason
 from odradek.broker.network.loop_time import TimedCoroutine, timed_steps
-from odradek.broker.network.request import RequestContext, RequestTimes
-from odradek.broker.network.request_observer import observer_of
+from odradek.broker.network.request import COUNTED_BY_REQUEST, RequestContext, RequestTimes
+from odradek.broker.network.request_observer import RequestObservers, observer_of
 from odradek.controller.tree.metadata_tree import TreeError
 from odradek.protocol.api import API, ApiKey, ApiSpec
 from odradek.protocol.codec.codec import decode, decode_in_steps
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from odradek.broker.metadata.first_metadata import FirstMetadata
     from odradek.broker.network.connection import Connection
     from odradek.broker.network.memory_pool import Memory
-    from odradek.broker.network.request import RequestObserver
+    from odradek.broker.network.request import RequestCounter, RequestObserver
     from odradek.protocol.codec.schema import Request, Response
     from odradek.timer.sliced_work import SlicedWork, Steps
 
@@ -89,6 +89,7 @@ class Dispatcher:
     """
 
     __slots__ = (
+        "_counter",
         "_first_metadata",
         "_gates",
         "_handlers",
@@ -120,6 +121,11 @@ class Dispatcher:
         self._now_ns = services.clock.monotonic_ns
         self._observers: list[RequestObserver] = []
         self._observer: RequestObserver | None = None
+        self._counter: RequestCounter | None = None
+
+    def count_with(self, counter: RequestCounter) -> None:
+        """Count each request from now on."""
+        self._counter = counter
 
     def observe(self, observer: RequestObserver) -> None:
         """Call the observer for each request that arrives from now on."""
@@ -133,7 +139,12 @@ class Dispatcher:
 
     def dispatch(self, connection: Connection, frame: memoryview, received_ms: int) -> None:
         """Decode and handle one request. Never raises: an invalid frame closes the connection."""
-        observer = self._observer
+        observer, counter = self._observer, self._counter
+        if counter is not None:
+            counter.left -= 1
+            if not counter.left:
+                sampled = counter.sample()
+                observer = sampled if observer is None else RequestObservers((observer, sampled))
         times = None if observer is None else RequestTimes(observer, self._now_ns, self._now_ns())
         try:
             header, position = decode_request_header(frame)
@@ -144,7 +155,7 @@ class Dispatcher:
             if len(frame) > LARGE_FRAME_BYTES:
                 ctx = RequestContext(header, connection, received_ms, len(frame))
                 ctx.slices = self._slices
-                ctx.times = times
+                ctx.times, ctx.counter = times, counter
                 connection.begin(ctx)
                 work = self._decode_and_handle(connection, route, ctx, frame, position)
                 if times is not None:
@@ -160,7 +171,7 @@ class Dispatcher:
             connection.abort(CloseReason.INVALID_REQUEST, str(error))
             return
         ctx = RequestContext(header, connection, received_ms, len(frame))
-        ctx.times = times
+        ctx.times, ctx.counter = times, counter
         connection.begin(ctx)
         self._begin(route, ctx, request)
         if times is not None:
@@ -187,6 +198,7 @@ class Dispatcher:
 
     def serve(self, ctx: RequestContext, request: Request) -> None:
         """Handle a request that this broker sends to itself."""
+        ctx.counter = self._counter
         if self._observer is not None:
             ctx.times = RequestTimes(self._observer, self._now_ns, self._now_ns())
         self._handle(self._routes.get(ctx.header.api_key) or self._load(ctx.header), ctx, request)
@@ -221,6 +233,8 @@ class Dispatcher:
             ctx.connection.proceed()
 
     def _handle(self, route: Route, ctx: RequestContext, request: Request) -> None:
+        if ctx.counter is not None and ctx.header.api_key in COUNTED_BY_REQUEST:
+            ctx.counter.count_request(ctx, request)
         times = ctx.times
         is_outermost = False
         if times is not None:

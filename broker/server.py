@@ -254,7 +254,7 @@ class KafkaServer:
         if self.config.odradek_metrics_listener and isinstance(sockets, SocketServer):
             from odradek.broker.metrics.metrics import Metrics
 
-            self._metrics = Metrics(services, sockets, dispatcher.observe)
+            self._metrics = Metrics(services, sockets, dispatcher.count_with)
             self.metrics_port = await self._metrics.start()
 
     def _watch_loop(self, pause_ms: int) -> None:

@@ -42,12 +42,16 @@ class BrokerTopicMetrics:
         self.fetch_message_conversions = 0
         """Down-conversions of the records of a partition, for old consumers."""
 
+    def add(self, other: BrokerTopicMetrics) -> None:
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
 
 class BrokerTopicStats:
-    """The counters of a broker. `all_topics` is kept beside the topics: a topic's counters end with the topic."""
+    """The counters of a broker, by topic."""
 
     __slots__ = (
-        "all_topics",
+        "_gone",
         "invalid_message_crc_records",
         "replication_bytes_in",
         "replication_bytes_out",
@@ -55,13 +59,21 @@ class BrokerTopicStats:
     )
 
     def __init__(self) -> None:
-        self.all_topics = BrokerTopicMetrics()
         self.topics: dict[str, BrokerTopicMetrics] = {}
+        self._gone = BrokerTopicMetrics()
+        """The sums of deleted topics."""
         self.replication_bytes_in = 0
         """Fetched from leaders."""
         self.replication_bytes_out = 0
         """Sent to followers."""
         self.invalid_message_crc_records = 0
+
+    def all_topics(self) -> BrokerTopicMetrics:
+        """The sums over all topics, deleted ones too."""
+        total = BrokerTopicMetrics()
+        for counters in (self._gone, *self.topics.values()):
+            total.add(counters)
+        return total
 
     def topic(self, topic: str) -> BrokerTopicMetrics:
         found = self.topics.get(topic)
@@ -71,35 +83,33 @@ class BrokerTopicStats:
 
     def appended(self, topic: str, messages: int, size: int) -> None:
         """A partition of a produce request was appended: so many records and bytes."""
-        for counters in (self.topic(topic), self.all_topics):
-            counters.total_produce_requests += 1
-            counters.messages_in += messages
-            counters.bytes_in += size
+        counters = self.topics.get(topic) or self.topic(topic)
+        counters.total_produce_requests += 1
+        counters.messages_in += messages
+        counters.bytes_in += size
 
     def refused(self, topic: str, *, is_failure: bool, bytes_rejected: int) -> None:
-        """A partition of a produce request was refused."""
-        for counters in (self.topic(topic), self.all_topics):
-            counters.total_produce_requests += 1
-            counters.failed_produce_requests += is_failure
-            counters.bytes_rejected += bytes_rejected
+        """A partition of a produce request was refused. Requests for unknown topics do not come so far."""
+        counters = self.topic(topic)
+        counters.total_produce_requests += 1
+        counters.failed_produce_requests += is_failure
+        counters.bytes_rejected += bytes_rejected
 
     def read(self, topic: str, *, is_failure: bool = False) -> None:
         """A partition was read for a fetch request."""
-        for counters in (self.topic(topic), self.all_topics):
-            counters.total_fetch_requests += 1
-            counters.failed_fetch_requests += is_failure
+        counters = self.topic(topic)
+        counters.total_fetch_requests += 1
+        counters.failed_fetch_requests += is_failure
 
     def sent(self, topic: str, size: int) -> None:
         """Records of a partition were sent to a consumer."""
         self.topic(topic).bytes_out += size
-        self.all_topics.bytes_out += size
 
     def converted(self, topic: str) -> None:
         """Records of a partition were down-converted for a consumer."""
         self.topic(topic).fetch_message_conversions += 1
-        self.all_topics.fetch_message_conversions += 1
 
     def forget_topics(self, exists: Callable[[str], bool]) -> None:
-        """Drop the counters of deleted topics."""
+        """Drop the counters of deleted topics, and keep them in the sums."""
         for topic in [topic for topic in self.topics if not exists(topic)]:
-            del self.topics[topic]
+            self._gone.add(self.topics.pop(topic))

@@ -9,11 +9,13 @@ Kafka: AbstractResponse.errorCounts.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from odradek.protocol.codec.field import Kind, StructType
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchResponse
+from odradek.protocol.messages.produce import ProduceResponse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,30 +25,33 @@ if TYPE_CHECKING:
 Path = tuple[str, ...]
 """The arrays on the way, and the field with the code."""
 
+Counts = defaultdict[int, int]
+"""Error code -> how often there was one."""
 
-class ErrorCounts:
-    """Finds the codes of each type of response once, and then counts them."""
 
-    __slots__ = ("_paths",)
+def count_errors(response: Response, counts: Counts) -> None:
+    """Add the codes of `response` to `counts`."""
+    if isinstance(response, ProduceResponse):
+        for produced in response.responses:
+            for part in produced.partition_responses:
+                counts[part.error_code] += 1
+        return
+    kind = type(response)
+    paths = _paths_of.get(kind)
+    if paths is None:
+        paths = _paths_of[kind] = error_paths(kind)
+    if not paths:
+        counts[ErrorCode.NONE] += 1
+    for *arrays, field in paths:
+        found: Iterable[object] = (response,)
+        for name in arrays:
+            found = [inner for outer in found for inner in getattr(outer, name) or ()]
+        for one in found:
+            counts[getattr(one, field)] += 1
 
-    def __init__(self) -> None:
-        self._paths: dict[type[Response], tuple[Path, ...]] = {}
 
-    def add(self, response: Response, counts: dict[int, int]) -> None:
-        """Add the codes of `response` to `counts`, by code."""
-        kind = type(response)
-        paths = self._paths.get(kind)
-        if paths is None:
-            paths = self._paths[kind] = error_paths(kind)
-        if not paths:
-            counts[ErrorCode.NONE] = counts.get(ErrorCode.NONE, 0) + 1
-        for *arrays, field in paths:
-            found: Iterable[object] = (response,)
-            for name in arrays:
-                found = [inner for outer in found for inner in getattr(outer, name) or ()]
-            for one in found:
-                code = getattr(one, field)
-                counts[code] = counts.get(code, 0) + 1
+_paths_of: dict[type[Response], tuple[Path, ...]] = {}
+"""The paths that were found so far: they depend on nothing but the type."""
 
 
 def error_paths(response: type[Response]) -> tuple[Path, ...]:

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Final
 from odradek.timer.histogram import Histogram
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from odradek.timer.clock import Clock
     from odradek.timer.system_timer import SystemTimer
     from odradek.timer.task import TimerTask
@@ -27,12 +29,14 @@ GENERATION_MS: Final = 60_000
 class LoopDelay:
     """Measures from `start` to `stop`, on the loop's own thread."""
 
-    def __init__(self, clock: Clock, timer: SystemTimer) -> None:
+    def __init__(self, clock: Clock, timer: SystemTimer, on_tick: Callable[[int], None]) -> None:
+        """`on_tick` is called with the time since the last tick, in ms."""
         self.delay_ms = Histogram()
         self.idle_share = 1.0
         """Of the last seconds, 0 to 1."""
         self._clock = clock
         self._timer = timer
+        self._on_tick = on_tick
         self._due_ms = 0
         self._window = (0, 0.0)
         """When the window of `idle_share` began, and the processor time of the thread then."""
@@ -55,7 +59,9 @@ class LoopDelay:
 
     def _tick(self) -> None:
         now_ms = self._clock.monotonic_ms()
-        self.delay_ms.update(max(0, now_ms - self._due_ms))
+        late_ms = max(0, now_ms - self._due_ms)
+        self.delay_ms.update(late_ms)
+        self._on_tick(TICK_MS + late_ms)
         if now_ms >= self._generation_ends_ms:
             self._generation_ends_ms = now_ms + GENERATION_MS
             self.delay_ms.begin_generation()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.broker.apis.services import Services
-    from odradek.broker.network.request import RequestObserver
+    from odradek.broker.network.request import RequestCounter
     from odradek.broker.network.socket_server import SocketServer
     from odradek.timer.sliced_work import Steps
 
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 class Metrics:
     """Everything that is there because metrics are on."""
 
-    def __init__(self, services: Services, sockets: SocketServer, observe: Callable[[RequestObserver], None]) -> None:
+    def __init__(self, services: Services, sockets: SocketServer, count_with: Callable[[RequestCounter], None]) -> None:
         config = services.config
-        topic_stats, sent_bytes = BrokerTopicStats(), SentBytes()
+        requests, topic_stats, sent_bytes = RequestMeters(), BrokerTopicStats(), SentBytes()
         self._sources = Sources(
             services=services,
             sockets=sockets,
-            requests=RequestMeters(topic_stats),
+            requests=requests,
             topic_stats=topic_stats,
-            loop_delay=LoopDelay(services.clock, services.timer),
+            loop_delay=LoopDelay(services.clock, services.timer, requests.adjust),
             sent_bytes=sent_bytes,
             limits=Limits(
                 partitions=config.odradek_metrics_max_partitions,
@@ -50,7 +50,7 @@ class Metrics:
         self._listener = host_and_port("odradek.metrics.listener", config.odradek_metrics_listener)
         services.replica_manager.partitions.topic_stats = topic_stats
         sockets.sent_bytes = sent_bytes
-        observe(self._sources.requests)
+        count_with(requests)
         self._text = Text(FAMILIES)
         self._generation_ends_ms = 0
         self._slices = SlicedWork(services.timer, services.clock, in_turns=True)

@@ -1,26 +1,27 @@
 """Counts requests by API: how many, how long each part took, how large they were, how they ended.
 
-Counted once a request. A request that took less than half a millisecond has 0 in every histogram of times: one addition
-stands for all of them until they are read.
+Every request and every error is counted. Times and sizes are taken of a sample of `SAMPLES_PER_SECOND`: to time each
+request would cost a fifth of the processor time of small ones. A request of the sample stands for as many as there are
+between two of them, so that busy and idle minutes weigh what they should. Below that rate every request is in it.
 
 Kafka: RequestMetrics, RequestChannel.Metrics, RequestChannel.updateErrorMetrics.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.metrics.error_counts import ErrorCounts
+from odradek.broker.metrics.error_counts import Counts, count_errors
 from odradek.protocol.api import API, ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
-from odradek.protocol.messages.fetch import FetchRequest, FetchResponse
+from odradek.protocol.messages.fetch import FetchRequest
 from odradek.timer.histogram import Histogram
 
 if TYPE_CHECKING:
-    from odradek.broker.meters.broker_topic_stats import BrokerTopicStats
-    from odradek.broker.network.request import RequestContext, RequestTimes
+    from odradek.broker.network.request import RequestContext, RequestObserver, RequestTimes
     from odradek.protocol.codec.schema import Request, Response
 
 CONSUMER_FETCH: Final = "FetchConsumer"
@@ -28,6 +29,17 @@ FOLLOWER_FETCH: Final = "FetchFollower"
 VERIFY_PARTITIONS_IN_TXN: Final = "AddPartitionsToTxnVerification"
 
 GENERATION_NS: Final = 60_000_000_000
+
+SAMPLES_PER_SECOND: Final = 200
+"""Requests whose times are taken: they cost less than half a per cent of a core."""
+
+SAMPLES_A_BURST: Final = 40
+"""After so many within a tick, half as many of the others are taken."""
+
+_ADD_PARTITIONS_TO_TXN: Final = int(ApiKey.ADD_PARTITIONS_TO_TXN)
+
+FIRST_VERSION_WITH_REPLICA_STATE: Final = 15
+FIRST_VERSION_WITH_TRANSACTIONS: Final = 4
 
 _HALF_MS: Final = 500_000
 _MS: Final = 1_000_000
@@ -47,22 +59,17 @@ class RequestMetrics:
     )
 
     def __init__(self) -> None:
-        self.by_version: dict[int, int] = {}
-        self.errors: dict[int, int] = {}
+        self.by_version: defaultdict[int, int] = defaultdict(int)
+        self.errors: Counts = defaultdict(int)
         """Error code -> how often a response had it, 0 for success."""
         self.times = tuple(Histogram() for _ in self.TIMES)
         """In the order of `TIMES`."""
         self.request_bytes = Histogram()
-        self._short = 0
-        """Requests of less than half a millisecond that are not in the histograms yet."""
 
-    def completed(self, version: int, size: int, times: RequestTimes) -> None:
-        self.by_version[version] = self.by_version.get(version, 0) + 1
-        self.request_bytes.update(size)
-        total_ns = times.completed_ns - times.started_ns
-        if total_ns < _HALF_MS and not times.throttle_ms:
-            self._short += 1
-            return
+    def completed(self, size: int, times: RequestTimes) -> None:
+        """A request of the sample is over."""
+        weight = times.weight
+        self.request_bytes.update(size, weight)
         moments = (
             times.started_ns,
             times.dequeued_ns,
@@ -74,53 +81,81 @@ class RequestMetrics:
         queue, local, remote, response_queue, send = (
             max(0, after - before + _HALF_MS) // _MS for before, after in pairwise(moments)
         )
-        total = (total_ns + _HALF_MS) // _MS
+        total = (times.completed_ns - times.started_ns + _HALF_MS) // _MS
         parts = (queue, local, remote, times.throttle_ms, response_queue, send, total)
         for histogram, value in zip(self.times, parts, strict=True):
-            histogram.update(value)
+            histogram.update(value, weight)
 
     def settle(self) -> None:
-        """Put the short requests into the histograms."""
-        if self._short:
-            for histogram in self.times:
-                histogram.update(0, self._short)
-            self._short = 0
+        """Let the histograms count all requests, not only what the sample stands for."""
+        count = sum(self.by_version.values())
+        for histogram in (*self.times, self.request_bytes):
+            histogram.count = count
 
     def begin_generation(self) -> None:
-        self.settle()
         for histogram in (*self.times, self.request_bytes):
             histogram.begin_generation()
 
 
 class RequestMeters:
-    """The counters of all APIs, by Kafka's name of the request. Implements `RequestObserver`."""
+    """The counters of all APIs, by Kafka's name of the request. Implements `RequestCounter` and `RequestObserver`."""
 
-    def __init__(self, topic_stats: BrokerTopicStats) -> None:
+    def __init__(self) -> None:
         self.by_name: dict[str, RequestMetrics] = {}
-        self._topic_stats = topic_stats
-        self._errors = ErrorCounts()
+        self._by_key: dict[int, RequestMetrics] = {}
+        self._every = 1
+        """One request of so many is in the sample."""
+        self.left = 1
+        self._samples = 0
         self._generation_ends_ns = 0
 
+    # Of each request
+
+    def sample(self) -> RequestObserver:
+        self._samples += 1
+        if not self._samples % SAMPLES_A_BURST:
+            self._every *= 2  # load sets in: `adjust` comes too late
+        self.left = self._every
+        return self
+
+    def adjust(self, elapsed_ms: int) -> None:
+        """Choose the share of the sample by the requests of the last `elapsed_ms`."""
+        wanted = max(1, SAMPLES_PER_SECOND * elapsed_ms // 1000)
+        self._every = max(1, self._every * self._samples // wanted)
+        self.left = min(self.left, self._every)
+        self._samples = 0
+
+    def count_request(self, ctx: RequestContext, request: Request) -> None:
+        version = ctx.header.api_version
+        if isinstance(request, FetchRequest):
+            self.of(_fetch_name(request, version)).by_version[version] += 1
+        elif isinstance(request, AddPartitionsToTxnRequest):
+            self.of(_add_partitions_name(request, version)).by_version[version] += 1
+
+    def count_response(self, ctx: RequestContext, response: Response | None) -> None:
+        header = ctx.header
+        key = header.api_key
+        metrics = self._by_key.get(key) or self._new(key)
+        if key != _ADD_PARTITIONS_TO_TXN:
+            metrics.by_version[header.api_version] += 1
+        if response is not None:
+            count_errors(response, metrics.errors)
+
+    # Of the sample
+
     def request_decoded(self, ctx: RequestContext, request: Request) -> None:
-        times = ctx.times
+        times, version = ctx.times, ctx.header.api_version
         assert times is not None
         if isinstance(request, FetchRequest):
-            replica_id = request.replica_id if ctx.header.api_version < 15 else request.replica_state.replica_id
-            times.metric_name = FOLLOWER_FETCH if replica_id >= 0 else CONSUMER_FETCH
-        elif isinstance(request, AddPartitionsToTxnRequest) and _is_verification(request, ctx.header.api_version):
-            times.metric_name = VERIFY_PARTITIONS_IN_TXN
+            times.metric_name = _fetch_name(request, version)
+        elif isinstance(request, AddPartitionsToTxnRequest):
+            times.metric_name = _add_partitions_name(request, version)
         else:
             times.metric_name = API[ApiKey(ctx.header.api_key)].name
+        times.weight = self._every
 
     def response_made(self, ctx: RequestContext, response: Response | None) -> None:
-        if response is None:
-            return
-        times = ctx.times
-        assert times is not None
-        api = API[ApiKey(ctx.header.api_key)].name
-        self._errors.add(response, self.of(api).errors)
-        if isinstance(response, FetchResponse):
-            self._count_sent(response, is_follower=times.metric_name == FOLLOWER_FETCH)
+        """Nothing: `count_response` counts the errors."""
 
     def request_completed(self, ctx: RequestContext) -> None:
         times = ctx.times
@@ -129,10 +164,9 @@ class RequestMeters:
             self._generation_ends_ns = times.completed_ns + GENERATION_NS
             for metrics in self.by_name.values():
                 metrics.begin_generation()
-        header = ctx.header
-        self.of(times.metric_name).completed(header.api_version, ctx.size, times)
-        if header.api_key == ApiKey.FETCH:
-            self.of("Fetch").completed(header.api_version, ctx.size, times)
+        self.of(times.metric_name).completed(ctx.size, times)
+        if ctx.header.api_key == ApiKey.FETCH:
+            self.of("Fetch").completed(ctx.size, times)
 
     def of(self, name: str) -> RequestMetrics:
         metrics = self.by_name.get(name)
@@ -140,24 +174,21 @@ class RequestMeters:
             metrics = self.by_name[name] = RequestMetrics()
         return metrics
 
-    def _count_sent(self, response: FetchResponse, *, is_follower: bool) -> None:
-        for topic in response.responses:
-            size = 0
-            for data in topic.partitions:
-                records = data.records
-                if records is not None:
-                    size += (
-                        len(records) if isinstance(records, bytes | bytearray | memoryview) else records.size_in_bytes
-                    )
-            if is_follower:
-                self._topic_stats.replication_bytes_out += size
-            elif size:
-                self._topic_stats.sent(topic.topic, size)
+    def _new(self, key: int) -> RequestMetrics:
+        metrics = self._by_key[key] = self.of(API[ApiKey(key)].name)
+        return metrics
 
 
-def _is_verification(request: AddPartitionsToTxnRequest, version: int) -> bool:
-    """Whether all its transactions are only verified (KIP-890)."""
-    return version >= 4 and all(transaction.verify_only for transaction in request.transactions)
+def _fetch_name(request: FetchRequest, version: int) -> str:
+    replica_id = request.replica_id if version < FIRST_VERSION_WITH_REPLICA_STATE else request.replica_state.replica_id
+    return FOLLOWER_FETCH if replica_id >= 0 else CONSUMER_FETCH
+
+
+def _add_partitions_name(request: AddPartitionsToTxnRequest, version: int) -> str:
+    """Apart if all its transactions are only verified (KIP-890)."""
+    if version >= FIRST_VERSION_WITH_TRANSACTIONS and all(one.verify_only for one in request.transactions):
+        return VERIFY_PARTITIONS_IN_TXN
+    return "AddPartitionsToTxn"
 
 
 def error_name(code: int) -> str:

@@ -19,7 +19,7 @@ _MBEAN: Final = "kafka.server:type=BrokerTopicMetrics,name="
 def _of_topics(mbean: str, description: str, value: Callable[[BrokerTopicMetrics], int]) -> Family:
     def read(view: View) -> Iterator[Sample]:
         stats = view.topic_stats
-        yield "", value(stats.all_topics)
+        yield "", value(view.all_topics)
         if not view.has_too_many_topics:
             for topic, counted in list(stats.topics.items()):
                 yield labelled(topic=topic), value(counted)

@@ -10,7 +10,7 @@ from odradek.broker.metrics.labels import labelled
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
-    from odradek.broker.meters.broker_topic_stats import BrokerTopicStats
+    from odradek.broker.meters.broker_topic_stats import BrokerTopicMetrics, BrokerTopicStats
     from odradek.broker.metrics.loop_delay import LoopDelay
     from odradek.broker.metrics.request_metrics import RequestMeters
     from odradek.broker.network.response_sender import SentBytes
@@ -83,6 +83,11 @@ class View:
     def groups(self) -> list[GroupMetadata]:
         """The groups that this broker coordinates."""
         return list(self.services.group_coordinator.groups)
+
+    @cached_property
+    def all_topics(self) -> BrokerTopicMetrics:
+        """The counters of all topics together."""
+        return self.topic_stats.all_topics()
 
     @property
     def has_too_many_partitions(self) -> bool:

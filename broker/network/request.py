@@ -27,6 +27,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
+from odradek.protocol.api import ApiKey
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -39,6 +41,9 @@ if TYPE_CHECKING:
     from odradek.timer.sliced_work import SlicedWork
 
 _NOT_YET: Final = -1
+
+COUNTED_BY_REQUEST: Final = frozenset({ApiKey.FETCH, ApiKey.ADD_PARTITIONS_TO_TXN})
+"""APIs of which Kafka counts two kinds of requests apart."""
 
 
 class ClientConnection(Protocol):
@@ -88,6 +93,7 @@ class RequestContext:
     __slots__ = (
         "answer",
         "connection",
+        "counter",
         "header",
         "is_answered",
         "is_ready",
@@ -117,6 +123,8 @@ class RequestContext:
         """Runs long work on this request and encodes its response in slices; None if both are short."""
         self.memory: Memory | None = None
         """Of the frame, until the request is handled; None if there is no pool, or the frame takes nothing from it."""
+        self.counter: RequestCounter | None = None
+        """None while metrics are off."""
         self.times: RequestTimes | None = None
         """None if nothing observes requests."""
 
@@ -125,6 +133,8 @@ class RequestContext:
         if self.is_answered:
             raise RuntimeError(f"answered twice: {self.header}")
         self.is_answered = True
+        if self.counter is not None:
+            self.counter.count_response(self, response)
         if self.times is not None:
             self.times.response_made(self, response)
         self.connection.complete(self, response)
@@ -139,6 +149,8 @@ class RequestContext:
         `response` has the errors, for observers; it is not sent.
         """
         self.is_answered = True
+        if self.counter is not None:
+            self.counter.count_response(self, response)
         if self.times is not None:
             self.times.response_made(self, response)
             self.times.completed(self)
@@ -159,6 +171,22 @@ class RequestObserver(Protocol):
 
     def request_completed(self, ctx: RequestContext) -> None:
         """The response is sent, or lost with its connection. `ctx.times` is set, for the last time."""
+
+
+class RequestCounter(Protocol):
+    """Counts each request, for two microseconds; times are too dear for that, so it observes only a sample."""
+
+    left: int
+    """The dispatcher counts it down with each request. At 0 the request is in the sample."""
+
+    def sample(self) -> RequestObserver:
+        """The observer of a request in the sample; sets `left`."""
+
+    def count_request(self, ctx: RequestContext, request: Request) -> None:
+        """A request of `COUNTED_BY_REQUEST` is decoded, and the handler is called next."""
+
+    def count_response(self, ctx: RequestContext, response: Response | None) -> None:
+        """As `RequestObserver.response_made`, of each request."""
 
 
 class RequestTimes:
@@ -184,6 +212,7 @@ class RequestTimes:
         "response_dequeued_ns",
         "started_ns",
         "throttle_ms",
+        "weight",
     )
 
     def __init__(self, observer: RequestObserver, now_ns: Callable[[], int], started_ns: int) -> None:
@@ -207,6 +236,8 @@ class RequestTimes:
         """The whole frame, with the records that are sent from files."""
         self.metric_name = ""
         """Kafka's name of the request's metrics, where they are on."""
+        self.weight = 1
+        """How many requests this one stands for in a sample."""
         self.is_in_slices = False
         """The handler has returned, and its slices go on."""
         self.is_charged = False

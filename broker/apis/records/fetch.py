@@ -44,6 +44,7 @@ from odradek.timer.sliced_work import Wait, run_through
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
+    from odradek.broker.meters.broker_topic_stats import BrokerTopicStats
     from odradek.broker.network.request import RequestContext
     from odradek.timer.sliced_work import Steps
 
@@ -186,6 +187,8 @@ def _respond(
             return False
     response = yield from context.respond(answers, broker.clock.monotonic_ms())
     response.node_endpoints = list(endpoints.values())
+    if broker.replica_manager.partitions.topic_stats is not None:
+        yield from _count_sent(broker.replica_manager.partitions.topic_stats, response, is_follower=is_follower)
     if is_follower:
         broker.quotas.request.charge_exempt(ctx)
         yield from _record_throttled(broker, response)
@@ -211,6 +214,16 @@ def _response_size(context: FetchContext, answers: Answers, version: int) -> Gen
     """The bytes of the response with its length, before conversions. Kafka: FetchResponse.sizeOf."""
     preview = yield from context.preview(answers)
     return INT32_SIZE + size_of((yield from encode_parts_in_steps(preview, version)))
+
+
+def _count_sent(stats: BrokerTopicStats, response: FetchResponse, *, is_follower: bool) -> Steps:
+    for topic in response.responses:
+        size = sum(map(records_size, topic.partitions))
+        if is_follower:
+            stats.replication_bytes_out += size
+        elif size:
+            stats.sent(topic.topic, size)
+        yield None
 
 
 def _record_throttled(broker: Services, response: FetchResponse) -> Steps:

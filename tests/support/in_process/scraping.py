@@ -45,7 +45,7 @@ class ScrapedBroker:
         self.broker = broker
         sockets = SimpleNamespace(closed_by_reason=Counter(), connections={}, end_points=())
         dispatcher = cast("Dispatcher", broker.services.spawn.__self__)  # type: ignore[attr-defined]
-        self.metrics = Metrics(broker.services, cast("SocketServer", sockets), dispatcher.observe)
+        self.metrics = Metrics(broker.services, cast("SocketServer", sockets), dispatcher.count_with)
 
     def scrape(self, accept: str = "") -> Scraped:
         """One scrape; the broker's timer runs what is due."""

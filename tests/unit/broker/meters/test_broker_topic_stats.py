@@ -12,7 +12,7 @@ def test_each_event_counts_for_its_topic_and_for_all() -> None:
     stats.read("b", is_failure=True)
     stats.sent("b", 50)
     stats.converted("b")
-    a, b, both = stats.topic("a"), stats.topic("b"), stats.all_topics
+    a, b, both = stats.topic("a"), stats.topic("b"), stats.all_topics()
     assert (a.messages_in, a.bytes_in, a.total_produce_requests, a.failed_produce_requests) == (10, 1000, 2, 1)
     assert (a.bytes_rejected, both.bytes_rejected) == (7, 7)
     assert (b.total_fetch_requests, b.failed_fetch_requests, b.bytes_out) == (2, 1, 50)
@@ -26,4 +26,4 @@ def test_the_counters_of_a_deleted_topic_go_and_those_of_all_topics_stay() -> No
     stats.appended("b", 1, 100)
     stats.forget_topics(lambda topic: topic == "b")
     assert list(stats.topics) == ["b"]
-    assert stats.all_topics.messages_in == 11
+    assert stats.all_topics().messages_in == 11

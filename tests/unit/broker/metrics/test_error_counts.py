@@ -1,8 +1,12 @@
 from __future__ import annotations
 
-from odradek.broker.metrics.error_counts import ErrorCounts, error_paths
+from collections import defaultdict
+
+from odradek.broker.metrics.error_counts import count_errors, error_paths
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnResponse
+from odradek.protocol.messages.controlled_shutdown import ControlledShutdownResponse
+from odradek.protocol.messages.delete_records import DeleteRecordsResponse
 from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from odradek.protocol.messages.heartbeat import HeartbeatResponse
 from odradek.protocol.messages.metadata import MetadataResponse
@@ -22,11 +26,14 @@ def test_the_codes_nearest_to_the_top_count() -> None:
 
 
 def test_partitions_and_the_response_itself_are_added_up() -> None:
-    counts: dict[int, int] = {}
-    errors = ErrorCounts()
+    counts: defaultdict[int, int] = defaultdict(int)
     parts = [PartitionProduceResponse(index=index, error_code=index) for index in (0, 0, 3)]
-    errors.add(ProduceResponse(responses=[TopicProduceResponse(name="t", partition_responses=parts)]), counts)
+    count_errors(ProduceResponse(responses=[TopicProduceResponse(name="t", partition_responses=parts)]), counts)
     assert counts == {0: 2, 3: 1}
     data = [PartitionData(partition_index=0, error_code=ErrorCode.OFFSET_OUT_OF_RANGE)]
-    errors.add(FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=data)]), counts)
+    count_errors(FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=data)]), counts)
     assert counts == {0: 3, 3: 1, 1: 1}
+    count_errors(DeleteRecordsResponse(topics=[]), counts)
+    assert sum(counts.values()) == 5
+    count_errors(ControlledShutdownResponse(error_code=0), counts)
+    assert counts[0] == 4

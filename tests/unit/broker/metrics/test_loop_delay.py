@@ -8,12 +8,14 @@ from odradek.timer.system_timer import SystemTimer
 def test_a_tick_that_runs_late_counts_its_delay() -> None:
     clock = ManualClock()
     timer = SystemTimer(clock)
-    delay = LoopDelay(clock, timer)
+    ticks: list[int] = []
+    delay = LoopDelay(clock, timer, ticks.append)
     delay.start()
     for late_ms in (0, 7, 40):
         clock.advance(TICK_MS + late_ms)
         timer.advance()
     assert (delay.delay_ms.count, delay.delay_ms.maximum) == (3, 40)
+    assert ticks == [TICK_MS, TICK_MS + 7, TICK_MS + 40]
     assert delay.delay_ms.quantiles()[0] == 7
     clock.advance(GENERATION_MS)
     timer.advance()
@@ -27,7 +29,8 @@ def test_a_tick_that_runs_late_counts_its_delay() -> None:
 def test_a_loop_that_does_not_compute_is_idle() -> None:
     clock = ManualClock()
     timer = SystemTimer(clock)
-    delay = LoopDelay(clock, timer)
+    ticks: list[int] = []
+    delay = LoopDelay(clock, timer, ticks.append)
     delay.start()
     delay.idle_share = 0.0
     clock.advance(IDLE_WINDOW_MS)

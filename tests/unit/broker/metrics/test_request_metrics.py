@@ -1,8 +1,14 @@
 from __future__ import annotations
 
-from odradek.broker.meters.broker_topic_stats import BrokerTopicStats
-from odradek.broker.metrics.request_metrics import GENERATION_NS, RequestMeters, RequestMetrics, error_name
-from odradek.broker.network.request import RequestContext, RequestTimes
+from odradek.broker.metrics.request_metrics import (
+    GENERATION_NS,
+    SAMPLES_A_BURST,
+    SAMPLES_PER_SECOND,
+    RequestMeters,
+    RequestMetrics,
+    error_name,
+)
+from odradek.broker.network.request import COUNTED_BY_REQUEST, RequestContext, RequestObserver, RequestTimes
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.headers import RequestHeader
@@ -12,10 +18,8 @@ from odradek.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTransaction,
 )
 from odradek.protocol.messages.fetch import (
-    FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
-    PartitionData,
     ReplicaState,
 )
 from odradek.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -24,11 +28,16 @@ from tests.support.in_process.in_process_broker import FakeConnection
 from tests.support.in_process.network import Sent
 
 
+def next_sample(meters: RequestMeters) -> RequestObserver | None:
+    """As the dispatcher does with each request."""
+    meters.left -= 1
+    return None if meters.left else meters.sample()
+
+
 class Meters:
     def __init__(self) -> None:
         self.clock = ManualClock()
-        self.stats = BrokerTopicStats()
-        self.meters = RequestMeters(self.stats)
+        self.meters = RequestMeters()
 
     def request(
         self, request: Request, version: int, response: Response | None, *ms: int, throttle_ms: int = 0
@@ -37,7 +46,13 @@ class Meters:
         local_ms, remote_ms, send_ms = (*ms, 0, 0, 0)[:3]
         ctx = RequestContext(RequestHeader(ApiKey(request.API_KEY), version, 1), FakeConnection(), 0, 100)
         now_ns = self.clock.monotonic_ns
-        ctx.times = times = RequestTimes(self.meters, now_ns, now_ns())
+        observer = next_sample(self.meters)
+        if request.API_KEY in COUNTED_BY_REQUEST:
+            self.meters.count_request(ctx, request)
+        self.meters.count_response(ctx, response)
+        if observer is None:
+            return
+        ctx.times = times = RequestTimes(observer, now_ns, now_ns())
         times.handling_begins(ctx, request)
         times.throttle_ms = throttle_ms
         self.clock.advance(local_ms)
@@ -77,28 +92,47 @@ def test_requests_are_counted_by_version_and_their_times_by_part() -> None:
     assert heartbeat.request_bytes.quantiles()[0] == 100
 
 
-def test_short_requests_count_as_zero_in_every_histogram() -> None:
+def test_above_the_rate_of_samples_some_are_timed_and_all_are_counted() -> None:
     meters = Meters()
-    for _ in range(3):
-        meters.request(HeartbeatRequest(), 4, HeartbeatResponse())
-    meters.request(HeartbeatRequest(), 4, HeartbeatResponse(), 10)
+    requests = 40 * SAMPLES_PER_SECOND
+    for _ in range(requests):
+        meters.request(HeartbeatRequest(), 4, HeartbeatResponse(error_code=25), 7)
     heartbeat = meters.of("Heartbeat")
-    assert [histogram.count for histogram in heartbeat.times] == [4] * 7
-    assert heartbeat.times[-1].quantiles()[:3] == [0, 0, 10]
+    timed = heartbeat.times[-1].values()
+    assert list(timed) == [7]
+    assert 0.9 * requests < timed[7] < 1.1 * requests
+    assert [histogram.count for histogram in heartbeat.times] == [requests] * 7
+    assert heartbeat.errors == {25: requests}
+    assert heartbeat.by_version == {4: requests}
+
+
+def test_the_share_of_the_sample_follows_the_rate() -> None:
+    meters = RequestMeters()
+
+    def sampled_of(requests: int) -> int:
+        found = sum(next_sample(meters) is not None for _ in range(requests))
+        meters.adjust(100)
+        return found
+
+    wanted = SAMPLES_PER_SECOND // 10
+    assert sampled_of(40_000) < 12 * SAMPLES_A_BURST  # sets in at once
+    for _ in range(8):
+        sampled = sampled_of(40_000)
+    assert wanted / 2 <= sampled <= 2 * wanted
+    for _ in range(8):
+        sampled = sampled_of(wanted)
+    assert sampled == wanted
 
 
 def test_a_fetch_counts_as_fetch_and_as_that_of_a_consumer_or_a_follower() -> None:
     meters = Meters()
-    data = [PartitionData(partition_index=0, records=b"x" * 10), PartitionData(partition_index=1, records=None)]
-    response = FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=data)])
+    response = FetchResponse()
     meters.request(FetchRequest(), 12, response)
     meters.request(FetchRequest(replica_id=3), 12, response)
     meters.request(FetchRequest(replica_state=ReplicaState(replica_id=3)), 15, response)
     assert meters.of("Fetch").by_version == {12: 2, 15: 1}
     assert meters.of("FetchConsumer").by_version == {12: 1}
     assert meters.of("FetchFollower").by_version == {12: 1, 15: 1}
-    assert meters.stats.topic("t").bytes_out == 10
-    assert meters.stats.replication_bytes_out == 20
 
 
 def test_a_verification_of_transactions_has_its_own_name() -> None:
