@@ -80,12 +80,10 @@ class MetadataCache:
         old = self.snapshot
         partitions: dict[str, Mapping[int, UpdateMetadataPartitionState]] = dict(old.partitions)
         topic_ids = dict(old.topic_ids)
+        topic_names = dict(old.topic_names)
         deleted: list[TopicPartition] = []
         for topic, topic_id, states in _topic_states(request):
-            if topic_id == ZERO_UUID:
-                topic_ids.pop(topic, None)
-            else:
-                topic_ids[topic] = topic_id
+            _forget_id(topic, topic_ids, topic_names)
             merged = dict(partitions.get(topic, {}))
             for state in states:
                 if state.leader == LEADER_DURING_DELETE:
@@ -93,15 +91,17 @@ class MetadataCache:
                         deleted.append(TopicPartition(topic, state.partition_index))
                 else:
                     merged[state.partition_index] = state
-            if merged:
-                partitions[topic] = merged
-            else:
+            if not merged:
                 partitions.pop(topic, None)
-                topic_ids.pop(topic, None)
+                continue
+            partitions[topic] = merged
+            if topic_id != ZERO_UUID:
+                topic_ids[topic] = topic_id
+                topic_names[topic_id] = topic
         self.snapshot = MetadataSnapshot(
             partitions=partitions,
             topic_ids=topic_ids,
-            topic_names={topic_id: name for name, topic_id in topic_ids.items()},
+            topic_names=topic_names,
             nodes=_nodes(request),
             controller_id=None if request.controller_id < 0 else request.controller_id,
         )
@@ -172,6 +172,12 @@ class MetadataCache:
             for topic in topics
             if topic in snapshot.partitions
         )
+
+
+def _forget_id(topic: str, topic_ids: dict[str, bytes], topic_names: dict[bytes, str]) -> None:
+    topic_id = topic_ids.pop(topic, ZERO_UUID)
+    if topic_names.get(topic_id) == topic:
+        del topic_names[topic_id]
 
 
 def _topic_states(request: UpdateMetadataRequest) -> Iterator[tuple[str, bytes, list[UpdateMetadataPartitionState]]]:

@@ -156,3 +156,19 @@ def test_questions_about_unknown_topics_leave_nothing() -> None:
     )
     assert answered == []
     assert cache.snapshot.answers == {}
+
+
+def test_the_topic_that_had_an_id_last_keeps_it_when_the_earlier_one_goes() -> None:
+    cache = MetadataCache(1)
+    for topic in ("a", "b"):
+        update(cache, state(0, 1), topic=topic)
+    update(cache, state(0, LEADER_DURING_DELETE), topic="a")
+    assert cache.topic_name(TOPIC_ID) == "b"
+
+
+def test_an_id_names_its_topic_and_no_earlier_id_does() -> None:
+    cache = MetadataCache(1)
+    update(cache, state(0, 1))
+    update(cache, state(0, 1), topic_id=bytes(range(16, 32)))
+    assert cache.topic_name(TOPIC_ID) is None
+    assert cache.topic_name(bytes(range(16, 32))) == "t"
