@@ -90,8 +90,10 @@ class SocketLink:
 
     async def _open(self, until_ms: int) -> socket.socket:
         failure: OSError = ConnectionError(f"{self._address.host} has no address")
-        host, port = self._address
-        for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+        name = self._address.host
+        # With a str, Python imports the tables of international names.
+        host = name.encode() if name.isascii() else name
+        for family, kind, protocol, _, address in socket.getaddrinfo(host, self._address.port, type=socket.SOCK_STREAM):
             sock = socket.socket(family, kind, protocol)
             try:
                 sock.setblocking(False)

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import argparse
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -27,3 +29,22 @@ def test_a_command_takes_one_action_and_one_form(capsys: pytest.CaptureFixture[s
         with pytest.raises(SystemExit, match="2"):
             parser.parse_args(refused)
     assert parser.format_help().endswith("examples:\n  odradek test --list\n")
+
+
+@pytest.mark.parametrize(("columns", "widest"), [("60", 58), ("0", 78), ("wide", 78)])
+def test_the_help_is_as_wide_as_the_terminal(columns: str, widest: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    parser = command_parser("test", "Tests.")
+    parser.add_argument("--long", help="word " * 50)
+    assert max(map(len, parser.format_help().splitlines())) in range(widest - 5, widest + 1)
+
+
+def test_a_command_runs_without_slow_imports() -> None:
+    """asyncio alone would take as long as all of `odradek groups --list`."""
+    source = (
+        "import sys; from odradek.broker.tools.admin.groups import main; "
+        "assert main(['--list', '--bootstrap-server', '127.0.0.1:1']) == 1; "
+        "slow = {'asyncio', 'dataclasses', 'shutil', 'ssl', 'rich', 'json', 'logging', 'encodings.idna'}; "
+        "assert not slow & {*sys.modules}"
+    )
+    subprocess.run([sys.executable, "-c", source], check=True, timeout=30, stderr=subprocess.DEVNULL)
