@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from odradek.controller.controllership import Controllership
 
-logger = logging.getLogger("odradek.controller")
+logger = logging.getLogger(__name__)
 
 
 async def on_new_partition_creation(controllership: Controllership, partitions: Sequence[TopicPartition]) -> None:

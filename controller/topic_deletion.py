@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from odradek.controller.znodes.metadata_client import MetadataClient
     from odradek.protocol.topic_partition import TopicPartition
 
-logger = logging.getLogger("odradek.controller")
+logger = logging.getLogger(__name__)
 
 
 class TopicDeletionManager:

@@ -31,11 +31,13 @@ LIMITED: Final = (
     "odradek.broker.metadata",
     "odradek.broker.network",
     "odradek.broker.replica_manager",
-    "odradek.controller",
+    "odradek.controller.admin",
+    "odradek.controller.topic_changes",
+    "odradek.controller.topic_deletion",
     "odradek.coordinator",
     "odradek.storage.log.log_start",
 )
-"""Loggers with lines that clients can cause. The state changes of partitions are not among them."""
+"""Loggers with lines that clients can cause. State changes of partitions, ISRs and elections are not among them."""
 
 
 class _Kind:

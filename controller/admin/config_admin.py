@@ -36,7 +36,7 @@ from odradek.storage.config.log_config import (
 if TYPE_CHECKING:
     from odradek.controller.znodes.metadata_client import MetadataClient
 
-logger = logging.getLogger("odradek.controller")
+logger = logging.getLogger(__name__)
 
 
 LOGGED_KEYS: Final = 100

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from odradek.controller.znodes.metadata_client import MetadataClient
     from odradek.timer.clock import Clock
 
-logger = logging.getLogger("odradek.controller")
+logger = logging.getLogger(__name__)
 
 CHANGE_EXPIRATION_MS: Final = 15 * 60 * 1000
 

@@ -22,7 +22,7 @@ from odradek.storage.config.config_def import ConfigError
 if TYPE_CHECKING:
     from odradek.timer.clock import Clock
 
-logger = logging.getLogger("odradek.controller")
+logger = logging.getLogger(__name__)
 
 SLOW_POLICY_MS: Final = 50
 """A longer call of a policy is logged: the broker serves nobody meanwhile."""

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from odradek.protocol.messages.create_partitions import CreatePartitionsTopic
     from odradek.protocol.messages.create_topics import CreatableTopic
 
-logger = logging.getLogger("odradek.controller")
+logger = logging.getLogger(__name__)
 
 BROKER_DEFAULT: Final = -1
 """In a CreateTopics request: the broker's default, or the number in the assignments."""

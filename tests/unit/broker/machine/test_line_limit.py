@@ -56,6 +56,7 @@ def test_kinds_are_counted_apart(lines: Lines) -> None:
 @pytest.mark.parametrize(
     ("name", "level"),
     [
+        ("odradek.controller", logging.INFO),
         ("odradek.state.change", logging.INFO),
         ("odradek.broker.partition", logging.INFO),
         ("odradek.broker.apis", 10),
