@@ -8,6 +8,7 @@ from odradek.broker.metrics.broker_families import BROKER_FAMILIES
 from odradek.broker.metrics.controller_families import CONTROLLER_FAMILIES
 from odradek.broker.metrics.exporter_families import EXPORTER_FAMILIES
 from odradek.broker.metrics.group_families import GROUP_FAMILIES
+from odradek.broker.metrics.quota_families import QUOTA_FAMILIES
 from odradek.broker.metrics.replica_families import REPLICA_FAMILIES
 from odradek.broker.metrics.request_families import REQUEST_FAMILIES
 from odradek.broker.metrics.topic_families import TOPIC_FAMILIES
@@ -16,6 +17,7 @@ FAMILIES: Final = (
     *BROKER_FAMILIES,
     *TOPIC_FAMILIES,
     *REQUEST_FAMILIES,
+    *QUOTA_FAMILIES,
     *REPLICA_FAMILIES,
     *CONTROLLER_FAMILIES,
     *GROUP_FAMILIES,

@@ -13,6 +13,7 @@ from odradek.broker.metrics.controller_families import CONTROLLER_FAMILIES
 from odradek.broker.metrics.exporter_families import EXPORTER_FAMILIES
 from odradek.broker.metrics.family import NOT_IN_JMX, Family, Kind
 from odradek.broker.metrics.group_families import GROUP_FAMILIES
+from odradek.broker.metrics.quota_families import QUOTA_FAMILIES
 from odradek.broker.metrics.replica_families import REPLICA_FAMILIES
 from odradek.broker.metrics.request_families import REQUEST_FAMILIES
 from odradek.broker.metrics.topic_families import TOPIC_FAMILIES
@@ -42,7 +43,7 @@ you trust.
   coordinator of a group does not host is left out.
 - **Cardinality.** Above `odradek.metrics.max.partitions`, `.max.topics` or `.max.groups` the series of single
   partitions, topics or groups are left out; `odradek_metrics_left_out` says so. Names of client software are cut at
-  the 100 most frequent.
+  the 100 most frequent. With more than 1,000 clients under a type of quota, those of that type are left out.
 
 [monitoring/](monitoring/) has a dashboard for Grafana and alert rules for Prometheus. Times of requests are taken of a
 sample of 200 a second and weighted; requests, errors, records and bytes are all counted.
@@ -52,6 +53,7 @@ _TABLES: Final = (
     ("Broker", BROKER_FAMILIES),
     ("Topics", TOPIC_FAMILIES),
     ("Requests", REQUEST_FAMILIES),
+    ("Quotas of clients", QUOTA_FAMILIES),
     ("Replicas and logs", REPLICA_FAMILIES),
     ("Controller", CONTROLLER_FAMILIES),
     ("Groups", GROUP_FAMILIES),

@@ -121,6 +121,10 @@ class ClientQuotaManager:
         """Every client gets its limit anew with its next request. Kafka: updateQuotaMetricConfigs."""
         self._limits_version += 1
 
+    def tag_names(self, tags: Tags) -> dict[str, str]:
+        """The tags of sensors with their names."""
+        return self._levels.tag_names(tags)
+
     def _enable(self) -> None:
         self.is_enabled = True
         PeriodicTask(

@@ -107,6 +107,11 @@ class QuotaLevels:
             return None
         return next((self._quotas[level] for level in levels if level in self._quotas), None)
 
+    def tag_names(self, tags: Tags) -> dict[str, str]:
+        """The tags with their names. Kafka: ClientQuotaManager.DefaultTags."""
+        user, client_id = tags
+        return {"user": user, "client-id": client_id}
+
     def is_reset_required(self) -> bool:
         """Whether limits have changed without `update_quota`."""
         return False

@@ -29,10 +29,9 @@ IP: Final = "ip"
 _NAMES: Final = {USER: "user", CLIENT_ID: "client", IP: "ip"}
 """The names in error messages."""
 
-_QUOTAS: Final = frozenset(
-    {"producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate"}
-)
-_IP_QUOTAS: Final = frozenset({"connection_creation_rate"})
+_QUOTAS: Final = ("request_percentage", "producer_byte_rate", "consumer_byte_rate", "controller_mutation_rate")
+"""In the order of Apache Kafka's answers, which is that of its hash table."""
+_IP_QUOTAS: Final = ("connection_creation_rate",)
 
 
 class MatchType(IntEnum):
@@ -130,11 +129,11 @@ def _name(node: str) -> str | None:
     return None if node == znodes.DEFAULT_ENTITY else znodes.desanitize(node)
 
 
-async def _entries(client: MetadataClient, entities: Entities, keys: frozenset[str]) -> list[QuotaEntry]:
+async def _entries(client: MetadataClient, entities: Entities, keys: Sequence[str]) -> list[QuotaEntry]:
     entries = []
     for path, entity in entities.items():
         texts = await client.entity_config(path)
-        quotas = {key: float(text) for key, text in texts.items() if key in keys}
+        quotas = {key: float(texts[key]) for key in keys if key in texts}
         if quotas:
             entries.append(QuotaEntry(entity, quotas))
     return entries

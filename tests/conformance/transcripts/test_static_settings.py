@@ -26,8 +26,12 @@ pytestmark = pytest.mark.oracle
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "static_settings"
 ZOOKEEPER = {"zookeeper.connect": "localhost:2181"}
 
-POLICIES = ("create.topic.policy.class.name", "alter.config.policy.class.name")
-NOT_COMPARED = frozenset({*REFUSED, *POLICIES, "replica.selector.class", "metadata.dir"})
+PYTHON_CLASSES = (
+    "create.topic.policy.class.name",
+    "alter.config.policy.class.name",
+    "client.quota.callback.class",
+)
+NOT_COMPARED = frozenset({*REFUSED, *PYTHON_CLASSES, "replica.selector.class", "metadata.dir"})
 """Refused by name, whatever the value; Python classes, not Java's; a class that Kafka loads later; a key of ours."""
 
 SAME = (

@@ -138,6 +138,66 @@ def test_client_quotas(transcript: Transcript) -> None:
     alter("cleared", [("user", user), ("client-id", "app")], ("consumer_byte_rate", 0.0, True))
 
 
+def test_client_quotas_of_addresses_and_defaults(transcript: Transcript) -> None:
+    t = transcript
+    user, client = t.name("user"), t.name("client")
+
+    def entry(entity: dict[str, str | None], *ops: tuple[str, float | None]) -> dict[str, object]:
+        return {
+            "entity": [{"entity_type": kind, "entity_name": name} for kind, name in entity.items()],
+            "ops": [{"key": key, "value": value or 0.0, "remove": value is None} for key, value in ops],
+        }
+
+    def alter(label: str, *entries: dict[str, object], validate_only: bool = False) -> None:
+        t.call(label, build(ApiKey.ALTER_CLIENT_QUOTAS, entries=[*entries], validate_only=validate_only), 1)
+
+    def describe(label: str, *components: tuple[str, int, str | None], strict: bool = False) -> None:
+        asked = [
+            {"entity_type": kind, "match_type": match_type, "match": match} for kind, match_type, match in components
+        ]
+        t.call(label, build(ApiKey.DESCRIBE_CLIENT_QUOTAS, components=asked, strict=strict), 1)
+
+    both, default_client = {"user": user, "client-id": client}, {"user": user, "client-id": None}
+    address, default_address = {"ip": "127.0.0.9"}, {"ip": None}
+    rate = "connection_creation_rate"
+    alter("validated", entry(both, ("request_percentage", 12.5)), validate_only=True)
+    alter("refused by validation", entry(both, ("producer_byte_rate", 0.5)), validate_only=True)
+    describe("nothing was written", ("user", 0, user))
+    alter(
+        "several entities, one refused",
+        entry(both, ("request_percentage", 12.5), ("controller_mutation_rate", 0.001)),
+        entry(default_client, ("producer_byte_rate", 4e9)),
+        entry({"client-id": client}, ("consumer_byte_rate", 1e15)),
+        entry({"user": user, "planet": "x"}, ("consumer_byte_rate", 1.0)),
+    )
+    alter("one entity twice", entry(both, ("producer_byte_rate", 1.0)), entry(both, ("producer_byte_rate", 2.0)))
+    alter("a SCRAM mechanism", entry({"user": user}, ("SCRAM-SHA-256", 1.0)))
+    alter("NaN", entry({"user": user}, ("producer_byte_rate", float("nan"))))
+    alter("infinite", entry({"user": user}, ("producer_byte_rate", float("inf"))))
+    alter("nearly whole", entry({"user": user}, ("producer_byte_rate", 7.0000001)))
+    describe("one of both", ("user", 0, user), ("client-id", 0, client))
+    describe("the default client of a user", ("user", 0, user), ("client-id", 1, None))
+    describe("the user alone, strictly", ("user", 0, user), strict=True)
+    describe("the client, strictly", ("client-id", 0, client), strict=True)
+    describe("an unknown user", ("user", 0, "nobody-here"))
+    alter("an address", entry(address, (rate, 5.0)))
+    alter("the default address", entry(default_address, (rate, 100000.0)))
+    alter("a negative rate", entry(address, (rate, -1.0)))
+    alter("a rate of bytes for an address", entry(address, ("producer_byte_rate", 1.0)))
+    alter("a rate of connections for a user", entry({"user": user}, (rate, 1.0)))
+    alter("an address in IPv6", entry({"ip": "::1"}, (rate, 1.0)))
+    describe("the address", ("ip", 0, "127.0.0.9"))
+    describe("the default address alone", ("ip", 1, None), strict=True)
+    describe("an address and a user", ("ip", 2, None), ("user", 2, None))
+    describe("no entity type", ("", 0, "x"))
+    gone = [(both, "request_percentage"), (both, "controller_mutation_rate"), (both, "producer_byte_rate")]
+    gone += [(default_client, "producer_byte_rate"), ({"client-id": client}, "consumer_byte_rate")]
+    gone += [({"user": user}, "producer_byte_rate"), (address, rate), (default_address, rate)]
+    for number, (entity, key) in enumerate(gone):
+        alter(f"removed {number}", entry(entity, (key, None)))
+    describe("nothing is left", ("user", 0, user))
+
+
 def test_scram_users(transcript: Transcript) -> None:
     t = transcript
     user = t.name("scram")
