@@ -42,6 +42,9 @@ STATES: Final[Mapping[int, tuple[str, tuple[type[object], ...]]]] = {
 }
 """Kafka's number of each state of the controller, the name of its timer, and the events that it stands for."""
 
+WITHOUT_TIMER: Final = 16
+"""UpdateMetadataResponseReceived: Kafka does not time it either."""
+
 _STATE_OF: Final = {event: number for number, (_, events) in STATES.items() for event in events}
 
 
@@ -148,7 +151,7 @@ CONTROLLER_FAMILIES: Final = (
         _unclean_elections,
         mbean=f"{_STATS}UncleanLeaderElectionsPerSec",
     ),
-    *(_timer(name, events) for name, events in STATES.values()),
+    *(_timer(name, events) for state, (name, events) in STATES.items() if state != WITHOUT_TIMER),
     gauge(
         "kafka_controller_controllereventmanager_eventqueuesize",
         "Events that wait for the controller.",

@@ -26,7 +26,7 @@ from tests.support.processes.odradek_process import OdradekBroker, running
 from tests.support.processes.ports import free_port
 from tests.support.wire.raw_client import RawClient
 
-ROUNDS = 9
+ROUNDS = 5
 TOPIC = "load"
 RECORD = b"x" * 1000
 
