@@ -1,5 +1,5 @@
-"""The faults of tests/conformance/cluster/test_faults.py, often: kill -9, pauses, expired sessions, ZooKeeper down; and
-clean stops.
+"""The faults of tests/conformance/cluster/faults/test_faults.py, often: kill -9, pauses, expired sessions, ZooKeeper
+down; and clean stops.
 
 The seed is printed; ODRADEK_SOAK_SEED repeats its choices (not the scheduling of the machine). ODRADEK_SOAK_KILLS
 shortens the run; the other counts follow it.

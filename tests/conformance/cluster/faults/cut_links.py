@@ -1,4 +1,4 @@
-"""The daemon with links to other brokers that can be cut: `python -m tests.conformance.cluster.cut_links serve ...`.
+"""The daemon with links to other brokers that can be cut: `-m tests.conformance.cluster.faults.cut_links serve ...`.
 
 A cut concerns requests of a broker to another one: the request does not arrive, or the answer does not come back, and
 the sender waits until its time-out. The file named by ODRADEK_CUT_LINKS says which ports cannot be reached (`requests`)
@@ -30,7 +30,7 @@ POLL_INTERVAL_S = 0.05
 class CuttableBroker(OdradekBroker):
     """A broker whose links are cut from outside."""
 
-    module = "tests.conformance.cluster.cut_links"
+    module = "tests.conformance.cluster.faults.cut_links"
     python_path = (REPOSITORY / "src", REPOSITORY)
 
     def __init__(self, directory: Path, settings: Mapping[str, str] | None = None, port: int = 0) -> None:

@@ -11,8 +11,8 @@ from typing import cast
 
 import pytest
 
-from tests.conformance.cluster.byte_proxy import ByteProxy
-from tests.conformance.cluster.cut_links import CuttableBroker
+from tests.conformance.cluster.faults.byte_proxy import ByteProxy
+from tests.conformance.cluster.faults.cut_links import CuttableBroker
 from tests.support.clusters.cluster import SESSION_TIMEOUT_S, Cluster
 from tests.support.clusters.faulty_cluster import UNAVAILABLE_AT_MOST_S, FaultyCluster
 from tests.support.processes.apache import ZooKeeper
