@@ -9,11 +9,13 @@ Kafka: KafkaConsumer.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.tools.command.failures import CommandFailed
+from odradek.broker.tools.data.data_client import Unavailable
 from odradek.broker.tools.data.fetcher import Chunk, FetchConfig, Fetcher, PartitionState
 from odradek.broker.tools.data.group_member import GroupConfig, GroupMember
 from odradek.broker.tools.data.offset_choice import BEGINNING, END, OffsetChoice
@@ -114,8 +116,17 @@ class Consumer:
     async def poll(self, timeout_ms: int) -> Chunk | None:
         """The next records of a partition; None if there are none in this time, and at times before.
 
-        Raises: CommandFailed.
+        While no broker answers it waits. Raises: CommandFailed.
         """
+        try:
+            await self._look_after_assignment()
+        except Unavailable as error:
+            sys.stderr.write(f"odradek: warning: {error}\n")
+            await self._client.back_off()
+        return await self._fetcher.poll(timeout_ms)
+
+    async def _look_after_assignment(self) -> None:
+        """Find new partitions, join the group again, commit: what is due."""
         now_ms = self._client.clock.monotonic_ms()
         if now_ms - self._looked_ms >= self._config.metadata_max_age_ms:
             self._looked_ms = now_ms
@@ -130,7 +141,6 @@ class Consumer:
                 self._config.enable_auto_commit and now_ms - self._committed_ms >= self._config.auto_commit_interval_ms
             ):
                 await self.commit()
-        return await self._fetcher.poll(timeout_ms)
 
     def done(self, chunk: Chunk, next_offset: int | None = None) -> None:
         """The user has done with a chunk, or with its records before `next_offset`."""
@@ -160,6 +170,13 @@ class Consumer:
             await self._fetcher.close()
 
     async def _rejoin(self, group: GroupMember) -> None:
+        try:
+            await self._join(group)
+        except Unavailable:
+            group.needs_rejoin = True  # from the beginning
+            raise
+
+    async def _join(self, group: GroupMember) -> None:
         if self._fetcher.states:
             if self._config.enable_auto_commit:
                 await self.commit()

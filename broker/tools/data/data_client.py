@@ -46,6 +46,10 @@ class MakeDataLink(Protocol):
     def __call__(self, end_point: EndPoint, /, *, client_id: str) -> DataLink: ...
 
 
+class Unavailable(CommandFailed):
+    """No broker answers, or there is no coordinator, at present. Work that has begun goes on when there is one."""
+
+
 class DataClient:
     """Links to the brokers of a cluster, and what is known of it."""
 
@@ -89,7 +93,7 @@ class DataClient:
         )
 
     async def ask_any(self, request: Request, response_type: type[ResponseT]) -> ResponseT:
-        """The response of the first broker that answers. Raises: CommandFailed if none does."""
+        """The response of the first broker that answers. Raises: Unavailable if none does."""
         failures: dict[EndPoint, str] = {}
         for end_point in (*self.cluster.nodes.values(), *self._bootstrap):
             if end_point in failures:
@@ -101,12 +105,12 @@ class DataClient:
                 )
             except OSError as error:
                 failures[end_point] = str(error)
-        raise CommandFailed(f"no bootstrap server answers: {'; '.join(failures.values())}")
+        raise Unavailable(f"no bootstrap server answers: {'; '.join(failures.values())}")
 
     async def refresh(self, topics: Collection[str] | None, *, create: bool = False) -> None:
         """Ask for the metadata of these topics, or of all (None). `create`: a broker may create missing topics.
 
-        Raises: CommandFailed if no broker answers.
+        Raises: Unavailable if no broker answers.
         """
         named = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
         response = await self.ask_any(MetadataRequest(topics=named, allow_auto_topic_creation=create), MetadataResponse)
@@ -118,7 +122,13 @@ class DataClient:
         """The number of partitions of a topic, which may be created by this. Raises: CommandFailed."""
         began_ms = self.clock.monotonic_ms()
         while True:
-            await self.refresh([topic], create=create)
+            try:
+                await self.refresh([topic], create=create)
+            except Unavailable:
+                if self.clock.monotonic_ms() - began_ms >= timeout_ms:
+                    raise
+                await self.back_off()
+                continue
             code = self.cluster.error(topic)
             if code == ErrorCode.NONE and (count := self.cluster.partition_count(topic)):
                 return count
@@ -130,21 +140,25 @@ class DataClient:
     async def find_coordinator(self, key: str, key_type: int) -> int:
         """The broker that coordinates a group (key type 0) or a transactional id (1).
 
-        Retries while there is none. Raises: CommandFailed.
+        Retries while there is none. Raises: Unavailable in the end; CommandFailed for an error that stays.
         """
         began_ms = self.clock.monotonic_ms()
+        request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
         while True:
-            request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
-            (found,) = (await self.ask_any(request, FindCoordinatorResponse)).coordinators
-            if found.error_code == ErrorCode.NONE:
-                if found.node_id not in self.cluster.nodes:
-                    await self.refresh(())
-                if found.node_id in self.cluster.nodes:
-                    return found.node_id
-            elif found.error_code not in RETRIABLE:
-                raise CommandFailed(f"coordinator of {key}: {error_text(found.error_code, found.error_message)}")
+            try:
+                (found,) = (await self.ask_any(request, FindCoordinatorResponse)).coordinators
+                if found.error_code == ErrorCode.NONE:
+                    if found.node_id not in self.cluster.nodes:
+                        await self.refresh(())
+                    if found.node_id in self.cluster.nodes:
+                        return found.node_id
+                elif found.error_code not in RETRIABLE:
+                    raise CommandFailed(f"coordinator of {key}: {error_text(found.error_code, found.error_message)}")
+                reason = error_text(found.error_code, found.error_message)
+            except Unavailable as error:
+                reason = str(error)
             if self.clock.monotonic_ms() - began_ms >= self.config.api_timeout_ms:
-                raise CommandFailed(f"{key} has no coordinator: {error_text(found.error_code, found.error_message)}")
+                raise Unavailable(f"{key} has no coordinator: {reason}")
             await self.back_off()
 
     async def back_off(self) -> None:

@@ -24,6 +24,7 @@ from odradek.broker.tools.data.assignors import (
     encode_assignment,
     encode_subscription,
 )
+from odradek.broker.tools.data.data_client import Unavailable
 from odradek.protocol.codec.decode_error import DecodeError
 from odradek.protocol.codec.schema import Response
 from odradek.protocol.errors import RETRIABLE, ErrorCode
@@ -106,7 +107,7 @@ class GroupMember:
                         self._start_heartbeats()
                         return assigned
                     continue
-            except OSError:
+            except (OSError, Unavailable):
                 self._coordinator = None
             await self._client.back_off()
 
@@ -176,7 +177,7 @@ class GroupMember:
         while True:
             try:
                 response = await self._ask(request, OffsetFetchResponse)
-            except OSError:
+            except (OSError, Unavailable):
                 self._coordinator = None
             else:
                 errors = {ErrorCode.for_code(code) for code in error_codes(response)} - {ErrorCode.NONE}
@@ -263,7 +264,7 @@ class GroupMember:
                 generation = self._generation
                 try:
                     response = await self._ask(request, HeartbeatResponse)
-                except OSError:
+                except (OSError, Unavailable):
                     self._coordinator = None
                     continue
                 if generation == self._generation and response.error_code != ErrorCode.NONE:

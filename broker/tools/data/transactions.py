@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from odradek.broker.inter_broker.response_errors import error_codes
 from odradek.broker.tools.command.failures import CommandFailed, error_text
+from odradek.broker.tools.data.data_client import Unavailable
 from odradek.protocol.codec.schema import Response
 from odradek.protocol.errors import RETRIABLE, ErrorCode
 from odradek.protocol.messages.add_partitions_to_txn import (
@@ -147,7 +148,7 @@ async def _until_answered(client: DataClient, ask: Callable[[], Awaitable[Respon
     while True:
         try:
             response = await ask()
-        except OSError as error:
+        except (OSError, Unavailable) as error:
             reason = str(error)
         else:
             errors = {ErrorCode.for_code(code) for code in _codes(response)} - {ErrorCode.NONE}

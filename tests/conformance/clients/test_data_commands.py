@@ -226,3 +226,23 @@ def test_regular_expressions(run: Run, admin: Admin, unique: Callable[[str], str
 def test_a_server_that_is_not_there() -> None:
     found = run_command("127.0.0.1:1", "consume", "t", "-q", status=1)
     assert found.stderr.startswith("odradek: no bootstrap server answers:")
+
+
+def test_a_broker_that_is_killed_and_started_again(new_broker: Callable[..., Broker]) -> None:
+    """The only broker is away for a moment: a producer and a member of a group go on, with each record once."""
+    broker = new_broker()
+    lines = [b"%d" % number for number in range(4_000)]
+    arguments = ("t", "-G", "g", "--from-beginning", "-c", str(len(lines)), "-q")
+    with (
+        RunningCommand(broker.bootstrap, "produce", "-t", "t", "--sync") as producer,
+        RunningCommand(broker.bootstrap, "consume", *arguments) as consumer,
+    ):
+        producer.write(b"".join(line + b"\n" for line in lines[:2_000]))
+        printed = b"".join(consumer.stdout.readline() for _ in range(200))
+        broker.kill()
+        producer.write(b"".join(line + b"\n" for line in lines[2_000:]))
+        broker.start()
+        assert producer.finish().status == 0
+        consumed = consumer.finish()
+    assert consumed.status == 0, consumed
+    assert (printed + consumed.stdout).split() == lines

@@ -181,3 +181,21 @@ async def test_offsets_are_committed_from_time_to_time() -> None:
     await values(cluster, consumer, 3)
     assert len(cluster.requests(OffsetCommitRequest)) == 1
     await cluster.during(consumer.close())
+
+
+@async_test
+async def test_a_cluster_that_is_away_for_a_while_is_waited_for() -> None:
+    cluster = filled(partitions=1)
+    coordinator = Coordinator(cluster)
+    coordinator.committed = {}
+    consumer = await started(cluster, topics("t"), in_group())
+    assert await values(cluster, consumer, 5) == [b"0"]
+    cluster.unreachable = {1, 2}
+    cluster.fill("t", b"next")
+    assert consumer._group is not None
+    consumer._group.needs_rejoin = True
+    cluster.timer.schedule(70_000, cluster.unreachable.clear)
+    cluster.clock.advance(30_000)
+    coordinator.committed = {0: 1}
+    assert await values(cluster, consumer) == [b"next"]
+    await cluster.during(consumer.close())

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from odradek.broker.tools.command.failures import CommandFailed
+from odradek.broker.tools.data.data_client import Unavailable
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
@@ -83,3 +84,22 @@ async def test_a_coordinator_that_is_refused_or_never_comes() -> None:
     code = ErrorCode.COORDINATOR_NOT_AVAILABLE
     with pytest.raises(CommandFailed, match="g has no coordinator"):
         await cluster.during(cluster.client().find_coordinator("g", 0))
+
+
+@async_test
+async def test_brokers_that_are_away_for_a_while_are_waited_for() -> None:
+    cluster = DataCluster()
+    cluster.create("t")
+    client = cluster.client()
+    await client.refresh(())
+    cluster.unreachable = {1, 2}
+    cluster.timer.schedule(5_000, cluster.unreachable.clear)
+    assert await cluster.during(client.find_coordinator("g", 0)) == 2
+    cluster.unreachable |= {1, 2}
+    cluster.timer.schedule(5_000, cluster.unreachable.clear)
+    assert await cluster.during(client.await_topic("t", create=False, timeout_ms=10_000)) == 1
+    cluster.unreachable |= {1, 2}
+    with pytest.raises(Unavailable):
+        await cluster.during(client.await_topic("t", create=False, timeout_ms=1_000))
+    with pytest.raises(Unavailable, match="g has no coordinator: no bootstrap server answers"):
+        await cluster.during(client.find_coordinator("g", 0))
