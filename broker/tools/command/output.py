@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from odradek.broker.tools.command.terminal_text import visible, write
+
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -59,7 +61,8 @@ class Output:
         if self.form is Form.JSON:
             self._write_rows(rows)
         else:
-            sys.stdout.writelines(f"{line}\n" for line in lines)
+            for line in lines:
+                write(sys.stdout, f"{line}\n")
 
     def document(self, value: Mapping[str, object], lines: Iterable[str]) -> None:
         """Facts that are no rows: one JSON object, else lines. A command calls this once, and nothing else."""
@@ -71,12 +74,12 @@ class Output:
 
     def note(self, text: str) -> None:
         """A line for people that is no result: on stderr with `--json`, else on stdout."""
-        (sys.stderr if self.form is Form.JSON else sys.stdout).write(f"{text}\n")
+        write(sys.stderr if self.form is Form.JSON else sys.stdout, f"{text}\n")
 
     def warn(self, text: str) -> None:
         """A line on stderr, after what is on stdout."""
         sys.stdout.flush()
-        sys.stderr.write(f"{text}\n")
+        write(sys.stderr, f"{text}\n")
 
     @property
     def is_json(self) -> bool:
@@ -117,7 +120,7 @@ class Output:
 
         found = list(rows)
         if title:
-            sys.stdout.write(f"{title}\n")
+            write(sys.stdout, f"{title}\n")
         if not found:
             return
         drawn = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
@@ -125,7 +128,7 @@ class Output:
             is_number = all(row[name] is None or type(row[name]) in (int, float) for row in found)
             drawn.add_column(name.replace("_", " ").upper(), justify="right" if is_number else "left", overflow="fold")
         for row in found:
-            drawn.add_row(*(Text(cell_text(value)) for value in row.values()))
+            drawn.add_row(*(Text(visible(cell_text(value))) for value in row.values()))
         _console().print(drawn)
 
 
@@ -152,4 +155,4 @@ def cell_text(value: object) -> str:
 def _json(value: object) -> str:
     import json
 
-    return json.dumps(value, ensure_ascii=False)
+    return json.dumps(value, ensure_ascii=sys.stdout.isatty())

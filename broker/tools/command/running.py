@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from odradek.broker.tools.command.client_config import ClientConfig, client_config, read_properties
 from odradek.broker.tools.command.failures import CommandFailed
 from odradek.broker.tools.command.output import Output
+from odradek.broker.tools.command.terminal_text import write
 
 if TYPE_CHECKING:
     import argparse
@@ -28,7 +29,7 @@ def run_command(options: argparse.Namespace, body: Callable[[Output], None]) -> 
         raise
     except (CommandFailed, OSError) as error:
         out.close()
-        sys.stderr.write(f"odradek: {error}\n")
+        write(sys.stderr, f"odradek: {error}\n")
         return EXIT_FAILED
     except KeyboardInterrupt:
         out.close()

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.tools.command.failures import CommandFailed
+from odradek.broker.tools.command.terminal_text import write
 from odradek.broker.tools.data.consume_options import (
     consume_parser,
     consumer_config,
@@ -105,7 +106,7 @@ class _Work:
                 place = f"{found.topic}-{found.partition}, offset {found.record.offset}"
                 if not self._options.skip_message_on_error:
                     raise CommandFailed(f"{place}: {error}") from None
-                sys.stderr.write(f"odradek: warning: {place} is skipped: {error}\n")
+                write(sys.stderr, f"odradek: warning: {place} is skipped: {error}\n")
         await output.write(b"".join(pieces))
         self._count += len(records)
         is_whole = len(records) == len(chunk.records)

@@ -6,10 +6,12 @@ import argparse
 import os
 import re
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.tools.command.arguments import command_parser
 from odradek.broker.tools.command.failures import CommandFailed
+from odradek.broker.tools.command.terminal_text import visible_bytes
 from odradek.broker.tools.data.consumer import ConsumerConfig, Subscription
 from odradek.broker.tools.data.deserializers import deserializer
 from odradek.broker.tools.data.fetcher import FetchConfig
@@ -239,9 +241,10 @@ def group_config(found: Properties, group_id: str) -> GroupConfig:
 def record_format(options: argparse.Namespace) -> RecordFormat:
     """How a record is printed. Raises: CommandFailed."""
     null = NULL if options.null else b""
+    shown = visible_bytes if sys.stdout.isatty() else bytes
     try:
         if options.format is not None:
-            return format_string(options.format, null)
+            return format_string(options.format, null, shown)
         if options.json:
             return json_line
         if options.pretty or options.follow:
@@ -251,10 +254,10 @@ def record_format(options: argparse.Namespace) -> RecordFormat:
             return nothing
         properties = _formatter_properties(options)
         if not properties and not formatter:
-            return values_only(options.delimiter, null, options.key_delimiter)
+            return values_only(options.delimiter, null, options.key_delimiter, shown)
         if formatter not in ("", "DefaultMessageFormatter", "LoggingMessageFormatter"):
             raise ValueError(f"--formatter {options.formatter} is a Java class that is not known here")
-        return printed_fields(properties)
+        return replace(printed_fields(properties), shown=shown)
     except ValueError as error:
         raise CommandFailed(str(error)) from None
 

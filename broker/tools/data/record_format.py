@@ -20,6 +20,7 @@ from datetime import UTC, datetime
 from struct import Struct
 from typing import Final, NamedTuple
 
+from odradek.broker.tools.command.terminal_text import visible
 from odradek.protocol.records.layout import CREATE_TIME, LOG_APPEND_TIME
 from odradek.protocol.records.record import HEADER_KEY_ERRORS, Record
 
@@ -77,6 +78,9 @@ def _headers_text(found: ConsumedRecord, null: bytes) -> bytes:
     )
 
 
+_FOREIGN: Final = frozenset("skh")
+"""Tokens of texts that producers have chosen."""
+
 _FIELDS: Final[Mapping[str, Callable[[ConsumedRecord, bytes], bytes]]] = {
     "s": lambda found, null: null if found.record.value is None else found.record.value,
     "S": lambda found, null: b"%d" % _length(found.record.value),
@@ -91,12 +95,20 @@ _FIELDS: Final[Mapping[str, Callable[[ConsumedRecord, bytes], bytes]]] = {
 }
 
 
-def format_string(text: str, null: bytes = b"") -> RecordFormat:
-    """A format as kcat's -f. `null` stands for a key or value that is null. Raises: ValueError for an unknown token."""
-    parts = [(None if not token else _FIELDS[token], literal) for token, literal in _parse(text)]
+def format_string(text: str, null: bytes = b"", shown: Callable[[bytes], bytes] = bytes) -> RecordFormat:
+    """A format as kcat's -f. `null` stands for a key or value that is null. Raises: ValueError for an unknown token.
+
+    `shown` gets keys, values and headers, as in the other formats: `visible_bytes` on a terminal.
+    """
+    parts = [(token, literal) for token, literal in _parse(text)]
+    fields = {token: _FIELDS[token] for token, _ in parts if token}
 
     def form(found: ConsumedRecord) -> bytes:
-        return b"".join(literal if field is None else field(found, null) for field, literal in parts)
+        pieces = []
+        for token, literal in parts:
+            piece = fields[token](found, null) if token else literal
+            pieces.append(shown(piece) if token in _FOREIGN else piece)
+        return b"".join(pieces)
 
     return form
 
@@ -119,6 +131,8 @@ class PrintedFields:
     """From bytes to what is printed: a deserializer."""
     value_text: Callable[[bytes], bytes] = bytes
     headers_text: Callable[[bytes], bytes] = bytes
+    shown: Callable[[bytes], bytes] = bytes
+    """From what is printed to what is safe where it is printed."""
 
     def __call__(self, found: ConsumedRecord) -> bytes:
         record = found.record
@@ -131,11 +145,11 @@ class PrintedFields:
         if self.print_offset:
             fields.append(b"Offset:%d" % record.offset)
         if self.print_headers:
-            fields.append(self._headers(record))
+            fields.append(self.shown(self._headers(record)))
         if self.print_key:
-            fields.append(self.key_text(self.null_literal if record.key is None else record.key))
+            fields.append(self.shown(self.key_text(self.null_literal if record.key is None else record.key)))
         if self.print_value:
-            fields.append(self.value_text(self.null_literal if record.value is None else record.value))
+            fields.append(self.shown(self.value_text(self.null_literal if record.value is None else record.value)))
         return self.key_separator.join(fields) + self.line_separator if fields else b""
 
     def _headers(self, record: Record) -> bytes:
@@ -154,14 +168,19 @@ class PrintedFields:
 _TIMESTAMP_TYPES: Final = {CREATE_TIME: b"CreateTime", LOG_APPEND_TIME: b"LogAppendTime"}
 
 
-def values_only(delimiter: bytes = b"\n", null: bytes = b"", key_delimiter: bytes | None = None) -> RecordFormat:
+def values_only(
+    delimiter: bytes = b"\n",
+    null: bytes = b"",
+    key_delimiter: bytes | None = None,
+    shown: Callable[[bytes], bytes] = bytes,
+) -> RecordFormat:
     """Each value and a delimiter; with `key_delimiter` the key and it before the value. As kcat's -D and -K."""
 
     def form(found: ConsumedRecord) -> bytes:
-        value = null if found.record.value is None else found.record.value
+        value = shown(null if found.record.value is None else found.record.value)
         if key_delimiter is None:
             return value + delimiter
-        return (null if found.record.key is None else found.record.key) + key_delimiter + value + delimiter
+        return shown(null if found.record.key is None else found.record.key) + key_delimiter + value + delimiter
 
     return form
 
@@ -202,7 +221,6 @@ def _json_field(field: bytes | None) -> object:
 
 
 _DIM, _CYAN, _YELLOW, _GREEN, _MAGENTA, _RED, _OFF = "2", "36", "33", "32", "35", "31", "0"
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\x1b]")
 
 
 def pretty_line(*, with_colours: bool) -> RecordFormat:
@@ -215,7 +233,7 @@ def pretty_line(*, with_colours: bool) -> RecordFormat:
         if field is None:
             return paint(_RED, "null")
         text = field.decode("utf-8", "backslashreplace")
-        return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
+        return visible(text)
 
     def form(found: ConsumedRecord) -> bytes:
         record = found.record

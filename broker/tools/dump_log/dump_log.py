@@ -17,8 +17,10 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from odradek.broker.tools.command.terminal_text import write
 from odradek.broker.tools.dump_log import index_dump, record_decoders
 from odradek.broker.tools.dump_log.index_dump import CorruptIndexError, IndexDumpOptions, TimeIndexErrors
 from odradek.broker.tools.dump_log.java_text import absolute_path, file_path
@@ -57,13 +59,13 @@ def main(arguments: Sequence[str]) -> int:
     if refused is not None:
         sys.stderr.write(f"odradek: --{refused.replace('_', '-')}: {REFUSED_DECODERS[refused]}\n")
         return EXIT_FAILED
-    dump = _Dump(options, sys.stdout.write, sys.stderr.write)
+    dump = _Dump(options, partial(write, sys.stdout), partial(write, sys.stderr))
     try:
         for name in options.files.split(","):
             dump.file(file_path(name))
     except (OSError, ValueError, KafkaError, CorruptIndexError, RecordDecodingError) as error:
         sys.stdout.flush()
-        sys.stderr.write(f"odradek: {error}\n")
+        write(sys.stderr, f"odradek: {error}\n")
         return EXIT_FAILED
     sys.stdout.flush()
     dump.print_findings()

@@ -8,6 +8,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from odradek.broker.tools.command.terminal_text import visible
 from odradek.broker.tools.top.screen_state import HELP, TABLES, ScreenState
 
 if TYPE_CHECKING:
@@ -122,7 +123,9 @@ def _table(found: Figures, state: ScreenState, name: str, lines: int, *, is_chos
     for row in rows[:lines]:
         drawn.add_row(
             *(
-                Text(cell(column, row[column]), style="bold red" if column in _ALARMING and row[column] else "")
+                Text(
+                    visible(cell(column, row[column])), style="bold red" if column in _ALARMING and row[column] else ""
+                )
                 for column in columns
             )
         )
