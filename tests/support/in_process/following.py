@@ -15,9 +15,11 @@ from typing import Any, TypeVar, cast
 
 from odradek.broker.apis.records import fetch, list_offsets
 from odradek.broker.apis.services import Services
+from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.fetch.fetch_session_cache import FetchSessionCache
 from odradek.broker.fetch.replication_quota import ReplicationQuota
 from odradek.broker.network.request import RequestContext
+from odradek.broker.quotas.quota_managers import QuotaManagers
 from odradek.broker.replica_manager.replica_manager import ReplicaManager
 from odradek.broker.replication.fetcher_settings import FetcherSettings, FetchersSettings, RemoteLeaderSettings
 from odradek.broker.replication.replica_fetchers import ReplicaFetcherManager
@@ -80,6 +82,7 @@ class LeaderLink:
                     fetch_max_bytes=55 * 1024 * 1024, listeners=SimpleNamespace(advertise_connected_address=False)
                 ),
                 fetch_sessions=self.sessions,
+                quotas=QuotaManagers(BrokerConfig({}), leader.disk.clock, leader.disk.timer),
             ),
         )
 

@@ -41,7 +41,9 @@ class Network:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for name in self._names:
+        for number, name in enumerate(self._names):
+            # The kernel takes a namespace's interfaces away later, and their names are used again.
+            self._ip(f"link del {self._tag}v{number}", must_succeed=False)
             self._ip(f"netns del {self._namespace(name)}", must_succeed=False)
         self._ip(f"link del {self._tag}", must_succeed=False)
 

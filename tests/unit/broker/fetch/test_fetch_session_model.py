@@ -19,9 +19,11 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from odradek.broker.apis.records import fetch
 from odradek.broker.apis.services import Services
+from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.fetch.fetch_session_cache import FetchSessionCache
 from odradek.broker.fetch.log_reads import LogReads
 from odradek.broker.network.request import RequestContext
+from odradek.broker.quotas.quota_managers import QuotaManagers
 from odradek.protocol.api import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.headers import RequestHeader
@@ -78,7 +80,7 @@ class World:
                 config=SimpleNamespace(
                     fetch_max_bytes=1 << 20, listeners=SimpleNamespace(advertise_connected_address=False)
                 ),
-                quotas=SimpleNamespace(fetch=SimpleNamespace(is_enabled=False)),
+                quotas=QuotaManagers(BrokerConfig({}), self.replicas.disk.clock, self.replicas.disk.timer),
                 fetch_sessions=FetchSessionCache(MAX_SESSIONS, random.Random(1).randint),
             ),
         )
