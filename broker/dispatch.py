@@ -201,6 +201,7 @@ class Dispatcher:
         ctx.counter = self._counter
         if self._observer is not None:
             ctx.times = RequestTimes(self._observer, self._now_ns, self._now_ns())
+            ctx.times.end_step()  # nothing is decoded
         self._handle(self._routes.get(ctx.header.api_key) or self._load(ctx.header), ctx, request)
 
     def spawn(self, ctx: RequestContext, request: Request, work: Coroutine[object, object, None]) -> None:

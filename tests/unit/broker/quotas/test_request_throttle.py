@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import cast
 
 import pytest
 
 from odradek.broker.apis import HANDLERS
+from odradek.broker.dispatch import Dispatcher
+from odradek.broker.network.request import RequestContext
 from odradek.protocol.api import API, ApiKey
 from odradek.protocol.codec.schema import Request
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.headers import encode_response_parts
+from odradek.protocol.headers import RequestHeader, encode_response_parts
 from odradek.protocol.messages.alter_client_quotas import AlterClientQuotasResponse
 from odradek.protocol.messages.fetch import FetchResponse
 from odradek.protocol.messages.produce import ProduceResponse
@@ -276,6 +279,23 @@ def test_requests_of_brokers_are_exempt(broker: InProcessBroker, connection: Fak
     assert not connection.throttles.active
     manager = broker.services.quotas.request
     assert manager.exempt_rate.measure(broker.clock.monotonic_ms()) > 0
+
+
+def test_a_request_to_itself_takes_no_time_while_it_waits(broker: InProcessBroker) -> None:
+    """Requests of a broker to itself come without a frame, and some wait for ZooKeeper."""
+    quota(broker, "own", "request_percentage", 50)
+    dispatcher = cast("Dispatcher", broker.services.spawn.__self__)  # type: ignore[attr-defined]
+    connection = FakeConnection()
+    asked = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1 << 20}
+    topics = [{"topic": "waits", "partitions": [asked]}]
+    broker.create_topic("waits")
+    ctx = RequestContext(RequestHeader(ApiKey.FETCH, 12, 1, "own"), connection, 0, 0)
+    fetch = build(ApiKey.FETCH, topics=topics, session_epoch=-1, max_wait_ms=60_000, min_bytes=1, max_bytes=1 << 20)
+    dispatcher.serve(ctx, fetch)
+    assert ctx.times is not None
+    before_ns = ctx.times.loop_ns
+    broker.clock.advance(1_000)  # type: ignore[union-attr]
+    assert ctx.times.loop_ns == before_ns
 
 
 def test_a_produce_without_an_answer_is_exempt_from_quotas_of_time(
