@@ -76,7 +76,9 @@ class Metrics:
             parts: list[bytes] = []
             is_complete = False
             try:
-                yield from self._text.steps(View(self._sources), accept, parts)
+                view = View(self._sources)
+                yield from view.prepare()
+                yield from self._text.steps(view, accept, parts)
                 is_complete = True
             finally:
                 if not rendered.done():

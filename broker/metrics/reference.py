@@ -45,6 +45,8 @@ you trust.
   partitions, topics or groups are left out; `odradek_metrics_left_out` says so. Names of client software are cut at
   the 100 most frequent. With more than 1,000 clients under a type of quota, those of that type are left out.
 
+[performance](performance.md#metrics) says what metrics cost.
+
 [monitoring/](monitoring/) has a dashboard for Grafana and alert rules for Prometheus. Times of requests are taken of a
 sample of 200 a second and weighted; requests, errors, records and bytes are all counted.
 """

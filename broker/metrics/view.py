@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from odradek.broker.partition.partition import Partition
     from odradek.coordinator.group.state.group_metadata import GroupMetadata
     from odradek.storage.log.unified_log import UnifiedLog
+    from odradek.timer.sliced_work import Steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +51,23 @@ class View:
         self.services = sources.services
         self.requests = sources.requests
         self.topic_stats = sources.topic_stats
+        self.labelled_partitions: list[tuple[str, Partition]] = []
+        """All that this broker hosts, with their labels; none when there are too many."""
+        self.labelled_logs: list[tuple[str, UnifiedLog]] = []
+        """The logs of this broker with their labels, future logs marked; none when there are too many."""
+
+    def prepare(self) -> Steps:
+        """Make the labels of partitions and logs, which takes microseconds for each."""
+        if not self.has_too_many_partitions:
+            for partition in self.partitions:
+                found = partition.topic_partition
+                self.labelled_partitions.append((labelled(topic=found.topic, partition=found.partition), partition))
+                yield None
+        logs = self.services.log_manager.all_logs()
+        if len(logs) <= self.sources.limits.partitions:
+            for log in logs:
+                self.labelled_logs.append((_log_labels(log), log))
+                yield None
 
     @cached_property
     def partitions(self) -> list[Partition]:
@@ -60,24 +78,6 @@ class View:
     def leaders(self) -> list[Partition]:
         """Those that this broker leads."""
         return [partition for partition in self.partitions if partition.is_leader]
-
-    @cached_property
-    def labelled_partitions(self) -> list[tuple[str, Partition]]:
-        """All of them with their labels; none when there are too many."""
-        if self.has_too_many_partitions:
-            return []
-        return [
-            (labelled(topic=found.topic_partition.topic, partition=found.topic_partition.partition), found)
-            for found in self.partitions
-        ]
-
-    @cached_property
-    def labelled_logs(self) -> list[tuple[str, UnifiedLog]]:
-        """The logs of this broker with their labels, future logs marked; none when there are too many."""
-        logs = self.services.log_manager.all_logs()
-        if len(logs) > self.sources.limits.partitions:
-            return []
-        return [(_log_labels(log), log) for log in logs]
 
     @cached_property
     def groups(self) -> list[GroupMetadata]:

@@ -10,15 +10,19 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from odradek.broker.metrics.families import FAMILIES
 from odradek.broker.metrics.family import NOT_IN_JMX
+from odradek.protocol.api import ApiKey
 from tests.support.in_process.scraping import Scraped
 from tests.support.processes.apache import FRUGAL, ApacheBroker, ZooKeeper
 from tests.support.processes.jvm import java_command
 from tests.support.processes.odradek_process import OdradekBroker, running
 from tests.support.processes.ports import free_port
+from tests.support.waiting import eventually
+from tests.support.wire.raw_client import RawClient
+from tests.support.wire.requests import build
 
 NOT_ON_ONE_BROKER = {
     "kafka.server:type=FetcherLagMetrics,name=ConsumerLag,clientId=,topic=,partition=",
@@ -56,11 +60,38 @@ FIGURES = {
 
 def load(bootstrap: str) -> None:
     client = AdminClient({"bootstrap.servers": bootstrap})
-    client.create_topics([NewTopic("orders", 3, 1)])["orders"].result(20)
-    producer = Producer({"bootstrap.servers": bootstrap})
+    client.create_topics([NewTopic("orders", 1, 1)])["orders"].result(20)
+    client.create_partitions([NewPartitions("orders", 3)])["orders"].result(20)
+    producer = Producer({"bootstrap.servers": bootstrap, "topic.metadata.refresh.interval.ms": 100})
+    eventually(lambda: len(producer.list_topics("orders", 10).topics["orders"].partitions) == 3)
     for number in range(RECORDS):
         producer.produce("orders", b"x" * 100, partition=number % 3)
     assert producer.flush(20) == 0
+
+
+def fetch(broker: ApacheBroker) -> None:
+    """Without a group: a consumer's would make the topic of offsets."""
+    parts = [{"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1 << 20}]
+    request = build(ApiKey.FETCH, replica_id=-1, max_wait_ms=100, topics=[{"topic": "orders", "partitions": parts}])
+    with RawClient(broker.host, broker.port) as client:
+        client.call(request, 12)
+
+
+def limit_clients(broker: ApacheBroker) -> None:
+    """Clients have MBeans of their quotas only where they have quotas."""
+    keys = ("producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate")
+    request = build(
+        ApiKey.ALTER_CLIENT_QUOTAS,
+        entries=[
+            {
+                "entity": [{"entity_type": kind, "entity_name": None} for kind in ("user", "client-id")],
+                "ops": [{"key": key, "value": 1e9, "remove": False} for key in keys],
+            }
+        ],
+    )
+    with RawClient(broker.host, broker.port) as client:
+        response = client.call(request, 1)
+    assert [entry.error_code for entry in response.entries] == [0]  # type: ignore[attr-defined]
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +109,9 @@ def attributes(zookeeper: ZooKeeper, tmp_path_factory: pytest.TempPathFactory) -
     broker = ApacheBroker(directory, zookeeper.new_chroot(), jvm_options=(*FRUGAL, *options))
     broker.start()
     try:
+        limit_clients(broker)
         load(broker.bootstrap)
+        fetch(broker)
         url = f"service:jmx:rmi:///jndi/rmi://127.0.0.1:{port}/jmxrmi"
         command = java_command("org.apache.kafka.tools.JmxTool", "--jmx-url", url, "--one-time", *FORMAT)
         printed = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
