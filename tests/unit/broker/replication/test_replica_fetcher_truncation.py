@@ -279,15 +279,23 @@ async def test_a_log_without_epochs_is_cut_to_its_high_watermark(following: Foll
     assert (first.fetch_offset, first.last_fetched_epoch) == (1, -1)
 
 
-@async_test
-async def test_a_cut_is_on_the_disk_before_the_next_fetch(tmp_path: Path) -> None:
-    pool = DeferredIoPool()
+def diverged(tmp_path: Path, pool: DeferredIoPool, *, flushed: bool = False) -> Following:
+    """A follower with two records of an epoch that the leader, which has one record, does not know."""
     following = Following(tmp_path, pool=pool)
     following.tell_leader(epoch=1)
     following.append(b"a")
     following.follower.follow(leader=9, epoch=1)
     append(following.log(), b"x", b"y", epoch=2)
+    if flushed:
+        following.log().flush()
     pool.run_all()
+    return following
+
+
+@async_test
+async def test_a_cut_is_on_the_disk_before_the_next_fetch(tmp_path: Path) -> None:
+    pool = DeferredIoPool()
+    following = diverged(tmp_path, pool)
     following.lead(epoch=3)
     pool.run_all()
     await following.turns()
@@ -302,13 +310,7 @@ async def test_a_cut_is_on_the_disk_before_the_next_fetch(tmp_path: Path) -> Non
 @async_test
 async def test_what_a_checkpoint_may_promise_is_cut_off_when_one_on_the_disk_promises_less(tmp_path: Path) -> None:
     pool = DeferredIoPool()
-    following = Following(tmp_path, pool=pool)
-    following.tell_leader(epoch=1)
-    following.append(b"a")
-    following.follower.follow(leader=9, epoch=1)
-    append(following.log(), b"x", b"y", epoch=2)
-    following.log().flush()
-    pool.run_all()
+    following = diverged(tmp_path, pool, flushed=True)
     assert following.log().recovery_point == 2
     following.lead(epoch=3)
     pool.run_all()
@@ -326,13 +328,7 @@ async def test_what_a_checkpoint_may_promise_is_cut_off_when_one_on_the_disk_pro
 @async_test
 async def test_a_log_is_not_cut_that_was_taken_away_before_the_checkpoint_was_on_the_disk(tmp_path: Path) -> None:
     pool = DeferredIoPool()
-    following = Following(tmp_path, pool=pool)
-    following.tell_leader(epoch=1)
-    following.append(b"a")
-    following.follower.follow(leader=9, epoch=1)
-    append(following.log(), b"x", b"y", epoch=2)
-    following.log().flush()
-    pool.run_all()
+    following = diverged(tmp_path, pool, flushed=True)
     following.lead(epoch=3)
     pool.run_all()
     await following.turns()
