@@ -28,6 +28,7 @@ from odradek.broker.tools.data.record_format import (
     pretty_line,
     values_only,
 )
+from odradek.protocol.records.layout import MAX_DECOMPRESSED_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -94,10 +95,19 @@ def parse_consume(arguments: Sequence[str]) -> argparse.Namespace:
 def _add_source(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what is read")
     group.add_argument("names", nargs="*", metavar="TOPIC", help="as --topic; ^... is a regular expression")
-    group.add_argument("-t", "--topic", dest="topics", action="append", default=[], help="may be repeated")
+    group.add_argument(
+        "-t", "--topic", dest="topics", action="append", default=[], metavar="TOPIC", help="may be repeated"
+    )
     group.add_argument("--include", "--whitelist", metavar="REGEX", help="all topics whose whole name matches")
     group.add_argument(
-        "-p", "--partition", dest="partitions", type=int, action="append", default=[], help="may be repeated"
+        "-p",
+        "--partition",
+        dest="partitions",
+        type=int,
+        action="append",
+        default=[],
+        metavar="N",
+        help="may be repeated",
     )
     group.add_argument(
         "-o", "--offset", dest="offsets", type=_offset, action="append", default=[], metavar="OFFSET",
@@ -109,6 +119,13 @@ def _add_source(parser: argparse.ArgumentParser) -> None:
     group.add_argument("-c", "--count", "--max-messages", type=int, metavar="N", help="stop after N records")
     group.add_argument("--timeout-ms", type=int, metavar="MS", help="stop when no record comes for this time")
     group.add_argument("-G", "--group", help="consume as a member of this group")
+    group.add_argument(
+        "--max-decompressed-bytes",
+        type=int,
+        default=MAX_DECOMPRESSED_BYTES,
+        metavar="BYTES",
+        help=f"refuse a batch that becomes larger; default {MAX_DECOMPRESSED_BYTES}",
+    )
     group.add_argument(
         "--isolation-level", choices=("read_uncommitted", "read_committed"), help="default read_uncommitted"
     )
@@ -200,7 +217,7 @@ def consumer_config(settings: Mapping[str, str], options: argparse.Namespace) ->
     ends = [OffsetChoice(Origin.TIMESTAMP, timestamp) for _, timestamp in options.offsets if timestamp is not None]
     group_id = None if options.partitions else settings.get("group.id")
     return ConsumerConfig(
-        fetch=fetch_config(found, reset),
+        fetch=replace(fetch_config(found, reset), max_decompressed_bytes=options.max_decompressed_bytes),
         group=None if group_id is None else group_config(found, group_id),
         enable_auto_commit=found.boolean("enable.auto.commit", True),
         auto_commit_interval_ms=found.number("auto.commit.interval.ms", 5_000),

@@ -25,6 +25,7 @@ from odradek.broker.tools.data.start_offsets import find_offsets
 from odradek.protocol.errors import RETRIABLE, ErrorCode
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from odradek.protocol.records.errors import CorruptRecordError, DecompressionError, InvalidRecordError
+from odradek.protocol.records.layout import MAX_DECOMPRESSED_BYTES
 from odradek.protocol.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ class FetchConfig:
     fetch_max_bytes: int = 52_428_800
     fetch_max_wait_ms: int = 500
     fetch_min_bytes: int = 1
+    max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES
+    """Of one batch."""
     max_partition_fetch_bytes: int = 1_048_576
     max_poll_records: int = 500
     read_committed: bool = False
@@ -288,6 +291,7 @@ class Fetcher:
                 state.position,
                 data.aborted_transactions or () if self._config.read_committed else None,
                 check_crcs=self._config.check_crcs,
+                max_decompressed_bytes=self._config.max_decompressed_bytes,
             )
             self._answers.append(_Answer(state, completed, iter(completed)))
 

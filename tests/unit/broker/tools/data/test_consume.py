@@ -61,6 +61,13 @@ def test_a_record_that_cannot_be_printed(filled: Commands, capsys: pytest.Captur
     assert capsys.readouterr().err.count("is skipped") == 5
 
 
+def test_what_decompresses_to_too_much(run: Commands, capsys: pytest.CaptureFixture[str]) -> None:
+    run.cluster.append(A, SimpleRecord(1, None, bytes(1_000)), compression_type=1)
+    assert run(main, "t", "-o", "0", "-e", "-q", "--max-decompressed-bytes", "1000")[0] == 1
+    assert "the records from offset 0 on cannot be read: gzip: more than 1000 bytes" in capsys.readouterr().err
+    assert run(main, "t", "-o", "0", "-e", "-q", "--max-decompressed-bytes", "1100") == (0, bytes(1_000) + b"\n")
+
+
 def test_a_topic_that_is_not_there(run: Commands, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(main, "t", "-p", "3", "-q")[0] == 1
     assert capsys.readouterr().err == "odradek: topic t has 1 partition(s), not 3\n"
