@@ -110,7 +110,7 @@ def _fetch(
     if broker.quotas.fetch.is_enabled and not asked_by.is_follower:
         # More would be throttled in any case, and the consumer would never get it.
         limit = broker.quotas.fetch.max_value_in_quota_window(ctx.connection.principal, ctx.header.client_id)
-        max_bytes = max_bytes if limit is None else min(max_bytes, int(limit))
+        max_bytes = max_bytes if limit is None else int(min(max_bytes, limit))
     params = FetchParams(
         replica_id=replica_id,
         replica_epoch=asked_by.replica_epoch,

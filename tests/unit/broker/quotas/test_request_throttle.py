@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import cast
 
@@ -10,6 +11,7 @@ import pytest
 from odradek.broker.apis import HANDLERS
 from odradek.broker.dispatch import Dispatcher
 from odradek.broker.network.request import RequestContext
+from odradek.broker.quotas.quota_entity import client_quota_entity
 from odradek.protocol.api import API, ApiKey
 from odradek.protocol.codec.schema import Request
 from odradek.protocol.errors import ErrorCode
@@ -202,6 +204,15 @@ def test_a_fetch_is_cut_to_what_the_quota_allows_in_its_windows(
     records = answer.responses[0].partitions[0].records
     assert isinstance(records, memoryview | bytes)
     assert len(batch(VALUE)) < len(records) <= 3_000
+
+
+def test_a_limit_without_bound_cuts_nothing(broker: InProcessBroker, connection: FakeConnection) -> None:
+    """As a callback may return it."""
+    produce(broker, connection, "feeds-the-topic")
+    broker.services.quotas.fetch.update_quota(client_quota_entity(None, "f-infinite"), math.inf)
+    answer = fetch(broker, connection, "f-infinite")
+    assert answer.throttle_time_ms == 0
+    assert answer.responses[0].partitions[0].records
 
 
 def test_a_throttled_fetch_leaves_its_session_as_it_was(broker: InProcessBroker, connection: FakeConnection) -> None:
