@@ -193,8 +193,12 @@ class ResponseSender:
         return urgent or self.queued_bytes >= COPY_BATCH_BYTES
 
     def take_sending_ns(self) -> int:
-        """The time of the event loop that sending has taken since the last call; 0 if it is not measured."""
+        """The time of the event loop that sending has taken since the last call; 0 if it is not measured.
+
+        Ends the measurement: after a request of a sample, the others of its connection are not measured.
+        """
         taken, self._sending_ns = self._sending_ns, 0
+        self.now_ns = None
         return taken
 
     def flush(self) -> None:

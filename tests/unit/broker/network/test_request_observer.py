@@ -137,3 +137,14 @@ def test_what_is_sent_within_a_step_counts_once() -> None:
     clock.advance(8)
     times.completed(ctx)
     assert times.loop_ns == 11_000_000
+
+
+def test_sending_is_measured_only_for_requests_that_are_observed() -> None:
+    recorder, clock = Recorder(), ManualClock()
+    ctx, times = observed(recorder, clock)
+    sender = Sent().sender
+    times.response_made(ctx, HeartbeatResponse())
+    times.sending_begins(ctx, sender)
+    assert sender.now_ns is not None
+    times.completed(ctx)
+    assert sender.now_ns is None
