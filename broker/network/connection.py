@@ -92,7 +92,6 @@ class Connection(asyncio.Protocol):
         "_is_reading_paused",
         "_next_frame",
         "_owner",
-        "_receiver",
         "_reset",
         "_sender",
         "_sending",
@@ -135,7 +134,6 @@ class Connection(asyncio.Protocol):
         self._idle_task: TimerTask | None = None
         self._close_reason: CloseReason | None = None
         self._close_detail = ""
-        self._receiver = LargeFrameReceiver(self)
         self._transport: asyncio.Transport | None = None
         self._sender: ResponseSender | None = None
         self.listener_name = listener_name
@@ -404,9 +402,13 @@ class Connection(asyncio.Protocol):
             self.abort(CloseReason.CONNECTION_FAILED, self._reset)
 
     def _release(self, reason: CloseReason) -> None:
-        """Release everything: the transport is closed and no request is left to apply."""
+        """Release everything: the transport is closed and no request is left to apply.
+
+        References back to the connection go too. In a cycle it would be garbage that is collected very late.
+        """
         if self._idle_task is not None:
             self._idle_task.cancel()
+            self._idle_task = None
         complete_all(self._sending)
         complete_all(ctx for ctx in self._in_flight if ctx.is_answered)
         self.throttles.close()
@@ -414,6 +416,7 @@ class Connection(asyncio.Protocol):
         self._next_frame = None
         self._frames.close()
         self._frames = FrameAssembler(0)
+        self._sender = None
         self._owner.connection_closed(self, reason, self._close_detail)
 
     def _report_sent(self, sender: ResponseSender) -> None:
@@ -455,7 +458,7 @@ class Connection(asyncio.Protocol):
             self._is_reading_paused = False
             transport.resume_reading()
         if self._frames.wants_direct_receive and transport.get_protocol() is self:
-            transport.set_protocol(self._receiver)
+            transport.set_protocol(LargeFrameReceiver(self))
 
     def _pause_reading(self) -> None:
         if not self._is_reading_paused and self._transport is not None:

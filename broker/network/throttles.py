@@ -46,6 +46,11 @@ class Throttles:
     def close(self) -> None:
         """The connection is closed: its throttles end, also those that are still to come."""
         self._is_closed = True
+        self._on_unmuted = _nothing
         active, self.active = self.active, ()
         for throttle in active:
             throttle.abandon()
+
+
+def _nothing() -> None:
+    """A closed connection goes on with nothing."""

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import gc
+
 import pytest
 
 from odradek.broker.network.close_reason import CloseReason
@@ -198,3 +200,19 @@ def test_server_that_stops_closes_a_connection_that_was_reset(link: Link, handle
     assert handlers.closed == [(CloseReason.SHUTDOWN, "")]
     handlers.run_soon()
     assert handlers.applied == [0, 1, 2, 3]
+
+
+def test_a_closed_connection_is_freed_without_a_collection() -> None:
+    """A broker collects old garbage rarely; each connection that it closed would stay until then."""
+    link = Link()
+    link.receive(request(HEARTBEAT, 1))
+    link.receive(request(PRODUCE, 2, 100_000)[:70_000])  # a large frame, received in another way, that does not end
+    link.connection.connection_lost(None)
+    gc.collect()
+    gc.disable()
+    try:
+        link.transport.protocol = None  # as event loops do
+        del link.connection
+        assert not [found for found in gc.get_objects() if type(found) is Connection]
+    finally:
+        gc.enable()
