@@ -100,16 +100,21 @@ class CallbackQuotas:
 
     def tags(self, principal: str, client_id: str) -> Tags:
         """The names and values of the callback's tags, in its order."""
-        found = self._ask(
-            "quota_metric_tags",
-            None,
-            lambda: tuple(self._callback.quota_metric_tags(self._quota_type, principal, client_id).items()),
-        )
-        return () if found is None else tuple(text for pair in found for text in pair)
+
+        def ask() -> Tags:
+            found = self._callback.quota_metric_tags(self._quota_type, principal, client_id)
+            return tuple(str(text) for pair in found.items() for text in pair)
+
+        return self._ask("quota_metric_tags", (), ask)
 
     def limit(self, tags: Tags) -> float | None:
         named = self.tag_names(tags)
-        return self._ask("quota_limit", None, lambda: self._callback.quota_limit(self._quota_type, named))
+
+        def ask() -> float | None:
+            found = self._callback.quota_limit(self._quota_type, named)
+            return None if found is None else float(found)
+
+        return self._ask("quota_limit", None, ask)
 
     def tag_names(self, tags: Tags) -> dict[str, str]:
         """The tags as the callback gave them."""

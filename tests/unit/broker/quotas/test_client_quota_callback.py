@@ -138,6 +138,15 @@ def test_a_fault_is_logged_and_the_request_has_no_limit_of_its_own(
     assert "update_cluster_metadata of client.quota.callback.class failed" in caplog.text
 
 
+def test_a_limit_that_is_no_number_is_no_limit(
+    managers: QuotaManagers, callback: Recorded, caplog: pytest.LogCaptureFixture
+) -> None:
+    callback.limit = "much"  # type: ignore[assignment]
+    with caplog.at_level(logging.WARNING):
+        assert managers.produce.record_and_get_throttle_time_ms("User:u", "c", 10**9) == 0
+    assert "quota_limit of client.quota.callback.class failed: ValueError" in caplog.text
+
+
 def test_a_class_that_lacks_a_method_stops_the_start() -> None:
     clock = ManualClock()
     settings = {**SETTINGS, "client.quota.callback.class": "collections.OrderedDict"}
