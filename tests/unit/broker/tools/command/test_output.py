@@ -65,6 +65,25 @@ def test_progress_is_silent_without_a_terminal(capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().err == ""
 
 
+def test_a_terminal_gets_a_table_and_progress(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for stream in (sys.stdout, sys.stderr):
+        monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
+    out = Output.of(argparse.Namespace(json=False, table=False))
+    with out.progress("Working", 2) as advance:
+        advance(1)
+        advance(1)
+    out.table(ROWS, ["not read"])
+    out.close()
+    printed = capsys.readouterr()
+    assert "Working" in printed.err
+    assert "2/2" in printed.err
+    assert "longer" in printed.out
+    assert "not read" not in printed.out
+
+
 def test_values_in_a_table() -> None:
     values = [None, True, False, [1, "a"], {"a": 1, "b": None}, 1.5]
     assert [cell_text(value) for value in values] == ["-", "yes", "no", "1,a", "a=1, b=-", "1.5"]
