@@ -7,6 +7,7 @@ broker with 10,000 partitions: what a scrape takes, and how long other requests 
 
 from __future__ import annotations
 
+import re
 import statistics
 import tempfile
 import threading
@@ -114,6 +115,7 @@ def measure_scrape(directory: Path, partitions: int = 10_000) -> None:
     settings = {
         "odradek.metrics.listener": str(port),
         "odradek.metrics.max.partitions": str(partitions * 2),
+        "odradek.event.loop.pause.ms": "25",
     }
     broker = OdradekBroker(directory / "scrape", settings)
     with running(broker):
@@ -123,6 +125,7 @@ def measure_scrape(directory: Path, partitions: int = 10_000) -> None:
         url = f"http://127.0.0.1:{port}/metrics"
         process = psutil.Process(broker.pid)
         time.sleep(3)
+        lines_before = len(broker.log_text().splitlines())
         answers_ms: list[float] = []
         is_over = threading.Event()
         asking = threading.Thread(target=ask, args=(broker, is_over, answers_ms))
@@ -142,6 +145,12 @@ def measure_scrape(directory: Path, partitions: int = 10_000) -> None:
             f"  {len(answers_ms)} other requests meanwhile: median {percentile(answers_ms, 0.5):.1f} ms, "
             f"p99 {percentile(answers_ms, 0.99):.1f} ms, longest {answers_ms[-1]:.1f} ms"
         )
+        log = "\n".join(broker.log_text().splitlines()[lines_before:])
+        pauses = [
+            (int(own), int(whole)) for whole, own in re.findall(r"held up for (\d+) ms \((\d+) ms computing", log)
+        ]
+        own_ms = max((own for own, _ in pauses), default=0)
+        print(f"  {len(pauses)} pauses of the loop beyond 25 ms; the longest computation in one of them: {own_ms} ms")
 
 
 def ask(broker: OdradekBroker, is_over: threading.Event, answers_ms: list[float]) -> None:
