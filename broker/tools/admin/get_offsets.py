@@ -96,7 +96,7 @@ async def _print_offsets(client: AdminClient, out: Output, options: argparse.Nam
         raise CommandFailed("Could not match any topic-partitions with the specified filters")
     partitions.sort(key=str)
     lookups = OffsetLookups(client)
-    with out.progress("Asking for offsets", len(partitions)) as advance:
+    with out.progress("Asking for offsets", len(partitions), prints=True) as advance:
         for begin in range(0, len(partitions), PARTITIONS_PER_REQUEST):
             wanted = partitions[begin : begin + PARTITIONS_PER_REQUEST]
             found = await lookups.find(dict.fromkeys(wanted, options.time))

@@ -43,7 +43,7 @@ async def describe(client: AdminClient, out: Output, options: argparse.Namespace
     ordered = sorted(groups)
     lookups = OffsetLookups(client)
     missing: list[str] = []
-    with out.progress("Describing groups", len(ordered)) as advance:
+    with out.progress("Describing groups", len(ordered), prints=True) as advance:
         for begin in range(0, len(ordered), GROUPS_PER_REQUEST):
             names = ordered[begin : begin + GROUPS_PER_REQUEST]
             described = await describe_groups(client, names)

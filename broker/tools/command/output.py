@@ -90,9 +90,13 @@ class Output:
         return self.form is Form.TABLE
 
     @contextmanager
-    def progress(self, what: str, total: int) -> Iterator[Callable[[int], None]]:
-        """Progress of long work on stderr, if that is a terminal. Yields a function that adds to what is done."""
-        if not sys.stderr.isatty():
+    def progress(self, what: str, total: int, *, prints: bool = False) -> Iterator[Callable[[int], None]]:
+        """Progress of long work on stderr, if that is a terminal. Yields a function that adds to what is done.
+
+        `prints`: the work prints on stdout meanwhile. On the same terminal its lines and the progress would overwrite
+        each other; the lines show the progress then.
+        """
+        if not sys.stderr.isatty() or (prints and sys.stdout.isatty()):
             yield lambda done: None
             return
         from rich.console import Console

@@ -75,9 +75,12 @@ def test_a_terminal_gets_a_table_and_progress(
     with out.progress("Working", 2) as advance:
         advance(1)
         advance(1)
-    out.table(ROWS, ["not read"])
+    with out.progress("Printing", 2, prints=True) as advance:
+        advance(1)
+        out.table(ROWS, ["not read"])
     out.close()
     printed = capsys.readouterr()
+    assert "Printing" not in printed.err
     assert "Working" in printed.err
     assert "2/2" in printed.err
     assert "longer" in printed.out
