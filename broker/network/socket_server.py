@@ -32,6 +32,7 @@ from odradek.broker.network.memory_pool import MemoryPool
 from odradek.broker.network.rate_limited_log import RateLimitedLog
 from odradek.broker.network.throttled_sockets import ThrottledSockets
 from odradek.storage.disk.descriptors import DescriptorLimits
+from odradek.timer.task import TimerTask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Set
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from odradek.storage.disk.ports import IoPool
     from odradek.timer.clock import Clock
     from odradek.timer.system_timer import SystemTimer
-    from odradek.timer.task import TimerTask
 
 logger = logging.getLogger(__name__)
 
@@ -257,14 +257,8 @@ class SocketServer:
         max_idle_ms = self._config.connections_max_idle_ms
         if max_idle_ms < 0:
             return None
-
-        def check() -> None:
-            again_ms = connection.close_if_idle(max_idle_ms)
-            if again_ms:
-                task.delay_ms = again_ms
-                self._timer.add(task)
-
-        task = self._timer.schedule(max_idle_ms, check)
+        task = _IdleCheck(connection, self._timer, max_idle_ms)
+        self._timer.add(task)
         return task
 
     def connection_closed(self, connection: Connection, reason: CloseReason, detail: str) -> None:
@@ -314,3 +308,24 @@ def _prepare(accepted: socket.socket, send_buffer_bytes: int) -> None:
     accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     if send_buffer_bytes != USE_OS_DEFAULT:
         accepted.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
+
+
+class _IdleCheck(TimerTask):
+    """Closes a connection that is idle for too long, and waits again after each of its requests.
+
+    A function that adds its own task again would be a cycle: see `Connection._release`.
+    """
+
+    __slots__ = ("_connection", "_max_idle_ms", "_timer")
+
+    def __init__(self, connection: Connection, timer: SystemTimer, max_idle_ms: int) -> None:
+        super().__init__(max_idle_ms)
+        self._connection = connection
+        self._max_idle_ms = max_idle_ms
+        self._timer = timer
+
+    def run(self) -> None:
+        again_ms = self._connection.close_if_idle(self._max_idle_ms)
+        if again_ms:
+            self.delay_ms = again_ms
+            self._timer.add(self)

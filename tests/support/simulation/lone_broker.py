@@ -143,12 +143,13 @@ class _UnsyncedFiles(OsFileSystem):
 class VirtualSockets(SocketServer):
     """The broker's socket server without ports: `connect` gives it an accepted connection."""
 
-    def open(self) -> tuple[EndPoint, ...]:
+    async def open(self) -> tuple[EndPoint, ...]:
+        await self._quotas.start()
         self.end_points = tuple(point._replace(port=PORT) for point in self._config.listeners.bound)
         return self.end_points
 
     def connect(self, host: str) -> Peer:
-        assert self._quotas.acquire(host)
+        assert self._quotas.acquire(host, LISTENER)
         connection = Connection(self, LISTENER, self._config.socket_request_max_bytes)
         self.connections[connection] = host
         peer = Peer(self, connection, host)
