@@ -6,9 +6,13 @@ import static net.bytebuddy.matcher.ElementMatchers.namedOneOf;
 
 import java.lang.instrument.Instrumentation;
 import net.bytebuddy.agent.builder.AgentBuilder;
+import net.bytebuddy.asm.Advice;
 import net.bytebuddy.implementation.MethodDelegation;
 
-/** Rewrites kafka.server.KafkaServer as it is loaded: its public face speaks of a process of Odradek. */
+/**
+ * Rewrites classes as they are loaded: the public face of kafka.server.KafkaServer speaks of a process of Odradek, and a
+ * sleep of the tests' clock lets real time pass.
+ */
 public final class Agent {
     private Agent() {}
 
@@ -33,6 +37,9 @@ public final class Agent {
             .transform((builder, type, loader, module, domain) -> builder
                 .method(isDeclaredBy(type).and(namedOneOf(FACE)))
                 .intercept(MethodDelegation.to(Face.class)))
+            .type(named("org.apache.kafka.common.utils.MockTime"))
+            .transform((builder, type, loader, module, domain) -> builder
+                .visit(Advice.to(TimePasses.class).on(isDeclaredBy(type).and(named("sleep")))))
             .installOn(instrumentation);
     }
 }

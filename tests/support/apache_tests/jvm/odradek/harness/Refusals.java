@@ -22,7 +22,7 @@ final class Refusals {
         }
         if (line.contains("advertised listeners are already registered")) return new IllegalArgumentException(message);
         if (line.contains("already registered on the path")) throw unchecked(new KeeperException.NodeExistsException(message));
-        if (line.contains("no ZooKeeper answers")) return new ZooKeeperClientTimeoutException(message);
+        if (line.contains("no ZooKeeper server at")) return new ZooKeeperClientTimeoutException(message);
         if (line.contains("onfiguration") || line.contains("nvalid value")) return new ConfigException(message);
         return new KafkaException(message + "\n" + output);
     }
