@@ -133,7 +133,7 @@ class Dispatcher:
         self._observer = observer_of(self._observers)
 
     def stop_observing(self, observer: RequestObserver) -> None:
-        """Call the observer only for the requests that it knows already."""
+        """Call the observer only for the requests that it observes already."""
         self._observers.remove(observer)
         self._observer = observer_of(self._observers)
 

@@ -45,7 +45,7 @@ class Histogram:
         self.current[rounded] = self.current.get(rounded, 0) + times
 
     def begin_generation(self) -> None:
-        """Forget the oldest minute."""
+        """Drop the oldest minute."""
         self.current = {}
         self._generations.append(self.current)
 

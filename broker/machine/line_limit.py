@@ -1,7 +1,7 @@
 """Limits the log lines that clients can cause: a flood of one kind is cut down, and the next line says by how much.
 
-A kind is the text of the message before its arguments are put in. Only the modules that serve clients are limited, and
-only from INFO on: who sets a logger to DEBUG wants all of its lines.
+A kind is the text of the message before its arguments are put in. Only lines at INFO and above of the modules that
+serve clients are limited. Lines at DEBUG are all printed.
 
 Kafka has nothing like it: there, 100,000 bad requests are 100,000 lines or more.
 """

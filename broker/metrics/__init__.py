@@ -1,1 +1,1 @@
-"""What the broker publishes about itself, and the endpoint for it."""
+"""The metrics of the broker, and the endpoint that serves them."""

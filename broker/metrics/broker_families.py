@@ -22,7 +22,7 @@ RUNNING: Final = 3
 """BrokerState RUNNING: the endpoint is there from just before until just after."""
 
 MAX_CLIENT_SOFTWARE: Final = 100
-"""Names and versions of client software are whatever clients say: beyond this number they are not listed."""
+"""Clients choose the names and versions of their software. Only so many of them are listed, the most frequent."""
 
 _PROCESSOR: Final = labelled(networkProcessor=0)
 
@@ -153,7 +153,7 @@ BROKER_FAMILIES: Final = (
     gauges(
         "kafka_server_socket_server_metrics_connections_software",
         ("clientSoftwareName", "clientSoftwareVersion", "listener", "networkProcessor"),
-        f"Connections by what clients say of their software; the {MAX_CLIENT_SOFTWARE} most frequent.",
+        f"Connections by the client software that they name; the {MAX_CLIENT_SOFTWARE} most frequent.",
         _software,
         mbean=(
             "kafka.server:type=socket-server-metrics,clientSoftwareName=,clientSoftwareVersion=,listener=,"
@@ -176,7 +176,7 @@ BROKER_FAMILIES: Final = (
     ),
     counter(
         "kafka_server_fetchsessioncache_incrementalfetchsessionevictions_total",
-        "Fetch sessions that gave way to others.",
+        "Fetch sessions that were evicted for new ones.",
         lambda view: view.services.fetch_sessions.evictions,
         mbean="kafka.server:type=FetchSessionCache,name=IncrementalFetchSessionEvictionsPerSec",
     ),

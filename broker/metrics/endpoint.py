@@ -1,7 +1,7 @@
 """The endpoint of the metrics: HTTP, `GET /metrics` and nothing else, one request a connection.
 
-Whoever can reach the port can read the metrics: keep it on loopback or in a network that you trust. What clients can
-cost is limited: the connections, the bytes of a request's head, the time until it has arrived, the time until the
+There is no authentication: keep the port on loopback or in a network that you trust. The cost of clients is limited:
+the number of connections, the bytes of a request's head, the time until it has arrived, the time until the
 response is read, and the scrapes at once (one; the others wait for it).
 """
 

@@ -1,8 +1,8 @@
 """The metrics of kafka_exporter: topics, offsets and the lag of consumer groups.
 
-kafka_exporter asks a whole cluster; here each figure is published by one broker, so that sums over the brokers are
-right: what is of the cluster by the active controller, what is of a partition by its leader, what is of a group by its
-coordinator. The lag of a partition that the coordinator does not host is left out.
+kafka_exporter publishes the figures of a whole cluster. Here each figure is published by one broker, so that sums over
+the brokers are right: those of the cluster by the active controller, those of a partition by its leader, those of a
+group by its coordinator. The lag of a partition that the coordinator does not host is left out.
 """
 
 from __future__ import annotations

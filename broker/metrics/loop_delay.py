@@ -1,8 +1,8 @@
 """How late the event loop runs its callbacks, and how much of the time it waits for work.
 
-A tick is due every `TICK_MS`; its lateness is what any other callback waits, too. Each tick also looks at the processor
-time of the loop's thread: what is not computing is idle. `LoopMonitor` names the cause of a long pause; this one only
-measures, for a hundredth of the price.
+A tick is due every `TICK_MS`; any other callback waits as long as the tick is late. Each tick also reads the processor
+time of the loop's thread; the rest of the time is idle. `LoopMonitor` names the cause of a long pause; this module only
+measures, at a hundredth of the cost.
 
 Kafka: KafkaRequestHandlerPool, Processor: the idle ratio of their threads.
 """

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Metrics:
-    """Everything that is there because metrics are on."""
+    """The parts that exist only while metrics are on."""
 
     def __init__(self, services: Services, sockets: SocketServer, count_with: Callable[[RequestCounter], None]) -> None:
         config = services.config
@@ -91,7 +91,7 @@ class Metrics:
         return content_type(accept), await rendered
 
     def _begin_generation(self) -> None:
-        """Once a minute, forget the oldest values of the histograms that nothing else ages."""
+        """Once a minute, drop the oldest minute of the histograms."""
         now_ms = self._sources.services.clock.monotonic_ms()
         if now_ms >= self._generation_ends_ms:
             self._generation_ends_ms = now_ms + GENERATION_MS

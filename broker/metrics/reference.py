@@ -27,28 +27,30 @@ With `odradek.metrics.listener=127.0.0.1:9404` a broker serves its metrics to Pr
 counted and nothing is loaded. The endpoint has neither TLS nor passwords: keep it on loopback or in a network that
 you trust.
 
-- **Names.** They are those that dashboards for Apache Kafka read: what the Prometheus JMX exporter makes of Kafka's
-  MBeans with the rules that Strimzi ships (`kafka-metrics`, `lowercaseOutputName: true`), a superset of the
-  exporter's example `kafka-2_0_0.yml`. Lag and offsets have the names of kafka_exporter; what is Odradek's own begins
-  with `odradek_`. Beside these there are the usual `process_*` and `python_*`.
-- **There is no JMX.** Tools that speak only JMX (jconsole, jmxtrans, Cruise Control's reporter) have no way in. There
-  is no `jvm_*` either.
+- **Names.** They are those that dashboards for Apache Kafka read: the names that the Prometheus JMX exporter gives
+  Kafka's MBeans with the rules that Strimzi ships (`kafka-metrics`, `lowercaseOutputName: true`), a superset of the
+  exporter's example `kafka-2_0_0.yml`. Lag and offsets have the names of kafka_exporter; metrics that only Odradek has
+  begin with `odradek_`. There are also the usual `process_*` and `python_*`.
+- **There is no JMX.** Tools that speak only JMX (jconsole, jmxtrans, Cruise Control's reporter) cannot read the
+  metrics. There are no `jvm_*` metrics.
 - **Rates.** A meter of Kafka is a counter here, as with the JMX exporter: use `rate()`. Sums over topics: the series
-  without a `topic` counts all topics, so that `sum(rate(NAME{topic!=""}[5m]))` and `rate(NAME{topic=""}[5m])` say the
-  same.
-- **Quantiles** are of the last five minutes, exact up to 127 and then to two per cent. Kafka's are of a sample of
+  without a `topic` counts all topics, so that `sum(rate(NAME{topic!=""}[5m]))` and `rate(NAME{topic=""}[5m])` are
+  equal.
+- **Quantiles** are those of the last five minutes, exact up to 127 and then to 2 %. Kafka's are of a sample of
   1028 values.
-- **One broker publishes a figure,** so that sums over brokers are right: the active controller what is of the
-  cluster, the leader what is of a partition, the coordinator what is of a group. The lag of a partition that the
+- **One broker publishes each figure,** so that sums over brokers are right: the active controller those of the
+  cluster, the leader those of a partition, the coordinator those of a group. The lag of a partition that the
   coordinator of a group does not host is left out.
 - **Cardinality.** Above `odradek.metrics.max.partitions`, `.max.topics` or `.max.groups` the series of single
-  partitions, topics or groups are left out; `odradek_metrics_left_out` says so. Names of client software are cut at
-  the 100 most frequent. With more than 1,000 clients under a type of quota, those of that type are left out.
+  partitions, topics or groups are left out; `odradek_metrics_left_out` is then 1. Of the names of client
+  software, the 100 most frequent are listed. With more than 1,000 clients under a type of quota, the clients of that
+  type are left out.
 
-[performance](performance.md#metrics) says what metrics cost.
+[Performance](performance.md#metrics) has the cost of metrics. Metrics of Apache Kafka that are missing are listed in
+the README under [Not yet](../README.md#not-yet).
 
-[monitoring/](monitoring/) has a dashboard for Grafana and alert rules for Prometheus. Times of requests are taken of a
-sample of 200 a second and weighted; requests, errors, records and bytes are all counted.
+[monitoring/](monitoring/) has a dashboard for Grafana and alert rules for Prometheus. Times are measured for a
+sample of 200 requests a second, and weighted; requests, errors, records and bytes are all counted.
 """
 
 _TABLES: Final = (

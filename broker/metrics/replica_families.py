@@ -27,7 +27,7 @@ def _of_manager(mbean: str, description: str, read: Callable[[View], float]) -> 
 
 
 def _of_leaders(mbean: str, description: str, counts: Callable[[Partition], bool]) -> Family:
-    """How many of the partitions that this broker leads are so."""
+    """The number of partitions led here for which the predicate holds."""
 
     def read(view: View) -> Iterator[Sample | None]:
         found = 0
@@ -163,7 +163,7 @@ REPLICA_FAMILIES: Final = (
     gauges(
         "kafka_server_replicamanager_produceridcount",
         (),
-        "Producer ids that the partitions of this broker know.",
+        "Producer ids with state in the partitions of this broker.",
         _producer_ids,
         mbean=f"{_MANAGER}ProducerIdCount",
     ),
@@ -179,7 +179,7 @@ REPLICA_FAMILIES: Final = (
     ),
     _changes(
         "FailedIsrUpdatesPerSec",
-        "Changes of an ISR that the controller did not take.",
+        "Changes of an ISR that the controller refused.",
         lambda view: view.services.replica_manager.partitions.isr_changes.failed,
     ),
     gauges(

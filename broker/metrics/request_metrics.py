@@ -2,7 +2,7 @@
 
 Every request and every error is counted. Times and sizes are taken of a sample of `SAMPLES_PER_SECOND`: to time each
 request would cost a fifth of the processor time of small ones. A request of the sample stands for as many as there are
-between two of them, so that busy and idle minutes weigh what they should. Below that rate every request is in it.
+between two of them, so that busy minutes weigh more than idle ones. Below that rate every request is in it.
 
 Kafka: RequestMetrics, RequestChannel.Metrics, RequestChannel.updateErrorMetrics.
 """
@@ -34,7 +34,7 @@ SAMPLES_PER_SECOND: Final = 200
 """Requests whose times are taken: they cost less than half a per cent of a core."""
 
 SAMPLES_A_BURST: Final = 40
-"""After so many within a tick, half as many of the others are taken."""
+"""After so many within a tick, the share of the sample is halved."""
 
 _ADD_PARTITIONS_TO_TXN: Final = int(ApiKey.ADD_PARTITIONS_TO_TXN)
 

@@ -134,7 +134,7 @@ class ConnectionQuotas:
         self._rates.add_listener(listener_name)
 
     def remove_listener(self, listener_name: str) -> None:
-        """Forget a listener without connections."""
+        """Remove a listener without connections."""
         del self._by_listener[listener_name]
         self._rates.remove_listener(listener_name)
 

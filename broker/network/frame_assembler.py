@@ -81,7 +81,7 @@ class FrameAssembler:
         self._memory = memory
         self._partial_memory: Memory | None = None
         self.frame_memory: Memory | None = None
-        """Of the last returned frame. Whoever handles the frame takes it, and releases it then."""
+        """The memory of the last returned frame. The connection moves it to the context of the request."""
 
     def feed(self, data: bytes) -> None:
         """Add a received chunk, which must not change any more."""

@@ -174,7 +174,7 @@ class RequestObserver(Protocol):
 
 
 class RequestCounter(Protocol):
-    """Counts each request, for two microseconds; times are too dear for that, so it observes only a sample."""
+    """Counts each request, which takes two microseconds. Measuring times takes longer, so only a sample is observed."""
 
     left: int
     """The dispatcher counts it down with each request. At 0 the request is in the sample."""
@@ -190,7 +190,7 @@ class RequestCounter(Protocol):
 
 
 class RequestTimes:
-    """The moments of one request, in ns of the monotonic clock, and what only an observer asks for."""
+    """The moments of one request, in ns of the monotonic clock, and other values that only observers read."""
 
     __slots__ = (
         "_loop_ns",

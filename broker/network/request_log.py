@@ -7,8 +7,8 @@ The line is that of Apache Kafka: at DEBUG, or at INFO for versions of APIs that
 no secrets and no records, and is bounded in size and number (`protocol/loggable_json.py`, `LINES_PER_S`). Levels are
 those of `machine/logger_levels.py`: for all clients, and for single client ids.
 
-Observers may not keep requests and responses, so that their JSON is made when they are seen. Nothing of this module is
-imported, and no request is looked at, before a level asks for it.
+Observers may not keep requests and responses, so their JSON is made during the call. This module is imported, and
+requests are observed, only when a level enables the log.
 
 Kafka: RequestChannel.Request.updateRequestMetrics, RequestConvertToJson.
 """

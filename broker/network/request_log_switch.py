@@ -1,6 +1,6 @@
 """Switches the request log on and off when the level of a logger changes.
 
-While no level asks for it, `request_log` is not imported and requests are not observed.
+While no level enables it, `request_log` is not imported and requests are not observed.
 """
 
 from __future__ import annotations

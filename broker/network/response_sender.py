@@ -150,7 +150,7 @@ class ResponseSender:
         call_soon: Callable[[Callable[[], None]], object],
         sent_bytes: SentBytes | None = None,
     ) -> None:
-        """`open_direct` is None for a transport that must not be bypassed, `sent_bytes` while nobody counts."""
+        """`open_direct` is None for a transport that must not be bypassed, `sent_bytes` while metrics are off."""
         self._output = output
         self._events = events
         self._open_direct = open_direct

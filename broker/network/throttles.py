@@ -53,4 +53,4 @@ class Throttles:
 
 
 def _nothing() -> None:
-    """A closed connection goes on with nothing."""
+    """Takes the place of `on_unmuted` when the connection is closed."""

@@ -1,7 +1,7 @@
 """A class of yours that decides the quotas of clients: `client.quota.callback.class` names it by its import path.
 
-docs/quotas.md shows an example. The broker makes one object of the class, without arguments, and asks it instead of its
-own eight levels. The methods are called on the event loop, `quota_metric_tags` and `quota_reset_required` for each
+docs/quotas.md shows an example. The broker makes one object of the class, without arguments, and calls it in place of
+the eight levels. The methods are called on the event loop, `quota_metric_tags` and `quota_reset_required` for each
 request: they must not wait for a disk or a network. An exception is logged, and the request has no quota.
 
 Kafka: ClientQuotaCallback, Cluster.
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class Cluster:
-    """The cluster as this broker knows it. Reads the metadata when it is asked, so that nothing is copied."""
+    """The cluster in the metadata of this broker. Each method reads the metadata; nothing is copied."""
 
     def __init__(self, cluster_id: str, cache: MetadataCache) -> None:
         self.cluster_id = cluster_id

@@ -1,7 +1,7 @@
 """What clients use, counted by the tags of their quota, in bounded memory.
 
-Kafka forgets a client an hour after its last request. A client can invent a client id for each request, so here the
-number of tags is bounded too, and the characters of their names: the ones that were used least recently go first.
+Kafka drops the state of a client an hour after its last request. A client can invent a client id for each request, so
+here the number of tags and the characters of their names are bounded too: the least recently used tags are dropped.
 
 Kafka: ClientSensors, SensorAccess, Sensor, Metrics.ExpireSensorTask.
 """
@@ -88,7 +88,7 @@ class SensorTable:
         return found
 
     def expire(self, now_ms: int) -> None:
-        """Forget the clients that were silent for an hour."""
+        """Drop the clients that were silent for an hour."""
         while self._sensors:
             tags, oldest = next(iter(self._sensors.items()))
             if now_ms - oldest.last_record_ms <= INACTIVE_SENSOR_EXPIRATION_MS:

@@ -9,9 +9,9 @@
     /config/clients/<client-id>
     /config/clients/<default>
 
-The level also says who shares the quota. All client ids of a user share that of the user; each user with a client id
-has a default of both for itself. So what a client uses is counted under *tags*: user and client id, of which one is
-empty when all share.
+The level also decides which clients share a quota. All client ids of a user share the quota of the user; a default for
+user and client id holds for each pair alone. So what a client uses is counted under *tags*: user and client id, of
+which one is empty when all share.
 
 Kafka: ClientQuotaManager.DefaultQuotaCallback, QuotaTypes.
 """

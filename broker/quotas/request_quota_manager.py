@@ -4,7 +4,7 @@
 thread. The time until the answer is made may throttle the request. What follows, encoding and sending, is counted
 afterwards, and so may throttle the next one. A client is throttled for one window at most.
 
-Requests between brokers are exempt: their time is counted, and limits nobody.
+Requests between brokers are exempt: their time is counted, but not limited.
 
 Kafka: ClientRequestQuotaManager.
 """

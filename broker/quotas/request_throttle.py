@@ -46,7 +46,7 @@ class RequestThrottle:
         self._quotas = quotas
 
     def request_decoded(self, ctx: RequestContext, request: Request) -> None:
-        """Nothing is known of its time yet."""
+        """Does nothing: the request's time is not measured yet."""
 
     def response_made(self, ctx: RequestContext, response: Response | None) -> None:
         times = ctx.times

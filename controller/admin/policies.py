@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SLOW_POLICY_MS: Final = 50
-"""A longer call of a policy is logged: the broker serves nobody meanwhile."""
+"""A longer call of a policy is logged: it holds up the event loop."""
 
 
 class PolicyViolation(KafkaError):
@@ -157,7 +157,7 @@ class Policies:
             took_ms = self._clock.monotonic_ms() - started_ms
             if took_ms > SLOW_POLICY_MS:
                 logger.warning(
-                    "%s took %d ms, and the broker served nobody meanwhile: a policy must not wait for a disk or a "
+                    "%s took %d ms, and no other request was handled meanwhile: a policy must not wait for a disk or a "
                     "network",
                     *(validate.__qualname__, took_ms),
                 )

@@ -232,7 +232,7 @@ class UnifiedLog:
             self.state.fail("appending records", error)
 
     def validation_job(self, records: memoryview) -> ValidationJob:
-        """What a worker process does of an append that `append_as_leader` found too long."""
+        """The job for a worker process, for an append that is too long for the event loop."""
         return ValidationJob(records, self._rules, self.log_end_offset, self._clock.time_ms())
 
     def append_finished(

@@ -1,8 +1,8 @@
-"""A long validation, done in a worker process, and what of it is left to do at the append.
+"""A long validation, done in a worker process, and its last part, done at the append.
 
 The worker decodes, checks and rebuilds the records as if they began at `next_offset`. At the append, `assign` gives the
-result the offsets, the leader epoch and, with LogAppendTime, the time of then: all three are in the header. So the
-order of appends does not depend on the workers, and neither producers nor offsets are looked at in a worker.
+result the offsets, the leader epoch and, with LogAppendTime, the time of the append: all three are in the header. So
+the order of appends does not depend on the workers, and a worker checks neither producers nor offsets.
 
 Invariants: a result is used only under the rules it was made with; a refusal of the worker is raised at the append,
 behind the checks of leadership; the received bytes are never changed.

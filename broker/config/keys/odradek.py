@@ -54,7 +54,7 @@ ODRADEK_KEYS: Final = (
         "",
         Importance.MEDIUM,
         "Where the metrics are served to Prometheus: host:port, or a port on 127.0.0.1; port 0 takes a free one. "
-        "Whoever reaches the port can read them. Empty turns metrics off.",
+        "There is no authentication: all who reach the port can read them. Empty turns metrics off.",
         HostAndPort(),
     ),
     BrokerConfigKey(

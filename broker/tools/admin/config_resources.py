@@ -116,7 +116,7 @@ def print_completed(out: Output, kind: str, name: str) -> None:
 
 
 def _is_of_one_broker(kind: str, name: str) -> bool:
-    """Whether only the broker itself knows the configs."""
+    """Whether only the broker itself can describe the configs."""
     return kind in (BROKERS, BROKER_LOGGERS) and name != DEFAULT
 
 

@@ -1,4 +1,4 @@
-"""What commands ask of groups: their descriptions and committed offsets, for many groups at once.
+"""Requests for the descriptions and committed offsets of many groups at once.
 
 Kafka: KafkaAdminClient.describeConsumerGroups, KafkaAdminClient.listConsumerGroupOffsets.
 """

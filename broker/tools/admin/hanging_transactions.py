@@ -1,4 +1,4 @@
-"""Transactions that are open in a partition although their coordinator has forgotten them: found, and aborted.
+"""Finds and aborts hanging transactions: open in a partition, and not under way at their coordinator.
 
 Such a transaction holds the last stable offset of its partition back until a marker ends it.
 
@@ -84,7 +84,7 @@ async def find(client: AdminClient, out: Output, options: argparse.Namespace) ->
 def hanging(
     candidates: Sequence[Open], ids: Mapping[int, str], described: Mapping[str, DescribedTransaction]
 ) -> list[Open]:
-    """The candidates whose coordinator does not know of a transaction in their partition. Raises: CommandFailed."""
+    """The candidates whose coordinator has no transaction under way in their partition. Raises: CommandFailed."""
     found = []
     for candidate in candidates:
         transactional_id = ids.get(candidate.producer.producer_id)

@@ -36,7 +36,7 @@ _TRIED_AGAIN: Final = frozenset(
 
 
 class PartitionLeaders:
-    """Asks leaders, and remembers which broker leads a partition."""
+    """Sends requests to leaders, and caches which broker leads a partition."""
 
     def __init__(self, client: AdminClient) -> None:
         self._client = client

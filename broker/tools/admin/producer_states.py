@@ -1,4 +1,4 @@
-"""What brokers know of the producers of partitions.
+"""Requests for the states of the producers of partitions.
 
 Kafka: KafkaAdminClient.describeProducers, DescribeProducersHandler.
 """

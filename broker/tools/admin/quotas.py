@@ -1,4 +1,4 @@
-"""`odradek quotas`: a plain way to print, set and remove quotas. kafka-configs has the same in its own words.
+"""`odradek quotas`: prints, sets and removes quotas, under shorter names than kafka-configs.
 
 Kafka: Admin.describeClientQuotas, Admin.alterClientQuotas.
 """

@@ -1,4 +1,4 @@
-"""What commands ask of transactions: all of them by broker, or the state of some.
+"""Requests for transactions: all of them by broker, or the state of some.
 
 Kafka: KafkaAdminClient.listTransactions, KafkaAdminClient.describeTransactions.
 """

@@ -1,4 +1,4 @@
-"""`odradek transactions`: lists, describes and ends transactions, and finds those that nobody ends any more.
+"""`odradek transactions`: lists, describes and ends transactions, and finds hanging ones.
 
 Options and lines are those of kafka-transactions; `forceTerminateTransaction` is that of Apache Kafka 4.0.
 

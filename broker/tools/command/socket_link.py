@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 ResponseT = TypeVar("ResponseT", bound=Response)
 CHUNK_BYTES = 256 * 1024
 TURN_MS = 1
-"""Between two looks whether the request before this one has ended."""
+"""The interval of the checks whether the request before this one has ended."""
 
 
 class SocketLink:

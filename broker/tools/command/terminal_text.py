@@ -1,4 +1,4 @@
-r"""Text that others have chosen (names of groups and clients, keys and values of records), made safe for a terminal.
+r"""Text from outside (names of groups and clients, keys and values of records), made safe for a terminal.
 
 A terminal obeys control characters: they move the cursor, set its title or its colours, and turn the direction of the
 text. Shown here are their codes instead, such as `\x1b`. Line breaks and tabs stay.

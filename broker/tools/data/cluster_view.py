@@ -1,4 +1,4 @@
-"""What a client knows of the cluster: brokers, topics, leaders. Metadata responses update it.
+"""The metadata of a client: brokers, topics, leaders. Metadata responses update it.
 
 Kafka: MetadataSnapshot, Metadata.
 """

@@ -1,4 +1,4 @@
-"""Where a consumer begins and ends: what `--offset` (`-o`) says.
+"""Where a consumer begins and ends: the argument of `--offset` (`-o`).
 
 beginning, earliest, end, latest, stored, N (an offset), -N (N records before the end),
 s@MS or @MS (the first record of that time or later), e@MS (ends before the first record of that time)

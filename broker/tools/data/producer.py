@@ -92,7 +92,7 @@ class Producer:
         self._failure: Exception | None = None
         self._wake: asyncio.Future[None] | None = None
         self._progress: asyncio.Future[None] | None = None
-        """Done when a batch is done; those who wait for memory or for a flush look again."""
+        """Done when a batch is done; calls that wait for memory or for a flush check again."""
         self._sender: asyncio.Task[None] | None = None
         self.acknowledged = 0
         """Records."""

@@ -65,7 +65,7 @@ class Transactions:
         self._timeout_ms = timeout_ms
         self._coordinator: int | None = None
         self._partitions: set[TopicPartition] = set()
-        """Those that the coordinator knows to be in the present transaction."""
+        """Those that were added to the present transaction at the coordinator."""
         self._decision: bool | None = None
         """What an EndTxn said whose answer has not arrived."""
 

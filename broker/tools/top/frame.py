@@ -85,7 +85,7 @@ def draw(found: Figures, state: ScreenState, *, height: int | None, note: str = 
 
 
 def share_lines(wanted: dict[str, int], lines: int) -> dict[str, int]:
-    """Lines for each table: all get what they want, or the same at most."""
+    """Lines for each table: each gets as many as it needs, or an equal share of the screen."""
     shares = dict.fromkeys(wanted, 0)
     while lines > 0 and any(shares[table] < count for table, count in wanted.items()):
         for table, count in wanted.items():

@@ -1,4 +1,4 @@
-"""What a cluster says of itself at one moment: metadata, ends of logs, sizes on the disks, groups with their offsets.
+"""One sample of a cluster: metadata, ends of logs, sizes on the disks, groups with their offsets.
 
 All brokers are asked at the same time. A broker that does not answer is left out of this sample.
 """
@@ -53,7 +53,7 @@ class Sample:
     sizes: dict[int, dict[TopicPartition, int]] = field(default_factory=dict)
     """Bytes of each replica, by broker."""
     usable_bytes: dict[int, int] = field(default_factory=dict)
-    """Free space in the log directories of a broker; absent where the broker does not say."""
+    """Free space in the log directories of a broker; absent if the broker's answer does not have it."""
     groups: list[GroupSample] = field(default_factory=list)
 
 

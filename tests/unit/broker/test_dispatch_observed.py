@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from typing import cast
 
@@ -9,6 +10,7 @@ from odradek.broker.network.close_reason import CloseReason
 from odradek.broker.network.request import RequestContext, RequestTimes
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.schema import Request, Response
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.headers import RequestHeader, encode_request
 from odradek.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from odradek.timer.clock import ManualClock
@@ -126,3 +128,11 @@ def test_without_observers_a_request_has_no_times(broker: Broker) -> None:
     contexts[0].reply(HeartbeatResponse())
     assert contexts[0].times is None
     assert observer.calls == []
+
+
+def test_api_versions_in_an_unknown_version_is_not_observed(broker: Broker) -> None:
+    observer = Observer()
+    broker.dispatcher.observe(observer)
+    broker.send(struct.pack(">hhih", ApiKey.API_VERSIONS, 99, 5, 2) + b"me" + b"\0")
+    assert broker.answer(ApiKey.API_VERSIONS, 0).error_code == ErrorCode.UNSUPPORTED_VERSION  # type: ignore[attr-defined]
+    assert not observer.calls
