@@ -295,3 +295,5 @@ class Dispatcher:
         ctx = RequestContext(header, connection, received_ms, size)
         connection.begin(ctx)
         ctx.reply(unsupported_version_response())
+        if ctx.memory is not None:
+            ctx.memory.release()

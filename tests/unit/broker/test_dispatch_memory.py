@@ -77,6 +77,16 @@ def test_memory_of_a_request_comes_back_after_its_last_slice(broker: Broker, err
     assert pool.available == 1_000_000
 
 
+def test_memory_of_an_unsupported_version_of_api_versions_comes_back(broker: Broker) -> None:
+    pool = broker.owner.memory_pool = MemoryPool(1_000_000, broker.owner.call_soon)
+    broker.link = Link(broker.owner)
+    frame = struct.pack(">hhih", ApiKey.API_VERSIONS, 99, 5, -1) + bytes(10_000)
+    broker.link.receive(struct.pack(">i", len(frame)))
+    broker.link.receive(frame)
+    assert broker.link.transport.is_reading
+    assert pool.available == 1_000_000
+
+
 def test_memory_of_a_large_frame_that_is_no_request_comes_back(broker: Broker) -> None:
     groups = DescribeGroupsRequest(groups=["g" * 1000] * 100)
     frame = bytearray(encode_request(RequestHeader(ApiKey.DESCRIBE_GROUPS, 0, 5, "me"), groups))
