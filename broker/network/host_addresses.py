@@ -76,10 +76,13 @@ class HostAddresses:
         while self._waiting and not self._is_busy:
             host, done = self._waiting.popleft()
             address = literal_address(host)
+            self._is_busy = True  # `done` may call `resolve`: a list of hosts must not become a stack of calls
             if address is not None:
-                done(address)
+                try:
+                    done(address)
+                finally:
+                    self._is_busy = False
             else:
-                self._is_busy = True
                 self._io_pool.submit(partial(address_of, host), partial(self._resolved, done))
 
     def _resolved(self, done: Callable[[str | OSError], None], result: str | OSError) -> None:

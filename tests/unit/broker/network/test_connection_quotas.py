@@ -51,6 +51,12 @@ def test_override_takes_the_place_of_the_general_limit() -> None:
     assert not acquired(limited, "::1")
 
 
+def test_a_long_list_of_addresses_is_resolved() -> None:
+    overrides = ",".join(f"192.0.{number // 256}.{number % 256}:{number}" for number in range(1, 2_000))
+    limited = quotas(max_connections_per_ip_overrides=overrides)
+    assert limited.limit_of("192.0.7.207") == 1_999
+
+
 def resolve(monkeypatch: pytest.MonkeyPatch, addresses: dict[str, tuple[str, ...]]) -> list[str]:
     """Have these hosts have these addresses, and others none. Answers the hosts that are looked up."""
     asked: list[str] = []
