@@ -85,6 +85,7 @@ class SocketServer:
         self._acceptors: dict[str, Acceptor] = {}
         """Name of a listener -> its acceptor, from `open` on."""
         self._is_accepting = False
+        self._is_stopped = False
         self._handshakes: set[asyncio.Task[None]] = set()
         self._dropped: set[Connection] = set()
         """Connections that are being closed together."""
@@ -108,7 +109,8 @@ class SocketServer:
             acceptor.resume()
 
     def stop_accepting(self) -> None:
-        """Close the listening sockets; connections stay."""
+        """Close the listening sockets for good; connections stay."""
+        self._is_stopped = True
         for acceptor in self._acceptors.values():
             acceptor.close()
         self._acceptors.clear()
@@ -127,6 +129,8 @@ class SocketServer:
         if removed:
             logger.info("Removing data-plane listeners for endpoints %s", ", ".join(sorted(removed)))
             await self._remove_listeners(removed)
+        if self._is_stopped:
+            return
         for name, end_point in wanted.items():
             if name in self._acceptors:
                 continue
@@ -134,6 +138,9 @@ class SocketServer:
             opened = await self._open_in_pool(end_point)
             if isinstance(opened, StartupError):
                 raise opened
+            if self._is_stopped:
+                opened.close()
+                return
             self._quotas.add_listener(name)
             self._add_listener(end_point, opened)
             if self._is_accepting:

@@ -9,6 +9,7 @@ import pytest
 from odradek.broker.machine.startup_error import StartupError
 from odradek.broker.network.close_reason import CloseReason
 from tests.support.async_test import async_test
+from tests.support.disks.logs import DeferredIoPool
 from tests.support.in_process.listening import Listening, started
 
 A, B = "A://h:1", "B://h:2"
@@ -113,6 +114,35 @@ async def test_new_listener_before_the_start_of_accepting_waits_for_it(monkeypat
     assert network.readers == {}
     network.server.start_accepting()
     assert set(network.readers) == {10, 11, 12}
+
+
+@async_test
+async def test_a_change_that_is_under_way_at_the_stop_opens_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = await started(monkeypatch, **SETTINGS)
+    network.knock(listener=1)
+    await network.turn()
+    network.config.apply_dynamic(broker={"listeners": f"{A},C://h:0"}, default={})
+    update = asyncio.ensure_future(network.server.update_listeners())
+    await asyncio.sleep(0)
+    assert not update.done()
+    network.server.stop_accepting()
+    await update
+    assert [listening.fileno() for listening in network.listening] == [-1, -1]
+    assert network.readers == {}
+
+
+@async_test
+async def test_a_listener_that_is_opened_during_the_stop_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = await started(monkeypatch, **SETTINGS)
+    network.server.io_pool = pool = DeferredIoPool()
+    network.config.apply_dynamic(broker={"listeners": f"{A},{B},C://h:0"}, default={})
+    update = asyncio.ensure_future(network.server.update_listeners())
+    await asyncio.sleep(0)
+    network.server.stop_accepting()
+    pool.run_all()
+    await update
+    assert [listening.fileno() for listening in network.listening] == [-1, -1, -1]
+    assert network.readers == {}
 
 
 @async_test
