@@ -112,7 +112,7 @@ class Connection(asyncio.Protocol):
     def __init__(self, owner: ConnectionOwner[Connection], listener_name: str, max_frame_bytes: int) -> None:
         self._owner = owner
         pool = owner.memory_pool
-        memory = None if pool is None else ConnectionMemory(pool, lambda: not self._in_flight, self._process)
+        memory = None if pool is None else ConnectionMemory(pool, self._may_take_memory, self._process)
         self._frames = FrameAssembler(max_frame_bytes, owner.frame_buffers, memory)
         self._next_frame: memoryview | None = None
         """A whole frame that may not be dispatched yet."""
@@ -409,7 +409,8 @@ class Connection(asyncio.Protocol):
         if self._idle_task is not None:
             self._idle_task.cancel()
             self._idle_task = None
-        complete_all(self._sending)
+        sending, self._sending = self._sending, []
+        complete_all(sending)
         complete_all(ctx for ctx in self._in_flight if ctx.is_answered)
         self.throttles.close()
         self._in_flight.clear()
@@ -432,6 +433,10 @@ class Connection(asyncio.Protocol):
             and len(self._in_flight) < MAX_PIPELINED_REQUESTS
             and self._in_flight_bytes + len(request) <= MAX_PIPELINED_BYTES
         )
+
+    def _may_take_memory(self) -> bool:
+        """Whether the next request would be dispatched when it has arrived."""
+        return not (self._in_flight or self.throttles.active)
 
     def _is_held(self) -> bool:
         """Whether the next frame would have to wait."""

@@ -144,6 +144,25 @@ def test_a_muted_connection_takes_no_memory(handlers: Handlers) -> None:
     assert handlers.applied == [1, 2]
 
 
+def test_a_muted_connection_that_has_ended_takes_no_memory(handlers: Handlers) -> None:
+    class Throttle:
+        def abandon(self) -> None: ...
+
+    link, throttle = Link(handlers), Throttle()
+    link.receive(request(PRODUCE, 1))
+    first, rest = arriving(PRODUCE, 2, 50_000)
+    link.receive(first)
+    link.connection.data_received(rest)
+    link.connection.throttles.add(throttle)
+    answer(handlers.waiting.pop())
+    assert link.connection.eof_received()
+    assert available(handlers) == POOL
+    link.connection.throttles.remove(throttle)
+    assert handlers.applied == [1, 2]
+    handled(handlers)
+    assert available(handlers) == POOL
+
+
 def test_a_request_that_is_handled_keeps_its_memory_though_its_connection_is_gone(handlers: Handlers) -> None:
     link = Link(handlers)
     for part in arriving(PRODUCE, 1, 50_000):
