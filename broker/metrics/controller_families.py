@@ -65,7 +65,7 @@ def _of_context(mbean: str, description: str, read: Callable[[ControllerContext]
 
 
 def _of_partitions(mbean: str, description: str, counts: Callable[[ControllerContext, TopicPartition], bool]) -> Family:
-    """The number of partitions of the cluster for which the predicate holds."""
+    """The number of partitions of the cluster for which `counts` is true."""
 
     def read(view: View) -> Iterator[Sample | None]:
         controllership = view.services.controller.controllership

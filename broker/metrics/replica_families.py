@@ -27,7 +27,7 @@ def _of_manager(mbean: str, description: str, read: Callable[[View], float]) -> 
 
 
 def _of_leaders(mbean: str, description: str, counts: Callable[[Partition], bool]) -> Family:
-    """The number of partitions led here for which the predicate holds."""
+    """The number of partitions led here for which `counts` is true."""
 
     def read(view: View) -> Iterator[Sample | None]:
         found = 0

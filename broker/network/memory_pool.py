@@ -35,7 +35,7 @@ class Memory:
 
 
 class ConnectionMemory:
-    """What one connection takes from the pool. `available` is called when it may ask again.
+    """The memory of one connection. `available` is called when the connection may call `take` again.
 
     `may_take`: no other request of the connection is in flight. As in Apache Kafka, a request that would have to wait
     for the answers or the throttle time of others takes no memory.

@@ -33,7 +33,7 @@ class HostedPartitions:
         self.isr_changes = environment.isr_changes
         self._partitions: dict[TopicPartition, Partition | Hosted] = {}
         self.topic_stats: BrokerTopicStats | None = None
-        """What all that append to or read from them count; None while metrics are off."""
+        """The counters of appends and reads; None while metrics are off."""
 
     def partition(self, topic_partition: TopicPartition) -> Partition:
         """The hosted partition.

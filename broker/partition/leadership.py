@@ -35,7 +35,7 @@ class IsrChanges:
         self.expanded = 0
         self.shrunk = 0
         self.failed = 0
-        """Proposals that the controller did not take."""
+        """Proposals that the controller refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

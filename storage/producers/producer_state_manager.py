@@ -334,8 +334,8 @@ class ProducerStateManager:
         return path
 
     def forget_snapshots_above(self, offset: int) -> None:
-        """Do not load them; the files stay. A recovery replaces those that differ, and then removes stray ones: a disk
-        may take milliseconds to free the block of a file, and most snapshots are written again as they were.
+        """Drop these snapshots from the list; the files stay. A recovery replaces the files that differ, and then
+        removes stray ones: freeing the block of a file may take milliseconds, and most snapshots do not change.
         """
         self._snapshots = [snapshot for snapshot in self._snapshots if snapshot <= offset]
 

@@ -106,8 +106,8 @@ class MappedIndex:
         self.max_entries = max(max_bytes // self._entry.size, self.entries)
 
     def rewrite(self) -> None:
-        """Remove all entries. Those that are added again as they were leave the file as it is: to free a block may take
-        milliseconds, and a start after a kill rebuilds the indexes of every log. Call `trim` after the last one.
+        """Remove all entries. Adding the same entries again does not change the file: freeing a block may take
+        milliseconds, and a start after a kill rebuilds the indexes of every log. Call `trim` after the last entry.
         """
         self._load_size()
         self._rewritten_bytes = self._allocated

@@ -1,4 +1,4 @@
-"""Which validations are too long for the event loop: those are done in a worker process (`validation_job`).
+"""Decides which validations are too long for the event loop. Worker processes do these (`validation_job`).
 
 Measured: building and compressing a record anew takes 3 to 5 µs, gzip 30 ns for each byte, a walk over the records 1 µs
 for each. Compressed bytes may become a thousand times as many. With these limits no client causes a pause of 50 ms.
@@ -20,13 +20,13 @@ REBUILT_BYTES_MAX: Final = 64 * 1024
 """Compressed on the loop: 2 ms with gzip."""
 
 REBUILT_COMPRESSED_BYTES_MAX: Final = 4 * 1024
-"""Opened and compressed anew on the loop: at most 4 MB come of it."""
+"""Decompressed and compressed anew on the loop: at most 4 MB after decompression."""
 
 WALKED_RECORDS_MAX: Final = 10_000
 """Walked over on the loop: 10 ms."""
 
 WALKED_COMPRESSED_BYTES_MAX: Final = 16 * 1024
-"""Opened on the loop for a walk: at most 16 MB come of it."""
+"""Decompressed on the loop for a walk: at most 16 MB after decompression."""
 
 
 class LongValidationError(Exception):
