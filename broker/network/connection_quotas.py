@@ -75,7 +75,7 @@ class ConnectionQuotas:
 
         def done(error: OSError | None) -> None:
             if error is not None:
-                logger.error("%s; the limits are what they were", error)
+                logger.error("%s; the limits stay as they were", error)
 
         if self._config.max_connections_per_ip_overrides != self._wanted:
             self._resolve_overrides(done)
