@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import wraps
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
+from odradek.broker.network.host_addresses import HostAddresses
 from odradek.protocol.codec.schema import Request
 
 if TYPE_CHECKING:
@@ -84,6 +85,11 @@ class Services:
     """Both come from the dispatcher, which has the error response of each API."""
     slices: SlicedWork
     """Runs long work, a slice of each in turn."""
+    host_addresses: HostAddresses = field(init=False)
+    """Looks up the hosts that clients name, one at a time: all together they take one thread of the I/O pool."""
+
+    def __post_init__(self) -> None:
+        self.host_addresses = HostAddresses(self.io_pool)
 
 
 SMALL_REQUEST_PARTITIONS: Final = 64

@@ -12,7 +12,6 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.network.host_addresses import address_of
 from odradek.controller.admin.client_quota_changes import QuotaChange, alter_client_quotas
 from odradek.controller.admin.client_quotas import CLIENT_ID, IP, USER
 from odradek.controller.tree.metadata_tree import TreeError
@@ -74,12 +73,12 @@ async def _alter_one(
 
 
 async def _has_address(broker: Services, host: str) -> bool:
-    """Whether the host can be resolved. Name servers are asked in the I/O pool."""
+    """Whether the host can be resolved."""
     answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
     def done(result: str | OSError) -> None:
         if not answer.done():
             answer.set_result(isinstance(result, str))
 
-    broker.io_pool.submit(partial(address_of, host), done)
+    broker.host_addresses.resolve(host, done)
     return await answer

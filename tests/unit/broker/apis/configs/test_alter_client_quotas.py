@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from odradek.broker.network.host_addresses import HostAddresses
+from odradek.protocol.api import ApiKey
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.alter_client_quotas import AlterClientQuotasResponse
+from tests.support.disks.logs import DeferredIoPool
+from tests.support.in_process.in_process_broker import in_process_broker
+from tests.support.wire.requests import build
+
+
+def test_hosts_of_many_requests_take_one_thread_of_the_pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else clients that name hosts of a slow name server keep the threads from flushes."""
+
+    def getaddrinfo(host: str, port: None, **_: object) -> list[tuple[object, ...]]:
+        raise OSError(-2, "Name or service not known")
+
+    pool = DeferredIoPool()
+    with in_process_broker(tmp_path) as broker:
+        monkeypatch.setattr("socket.getaddrinfo", getaddrinfo)
+        broker.services.io_pool, broker.services.host_addresses = pool, HostAddresses(pool)
+        ops = [{"key": "connection_creation_rate", "value": 5.0, "remove": False}]
+        asked = []
+        for number in range(3):
+            entity = [{"entity_type": "ip", "entity_name": f"{number}.example"}]
+            request = build(ApiKey.ALTER_CLIENT_QUOTAS, entries=[{"entity": entity, "ops": ops}], validate_only=True)
+            asked.append(broker.send(request, 1))
+        for number, waiting in enumerate(asked, 1):
+            assert broker.settle(lambda: bool(pool.pending))
+            assert len(pool.pending) == 1
+            pool.run_one()
+            assert broker.settle(lambda: sum(each.is_over for each in asked) == number)  # noqa: B023 - used at once
+            assert isinstance(waiting.answer, AlterClientQuotasResponse)
+            assert [entry.error_code for entry in waiting.answer.entries] == [ErrorCode.INVALID_REQUEST]
