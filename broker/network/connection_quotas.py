@@ -65,7 +65,12 @@ class ConnectionQuotas:
     async def start(self) -> None:
         """Resolve the overrides of the start. Raises: StartupError for a host name without an address."""
         resolved: asyncio.Future[OSError | None] = asyncio.get_running_loop().create_future()
-        self._resolve_overrides(resolved.set_result)
+
+        def done(error: OSError | None) -> None:
+            if not resolved.done():  # else the start was given up
+                resolved.set_result(error)
+
+        self._resolve_overrides(done)
         error = await resolved
         if error is not None:
             raise StartupError(str(error)) from error

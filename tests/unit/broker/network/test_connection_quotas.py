@@ -106,6 +106,17 @@ async def test_the_names_of_the_start_are_resolved_off_the_loop(monkeypatch: pyt
     assert [limited.limit_of(host) for host in ("192.0.2.1", "192.0.2.2")] == [1, 2]
 
 
+@async_test
+async def test_a_start_that_is_given_up_does_not_mind_late_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    resolve(monkeypatch, {"one.example": ("192.0.2.1",)})
+    pool = DeferredIoPool()
+    starting = asyncio.ensure_future(quotas(pool, max_connections_per_ip_overrides="one.example:1").start())
+    await asyncio.sleep(0)
+    starting.cancel()
+    await asyncio.wait([starting])
+    assert pool.run_all() == 1
+
+
 def test_overrides_that_change_are_resolved_in_the_pool(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
