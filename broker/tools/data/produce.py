@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from contextlib import aclosing
 from secrets import randbelow
 from typing import TYPE_CHECKING, Final
 
@@ -23,7 +24,13 @@ from odradek.broker.tools.data.produce_options import (
 )
 from odradek.broker.tools.data.producer import Producer, ProducerConfig
 from odradek.broker.tools.data.properties import PRODUCER_KEYS
-from odradek.broker.tools.data.record_reader import InputRecord, MalformedRecord, RecordReader, json_record
+from odradek.broker.tools.data.record_reader import (
+    MAX_RECORD_BYTES,
+    InputRecord,
+    MalformedRecord,
+    RecordReader,
+    json_record,
+)
 from odradek.broker.tools.data.running import STDIN, STDOUT, run_with_client
 from odradek.broker.tools.data.streams import InputStream, OutputStream
 
@@ -75,7 +82,7 @@ class _InputRecords:
         options = self._options
         partition = record.partition if options.keep_partitions else options.partition
         return record._replace(
-            key=options.key.encode() if options.key is not None else record.key,
+            key=os.fsencode(options.key) if options.key is not None else record.key,
             headers=record.headers + self._headers,
             partition=None if partition is not None and partition < 0 else partition,
             timestamp=record.timestamp if options.timestamp is None else options.timestamp,
@@ -111,17 +118,20 @@ class _Work:
 
     async def _send_all(self, producer: Producer) -> None:
         for name in self._options.files or ["-"]:
+            if self._left == 0:
+                return
             try:
-                async for records in self._pieces(name):
-                    await self._send(producer, records)
+                async with aclosing(self._pieces(name)) as pieces:
+                    async for records in pieces:
+                        await self._send(producer, records)
+                        if self._left == 0:
+                            break  # the input may never end
             except MalformedRecord as error:
                 raise CommandFailed(str(error)) from None
             if self._options.transaction_per_file:
                 await self._commit(producer)
-            if self._left == 0:
-                return
 
-    async def _pieces(self, name: str) -> AsyncIterator[Iterable[InputRecord]]:
+    async def _pieces(self, name: str) -> AsyncGenerator[Iterable[InputRecord], None]:
         """The records of a file or of standard input, piece by piece."""
         descriptor = STDIN if name == "-" else os.open(name, os.O_RDONLY)
         try:
@@ -135,6 +145,8 @@ class _Work:
                     await tee.write(data)
                 if self._options.whole_file:
                     whole += data
+                    if len(whole) > MAX_RECORD_BYTES:
+                        raise MalformedRecord(f"{name} has more than {MAX_RECORD_BYTES} bytes")
                 else:
                     yield reader.feed(data)
                     self._prompt(descriptor)
@@ -183,4 +195,4 @@ class _Work:
 
 def _header(text: str) -> tuple[str, bytes | None]:
     name, found, value = text.partition("=")
-    return name, value.encode() if found else None
+    return name, os.fsencode(value) if found else None

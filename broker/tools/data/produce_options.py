@@ -13,6 +13,7 @@ from odradek.broker.tools.data.producer import ProducerConfig
 from odradek.broker.tools.data.properties import CODECS, Properties, gather
 from odradek.broker.tools.data.record_format import unescape
 from odradek.broker.tools.data.record_reader import LineFormat
+from odradek.protocol.records.layout import MAX_INT64
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -109,7 +110,7 @@ def _add_records(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     group.add_argument("-p", "--partition", type=int, help="the partition of all records; -1: the partitioner chooses")
     group.add_argument("--keep-partitions", action="store_true", help="with --json: keep the partition of each record")
-    group.add_argument("--timestamp", type=int, metavar="MS", help="the timestamp of all records; default: now")
+    group.add_argument("--timestamp", type=_timestamp, metavar="MS", help="the timestamp of all records; default: now")
     group.add_argument("-Z", "--null", action="store_true", help="an empty key or value is null")
     group.add_argument("-c", "--count", type=int, metavar="N", help="stop after N records")
     group.add_argument("-T", "--tee", action="store_true", help="copy the input to standard output")
@@ -150,6 +151,13 @@ def _add_transactions(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--transaction-size", type=int, metavar="N", help="commit after each N records")
     group.add_argument("--transaction-per-file", action="store_true", help="commit after each FILE")
     group.add_argument("--transaction-timeout-ms", type=int, metavar="MS", help="default 60000")
+
+
+def _timestamp(text: str) -> int:
+    timestamp = int(text)
+    if not 0 <= timestamp <= MAX_INT64:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and {MAX_INT64}")
+    return timestamp
 
 
 def delimiter(text: str) -> bytes:

@@ -56,6 +56,39 @@ def test_count_and_tee(run: Commands) -> None:
     assert [value for _, value in written(run)] == [b"a", b"b"]
 
 
+def test_input_after_the_last_record_is_not_read(run: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("odradek.broker.tools.data.streams.READ_BYTES", 2)
+    assert run(main, "-t", "t", "-c", "2", "-T", stdin=b"a\nb\nc\nd\n") == (0, b"a\nb\n")
+    assert run(main, "-t", "t", "-c", "0", "-T", stdin=b"a\n") == (0, b"")
+
+
+def test_arguments_that_are_no_utf_8(run: Commands) -> None:
+    run(main, "-t", "t", "-k", "\udcff", "-H", "h=\udcfe", stdin=b"a\n")
+    (record,) = run.cluster.records(A)
+    assert (record.key, record.headers) == (b"\xff", (("h", b"\xfe"),))
+
+
+def test_a_whole_file_is_bounded(
+    run: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("odradek.broker.tools.data.produce.MAX_RECORD_BYTES", 3)
+    file = tmp_path / "file"
+    file.write_bytes(b"abc")
+    assert run(main, "-t", "t", "--whole-file", str(file))[0] == 0
+    file.write_bytes(b"abcd")
+    assert run(main, "-t", "t", "--whole-file", str(file))[0] == 1
+    assert "has more than 3 bytes" in capsys.readouterr().err
+    assert written(run) == [(None, b"abc")]
+
+
+def test_timestamps_are_bounded(run: Commands, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(main, "-t", "t", "--timestamp", str(2**63 - 1), stdin=b"a\n")[0] == 0
+    for timestamp in (str(2**63), "-1"):
+        with pytest.raises(SystemExit):
+            run(main, "-t", "t", "--timestamp", timestamp, stdin=b"a\n")
+        assert "is not between 0 and" in capsys.readouterr().err
+
+
 def test_one_record_after_the_other(run: Commands) -> None:
     run(main, "-t", "t", "--sync", stdin=b"a\nb\n")
     assert len(run.cluster.requests(ProduceRequest)) == 2
