@@ -80,8 +80,10 @@ class _Work:
 
     async def _print_all(self, client: DataClient, consumer: Consumer) -> None:
         output = OutputStream(STDOUT)
-        limit = self._options.count
+        limit = None if self._options.count == -1 else self._options.count
         timeout_ms = self._options.timeout_ms
+        if timeout_ms is not None and timeout_ms < 0:
+            timeout_ms = None
         last_ms = client.clock.monotonic_ms()
         while (limit is None or self._count < limit) and not (self._config.ends and consumer.is_finished):
             chunk = await consumer.poll(POLL_MS if timeout_ms is None else min(POLL_MS, timeout_ms))
@@ -96,7 +98,7 @@ class _Work:
                 return
 
     async def _print(self, output: OutputStream, consumer: Consumer, chunk: Chunk, limit: int | None) -> None:
-        """Print the records of a chunk, at most `limit` of them."""
+        """Print the records of a chunk, at most `limit` of them. Raises: CommandFailed after those before a bad one."""
         records = chunk.records if limit is None else chunk.records[:limit]
         pieces = []
         for found in records:
@@ -105,6 +107,9 @@ class _Work:
             except SerializationError as error:
                 place = f"{found.topic}-{found.partition}, offset {found.record.offset}"
                 if not self._options.skip_message_on_error:
+                    await output.write(b"".join(pieces))
+                    self._count += len(pieces)
+                    consumer.done(chunk, found.record.offset)
                     raise CommandFailed(f"{place}: {error}") from None
                 write(sys.stderr, f"odradek: warning: {place} is skipped: {error}\n")
         await output.write(b"".join(pieces))

@@ -37,6 +37,11 @@ def test_a_number_of_records(filled: Commands) -> None:
     assert filled(main, "t", "-o", "-2", "-c", "1", "-f", "%o %k") == (0, b"3 k3")
 
 
+def test_minus_one_is_no_limit(filled: Commands) -> None:
+    arguments = ("t", "-o", "beginning", "-e", "--max-messages", "-1", "--timeout-ms", "-1")
+    assert filled(main, *arguments) == (0, b"v0\nv1\nv2\nv3\n\n")
+
+
 def test_between_two_times(filled: Commands) -> None:
     assert filled(main, "t", "-o", "s@10", "-o", "e@30") == (0, b"v1\nv2\n")
 
@@ -59,6 +64,12 @@ def test_a_record_that_cannot_be_printed(filled: Commands, capsys: pytest.Captur
     assert "t-0, offset 0: Size of data received by LongDeserializer is not 8" in capsys.readouterr().err
     assert filled(main, *arguments, "--skip-message-on-error") == (0, b"")
     assert capsys.readouterr().err.count("is skipped") == 5
+
+
+def test_records_before_one_that_cannot_be_printed(run: Commands, capsys: pytest.CaptureFixture[str]) -> None:
+    run.cluster.append(A, *[SimpleRecord(1, None, value) for value in (bytes(8), b"bad", bytes(8))])
+    assert run(main, "t", "-o", "beginning", "-e", "--value-deserializer", "LongDeserializer") == (1, b"0\n")
+    assert capsys.readouterr().err.startswith("Processed a total of 1 messages\n")
 
 
 def test_what_decompresses_to_too_much(run: Commands, capsys: pytest.CaptureFixture[str]) -> None:
