@@ -247,10 +247,11 @@ class Producer:
                 if missing:
                     await self._transactions.add_partitions(missing)
             await self._send(leader, batches)
-        except CommandFailed as error:
+        except Exception as error:  # noqa: BLE001 - a batch that cannot be encoded must end `flush` too
+            failure = error if isinstance(error, CommandFailed) else DeliveryFailed(f"records cannot be sent: {error}")
             for batch in batches:
-                self._accumulator.done(batch, error)
-            self._fail(error)
+                self._accumulator.done(batch, failure)
+            self._fail(failure)
         finally:
             self._busy.discard(leader)
             self._wake_sender()

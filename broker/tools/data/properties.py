@@ -123,8 +123,19 @@ class Properties:
     def compression(self, default: str) -> tuple[int, int | None]:
         """The codec, and its level (None: the codec's default). Raises: CommandFailed."""
         name = self.choice("compression.type", default, CODECS)
-        level = f"compression.{name}.level"
-        return CODECS[name], self.number(level, 0, least=-(2**31)) if level in self._settings else None
+        key = f"compression.{name}.level"
+        if name not in _LEVELS or key not in self._settings:
+            return CODECS[name], None
+        level = self.number(key, 0, least=-(2**31))
+        if level not in _LEVELS[name]:
+            raise CommandFailed(f"Invalid value {level} for configuration {key}: {_LEVEL_TEXTS[name]}")
+        return CODECS[name], level
 
 
 CODECS: Final = {codec.name.lower(): codec for codec in CompressionType}
+_LEVELS: Final = {"gzip": (-1, *range(1, 10)), "lz4": range(1, 18), "zstd": range(-131072, 23)}
+_LEVEL_TEXTS: Final = {
+    "gzip": "Value must be between 1 and 9 or equal to -1",
+    "lz4": "Value must be between 1 and 17",
+    "zstd": "Value must be between -131072 and 22",
+}

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from odradek.protocol.records.layout import MAX_INT64
 from odradek.protocol.records.record import HEADER_KEY_ERRORS, Headers
 
 MAX_RECORD_BYTES: Final = 104_857_600
@@ -55,16 +56,18 @@ class LineFormat:
 
     def __post_init__(self) -> None:
         """Raises: ValueError where Apache's reader refuses the properties."""
-        _must_differ("headers.delimiter", self.headers_delimiter, "headers.separator", self.headers_separator)
-        _must_differ("headers.delimiter", self.headers_delimiter, "headers.key.separator", self.headers_key_separator)
-        _must_differ("headers.separator", self.headers_separator, "headers.key.separator", self.headers_key_separator)
         for name, separator in (
             ("key.separator", self.key_separator),
             ("headers.separator", self.headers_separator),
             ("headers.delimiter", self.headers_delimiter),
             ("headers.key.separator", self.headers_key_separator),
         ):
+            if not separator:
+                raise ValueError(f"{name} is empty")
             _must_differ("null.marker", self.null_marker, name, separator)
+        _must_differ("headers.delimiter", self.headers_delimiter, "headers.separator", self.headers_separator)
+        _must_differ("headers.delimiter", self.headers_delimiter, "headers.key.separator", self.headers_key_separator)
+        _must_differ("headers.separator", self.headers_separator, "headers.key.separator", self.headers_key_separator)
 
     def record(self, line: bytes, number: int) -> InputRecord:
         """The record of a line; `number` counts from 1. Raises: MalformedRecord."""
@@ -120,7 +123,7 @@ def json_record(line: bytes, number: int) -> InputRecord:
     """
     try:
         found = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise MalformedRecord(f"No JSON on line number {number}: {error}") from None
     if not isinstance(found, dict):
         raise MalformedRecord(f"No JSON object on line number {number}: '{_shown(line)}'")
@@ -217,9 +220,9 @@ def _json_headers(found: object) -> Iterator[tuple[str, bytes | None]]:
 
 def _json_integer(found: dict[str, object], name: str) -> int | None:
     value = found.get(name)
-    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_INT64):
         return value
-    raise ValueError(f"{name} is {value!r} and not a number of at least 0")
+    raise ValueError(f"{name} is {value!r} and not a number between 0 and {MAX_INT64}")
 
 
 def _json_topic(found: dict[str, object]) -> str | None:

@@ -131,6 +131,16 @@ async def test_the_first_record_that_is_refused_ends_it() -> None:
 
 
 @async_test
+async def test_a_batch_that_cannot_be_encoded_ends_it() -> None:
+    cluster = DataCluster()
+    cluster.create("t")
+    producer = await started(cluster)
+    with pytest.raises(DeliveryFailed, match="records cannot be sent: Invalid negative timestamp -2"):
+        await cluster.during(send_all(producer, InputRecord(None, b"x", timestamp=-2)))
+    await producer.close()
+
+
+@async_test
 async def test_a_batch_that_is_too_large_is_split() -> None:
     cluster = DataCluster()
     cluster.create("t")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.tools.command.failures import CommandFailed
-from odradek.broker.tools.data.properties import Properties, gather
+from odradek.broker.tools.data.properties import CODECS, Properties, gather
 from odradek.protocol.records.compression import CompressionType
 
 
@@ -47,3 +47,16 @@ def test_choices() -> None:
         Properties({"c": "x"}).choice("c", "a", ("a", "b"))
     with pytest.raises(CommandFailed, match="Expected value to be either true or false"):
         Properties({"b": "yes"}).boolean("b", True)
+
+
+@pytest.mark.parametrize(
+    ("codec", "lowest", "highest"), [("gzip", -1, 9), ("gzip", 1, 9), ("lz4", 1, 17), ("zstd", -131072, 22)]
+)
+def test_levels_are_bounded(codec: str, lowest: int, highest: int) -> None:
+    for level in (lowest, highest):
+        found = Properties({"compression.type": codec, f"compression.{codec}.level": str(level)})
+        assert found.compression("none") == (CODECS[codec], level)
+    for level in (0 if codec == "gzip" else lowest - 1, highest + 1):
+        found = Properties({"compression.type": codec, f"compression.{codec}.level": str(level)})
+        with pytest.raises(CommandFailed, match=f"Invalid value {level} for configuration compression.{codec}.level"):
+            found.compression("none")

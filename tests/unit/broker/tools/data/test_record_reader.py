@@ -52,6 +52,20 @@ def test_what_apaches_reader_refuses(form: LineFormat, line: bytes, message: str
         form.record(line, 7)
 
 
+@pytest.mark.parametrize("name", ["key_separator", "headers_delimiter", "headers_separator", "headers_key_separator"])
+def test_a_separator_is_not_empty(name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name.replace('_', '.')} is empty"):
+        LineFormat(**{name: b""})  # type: ignore[arg-type]
+
+
+def test_json_that_is_too_deep_and_numbers_that_are_too_large() -> None:
+    with pytest.raises(MalformedRecord, match="No JSON on line number 1"):
+        json_record(b"[" * 100_000, 1)
+    assert json_record(b'{"ts":%d}' % (2**63 - 1), 1).timestamp == 2**63 - 1
+    with pytest.raises(MalformedRecord, match="ts is 9223372036854775808 and not a number between"):
+        json_record(b'{"ts":9223372036854775808}', 1)
+
+
 def test_ignore_error() -> None:
     form = LineFormat(parse_key=True, parse_headers=True, ignore_error=True)
     assert form.record(b"abc", 1) == InputRecord(None, b"abc")
