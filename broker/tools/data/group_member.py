@@ -201,6 +201,11 @@ class GroupMember:
             )
         if not by_topic:
             return True
+        if self._generation < 0:  # such a commit counts as one from outside the group: an empty group would take it
+            sys.stderr.write(
+                "odradek: warning: offsets are not committed: the member has lost its place in the group\n"
+            )
+            return False
         request = OffsetCommitRequest(
             group_id=self.config.group_id,
             generation_id_or_member_epoch=self._generation,

@@ -225,6 +225,19 @@ async def test_a_commit_after_the_group_has_moved_on() -> None:
 
 
 @async_test
+async def test_nothing_is_committed_without_a_generation(capsys: pytest.CaptureFixture[str]) -> None:
+    cluster = DataCluster()
+    coordinator = Coordinator(cluster)
+    member = await joined(cluster)
+    coordinator.commit_errors = [ErrorCode.UNKNOWN_MEMBER_ID]
+    for _ in range(2):
+        assert not await member.commit({A: 7})
+    assert len(cluster.requests(OffsetCommitRequest)) == 1, "an empty group takes commits from outside"
+    assert "the member has lost its place in the group" in capsys.readouterr().err
+    await member.leave()
+
+
+@async_test
 async def test_a_coordinator_that_does_not_answer_is_looked_for_again() -> None:
     cluster = DataCluster()
     Coordinator(cluster)
