@@ -6,6 +6,7 @@ Kafka: the classes of org.apache.kafka.common.serialization.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import isinf, isnan
 from struct import Struct
 from typing import Final
 from uuid import UUID
@@ -15,13 +16,43 @@ class SerializationError(ValueError):
     """The bytes have another size than the type."""
 
 
-def _number(layout: Struct, name: str) -> Callable[[bytes], bytes]:
+def _number(
+    layout: Struct, name: str, form: Callable[[float, Struct], str] = lambda number, _: str(number)
+) -> Callable[[bytes], bytes]:
     def text(data: bytes) -> bytes:
         if len(data) != layout.size:
             raise SerializationError(f"Size of data received by {name}Deserializer is not {layout.size}")
-        return str(layout.unpack(data)[0]).encode()
+        return form(layout.unpack(data)[0], layout).encode()
 
     return text
+
+
+def java_float(number: float, layout: Struct) -> str:
+    """The fewest digits, at least two, that give the same number in this layout, written as Java does.
+
+    Kafka: the toString of java.lang.Float and java.lang.Double (JDK 19 and later).
+    """
+    if isnan(number):
+        return "NaN"
+    if isinf(number):
+        return "Infinity" if number > 0 else "-Infinity"
+    if number == 0:
+        return str(number)
+    packed = layout.pack(number)
+    text = next(text for text in (f"{number:.{n}e}" for n in range(1, 17)) if _packs_to(text, layout, packed))
+    mantissa, _, power = text.partition("e")
+    exponent = int(power)
+    if -3 <= exponent < 7:
+        digits = len(mantissa.lstrip("-").replace(".", "").rstrip("0"))
+        return f"{float(text):.{max(1, digits - 1 - exponent)}f}"
+    return f"{mantissa}E{exponent}"
+
+
+def _packs_to(text: str, layout: Struct, packed: bytes) -> bool:
+    try:
+        return layout.pack(float(text)) == packed
+    except OverflowError:  # rounded up beyond the largest float
+        return False
 
 
 def _uuid(data: bytes) -> bytes:
@@ -38,8 +69,8 @@ _DESERIALIZERS: Final[Mapping[str, Callable[[bytes], bytes]]] = {
     "ShortDeserializer": _number(Struct(">h"), "Short"),
     "IntegerDeserializer": _number(Struct(">i"), "Integer"),
     "LongDeserializer": _number(Struct(">q"), "Long"),
-    "FloatDeserializer": _number(Struct(">f"), "Float"),
-    "DoubleDeserializer": _number(Struct(">d"), "Double"),
+    "FloatDeserializer": _number(Struct(">f"), "Float", java_float),
+    "DoubleDeserializer": _number(Struct(">d"), "Double", java_float),
     "UUIDDeserializer": _uuid,
 }
 

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from struct import Struct
+
 import pytest
 
-from odradek.broker.tools.data.deserializers import SerializationError, deserializer
+from odradek.broker.tools.data.deserializers import SerializationError, deserializer, java_float
 
 
 @pytest.mark.parametrize(
@@ -18,6 +20,30 @@ from odradek.broker.tools.data.deserializers import SerializationError, deserial
 )
 def test_bytes_to_text(name: str, data: bytes, text: bytes) -> None:
     assert deserializer(name)(data) == text
+
+
+@pytest.mark.parametrize(
+    ("layout", "number", "text"),
+    [
+        (">f", 0.1, "0.1"),
+        (">f", 16777216.0, "1.6777216E7"),
+        (">f", 3.4028234663852886e38, "3.4028235E38"),
+        (">d", 0.1, "0.1"),
+        (">d", 10.0, "10.0"),
+        (">d", -0.001, "-0.001"),
+        (">d", 0.00099, "9.9E-4"),
+        (">d", 9999999.5, "9999999.5"),
+        (">d", 1e7, "1.0E7"),
+        (">d", 4.9e-324, "4.9E-324"),
+        (">d", 0.1 + 0.2, "0.30000000000000004"),
+        (">d", -0.0, "-0.0"),
+        (">d", float("nan"), "NaN"),
+        (">d", float("-inf"), "-Infinity"),
+    ],
+)
+def test_floats_are_written_as_java_does(layout: str, number: float, text: str) -> None:
+    kind = Struct(layout)
+    assert java_float(*kind.unpack(kind.pack(number)), kind) == text
 
 
 def test_bytes_of_another_size() -> None:
