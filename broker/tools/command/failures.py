@@ -17,4 +17,4 @@ def check(code: int, message: str | None, what: str) -> None:
 
 def error_text(code: int, message: str | None = None) -> str:
     """The broker's message of an error, else the default message of its code."""
-    return message or DEFAULT_MESSAGES[ErrorCode(code)]
+    return message or DEFAULT_MESSAGES[ErrorCode.for_code(code)]
