@@ -247,7 +247,7 @@ class Producer:
                 if missing:
                     await self._transactions.add_partitions(missing)
             await self._send(leader, batches)
-        except Exception as error:  # noqa: BLE001 - a batch that cannot be encoded must end `flush` too
+        except (CommandFailed, ValueError, ArithmeticError) as error:  # the last two: a record that cannot be encoded
             failure = error if isinstance(error, CommandFailed) else DeliveryFailed(f"records cannot be sent: {error}")
             for batch in batches:
                 self._accumulator.done(batch, failure)
