@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.network.frame_buffers import FrameBuffers
-from odradek.broker.network.listening_socket import USE_OS_DEFAULT
 from odradek.controller.model.broker_info import SecurityProtocol
 
 if TYPE_CHECKING:
@@ -68,6 +67,8 @@ class SocketLinks:
         )
 
     async def _connect(self, end_point: EndPoint, make_receiver: Callable[[], AnswerReceiver]) -> AnswerReceiver:
+        from odradek.broker.network.listening_socket import USE_OS_DEFAULT  # commands need no configuration of a broker
+
         receiver = await CONNECT[end_point.security_protocol](end_point, make_receiver)
         if self._receive_buffer_bytes != USE_OS_DEFAULT:
             receiver.set_socket_option(socket.SOL_SOCKET, socket.SO_RCVBUF, self._receive_buffer_bytes)

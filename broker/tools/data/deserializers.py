@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from math import isinf, isnan
 from struct import Struct
 from typing import Final
-from uuid import UUID
 
 
 class SerializationError(ValueError):
@@ -56,6 +55,8 @@ def _packs_to(text: str, layout: Struct, packed: bytes) -> bool:
 
 
 def _uuid(data: bytes) -> bytes:
+    from uuid import UUID
+
     try:
         return str(UUID(data.decode())).encode()
     except ValueError as error:

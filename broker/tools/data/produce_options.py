@@ -6,12 +6,11 @@ import argparse
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.tools.command.arguments import command_parser
-from odradek.broker.tools.command.client_config import DEFAULT_BOOTSTRAP
 from odradek.broker.tools.command.failures import CommandFailed
+from odradek.broker.tools.data.common_options import add_cluster_options, delimiter
 from odradek.broker.tools.data.partitioner import PARTITIONERS
 from odradek.broker.tools.data.producer import ProducerConfig
 from odradek.broker.tools.data.properties import CODECS, Properties, gather
-from odradek.broker.tools.data.record_format import unescape
 from odradek.broker.tools.data.record_reader import LineFormat
 from odradek.protocol.records.layout import MAX_INT64
 
@@ -45,7 +44,7 @@ def produce_parser() -> argparse.ArgumentParser:
     parser = command_parser("produce", _DESCRIPTION, examples=_EXAMPLES)
     parser.add_argument("files", nargs="*", metavar="FILE", help="read these files instead of standard input")
     parser.add_argument("-t", "--topic", help="required, unless the records of --json name theirs")
-    _add_cluster(parser)
+    add_cluster_options(parser, "producer")
     _add_records(parser)
     _add_delivery(parser)
     _add_transactions(parser)
@@ -63,34 +62,6 @@ def parse_produce(arguments: Sequence[str]) -> argparse.Namespace:
     if options.transactional_id is None and (options.transaction_size or options.transaction_per_file):
         parser.error("--transaction-size and --transaction-per-file need --transactional-id")
     return options
-
-
-def add_cluster_options(parser: argparse.ArgumentParser, kind: str) -> None:
-    """Options for the cluster and the client; `kind` is producer or consumer."""
-    group = parser.add_argument_group("the cluster")
-    group.add_argument(
-        "-b",
-        "--bootstrap-server",
-        "--broker-list",
-        metavar="HOST:PORT,...",
-        help=f"brokers to ask first; default {DEFAULT_BOOTSTRAP}",
-    )
-    group.add_argument(
-        "--command-config", f"--{kind}.config", "-F", metavar="FILE", help="a properties file for the client"
-    )
-    group.add_argument(
-        "-X",
-        f"--{kind}-property",
-        dest="properties",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help=f"a property of the {kind}; it comes before the file. Names of Apache Kafka, or of librdkafka",
-    )
-
-
-def _add_cluster(parser: argparse.ArgumentParser) -> None:
-    add_cluster_options(parser, "producer")
 
 
 def _add_records(parser: argparse.ArgumentParser) -> None:
@@ -158,17 +129,6 @@ def _timestamp(text: str) -> int:
     if not 0 <= timestamp <= MAX_INT64:
         raise argparse.ArgumentTypeError(f"{text} is not between 0 and {MAX_INT64}")
     return timestamp
-
-
-def delimiter(text: str) -> bytes:
-    """The bytes of a delimiter, with escapes. Raises: argparse.ArgumentTypeError."""
-    try:
-        found = unescape(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    if not found:
-        raise argparse.ArgumentTypeError("the delimiter is empty")
-    return found
 
 
 def producer_settings(options: argparse.Namespace) -> dict[str, str]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from odradek.broker.tools.command.arguments import command_parser
 from odradek.broker.tools.command.failures import CommandFailed
-from odradek.broker.tools.data.produce_options import add_cluster_options
+from odradek.broker.tools.data.common_options import add_cluster_options
 from odradek.broker.tools.data.properties import gather
 from odradek.broker.tools.data.running import STDIN, STDOUT, run_with_client
 from odradek.broker.tools.data.streams import InputStream
