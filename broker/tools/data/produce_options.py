@@ -158,18 +158,22 @@ def producer_config(settings: Mapping[str, str]) -> ProducerConfig:
     found = Properties(settings)
     codec, level = found.compression("none")
     defaults = ProducerConfig()
+    linger_ms = found.number("linger.ms", defaults.linger_ms)
+    request_timeout_ms = found.number("request.timeout.ms", defaults.request_timeout_ms, least=1)
+    # Kafka: KafkaProducer.configureDeliveryTimeout. Else a batch could expire while it lingers.
+    delivery_timeout_ms = max(defaults.delivery_timeout_ms, linger_ms + request_timeout_ms)
     config = ProducerConfig(
         acks=found.acks(defaults.acks),
         batch_size=found.number("batch.size", defaults.batch_size),
         buffer_memory=found.number("buffer.memory", defaults.buffer_memory, least=1),
         compression_type=codec,
         compression_level=level,
-        delivery_timeout_ms=found.number("delivery.timeout.ms", defaults.delivery_timeout_ms),
+        delivery_timeout_ms=found.number("delivery.timeout.ms", delivery_timeout_ms),
         enable_idempotence=found.boolean("enable.idempotence", defaults.enable_idempotence),
-        linger_ms=found.number("linger.ms", defaults.linger_ms),
+        linger_ms=linger_ms,
         max_block_ms=found.number("max.block.ms", defaults.max_block_ms),
         max_request_size=found.number("max.request.size", defaults.max_request_size),
-        request_timeout_ms=found.number("request.timeout.ms", defaults.request_timeout_ms, least=1),
+        request_timeout_ms=request_timeout_ms,
         transactional_id=settings.get("transactional.id"),
         transaction_timeout_ms=found.number("transaction.timeout.ms", defaults.transaction_timeout_ms, least=1),
     )

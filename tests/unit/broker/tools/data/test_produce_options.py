@@ -23,6 +23,12 @@ def test_defaults() -> None:
     assert (found.acks, found.enable_idempotence, found.linger_ms, found.batch_size) == (-1, True, 5, 131_072)
 
 
+def test_a_batch_does_not_expire_while_it_lingers() -> None:
+    assert config("--linger", "90000").delivery_timeout_ms == 120_000
+    assert config("--linger", "90001").delivery_timeout_ms == 120_001
+    assert config("--linger", "90001", "--delivery-timeout-ms", "5").delivery_timeout_ms == 5
+
+
 def test_options_of_both_tools_mean_the_same() -> None:
     apaches = config(
         "--compression-codec", "lz4", "--request-required-acks", "1", "--timeout", "9", "--max-partition-memory-bytes",
