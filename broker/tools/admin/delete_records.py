@@ -114,7 +114,7 @@ async def _delete(client: AdminClient, out: Output, options: argparse.Namespace)
                 "topic": tp.topic,
                 "partition": tp.partition,
                 "low_watermark": result.low_watermark if is_done else None,
-                "error": ErrorCode(result.error_code).name,
+                "error": ErrorCode.for_code(result.error_code).name,
             }
         )
         failed += not is_done

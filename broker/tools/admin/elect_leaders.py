@@ -98,7 +98,7 @@ def _rows(response: ElectLeadersResponse) -> Iterator[dict[str, object]]:
                 "topic": topic.topic,
                 "partition": result.partition_id,
                 "elected": result.error_code == ErrorCode.NONE,
-                "error": ErrorCode(result.error_code).name,
+                "error": ErrorCode.for_code(result.error_code).name,
             }
 
 

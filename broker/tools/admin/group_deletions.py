@@ -39,7 +39,7 @@ async def delete(client: AdminClient, out: Output, groups: Sequence[str]) -> Non
     results = await ask_coordinators(client, KeyType.GROUP, groups, ask)
     deleted = [name for name in groups if results[name].error_code == ErrorCode.NONE]
     failed = [name for name in groups if results[name].error_code != ErrorCode.NONE]
-    rows = [{"group": name, "error": ErrorCode(results[name].error_code).name} for name in groups]
+    rows = [{"group": name, "error": ErrorCode.for_code(results[name].error_code).name} for name in groups]
     if not failed:
         out.result(rows, [f"Deletion of requested consumer groups ('{', '.join(deleted)}') was successful."])
         return
@@ -66,7 +66,7 @@ async def delete_offsets(client: AdminClient, out: Output, group: str, topics: S
     if response.error_code != ErrorCode.NONE:
         raise CommandFailed(_refusal(response.error_code, group))
     rows: list[dict[str, object]] = [
-        {"topic": topic.name, "partition": found.partition_index, "error": ErrorCode(found.error_code).name}
+        {"topic": topic.name, "partition": found.partition_index, "error": ErrorCode.for_code(found.error_code).name}
         for topic in response.topics
         for found in topic.partitions
     ]

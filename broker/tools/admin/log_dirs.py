@@ -129,7 +129,7 @@ def _log_dir(result: DescribeLogDirsResult) -> dict[str, object]:
 
 def _exception(code: int) -> str:
     """The class that Kafka's tool names: that of KAFKA_STORAGE_ERROR is KafkaStorageException."""
-    words = ErrorCode(code).name.removesuffix("_ERROR").split("_")
+    words = ErrorCode.for_code(code).name.removesuffix("_ERROR").split("_")
     return f"{EXCEPTIONS}{''.join(word.capitalize() for word in words)}Exception"
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from odradek.broker.tools.admin.groups import main
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from odradek.protocol.messages.offset_delete import OffsetDeleteRequest
 from tests.support.clusters.admin_cluster import AdminCluster, Command, topic
 from tests.support.clusters.admin_groups import AdminGroups, member
@@ -34,6 +35,14 @@ def test_those_that_cannot_be_deleted_are_named(command: Command) -> None:
     ]
     rows = json.loads("".join(command(main, "--delete", "--group", "a", "--group", "nope", "--json")[1]))
     assert rows == [{"group": "a", "error": "NONE"}, {"group": "nope", "error": "GROUP_ID_NOT_FOUND"}]
+
+
+def test_an_error_code_of_a_later_version(command: Command, cluster: AdminCluster) -> None:
+    refused = DeletableGroupResult(group_id="a", error_code=9999)
+    cluster.on(DeleteGroupsRequest, lambda broker_id, request: DeleteGroupsResponse(results=[refused]))
+    status, lines, error = command(main, "--delete", "--group", "a", "--json")
+    assert (status, json.loads("".join(lines))) == (1, [{"group": "a", "error": "UNKNOWN_SERVER_ERROR"}])
+    assert "* Group 'a' could not be deleted due to: The server experienced an unexpected error" in error
 
 
 def test_offsets_are_deleted(command: Command, cluster: AdminCluster) -> None:
