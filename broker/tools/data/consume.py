@@ -101,14 +101,14 @@ class _Work:
         """Print the records of a chunk, at most `limit` of them. Raises: CommandFailed after those before a bad one."""
         records = chunk.records if limit is None else chunk.records[:limit]
         pieces = []
-        for found in records:
+        for number, found in enumerate(records, 1):
             try:
                 pieces.append(self._form(found))
             except SerializationError as error:
                 place = f"{found.topic}-{found.partition}, offset {found.record.offset}"
                 if not self._options.skip_message_on_error:
                     await output.write(b"".join(pieces))
-                    self._count += len(pieces)
+                    self._count += number  # with the bad one, as Apache counts
                     consumer.done(chunk, found.record.offset)
                     raise CommandFailed(f"{place}: {error}") from None
                 write(sys.stderr, f"odradek: warning: {place} is skipped: {error}\n")

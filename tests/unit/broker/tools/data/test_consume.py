@@ -69,7 +69,7 @@ def test_a_record_that_cannot_be_printed(filled: Commands, capsys: pytest.Captur
 def test_records_before_one_that_cannot_be_printed(run: Commands, capsys: pytest.CaptureFixture[str]) -> None:
     run.cluster.append(A, *[SimpleRecord(1, None, value) for value in (bytes(8), b"bad", bytes(8))])
     assert run(main, "t", "-o", "beginning", "-e", "--value-deserializer", "LongDeserializer") == (1, b"0\n")
-    assert capsys.readouterr().err.startswith("Processed a total of 1 messages\n")
+    assert capsys.readouterr().err.startswith("Processed a total of 2 messages\n")
 
 
 def test_what_decompresses_to_too_much(run: Commands, capsys: pytest.CaptureFixture[str]) -> None:
