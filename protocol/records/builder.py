@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from odradek.protocol.records.checksum import crc32c
 from odradek.protocol.records.compression import CompressionType, compress
+from odradek.protocol.records.errors import InvalidRecordError
 from odradek.protocol.records.layout import (
     ATTRIBUTES_POSITION,
     BATCH_HEADER,
@@ -22,6 +23,7 @@ from odradek.protocol.records.layout import (
     LOG_OVERHEAD,
     MAGIC_V2,
     MAX_INT32,
+    MAX_INT64,
     NO_PARTITION_LEADER_EPOCH,
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
@@ -55,6 +57,9 @@ def build_batch(
     A `SimpleRecord` gets the offset after its predecessor, a `Record` keeps its own. `last_offset` is that of a batch
     whose last records have been removed. With LogAppendTime, `log_append_time` is the batch's timestamp; the records
     keep theirs, as in Kafka.
+
+    Raises: InvalidRecordError if the distance of a timestamp from the first one does not fit into 64 bits. In Apache
+    Kafka it overflows when it is written, and again when it is read.
     """
     _check_producer(producer_id, producer_epoch, base_sequence, is_transactional, is_control)
     body = bytearray()
@@ -72,6 +77,8 @@ def build_batch(
             raise ValueError(f"Invalid negative timestamp {timestamp}")
         if base_timestamp is None:
             base_timestamp = timestamp
+        if timestamp - base_timestamp > MAX_INT64:
+            raise InvalidRecordError(f"The timestamps {base_timestamp} and {timestamp} are too far apart for one batch")
         if timestamp > max_timestamp:
             max_timestamp = timestamp
         append_record(body, offset - base_offset, timestamp - base_timestamp, record.key, record.value, record.headers)

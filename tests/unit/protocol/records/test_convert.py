@@ -155,7 +155,12 @@ def up_convert(messages: Iterable[AnyBatch], **how: int) -> bytearray:
     return rebuild((record for message in messages for record in deep_records(message)), **how)
 
 
-@given(records=st.lists(headerless_records, min_size=1, max_size=5))
+def fits_a_batch(records: list[SimpleRecord]) -> bool:
+    """Whether the distance of the timestamps from the first one has 64 bits."""
+    return all(record.timestamp - records[0].timestamp < 1 << 63 for record in records)
+
+
+@given(records=st.lists(headerless_records, min_size=1, max_size=5).filter(fits_a_batch))
 def test_up_conversion_assigns_offsets_and_keeps_the_rest(records: list[SimpleRecord]) -> None:
     for magic, source_codec, codec in product((0, 1), CODECS, CompressionType):
         data = build_messages(records, magic, compression_type=source_codec)
@@ -167,6 +172,19 @@ def test_up_conversion_assigns_offsets_and_keeps_the_rest(records: list[SimpleRe
             Record(1000 + n, -1 if magic == 0 else record.timestamp, record.key, record.value)
             for n, record in enumerate(records)
         ], (magic, source_codec, codec)
+
+
+def test_timestamps_that_are_too_far_apart_are_refused() -> None:
+    last = (1 << 63) - 1
+    messages = build_messages([SimpleRecord(-1, None, None), SimpleRecord(last, None, None)], 1)
+    with pytest.raises(InvalidRecordError, match=f"The timestamps -1 and {last} are too far apart for one batch"):
+        up_convert(scan(messages), base_offset=0, compression_type=0)
+    built = up_convert(
+        scan(build_messages([SimpleRecord(0, None, None), SimpleRecord(last, None, None)], 1)),
+        base_offset=0,
+        compression_type=0,
+    )
+    assert [record.timestamp for record in records_of(built)] == [0, last]
 
 
 def test_up_conversion_with_log_append_time() -> None:
