@@ -13,7 +13,7 @@ Kafka: DelayedFetch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from odradek.broker.fetch.fetch_session import in_session
@@ -45,7 +45,9 @@ class Reads(Protocol):
 
 
 class DelayedFetch(DelayedOperation):
-    """`results` are those of the first read, none of them an error. The purgatory must watch it under `keys`."""
+    """`results` are those of the first read, none of them an error; the session's partitions in `refused` were not read
+    and have their errors in the response. The purgatory must watch the operation under `keys`.
+    """
 
     def __init__(
         self,
@@ -55,6 +57,7 @@ class DelayedFetch(DelayedOperation):
         reads: Reads,
         respond: Callable[[Sequence[LogReadResult]], None],
         session: FetchSession | None = None,
+        refused: Collection[PartitionFetch] = (),
     ) -> None:
         super().__init__(params.max_wait_ms)
         self._params = params
@@ -70,13 +73,15 @@ class DelayedFetch(DelayedOperation):
         self._has_looked = False
         if session is not None:
             session.begin_wait(self)
-            self._notice_late(session)
+            self._notice_late(session, refused)
 
-    def _notice_late(self, session: FetchSession) -> None:
+    def _notice_late(self, session: FetchSession, refused: Collection[PartitionFetch]) -> None:
         """Add the partitions that woke up during the first read; they are at the end of `awake`. The read of one
         partition may change another: a follower's fetch completes an append, and its callback appends elsewhere.
         """
         for fetch in reversed(session.awake):
+            if fetch in refused:
+                continue
             topic_partition = _name(fetch)
             if topic_partition in self._first:
                 break

@@ -22,7 +22,7 @@ from odradek.storage.segment.fetch_data import EMPTY_RECORDS, FetchDataInfo
 from odradek.timer.sliced_work import run_through
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Sequence
+    from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 
     from odradek.broker.fetch.fetch_session import FetchSession, PartitionFetch
     from odradek.broker.fetch.leader_throttle import LeaderThrottle
@@ -67,11 +67,13 @@ class LogReads:
         fetches: Sequence[PartitionFetch],
         respond: Callable[[Sequence[LogReadResult]], None],
         session: FetchSession | None = None,
+        refused: Collection[PartitionFetch] = (),
     ) -> Steps:
         """Read, one partition a step. `respond` is called then, or when there are `min_bytes` to read or `max_wait_ms`
         is over.
 
-        With a `session` the fetch also waits for its resting partitions. Call `cold_reads` first.
+        With a `session` the fetch also waits for its resting partitions, but not for those in `refused`, which the
+        response has an error for. Call `cold_reads` first.
         """
         if session is not None and params.is_from_follower:
             session.last_fetch.ms = self._clock.monotonic_ms()
@@ -86,7 +88,7 @@ class LogReads:
         if answer_now:
             respond(results)
             return
-        operation = DelayedFetch(params, results, self._partitions, self, respond, session)
+        operation = DelayedFetch(params, results, self._partitions, self, respond, session, refused)
         self._purgatory.try_complete_else_watch(operation, operation.keys)
 
     def read_again(

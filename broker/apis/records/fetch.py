@@ -124,6 +124,7 @@ def _fetch(
         client=ClientMetadata(request.rack_id, ctx.connection.listener_name) if version >= 11 else None,
     )
     reads = broker.replica_manager.reads
+    refused = frozenset(context.partitions[index] for index in erroneous)
 
     def answer(results: Sequence[LogReadResult]) -> Steps:
         is_sent = yield from _respond(broker, ctx, context, results, erroneous, is_follower=asked_by.is_follower)
@@ -134,7 +135,7 @@ def _fetch(
         now_or_in_slices(broker, ctx, request, answer(results), is_small=len(results) <= SMALL_REQUEST_PARTITIONS)
 
     def read() -> None:
-        work = reads.fetch(params, interesting, respond, context.session)
+        work = reads.fetch(params, interesting, respond, context.session, refused)
         now_or_in_slices(broker, ctx, request, work, is_small=len(interesting) <= SMALL_REQUEST_PARTITIONS)
 
     for first in range(0, len(interesting) - SMALL_REQUEST_PARTITIONS, SMALL_REQUEST_PARTITIONS):

@@ -421,3 +421,16 @@ def _waiting(world: World) -> list[Any]:
 
 TestSessionsAgainstFullReads = SessionsAgainstFullReads.TestCase
 TestSessionsAgainstFullReads.settings = settings(max_examples=25, stateful_step_count=40)
+
+
+def test_a_wait_leaves_out_a_partition_that_the_response_refuses() -> None:
+    """It is not in the metadata any more, and its log has new records: the response names it once, after the wait."""
+    state = SessionsAgainstFullReads()
+    try:
+        state.fetch(who=0, named=set(), forgotten=set(), max_wait_ms=0, min_bytes=1, max_bytes=1 << 20)
+        state.vanish_from_the_metadata(index=0)
+        state.append_in_transaction(index=0)
+        state.append_in_transaction(index=0)
+        state.fetch(who=0, named=set(), forgotten=set(), max_wait_ms=500, min_bytes=1, max_bytes=1 << 20)
+    finally:
+        state.teardown()
