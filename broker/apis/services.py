@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from odradek.broker.network.request import RequestContext
     from odradek.broker.quotas.quota_managers import QuotaManagers
     from odradek.broker.replica_manager.replica_manager import ReplicaManager
+    from odradek.broker.security.authorizer.ports import Authorizer
     from odradek.controller.admin.config_admin import ConfigAdmin
     from odradek.controller.admin.topic_admin import AdminManager
     from odradek.controller.controller import Controller
@@ -78,6 +79,8 @@ class Services:
     topic_waits: TopicWaits
     quotas: QuotaManagers
     logger_levels: LoggerLevels
+    authorizer: Authorizer | None = None
+    """None: everything is allowed."""
     topic_overrides: Callable[[Sequence[str]], Awaitable[Mapping[str, Mapping[str, str]]]]
     """Reads the configs of topics from the metadata tree."""
     spawn: Spawn = field(init=False)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from odradek.broker.machine.timed_waits import deadline
 from odradek.broker.network.request import RequestContext
 from odradek.broker.network.throttles import Throttles
+from odradek.controller.model.broker_info import SecurityProtocol
 from odradek.protocol.api import API, ApiKey
 from odradek.protocol.codec.schema import Response
 from odradek.protocol.headers import RequestHeader
@@ -59,6 +60,8 @@ class _Caller:
     client_host = local_host = "localhost"
     client_port = local_port = 0
     principal = "User:ANONYMOUS"
+    security_protocol = SecurityProtocol.PLAINTEXT
+    is_token_authenticated = False
 
     def __init__(self, listener_name: str) -> None:
         self.listener_name = listener_name

@@ -45,6 +45,7 @@ from odradek.broker.network.memory_pool import ConnectionMemory
 from odradek.broker.network.request_observer import complete_all
 from odradek.broker.network.response_sender import FileRegion, ResponseSender, retaining
 from odradek.broker.network.throttles import Throttles
+from odradek.controller.model.broker_info import SecurityProtocol
 from odradek.protocol.codec.codec import EncodeError
 from odradek.protocol.framing import frame
 from odradek.protocol.headers import encode_response_in_steps, encode_response_parts
@@ -101,15 +102,23 @@ class Connection(asyncio.Protocol):
         "client_software_name",
         "client_software_version",
         "is_authenticated",
+        "is_token_authenticated",
         "last_active_ms",
         "listener_name",
         "local_host",
         "local_port",
         "principal",
+        "security_protocol",
         "throttles",
     )
 
-    def __init__(self, owner: ConnectionOwner[Connection], listener_name: str, max_frame_bytes: int) -> None:
+    def __init__(
+        self,
+        owner: ConnectionOwner[Connection],
+        listener_name: str,
+        max_frame_bytes: int,
+        security_protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT,
+    ) -> None:
         self._owner = owner
         pool = owner.memory_pool
         memory = None if pool is None else ConnectionMemory(pool, self._may_take_memory, self._process)
@@ -137,11 +146,13 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._sender: ResponseSender | None = None
         self.listener_name = listener_name
+        self.security_protocol = security_protocol
         self.client_host = self.local_host = ""
         self.client_port = self.local_port = 0
         self.client_software_name = self.client_software_version = "unknown"
         self.principal = ANONYMOUS
         self.is_authenticated = True
+        self.is_token_authenticated = False
 
     # -- what the event loop calls
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from odradek.broker.network.memory_pool import Memory
     from odradek.broker.network.response_sender import ResponseSender
     from odradek.broker.network.throttles import Throttles
+    from odradek.controller.model.broker_info import SecurityProtocol
     from odradek.protocol.codec.codec import Part
     from odradek.protocol.codec.schema import Request, Response
     from odradek.protocol.headers import RequestHeader
@@ -67,6 +68,14 @@ class ClientConnection(Protocol):
     @property
     def principal(self) -> str:
         """`User:name`; `User:ANONYMOUS` on a listener without authentication."""
+
+    @property
+    def security_protocol(self) -> SecurityProtocol:
+        """Of the listener."""
+
+    @property
+    def is_token_authenticated(self) -> bool:
+        """The client has authenticated with a delegation token."""
 
     throttles: Throttles
     """What mutes the connection."""

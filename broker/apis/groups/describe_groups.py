@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.apis.authorized_operations import GROUP_OPERATIONS
+from odradek.broker.apis.authorization import authorized_operations
 from odradek.broker.apis.services import in_slices
+from odradek.controller.model.acls import ResourceType
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_groups import (
     DescribedGroup,
@@ -35,7 +36,7 @@ def handle(broker: Services, ctx: RequestContext, request: DescribeGroupsRequest
     for group_id in request.groups:
         group = broker.group_coordinator.describe_group(group_id)
         if tells_operations and group.error_code == ErrorCode.NONE:
-            group.authorized_operations = GROUP_OPERATIONS
+            group.authorized_operations = authorized_operations(broker, ctx, ResourceType.GROUP, group.group_id)
         groups.append(group)
         yield None
     ctx.reply(DescribeGroupsResponse(groups=groups))

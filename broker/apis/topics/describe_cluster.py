@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.apis.authorized_operations import CLUSTER_OPERATIONS
+from odradek.broker.apis.authorization import authorized_operations
 from odradek.broker.apis.leaders import reachable_nodes
+from odradek.controller.model.acls import CLUSTER_NAME, ResourceType
 from odradek.controller.model.broker_info import NO_CONTROLLER
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_cluster import (
@@ -46,5 +47,5 @@ def handle(broker: Services, ctx: RequestContext, request: DescribeClusterReques
         ],
     )
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+        response.cluster_authorized_operations = authorized_operations(broker, ctx, ResourceType.CLUSTER, CLUSTER_NAME)
     ctx.reply(response)

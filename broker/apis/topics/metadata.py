@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.apis.authorized_operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
+from odradek.broker.apis.authorization import authorized_operations
 from odradek.broker.apis.leaders import reachable_nodes
 from odradek.broker.apis.services import in_slices
+from odradek.controller.model.acls import CLUSTER_NAME, ResourceType
 from odradek.controller.model.broker_info import NO_CONTROLLER
 from odradek.controller.model.topic_names import INTERNAL_TOPICS, is_valid_topic_name
 from odradek.protocol.codec.primitives import ZERO_UUID
@@ -122,7 +123,9 @@ def _response(
     if version >= 8 and request.include_topic_authorized_operations:
         for topic in topics:
             if topic.error_code != ErrorCode.UNKNOWN_TOPIC_ID:
-                topic.topic_authorized_operations = TOPIC_OPERATIONS
+                topic.topic_authorized_operations = authorized_operations(
+                    broker, ctx, ResourceType.TOPIC, topic.name or ""
+                )
     response = MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=node.broker_id, host=node.host, port=node.port, rack=node.rack)
@@ -135,7 +138,7 @@ def _response(
         topics=topics,
     )
     if 8 <= version <= 10 and request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+        response.cluster_authorized_operations = authorized_operations(broker, ctx, ResourceType.CLUSTER, CLUSTER_NAME)
     return response
 
 

@@ -26,6 +26,7 @@ from odradek.broker.network.close_reason import CloseReason
 from odradek.broker.network.request import RequestContext
 from odradek.broker.network.throttles import Throttles
 from odradek.broker.server import KafkaServer
+from odradek.controller.model.broker_info import SecurityProtocol
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.headers import RequestHeader, decode_response, encode_request, encode_response_parts
@@ -62,6 +63,8 @@ class FakeConnection:
     local_host = "broker.example"
     local_port = PORT
     principal = "User:ANONYMOUS"
+    security_protocol = SecurityProtocol.PLAINTEXT
+    is_token_authenticated = False
     is_authenticated = True
 
     def __init__(self) -> None:

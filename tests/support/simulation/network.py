@@ -15,6 +15,7 @@ from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
+from odradek.controller.model.broker_info import SecurityProtocol
 from odradek.protocol.headers import encode_response_parts
 from odradek.storage.segment.file_records import FileRegion
 
@@ -216,6 +217,8 @@ class ServerSide:
     client_port = 40_000
     local_port = 9092
     principal = "User:ANONYMOUS"
+    security_protocol = SecurityProtocol.PLAINTEXT
+    is_token_authenticated = False
     is_authenticated = True
 
     def __init__(self, pipe: Pipe) -> None:

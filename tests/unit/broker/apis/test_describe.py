@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from odradek.broker.apis import HANDLERS
-from odradek.broker.apis.authorized_operations import CLUSTER_OPERATIONS
+from odradek.broker.apis.authorization import EVERY_OPERATION
+from odradek.controller.model.acls import ResourceType
 from odradek.protocol.api import API, ApiKey
 from odradek.protocol.errors import DEFAULT_MESSAGES, ErrorCode
 from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsResult
@@ -42,7 +43,7 @@ def test_cluster(broker: InProcessBroker, version: int, asked: bool) -> None:
     assert response.controller_id == 0  # type: ignore[attr-defined]
     (node,) = response.brokers  # type: ignore[attr-defined]
     assert (node.broker_id, node.host, node.port) == (0, FakeConnection.local_host, FakeConnection.local_port)
-    assert response.cluster_authorized_operations == (CLUSTER_OPERATIONS if asked else UNSAID)  # type: ignore[attr-defined]
+    assert response.cluster_authorized_operations == (EVERY_OPERATION[ResourceType.CLUSTER] if asked else UNSAID)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(

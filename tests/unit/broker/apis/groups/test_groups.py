@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.broker.apis.authorized_operations import GROUP_OPERATIONS
+from odradek.broker.apis.authorization import EVERY_OPERATION
+from odradek.controller.model.acls import ResourceType
 from odradek.protocol.api import API, ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.join_group import JoinGroupResponse
@@ -103,7 +104,7 @@ def test_describe(broker: InProcessBroker, version: int, asked: bool) -> None:
     assert (described.member_id, described.client_id) == (member.member_id, "me")
     assert described.client_host == f"/{FakeConnection.client_host}"
     assert (unknown.group_state, unknown.error_code, unknown.members) == ("Dead", NONE, [])
-    operations = GROUP_OPERATIONS if asked and version >= 3 else UNSAID
+    operations = EVERY_OPERATION[ResourceType.GROUP] if asked and version >= 3 else UNSAID
     assert (known.authorized_operations, unknown.authorized_operations) == (operations, operations)
 
 

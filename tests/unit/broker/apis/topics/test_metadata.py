@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.broker.apis.authorized_operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
+from odradek.broker.apis.authorization import EVERY_OPERATION
+from odradek.controller.model.acls import ResourceType
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.primitives import ZERO_UUID
 from odradek.protocol.errors import ErrorCode
@@ -14,6 +15,9 @@ from tests.support.wire.requests import build
 
 NONE = ErrorCode.NONE
 UNSAID = -(2**31)
+
+CLUSTER_OPERATIONS = EVERY_OPERATION[ResourceType.CLUSTER]
+TOPIC_OPERATIONS = EVERY_OPERATION[ResourceType.TOPIC]
 
 
 @pytest.fixture(autouse=True)
@@ -88,7 +92,10 @@ def test_unknown_id_has_no_name_and_no_operations(broker: InProcessBroker) -> No
     response = metadata(broker, asked, include_topic_authorized_operations=True)
     unknown, known = response.topics
     assert (unknown.error_code, unknown.name, unknown.topic_id) == (ErrorCode.UNKNOWN_TOPIC_ID, None, b"?" * 16)
-    assert (unknown.topic_authorized_operations, known.topic_authorized_operations) == (UNSAID, TOPIC_OPERATIONS)
+    assert (unknown.topic_authorized_operations, known.topic_authorized_operations) == (
+        UNSAID,
+        TOPIC_OPERATIONS,
+    )
 
 
 def test_once_an_id_is_given_names_do_not_count(broker: InProcessBroker) -> None:

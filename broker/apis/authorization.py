@@ -1,0 +1,122 @@
+"""The questions that handlers ask of the authorizer. Without one everything is allowed, at the cost of one test.
+
+Kafka: AuthHelper, RequestHandlerHelper.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from odradek.broker.security.authorizer.ports import Action, AuthorizableRequestContext
+from odradek.controller.model.acls import CLUSTER_NAME, AclOperation, ResourceType
+from odradek.protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from odradek.broker.apis.services import Services
+    from odradek.broker.network.request import RequestContext
+
+T = TypeVar("T")
+
+_OPERATIONS: Final = {
+    ResourceType.TOPIC: tuple(map(AclOperation, (3, 4, 5, 6, 7, 8, 10, 11))),
+    ResourceType.GROUP: tuple(map(AclOperation, (3, 6, 8))),
+    ResourceType.CLUSTER: tuple(map(AclOperation, (5, 7, 8, 9, 10, 11, 12))),
+}
+"""The operations that a resource of the type supports. Kafka: AclEntry.supportedOperations."""
+
+EVERY_OPERATION: Final = {kind: sum(1 << code for code in codes) for kind, codes in _OPERATIONS.items()}
+"""The bit field of all of them: bit n stands for the AclOperation with code n."""
+
+
+def request_context(ctx: RequestContext) -> AuthorizableRequestContext:
+    """What an authorizer may know of a request."""
+    connection, header = ctx.connection, ctx.header
+    return AuthorizableRequestContext(
+        connection.principal,
+        connection.client_host,
+        connection.listener_name,
+        connection.security_protocol,
+        header.api_key,
+        header.api_version,
+        header.client_id or "",
+        header.correlation_id,
+    )
+
+
+def authorize(
+    broker: Services,
+    ctx: RequestContext,
+    operation: AclOperation,
+    resource_type: ResourceType,
+    name: str,
+    *,
+    log_if_allowed: bool = True,
+    log_if_denied: bool = True,
+    reference_count: int = 1,
+) -> bool:
+    """Whether the client may do that. Kafka: AuthHelper.authorize."""
+    authorizer = broker.authorizer
+    if authorizer is None:
+        return True
+    action = Action(operation, resource_type, name, reference_count, log_if_allowed, log_if_denied)
+    return authorizer.authorize(request_context(ctx), (action,))[0]
+
+
+def authorize_cluster(broker: Services, ctx: RequestContext, operation: AclOperation) -> None:
+    """Raises: KafkaError CLUSTER_AUTHORIZATION_FAILED. Kafka: AuthHelper.authorizeClusterOperation."""
+    if not authorize(broker, ctx, operation, ResourceType.CLUSTER, CLUSTER_NAME):
+        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+
+
+def authorize_by_resource_type(
+    broker: Services, ctx: RequestContext, operation: AclOperation, resource_type: ResourceType
+) -> bool:
+    """Whether the client may do that with some resource of the type. Kafka: AuthHelper.authorizeByResourceType."""
+    authorizer = broker.authorizer
+    return authorizer is None or authorizer.authorize_by_resource_type(request_context(ctx), operation, resource_type)
+
+
+def filter_by_authorized(
+    broker: Services,
+    ctx: RequestContext,
+    operation: AclOperation,
+    resource_type: ResourceType,
+    resources: Iterable[T],
+    name: Callable[[T], str],
+    *,
+    log_if_allowed: bool = True,
+    log_if_denied: bool = True,
+) -> set[str]:
+    """The names of the resources with which the client may do that, each asked once.
+
+    Kafka: AuthHelper.filterByAuthorized.
+    """
+    counts = Counter(map(name, resources))
+    authorizer = broker.authorizer
+    if authorizer is None:
+        return set(counts)
+    actions = [
+        Action(operation, resource_type, resource, count, log_if_allowed, log_if_denied)
+        for resource, count in counts.items()
+    ]
+    allowed = authorizer.authorize(request_context(ctx), actions)
+    return {resource for resource, is_allowed in zip(counts, allowed, strict=True) if is_allowed}
+
+
+def authorized_operations(broker: Services, ctx: RequestContext, resource_type: ResourceType, name: str) -> int:
+    """The bit field of the operations that the client may do with a resource (KIP-430): bit n for code n.
+
+    Kafka: AuthHelper.authorizedOperations.
+    """
+    authorizer = broker.authorizer
+    if authorizer is None:
+        return EVERY_OPERATION[resource_type]
+    actions = [
+        Action(operation, resource_type, name, log_if_allowed=False, log_if_denied=False)
+        for operation in _OPERATIONS[resource_type]
+    ]
+    allowed = authorizer.authorize(request_context(ctx), actions)
+    return sum(1 << action.operation for action, is_allowed in zip(actions, allowed, strict=True) if is_allowed)

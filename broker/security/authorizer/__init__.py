@@ -1,0 +1,1 @@
+"""Decides what an authenticated principal may do."""
