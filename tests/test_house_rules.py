@@ -79,6 +79,8 @@ NAMED_BY_TESTS_ALONE: dict[str, str] = {
     "broker/apis/authorization.py": "the questions that handlers ask an authorizer",
     "broker/network/request.py:is_token_authenticated": "what an authorizer asks of a connection",
     "broker/security/authorizer/ports.py": "what an authorizer has",
+    "broker/security/sasl/ports.py": "what mechanisms are made from",
+    "controller/model/scram_credential.py": "the stored form of a SCRAM password",
     "controller/model/acls.py": "codes and types of ACLs",
     "broker/machine/worker_processes.py:process_ids": "tests see by it that processes end",
     "controller/tree/embedded_tree.py:expire_session": "tests have sessions expire",

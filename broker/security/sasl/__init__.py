@@ -1,0 +1,1 @@
+"""SASL: mechanisms, JAAS entries, and the authentication of connections that were accepted or made."""
