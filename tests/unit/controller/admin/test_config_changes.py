@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.controller.admin.config_changes import CHANGE_EXPIRATION_MS, ConfigChangeListener
+from odradek.controller.admin.config_changes import ConfigChangeListener
+from odradek.controller.admin.node_changes import CHANGE_EXPIRATION_MS
 from odradek.controller.tree.metadata_tree import Create, CreateMode
 from odradek.controller.znodes import znodes
 from odradek.controller.znodes.config_nodes import change_entity_config

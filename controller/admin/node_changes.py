@@ -1,0 +1,100 @@
+"""Listens below one node for sequential nodes, each of which notifies all brokers of one change.
+
+A notification names what has changed, without its value: the listener reads the *current* value, so late and repeated
+notifications are harmless. Numbers already processed are skipped; any broker deletes nodes older than 15 minutes.
+
+Kafka: ZkNodeChangeNotificationListener.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from odradek.controller.tree.metadata_tree import Delete, TreeError, WatchEvent
+from odradek.controller.znodes import znodes
+
+if TYPE_CHECKING:
+    from odradek.controller.znodes.metadata_client import MetadataClient
+    from odradek.timer.clock import Clock
+
+logger = logging.getLogger(__name__)
+
+CHANGE_EXPIRATION_MS: Final = 15 * 60 * 1000
+
+ProcessNotification: TypeAlias = Callable[[str, "bytes | None"], Awaitable[None]]
+"""Gets the path of a notification and its data. A TreeError that it raises ends this round; the next change begins with
+the same notification."""
+
+
+class NodeChangeListener:
+    """Processes the notifications below `parent` whose names begin with `prefix`, one at a time, oldest first."""
+
+    def __init__(
+        self, client: MetadataClient, clock: Clock, parent: str, prefix: str, process: ProcessNotification
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self._parent = parent
+        self._prefix = prefix
+        self._process = process
+        self._last_executed_change = -1
+        self._changed = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        client.tree.add_session_listener(self)
+
+    async def process_notifications(self) -> None:
+        """Process the notifications that are there, and watch for more."""
+        names = await self._client.numbered_children(self._parent, self._on_watch)
+        for name in names:
+            number = znodes.sequence_number(name, self._prefix)
+            if number > self._last_executed_change:
+                path = f"{self._parent}/{name}"
+                node = await self._client.get(path)
+                if node is not None:
+                    await self._process(path, node.data)
+                self._last_executed_change = number
+        await self._purge_obsolete(names)
+
+    def listen(self) -> None:
+        """Begin to process the notifications that come."""
+        self._task = asyncio.get_running_loop().create_task(self._listen(), name=f"changes of {self._parent}")
+
+    async def shutdown(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+            self._task = None
+
+    async def session_lost(self) -> None:
+        """Implements SessionListener: does nothing."""
+
+    def session_started(self) -> None:
+        """Implements SessionListener: the watch is lost, so read the notifications again."""
+        self._changed.set()
+
+    def _on_watch(self, _: WatchEvent) -> None:
+        self._changed.set()
+
+    async def _listen(self) -> None:
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            try:
+                await self.process_notifications()
+            except TreeError as error:
+                logger.error("Error while processing notifications of %s: %r", self._parent, error)
+
+    async def _purge_obsolete(self, names: list[str]) -> None:
+        now_ms = self._clock.time_ms()
+        for name in names:
+            path = f"{self._parent}/{name}"
+            node = await self._client.get(path)
+            if node is None:
+                continue
+            if now_ms - node.stat.ctime_ms <= CHANGE_EXPIRATION_MS:
+                return
+            logger.debug("Purging change notification %s", path)
+            await self._client.tree.submit([Delete(path)])

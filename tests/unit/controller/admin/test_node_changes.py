@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+from odradek.controller.admin.node_changes import NodeChangeListener
+from odradek.controller.tree.metadata_tree import ConnectionLoss, Create, CreateMode
+from tests.support.async_test import async_test
+from tests.support.clusters.controller_cluster import controller_cluster
+
+PARENT = "/kafka-acl-changes"
+
+
+@async_test
+async def test_a_notification_whose_processing_fails_is_processed_again_with_the_next_one() -> None:
+    async with controller_cluster() as cluster:
+        await cluster.start(0)
+        await cluster.client.create_recursive(PARENT)
+        seen: list[tuple[str, bytes | None]] = []
+
+        async def process(path: str, data: bytes | None) -> None:
+            seen.append((path, data))
+            if len(seen) == 1:
+                raise ConnectionLoss(path)
+
+        changes = NodeChangeListener(cluster.client, cluster.clock, PARENT, "change_", process)
+        await changes.process_notifications()
+        changes.listen()
+        for data in (b"first", b"second"):
+            await cluster.client.tree.run(Create(f"{PARENT}/change_", data, CreateMode.PERSISTENT_SEQUENTIAL))
+            for _ in range(10):
+                await cluster.settle()
+        await changes.shutdown()
+        assert seen == [
+            (f"{PARENT}/change_0000000000", b"first"),
+            (f"{PARENT}/change_0000000000", b"first"),
+            (f"{PARENT}/change_0000000001", b"second"),
+        ]
