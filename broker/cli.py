@@ -275,11 +275,15 @@ def _configure(parsed: argparse.Namespace) -> BrokerConfig:
     """The configuration from the arguments, the environment and the file."""
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.config.config_sources import gather_settings
+    from odradek.storage.config.config_def import ConfigError
 
     settings = gather_settings(
         file=parsed.file, overrides=[*parsed.override, *_shortcuts(parsed)], environment=os.environ
     )
-    config = BrokerConfig(settings.texts, origins=settings.origins)
+    try:
+        config = BrokerConfig(settings.texts, origins=settings.origins)
+    except ConfigError as error:
+        raise settings.without_values(error) from None
     _warn(settings, config)
     return config
 

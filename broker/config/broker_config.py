@@ -18,7 +18,14 @@ from copy import copy
 from typing import Final, NamedTuple, cast
 
 from odradek.broker.config.config_checks import check_dynamic, check_static, check_values
-from odradek.broker.config.config_keys import BROKER_CONFIG_KEYS, BROKER_CONFIGS, LISTENER_PREFIX, config_synonyms
+from odradek.broker.config.config_keys import (
+    BROKER_CONFIG_KEYS,
+    BROKER_CONFIGS,
+    CONFIG_PROVIDERS,
+    LISTENER_PREFIX,
+    config_synonyms,
+    is_provider_key,
+)
 from odradek.broker.config.config_values import BrokerConfigValues
 from odradek.broker.config.endpoint import parse_csv, parse_csv_map
 from odradek.broker.config.keys.not_served.effects import ACTING_ON_A_LISTENER, WITHOUT_EFFECT
@@ -99,12 +106,24 @@ class BrokerConfig(BrokerConfigValues):
     @property
     def unknown_keys(self) -> list[str]:
         """Settings that are not in the table; a `listener.name.` prefix is ignored."""
-        return sorted(name for name in self._explicit if type_of(name) is None or name in BROKER_QUOTAS)
+        return sorted(
+            name
+            for name in self._explicit
+            if (type_of(name) is None and not is_provider_key(name)) or name in BROKER_QUOTAS
+        )
 
     @property
     def keys_without_effect(self) -> dict[str, str]:
         """Settings without effect that differ from their defaults, with the reason."""
         return {name: reason for name in sorted(self._explicit) if (reason := self._why_without_effect(name))}
+
+    def names_with_variables(self, configs: Mapping[str, str]) -> list[str]:
+        """The keys of `configs` whose value has a variable of a config provider of the static settings."""
+        if CONFIG_PROVIDERS not in self._static:
+            return []
+        from odradek.broker.config.config_providers import names_with_variables
+
+        return names_with_variables(configs, self._static)
 
     def _why_without_effect(self, name: str) -> str | None:
         if name.startswith(LISTENER_PREFIX):

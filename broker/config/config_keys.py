@@ -34,10 +34,12 @@ from odradek.storage.config.config_def import ConfigDef
 __all__ = [
     "BROKER_CONFIGS",
     "BROKER_CONFIG_KEYS",
+    "CONFIG_PROVIDERS",
     "LISTENER_PREFIX",
     "BrokerConfigKey",
     "UpdateMode",
     "config_synonyms",
+    "is_provider_key",
 ]
 
 BROKER_CONFIG_KEYS: Final[Mapping[str, BrokerConfigKey]] = {
@@ -75,6 +77,8 @@ _SYNONYMS: Final[Mapping[str, tuple[str, ...]]] = {
     "log.flush.interval.ms": ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
 }
 
+CONFIG_PROVIDERS: Final = "config.providers"
+
 LISTENER_PREFIX: Final = "listener.name."
 _LISTENER_MECHANISM_KEYS: Final = (
     "sasl.jaas.config",
@@ -83,6 +87,11 @@ _LISTENER_MECHANISM_KEYS: Final = (
     "sasl.server.callback.handler.class",
     "connections.max.reauth.ms",
 )
+
+
+def is_provider_key(name: str) -> bool:
+    """Whether the key defines a config provider; such keys are not in the table."""
+    return name == CONFIG_PROVIDERS or name.startswith(f"{CONFIG_PROVIDERS}.")
 
 
 def config_synonyms(name: str) -> tuple[str, ...]:

@@ -3,17 +3,23 @@
 A variable of the environment is `KAFKA_` and the key's name in capitals with `_` for `.`, as in the container images of
 Apache Kafka: `KAFKA_LOG_DIRS`. Variables are looked up by the names of all keys. Other variables with the prefix are
 reported and ignored; there are many for the JVM tools.
+
+Then the variables of config providers are replaced (`config_providers.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from odradek.broker.config.config_keys import BROKER_CONFIG_KEYS, LISTENER_PREFIX
 from odradek.broker.machine.startup_error import StartupError
+from odradek.storage.config.config_def import ConfigError
 from odradek.storage.disk.properties_file import parse_properties
+
+if TYPE_CHECKING:
+    from odradek.broker.config.config_providers import Variable
 
 ENVIRONMENT_PREFIX: Final = "KAFKA_"
 
@@ -39,20 +45,41 @@ _NOT_SETTINGS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Texts by key, the origin of each, and warnings for the operator."""
+    """Texts by key, the origin of each, warnings for the operator, and the variables that were replaced."""
 
     texts: dict[str, str] = field(default_factory=dict)
     origins: dict[str, str] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    variables: list[Variable] = field(default_factory=list)
 
     def add(self, name: str, text: str, origin: str) -> None:
         if name not in self.texts:
             self.texts[name] = text
             self.origins[name] = origin
 
+    def resolve_variables(self) -> None:
+        """Replace the variables of config providers. Raises: ConfigError, StartupError."""
+        if "config.providers" in self.texts:
+            from odradek.broker.config.config_providers import resolve_variables
+
+            texts, variables = resolve_variables(self.texts)
+            self.texts.update(texts)
+            self.variables.extend(variables)
+
+    def without_values(self, error: ConfigError) -> ConfigError:
+        """The error with the texts of variables in the place of their values, which may be secrets."""
+        if not self.variables:
+            return error
+        from odradek.broker.config.config_providers import without_values
+
+        return ConfigError(without_values(str(error), self.variables))
+
 
 def gather_settings(*, file: str | None, overrides: Sequence[str], environment: Mapping[str, str]) -> Settings:
-    """All static settings by precedence. Raises StartupError for a file or an override that cannot be read."""
+    """All static settings by precedence.
+
+    Raises StartupError for a file or an override that cannot be read, ConfigError for a config provider that fails.
+    """
     settings = Settings()
     for name, text in dict(map(_parse_override, overrides)).items():
         settings.add(name, text, "--override")
@@ -60,6 +87,7 @@ def gather_settings(*, file: str | None, overrides: Sequence[str], environment: 
     if file is not None:
         for name, text in _read(file).items():
             settings.add(name, text, file)
+    settings.resolve_variables()
     return settings
 
 
@@ -73,12 +101,12 @@ def _parse_override(override: str) -> tuple[str, str]:
 
 def _add_environment(settings: Settings, environment: Mapping[str, str]) -> None:
     by_variable = {ENVIRONMENT_PREFIX + _as_variable(name): name for name in BROKER_CONFIG_KEYS}
-    listener_prefix = ENVIRONMENT_PREFIX + _as_variable(LISTENER_PREFIX)
+    prefixes = tuple(ENVIRONMENT_PREFIX + _as_variable(prefix) for prefix in (LISTENER_PREFIX, "config.providers"))
     for variable, text in sorted(environment.items()):
         if not variable.startswith(ENVIRONMENT_PREFIX) or variable in _NOT_SETTINGS:
             continue
         name = by_variable.get(variable)
-        if name is None and variable.startswith(listener_prefix):
+        if name is None and variable.startswith(prefixes):
             name = variable.removeprefix(ENVIRONMENT_PREFIX).lower().replace("_", ".")
         if name is None:
             settings.warnings.append(f"The environment variable {variable} is not a configuration key; ignored.")

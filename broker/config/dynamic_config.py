@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from odradek.broker.config.config_keys import BROKER_CONFIGS
 from odradek.broker.config.reconfiguration import (
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from odradek.broker.config.dynamic_passwords import Passwords
     from odradek.controller.controller import Controller
     from odradek.storage.manager.log_manager import LogManager
+
+WITH_VARIABLES: Final = "Variables of config providers are replaced in static settings only, not in dynamic configs"
 
 log = logging.getLogger(__name__)
 
@@ -68,6 +70,9 @@ class DynamicBrokerConfig:
     def validate_change(self, configs: Mapping[str, str], *, per_broker: bool) -> None:
         """Check `configs` as the dynamic configs of this broker or of all brokers. Raises: ConfigError."""
         check_change(configs, per_broker=per_broker)
+        variables = self._config.names_with_variables(configs)
+        if variables:
+            raise ConfigError(f"{WITH_VARIABLES}: Set({', '.join(variables)})")
         self._candidate(configs, per_broker=per_broker)
 
     def usable(self, stored: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
@@ -81,6 +86,7 @@ class DynamicBrokerConfig:
         )
         if not per_broker:
             _remove(usable, names_of_one_broker(usable), "Per-broker configs that are set for all brokers are ignored")
+        _remove(usable, self._config.names_with_variables(usable), f"{WITH_VARIABLES}; ignored")
         _remove(usable, [name for name in usable if not _is_parsed(name, usable[name])], "Invalid values are ignored")
         return usable
 

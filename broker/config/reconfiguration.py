@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final, cast
 
-from odradek.broker.config.config_keys import BROKER_CONFIG_KEYS, LISTENER_PREFIX, UpdateMode
+from odradek.broker.config.config_keys import BROKER_CONFIG_KEYS, LISTENER_PREFIX, UpdateMode, is_provider_key
 from odradek.broker.config.keys.quotas import BROKER_QUOTAS
 from odradek.storage.config.config_def import ConfigDef, ConfigError, ConfigKey, ConfigType
 from odradek.storage.config.log_config import TOPIC_CONFIG_SYNONYMS, LogConfig
@@ -93,7 +93,10 @@ def dynamic_key(name: str) -> ConfigKey | None:
 
 
 def read_only_names(names: Iterable[str]) -> list[str]:
-    return [name for name in names if name in BROKER_CONFIG_KEYS and name not in DYNAMIC_CONFIGS]
+    """Names that only static settings may have. Config providers are among them: they read files of the broker."""
+    return [
+        name for name in names if (name in BROKER_CONFIG_KEYS and name not in DYNAMIC_CONFIGS) or is_provider_key(name)
+    ]
 
 
 def names_of_one_broker(names: Iterable[str]) -> list[str]:
