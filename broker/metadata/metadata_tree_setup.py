@@ -1,7 +1,7 @@
 """Opens and closes a broker's metadata tree.
 
 With `zookeeper.connect` the tree is in that ZooKeeper; otherwise in a SQLite file in `metadata.dir`, which only this
-process may open. Closing the tree ends its session.
+process may open, and only the owner may read. Closing the tree ends its session.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ async def open_metadata_tree(config: BrokerConfig, clock: Clock, on_failure: OnF
         from odradek.controller.tree.zookeeper_tree import ZooKeeperTree
 
         return await ZooKeeperTree.open(zookeeper_settings(config))
-    os.makedirs(config.metadata_dir, exist_ok=True)
+    # A log directory gets the usual mode, as in Apache Kafka; the database in it is private all the same.
+    is_log_dir = config.metadata_dir in config.log_dirs
+    os.makedirs(config.metadata_dir, 0o777 if is_log_dir else 0o700, exist_ok=True)
     return await EmbeddedTree.open(os.path.join(config.metadata_dir, METADATA_FILE), clock, on_failure)
 
 

@@ -33,6 +33,7 @@ from odradek.controller.tree.metadata_tree import (
     Watcher,
     WatchEvent,
 )
+from odradek.controller.tree.private_file import make_private
 from odradek.controller.tree.tree_watches import TreeWatches
 
 if TYPE_CHECKING:
@@ -118,6 +119,7 @@ class TreeDatabase:
         from odradek.controller.tree.tree_store import TreeStore
 
         try:
+            make_private(self._path)
             store = TreeStore(self._path, self._clock)
         except (sqlite3.Error, OSError, ValueError, TypeError) as error:  # the last two: a bad path or bad content
             self._call_loop(self._fail_to_open, error)
