@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from odradek.broker.metadata.metadata_tree_setup import OpenTree
     from odradek.broker.metrics.metrics import Metrics
     from odradek.broker.network.connection import Connection
+    from odradek.broker.security.tokens.token_manager import DelegationTokenManager
     from odradek.controller.model.broker_info import BrokerInfo
     from odradek.protocol.topic_partition import TopicPartition
     from odradek.storage.disk.ports import IoPool
@@ -144,6 +145,7 @@ class KafkaServer:
         self._links: ClusterLinks | None = None
         self._make_sockets = make_sockets
         self._sockets: Sockets | None = None
+        self._token_manager: DelegationTokenManager | None = None
         self._config_changes: ConfigChangeListener | None = None
         self._has_started = False
         self._background: set[asyncio.Task[None]] = set()
@@ -178,6 +180,7 @@ class KafkaServer:
         self._ticker.start()
         self._watch_loop(self.config.odradek_event_loop_pause_ms)
         dynamic = await self._load_dynamic_configs(client)
+        await self._start_token_manager(client)
         topics = sorted(await client.topics())
         overrides = await client.entity_configs("topics", topics)
         await self._load_logs(overrides)
@@ -212,6 +215,7 @@ class KafkaServer:
         services.transaction_coordinator.startup()
         await check_end_points_are_free(client, broker_info)
         await services.controller.register()
+        self._expire_tokens(services.controller)
         await services.controller.start()
         self._log_manager.start_background_tasks()
         sockets.start_accepting()
@@ -226,6 +230,21 @@ class KafkaServer:
         for name, stored in (await client.entity_configs("brokers", names)).items():
             await dynamic.entity_changed(name, stored)
         return dynamic
+
+    async def _start_token_manager(self, client: MetadataClient) -> None:
+        secret = self.config.delegation_token_secret
+        if secret is not None:
+            from odradek.broker.security.tokens.token_setup import make_token_manager
+
+            self._token_manager = make_token_manager(self.config, client, self.clock, self._machine, secret)
+            await self._token_manager.startup()
+
+    def _expire_tokens(self, controller: Controller) -> None:
+        if self._token_manager is not None:
+            from odradek.broker.security.tokens.token_expiry import TokenExpiry
+
+            interval_ms = self.config.delegation_token_expiry_check_interval_ms
+            controller.while_active = TokenExpiry(self._token_manager, self.timer, interval_ms, self._in_background)
 
     async def _re_encode_passwords(self, client: MetadataClient) -> None:
         entity_path = f"brokers/{self.broker_id}"
@@ -350,6 +369,7 @@ class KafkaServer:
             topic_overrides=lambda topics: client.entity_configs("topics", topics),
             slices=self._slices,
             logger_levels=LoggerLevels(),
+            token_manager=self._token_manager,
         )
 
     def _make_controller(
@@ -423,6 +443,8 @@ class KafkaServer:
             await self._metrics.close()
         if self._config_changes is not None:
             await self._config_changes.shutdown()
+        if self._token_manager is not None:
+            await self._token_manager.shutdown()
         if sockets is not None:
             await sockets.close()
         for task in list(self._background):

@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, assert_never
+from typing import TYPE_CHECKING, Final, Protocol, assert_never
 
 from odradek.controller import alter_partition, broker_changes, failover, partition_reassignment, topic_changes
 from odradek.controller import events as ev
@@ -57,6 +57,16 @@ FAILOVER_RETRY_MS: Final = 1000
 they would elect each other in an endless loop."""
 
 
+class WhileActive(Protocol):
+    """Work of other parts of the broker that only the active controller does."""
+
+    def start(self) -> None:
+        """The broker has become the controller."""
+
+    def stop(self) -> None:
+        """The broker resigns, or stops; called also if it was not the controller."""
+
+
 class Controller:
     """See the module. The coroutines for requests raise KafkaError(NOT_CONTROLLER) if the controller is not active."""
 
@@ -84,6 +94,7 @@ class Controller:
         self._session_id = tree.session_id
         self._controllership: Controllership | None = None
         self._rebalance_task: TimerTask | None = None
+        self.while_active: WhileActive | None = None
         self.events = ControllerEventManager(self._handle, clock.monotonic_ms)
         tree.add_session_listener(self)
 
@@ -367,6 +378,8 @@ class Controller:
             return
         if self.config.auto_leader_rebalance_enable:
             self._schedule_rebalance(FIRST_LEADER_REBALANCE_MS)
+        if self.while_active is not None:
+            self.while_active.start()
 
     async def _read_active_controller(self) -> None:
         controller = await self.client.controller(self._on_controller_node)
@@ -397,6 +410,8 @@ class Controller:
         if self._rebalance_task is not None:
             self._rebalance_task.cancel()
             self._rebalance_task = None
+        if self.while_active is not None:
+            self.while_active.stop()
         if self._controllership is not None:
             self._controllership.is_over = True
             self._controllership = None

@@ -33,7 +33,15 @@ from odradek.broker.config.keys.quotas import BROKER_QUOTAS
 from odradek.broker.config.listeners import Listeners
 from odradek.controller.model.config_source import ConfigSource
 from odradek.protocol.metadata_version import MetadataVersion
-from odradek.storage.config.config_def import ConfigError, ConfigType, ConfigValue, NoDefault, parse_type, to_text
+from odradek.storage.config.config_def import (
+    ConfigError,
+    ConfigType,
+    ConfigValue,
+    NoDefault,
+    Password,
+    parse_type,
+    to_text,
+)
 
 __all__ = ["BROKER_CONFIGS", "BrokerConfig", "SynonymValue"]
 
@@ -140,6 +148,14 @@ class BrokerConfig(BrokerConfigValues):
     def value(self, name: str) -> ConfigValue:
         """The typed value of any key of the table."""
         return self._values[name]
+
+    @property
+    def delegation_token_secret(self) -> str | None:
+        """None: there are no delegation tokens. Kafka: KafkaConfig.tokenAuthEnabled."""
+        secret = self.value("delegation.token.secret.key")
+        if secret is None:
+            secret = self.value("delegation.token.master.key")
+        return (secret.value or None) if isinstance(secret, Password) else None
 
     def listener_limit(self, listener_name: str, name: str) -> int:
         """The number of a key with the prefix of the listener, else of the key without it."""

@@ -89,6 +89,10 @@ class BrokerConfigValues:
     log_message_downconversion_enable: bool
     log_dir_failure_timeout_ms: int
     log_initial_task_delay_ms: int
+    # delegation tokens
+    delegation_token_max_lifetime_ms: int
+    delegation_token_expiry_time_ms: int
+    delegation_token_expiry_check_interval_ms: int
     # compaction
     log_cleaner_threads: int
     log_cleaner_io_max_bytes_per_second: float

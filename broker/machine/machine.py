@@ -57,5 +57,9 @@ class Machine:
             if not uuid_to_text(candidate).startswith("-"):
                 return candidate
 
+    def new_uuid(self) -> bytes:
+        """A random UUID (version 4): 16 bytes."""
+        return self._new_uuid().bytes
+
     def _new_uuid(self) -> uuid.UUID:
         return uuid.UUID(int=self.rng.getrandbits(128), version=4)

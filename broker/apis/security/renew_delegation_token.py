@@ -1,4 +1,4 @@
-"""RenewDelegationToken (key 39), served: 0-2. On a PLAINTEXT listener: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED.
+"""RenewDelegationToken (key 39), served: 0-2.
 
 Kafka: KafkaApis.handleRenewTokenRequest.
 """
@@ -7,8 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.apis.security.create_delegation_token import NO_TIME
-from odradek.protocol.errors import ErrorCode
+from odradek.broker.apis.security.token_requests import (
+    NO_TIME,
+    check_token_requests_allowed,
+    requester,
+    token_manager,
+)
+from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.renew_delegation_token import (
     RenewDelegationTokenRequest,
     RenewDelegationTokenResponse,
@@ -20,5 +25,15 @@ if TYPE_CHECKING:
 
 
 def handle(broker: Services, ctx: RequestContext, request: RenewDelegationTokenRequest) -> None:
-    error = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
-    ctx.reply(RenewDelegationTokenResponse(error_code=error, expiry_timestamp_ms=NO_TIME))
+    broker.spawn(ctx, request, _renew(broker, ctx, request))
+
+
+async def _renew(broker: Services, ctx: RequestContext, request: RenewDelegationTokenRequest) -> None:
+    hmac, period_ms = bytes(request.hmac), request.renew_period_ms
+    try:
+        check_token_requests_allowed(ctx)
+        expiry_ms = await token_manager(broker).renew_token(requester(ctx), hmac, period_ms)
+    except KafkaError as error:
+        ctx.reply(RenewDelegationTokenResponse(error_code=error.code, expiry_timestamp_ms=NO_TIME))
+        return
+    ctx.reply(RenewDelegationTokenResponse(error_code=ErrorCode.NONE, expiry_timestamp_ms=expiry_ms))

@@ -77,11 +77,6 @@ _OTHERS: Final[Mapping[str, str]] = {
     "group.consumer.max.size": _GROUPS,
     "group.consumer.assignors": _GROUPS,
     "group.consumer.migration.policy": _GROUPS,
-    "delegation.token.master.key": "there are no delegation tokens yet",
-    "delegation.token.secret.key": "there are no delegation tokens yet",
-    "delegation.token.max.lifetime.ms": "there are no delegation tokens yet",
-    "delegation.token.expiry.time.ms": "there are no delegation tokens yet",
-    "delegation.token.expiry.check.interval.ms": "there are no delegation tokens yet",
 }
 
 ACTING_ON_A_LISTENER: Final = (".max.connections", ".max.connection.creation.rate")
