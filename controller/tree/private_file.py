@@ -13,6 +13,9 @@ from typing import Final
 
 PRIVATE: Final = 0o600
 
+IN_MEMORY: Final = ":memory:"
+"""SQLite's name of a database that has no file."""
+
 _SQLITE_FILES: Final = ("", "-wal", "-shm", "-journal")
 
 logger = logging.getLogger("odradek.controller")
@@ -23,6 +26,8 @@ def make_private(path: str) -> None:
 
     The files are not opened: closing a file drops the locks that this process has on it.
     """
+    if path == IN_MEMORY:
+        return
     with contextlib.suppress(OSError):  # it exists; if it cannot be created, SQLite gives the reason
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE))
     for suffix in _SQLITE_FILES:

@@ -14,7 +14,7 @@ from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.metadata.metadata_tree_setup import open_metadata_tree
 from odradek.controller.tree.embedded_tree import METADATA_FILE, EmbeddedTree
 from odradek.controller.tree.metadata_tree import Create
-from odradek.controller.tree.private_file import make_private
+from odradek.controller.tree.private_file import IN_MEMORY, make_private
 from odradek.timer.clock import ManualClock
 from tests.support.async_test import async_test
 
@@ -28,6 +28,12 @@ def open_umask() -> Iterator[None]:
 
 def modes(directory: Path) -> dict[str, int]:
     return {path.name: stat.S_IMODE(path.stat().st_mode) for path in directory.iterdir()}
+
+
+def test_a_database_in_memory_has_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    make_private(IN_MEMORY)
+    assert modes(tmp_path) == {}
 
 
 @async_test
