@@ -144,7 +144,7 @@ class Dispatcher:
             counter.left -= 1
             if not counter.left:
                 sampled = counter.sample()
-                observer = sampled if observer is None else RequestObservers((observer, sampled))
+                observer = RequestObservers((sampled,) if observer is None else (observer, sampled))
         times = None if observer is None else RequestTimes(observer, self._now_ns, self._now_ns())
         try:
             header, position = decode_request_header(frame)

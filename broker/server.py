@@ -450,15 +450,7 @@ class KafkaServer:
         for task in list(self._background):
             task.cancel()
         self._slices.close()
-        if services is not None:
-            services.quotas.close()
-            services.first_metadata.close()
-            services.group_coordinator.shutdown()
-            services.transaction_coordinator.shutdown()
-            services.replica_manager.shutdown()
-        self._policies.close()
-        if self._links is not None:
-            self._links.close()
+        self._shut_down_services()
         self._ticker.stop()
         if self._loop_monitor is not None:
             self._loop_monitor.stop()
@@ -470,6 +462,20 @@ class KafkaServer:
         self._machine.io_pool.close()
         if self._has_started:
             logger.info("[KafkaServer id=%d] shut down completed", self.broker_id)
+
+    def _shut_down_services(self) -> None:
+        services = self._services
+        if services is not None:
+            services.first_metadata.close()
+            services.group_coordinator.shutdown()
+            services.transaction_coordinator.shutdown()
+            services.replica_manager.shutdown()
+        if self._links is not None:
+            self._links.close()
+        # The classes of operators, after the last request that this broker can get: it may come from itself.
+        self._policies.close()
+        if services is not None:
+            services.quotas.close()
 
     async def _controlled_shutdown(self, services: Services, wait_limit: WaitLimit) -> None:
         """Run the controlled shutdown, unless ZooKeeper is unreachable: no controller can move leaders then."""

@@ -159,10 +159,12 @@ class BrokerConfig(BrokerConfigValues):
 
     def listener_limit(self, listener_name: str, name: str) -> int:
         """The number of a key with the prefix of the listener, else of the key without it."""
-        key = f"{LISTENER_PREFIX}{listener_name.lower()}.{name}"
-        return cast(
-            "int", BROKER_CONFIG_KEYS[name].parse(self._settings[key]) if key in self._settings else self._values[name]
-        )
+        limit = self._listener_limits.get((listener_name, name))
+        if limit is None:
+            text = self._settings.get(f"{LISTENER_PREFIX}{listener_name.lower()}.{name}")
+            limit = cast("int", self._values[name] if text is None else BROKER_CONFIG_KEYS[name].parse(text))
+            self._listener_limits[listener_name, name] = limit
+        return limit
 
     def text(self, name: str) -> str | None:
         """The value as text, defaults included; None for null and for a secret."""
@@ -260,6 +262,7 @@ class BrokerConfig(BrokerConfigValues):
         )
         overrides = _connection_overrides(values)
         self._settings, self._values = settings, values
+        self._listener_limits: dict[tuple[str, str], int] = {}
         for key, attribute in _TYPED_ATTRIBUTES.items():
             setattr(self, attribute, values[key])
         if self._assigned_broker_id is not None:

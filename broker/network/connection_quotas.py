@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from odradek.broker.machine.startup_error import StartupError
@@ -23,7 +22,7 @@ from odradek.broker.network.connection_rates import ConnectionRates
 from odradek.broker.network.host_addresses import HostAddresses
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.storage.disk.ports import IoPool
@@ -89,15 +88,19 @@ class ConnectionQuotas:
         self._wanted = self._config.max_connections_per_ip_overrides
         if not self._is_resolving:
             self._is_resolving = True
-            self._resolve_next(self._wanted, {}, done)
+            self._resolve_next(self._wanted, iter(self._wanted), {}, done)
 
     def _resolve_next(
-        self, wanted: Mapping[str, int], found: dict[str, str], done: Callable[[OSError | None], None]
+        self,
+        wanted: Mapping[str, int],
+        left: Iterator[str],
+        found: dict[str, str],
+        done: Callable[[OSError | None], None],
     ) -> None:
-        """Resolve the next one of the `wanted` hosts; `found`: the addresses of those before it."""
+        """Resolve the next one of the `wanted` hosts; `found`: the addresses of those before `left`."""
         if wanted is not self._wanted:  # changed again meanwhile
-            wanted, found = self._wanted, {}
-        host = next(islice(wanted, len(found), None), None)
+            wanted, left, found = self._wanted, iter(self._wanted), {}
+        host = next(left, None)
         if host is None:
             self._is_resolving = False
             self._overrides = {found[host]: limit for host, limit in wanted.items()}
@@ -111,7 +114,7 @@ class ConnectionQuotas:
                 self._is_resolving = False
                 done(OSError(f"max.connections.per.ip.overrides: {result}"))
                 return
-            self._resolve_next(wanted, found, done)
+            self._resolve_next(wanted, left, found, done)
 
         self._addresses.resolve(host, resolved)
 

@@ -167,7 +167,7 @@ class RequestContext:
 
 
 class RequestObserver(Protocol):
-    """Gets each request of the broker three times. The calls must not wait and must not raise.
+    """Gets each request of the broker three times. The calls must not wait. What they raise is logged once.
 
     Neither the request nor the response may be kept: they hold the memory of whole frames.
     """

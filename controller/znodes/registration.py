@@ -9,6 +9,7 @@ KafkaZkClient.createTopLevelPaths, KafkaZkClient.updateBrokerInfo.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
@@ -127,6 +128,11 @@ async def _delete_if_there(client: MetadataClient, path: str) -> None:
 
 
 async def update_broker(client: MetadataClient, info: BrokerInfo, clock: Clock) -> None:
-    """Write new listeners to the existing registration; the broker epoch stays."""
+    """Write new listeners to the existing registration; the broker epoch stays.
+
+    Before the broker is registered, at its start or in a new session, there is nothing to update: the registration
+    has the new listeners.
+    """
     path = znodes.broker_id_path(info.broker.id)
-    await client.tree.run(SetData(path, broker_node.encode_broker(info, clock.time_ms())))
+    with contextlib.suppress(NoNode):
+        await client.tree.run(SetData(path, broker_node.encode_broker(info, clock.time_ms())))

@@ -136,3 +136,32 @@ def test_api_versions_in_an_unknown_version_is_not_observed(broker: Broker) -> N
     broker.send(struct.pack(">hhih", ApiKey.API_VERSIONS, 99, 5, 2) + b"me" + b"\0")
     assert broker.answer(ApiKey.API_VERSIONS, 0).error_code == ErrorCode.UNSUPPORTED_VERSION  # type: ignore[attr-defined]
     assert not observer.calls
+
+
+class FailingObserver(Observer):
+    """Raises in each of its calls."""
+
+    def request_decoded(self, ctx: RequestContext, request: Request) -> None:
+        raise RuntimeError("decoded")
+
+    def response_made(self, ctx: RequestContext, response: Response | None) -> None:
+        raise RuntimeError("response")
+
+    def request_completed(self, ctx: RequestContext) -> None:
+        raise RuntimeError("completed")
+
+
+@pytest.mark.parametrize("number_of_observers", [1, 2])
+def test_an_observer_that_raises_is_logged_once_and_the_client_gets_its_answers(
+    broker: Broker, caplog: pytest.LogCaptureFixture, number_of_observers: int
+) -> None:
+    broker.serve(ApiKey.HEARTBEAT, lambda services, ctx, request: ctx.reply(HeartbeatResponse()))
+    broker.dispatcher.observe(FailingObserver())
+    observer = Observer()
+    if number_of_observers == 2:
+        broker.dispatcher.observe(observer)
+    for _ in range(2):
+        assert broker.call(HeartbeatRequest(), 4) == HeartbeatResponse()
+    assert observer.calls == HEARTBEAT_SEEN * 2 * (number_of_observers - 1)
+    [message] = caplog.messages
+    assert message.startswith("FailingObserver failed at")

@@ -302,3 +302,17 @@ def test_bad_dynamic_value_changes_nothing() -> None:
     assert config.log_segment_bytes == 1 << 30
     assert "log.segment.bytes" not in config.settings
     assert config.listeners.bound[0].port == 9092
+
+
+def test_the_limit_of_a_listener_is_parsed_once_and_follows_dynamic_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    key = "listener.name.plaintext.max.connections"
+    config = BrokerConfig({key: "7", "max.connections": "9"})
+    candidate = config.with_dynamic(broker={key: "8"}, default={})
+    limits = [(config.listener_limit(name, "max.connections")) for name in ("PLAINTEXT", "OTHER")]
+    assert limits == [7, 9]
+    assert candidate.listener_limit("PLAINTEXT", "max.connections") == 8
+    monkeypatch.setattr(type(BROKER_CONFIG_KEYS["max.connections"]), "parse", None)
+    assert config.listener_limit("PLAINTEXT", "max.connections") == 7
+    monkeypatch.undo()
+    config.apply_dynamic(broker={key: "6"}, default={})
+    assert config.listener_limit("PLAINTEXT", "max.connections") == 6

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 
 import pytest
 
@@ -55,6 +56,25 @@ def test_a_long_list_of_addresses_is_resolved() -> None:
     overrides = ",".join(f"192.0.{number // 256}.{number % 256}:{number}" for number in range(1, 2_000))
     limited = quotas(max_connections_per_ip_overrides=overrides)
     assert limited.limit_of("192.0.7.207") == 1_999
+
+
+class Overrides(dict[str, int]):
+    """Counts the steps of its iterators."""
+
+    steps = 0
+
+    def __iter__(self) -> Iterator[str]:
+        for host in super().__iter__():
+            self.steps += 1
+            yield host
+
+
+def test_each_address_of_a_list_is_looked_at_once() -> None:
+    config = BrokerConfig({})
+    overrides = Overrides({f"192.0.{number // 256}.{number % 256}": number for number in range(1, 500)})
+    config.max_connections_per_ip_overrides = overrides
+    asyncio.run(ConnectionQuotas(config, ManualClock(), InlineIoPool()).start())
+    assert overrides.steps == len(overrides)
 
 
 def resolve(monkeypatch: pytest.MonkeyPatch, addresses: dict[str, tuple[str, ...]]) -> list[str]:

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import pytest
 
+from odradek.broker.cluster_links import ClusterLinks
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.machine.startup_error import StartupError
 from odradek.broker.metadata.metadata_cache import MetadataCache
@@ -164,3 +165,18 @@ def test_a_whole_broker_tells_it_of_topics_and_closes_it(tmp_path: Path) -> None
         assert cluster.leaders("t") == {0: 0, 1: 0}
         assert cluster.leaders("unknown") == {}
     assert callback.calls[-1] == "close"
+
+
+def test_the_callback_is_closed_when_no_request_can_come_any_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {key: value for key, value in SETTINGS.items() if key != "log.dirs"}
+    closed_before: list[bool] = []
+    close = ClusterLinks.close
+    monkeypatch.setattr(
+        ClusterLinks, "close", lambda links: (closed_before.append("close" in Recorded.made[-1].calls), close(links))
+    )
+    with in_process_broker(tmp_path, settings):
+        pass
+    assert closed_before == [False]
+    assert Recorded.made[-1].calls[-1] == "close"

@@ -113,3 +113,11 @@ async def test_new_listeners_keep_the_epoch() -> None:
     await update_broker(client, BrokerInfo(broker=moved), CLOCK)
     assert await client.brokers_and_epochs() == {moved: epoch}
     await database.close()
+
+
+@async_test
+async def test_new_listeners_before_the_registration_wait_for_it() -> None:
+    database, (client,) = await clients(1)
+    await update_broker(client, BrokerInfo(broker=broker(1)), CLOCK)
+    assert not await client.exists(znodes.broker_id_path(1))
+    await database.close()
