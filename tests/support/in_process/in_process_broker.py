@@ -66,6 +66,7 @@ class FakeConnection:
     security_protocol = SecurityProtocol.PLAINTEXT
     is_token_authenticated = False
     is_authenticated = True
+    authentication = None
 
     def __init__(self) -> None:
         self.client_software_name = ""

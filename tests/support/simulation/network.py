@@ -220,6 +220,7 @@ class ServerSide:
     security_protocol = SecurityProtocol.PLAINTEXT
     is_token_authenticated = False
     is_authenticated = True
+    authentication = None
 
     def __init__(self, pipe: Pipe) -> None:
         self.client_host = pipe.source.name
