@@ -11,14 +11,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from odradek.broker.apis.services import Services
 from odradek.broker.cluster_links import ClusterLinks
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.dynamic_config import DynamicBrokerConfig
 from odradek.broker.config.dynamic_passwords import Passwords
-from odradek.broker.config_handlers import ConfigHandlers
+from odradek.broker.config_handlers import ConfigHandlers, Listening
 from odradek.broker.coordinators.add_partitions_to_txn_manager import AddPartitionsToTxnManager
 from odradek.broker.coordinators.coordinator_setup import make_group_coordinator, make_transaction_coordinator
 from odradek.broker.coordinators.transaction_verification import TransactionVerification
@@ -37,15 +37,13 @@ from odradek.broker.metadata.first_metadata import FirstMetadata
 from odradek.broker.metadata.internal_topics import AutoTopicCreationManager
 from odradek.broker.metadata.metadata_cache import MetadataCache
 from odradek.broker.metadata.metadata_tree_setup import WaitLimit, close_tree, open_metadata_tree
-from odradek.broker.metadata.policy_setup import load_policies
+from odradek.broker.metadata.policy_setup import load_authorizer, load_policies
 from odradek.broker.metadata.topic_waits import TopicWaits
 from odradek.broker.network.request_log_switch import RequestLogSwitch, secrets_of
 from odradek.broker.network.socket_server import SocketServer
 from odradek.broker.quotas.quota_managers import QuotaManagers
 from odradek.broker.quotas.request_throttle import RequestThrottle
 from odradek.broker.replica_manager.replication_setup import make_log_manager, make_replica_manager
-from odradek.broker.sasl_setup import make_authentications
-from odradek.broker.security.sasl.credential_cache import ScramCredentialCache
 from odradek.controller.admin.config_admin import ConfigAdmin
 from odradek.controller.admin.config_changes import ConfigChangeListener
 from odradek.controller.admin.policies import Policies
@@ -67,21 +65,47 @@ from odradek.timer.system_timer import SystemTimer
 from odradek.timer.walks import Walks
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
 
     from odradek.broker.config.endpoint import EndPoint
     from odradek.broker.inter_broker.ports import MakeLink
     from odradek.broker.machine.loop_monitor import LoopMonitor
     from odradek.broker.metadata.metadata_tree_setup import OpenTree
     from odradek.broker.metrics.metrics import Metrics
+    from odradek.broker.network.connection import Connection
+    from odradek.broker.security.authorizer.ports import Authorizer
     from odradek.broker.security.tokens.token_manager import DelegationTokenManager
-    from odradek.broker.sockets import MakeSockets, Sockets
     from odradek.controller.model.broker_info import BrokerInfo
     from odradek.protocol.topic_partition import TopicPartition
+    from odradek.storage.disk.ports import IoPool
     from odradek.timer.clock import Clock
     from odradek.timer.task import TimerTask
 
 logger = logging.getLogger(__name__)
+
+
+class Sockets(Listening, Protocol):
+    """The client listeners. Implemented by `network.socket_server.SocketServer`."""
+
+    async def open(self) -> tuple[EndPoint, ...]: ...
+
+    def start_accepting(self) -> None: ...
+
+    def stop_accepting(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+class MakeSockets(Protocol):
+    def __call__(
+        self,
+        config: BrokerConfig,
+        clock: Clock,
+        timer: SystemTimer,
+        io_pool: IoPool,
+        dispatch: Callable[[Connection, memoryview, int], None],
+        /,
+    ) -> Sockets: ...
 
 
 class KafkaServer:
@@ -113,7 +137,7 @@ class KafkaServer:
         self.metrics_port = 0
         self._passwords = Passwords(config, self._machine.io_pool)
         self._policies = Policies(self.clock)
-        self._scram_credentials = ScramCredentialCache()
+        self._authorizer: Authorizer | None = None
         self._log_manager = make_log_manager(config, self.clock, self.timer, self._machine)
         self._log_manager.on_log_dir_failure = self._on_log_dir_failure
         self._open_tree = open_tree
@@ -157,6 +181,7 @@ class KafkaServer:
         self.config.assign_broker_id(self.broker_id)
         self._ticker.start()
         self._watch_loop(self.config.odradek_event_loop_pause_ms)
+        self._authorizer = await load_authorizer(self.config, client, self.clock, self.timer, self._machine.rng)
         dynamic = await self._load_dynamic_configs(client)
         await self._start_token_manager(client)
         topics = sorted(await client.topics())
@@ -166,9 +191,6 @@ class KafkaServer:
         self._sockets = sockets = self._make_sockets(
             self.config, self.clock, self.timer, self._machine.io_pool, lambda *request: dispatcher.dispatch(*request)
         )
-        if isinstance(sockets, SocketServer):
-            parts = (self.config, self.clock, self.timer, self._machine, self._scram_credentials, self._token_manager)
-            sockets.make_authentications = partial(make_authentications, *parts, self._in_background)
         self.addresses = await sockets.open()
         broker_info = registered_info(self.config, self.broker_id, self.addresses)
         cache = MetadataCache(self.broker_id)
@@ -351,7 +373,7 @@ class KafkaServer:
             slices=self._slices,
             logger_levels=LoggerLevels(),
             token_manager=self._token_manager,
-            scram_credentials=self._scram_credentials,
+            authorizer=self._authorizer,
         )
 
     def _make_controller(
@@ -456,6 +478,8 @@ class KafkaServer:
             self._links.close()
         # The classes of operators, after the last request that this broker can get: it may come from itself.
         self._policies.close()
+        if self._authorizer is not None:
+            self._authorizer.close()
         if services is not None:
             services.quotas.close()
 

@@ -1,5 +1,9 @@
 """The questions that handlers ask of the authorizer. Without one everything is allowed, at the cost of one test.
 
+Requests that the broker sends to itself in its own process are allowed, too, without a question: they never come from a
+socket. Requests of other brokers are asked about like those of clients: the principal of their connection must be a
+super user or have the operation CLUSTER_ACTION.
+
 Kafka: AuthHelper, RequestHandlerHelper.
 """
 
@@ -17,6 +21,7 @@ if TYPE_CHECKING:
 
     from odradek.broker.apis.services import Services
     from odradek.broker.network.request import RequestContext
+    from odradek.broker.security.authorizer.ports import Authorizer
 
 T = TypeVar("T")
 
@@ -29,6 +34,11 @@ _OPERATIONS: Final = {
 
 EVERY_OPERATION: Final = {kind: sum(1 << code for code in codes) for kind, codes in _OPERATIONS.items()}
 """The bit field of all of them: bit n stands for the AclOperation with code n."""
+
+
+def _authorizer(broker: Services, ctx: RequestContext) -> Authorizer | None:
+    """The authorizer to ask; None if everything is allowed."""
+    return None if broker.authorizer is None or ctx.connection.is_own_broker else broker.authorizer
 
 
 def request_context(ctx: RequestContext) -> AuthorizableRequestContext:
@@ -58,7 +68,7 @@ def authorize(
     reference_count: int = 1,
 ) -> bool:
     """Whether the client may do that. Kafka: AuthHelper.authorize."""
-    authorizer = broker.authorizer
+    authorizer = _authorizer(broker, ctx)
     if authorizer is None:
         return True
     action = Action(operation, resource_type, name, reference_count, log_if_allowed, log_if_denied)
@@ -75,7 +85,7 @@ def authorize_by_resource_type(
     broker: Services, ctx: RequestContext, operation: AclOperation, resource_type: ResourceType
 ) -> bool:
     """Whether the client may do that with some resource of the type. Kafka: AuthHelper.authorizeByResourceType."""
-    authorizer = broker.authorizer
+    authorizer = _authorizer(broker, ctx)
     return authorizer is None or authorizer.authorize_by_resource_type(request_context(ctx), operation, resource_type)
 
 
@@ -95,7 +105,7 @@ def filter_by_authorized(
     Kafka: AuthHelper.filterByAuthorized.
     """
     counts = Counter(map(name, resources))
-    authorizer = broker.authorizer
+    authorizer = _authorizer(broker, ctx)
     if authorizer is None:
         return set(counts)
     actions = [
@@ -111,7 +121,7 @@ def authorized_operations(broker: Services, ctx: RequestContext, resource_type: 
 
     Kafka: AuthHelper.authorizedOperations.
     """
-    authorizer = broker.authorizer
+    authorizer = _authorizer(broker, ctx)
     if authorizer is None:
         return EVERY_OPERATION[resource_type]
     actions = [

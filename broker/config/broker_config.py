@@ -28,6 +28,7 @@ from odradek.broker.config.config_keys import (
 )
 from odradek.broker.config.config_values import BrokerConfigValues
 from odradek.broker.config.endpoint import parse_csv, parse_csv_map
+from odradek.broker.config.keys.general import ACL_AUTHORIZER, ACL_AUTHORIZER_KEYS
 from odradek.broker.config.keys.not_served.effects import ACTING_ON_A_LISTENER, WITHOUT_EFFECT
 from odradek.broker.config.keys.quotas import BROKER_QUOTAS
 from odradek.broker.config.listeners import Listeners
@@ -114,10 +115,11 @@ class BrokerConfig(BrokerConfigValues):
     @property
     def unknown_keys(self) -> list[str]:
         """Settings that are not in the table; a `listener.name.` prefix is ignored."""
+        known = ACL_AUTHORIZER_KEYS if self.authorizer_class_name == ACL_AUTHORIZER else ()
         return sorted(
             name
             for name in self._explicit
-            if (type_of(name) is None and not is_provider_key(name)) or name in BROKER_QUOTAS
+            if (type_of(name) is None and not is_provider_key(name) and name not in known) or name in BROKER_QUOTAS
         )
 
     @property
@@ -165,14 +167,6 @@ class BrokerConfig(BrokerConfigValues):
             limit = cast("int", self._values[name] if text is None else BROKER_CONFIG_KEYS[name].parse(text))
             self._listener_limits[listener_name, name] = limit
         return limit
-
-    def listener_value(self, listener_name: str, name: str, mechanism: str) -> ConfigValue:
-        """The value of a key for a SASL mechanism of a listener, else for the listener, else of the key itself."""
-        prefix = f"{LISTENER_PREFIX}{listener_name.lower()}."
-        for key in (f"{prefix}{mechanism.lower()}.{name}", f"{prefix}{name}"):
-            if key in self._settings:
-                return BROKER_CONFIG_KEYS[name].parse(self._settings[key])
-        return self._values[name]
 
     def text(self, name: str) -> str | None:
         """The value as text, defaults included; None for null and for a secret."""

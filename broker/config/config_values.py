@@ -26,6 +26,7 @@ class BrokerConfigValues:
     request_timeout_ms: int
     socket_connection_setup_timeout_ms: int
     socket_connection_setup_timeout_max_ms: int
+    authorizer_class_name: str
     early_start_listeners: str | None
     broker_rack: str | None
     controlled_shutdown_max_retries: int

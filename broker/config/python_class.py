@@ -47,9 +47,12 @@ def new_instance(
             path,
             f"the class has no method {', '.join(missing)}; {protocol.__module__}.{protocol.__name__} has all",
         )
-    waiting = sorted(name for name in _methods(protocol) if iscoroutinefunction(getattr(loaded, name)))
-    if waiting:
-        raise _error(key, path, f"the method {waiting[0]} is async; the broker calls it without await")
+    for name in sorted(_methods(protocol)):
+        is_async = iscoroutinefunction(getattr(loaded, name))
+        if is_async and not iscoroutinefunction(getattr(protocol, name)):
+            raise _error(key, path, f"the method {name} is async; the broker calls it without await")
+        if iscoroutinefunction(getattr(protocol, name)) and not is_async:
+            raise _error(key, path, f"the method {name} is not async; the broker awaits it")
     try:
         instance = cast("ConfigurableT", loaded())
         instance.configure(dict(configs))

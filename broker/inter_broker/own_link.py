@@ -62,6 +62,7 @@ class _Caller:
     principal = "User:ANONYMOUS"
     security_protocol = SecurityProtocol.PLAINTEXT
     is_token_authenticated = False
+    is_own_broker = True
 
     def __init__(self, listener_name: str) -> None:
         self.listener_name = listener_name

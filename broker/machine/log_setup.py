@@ -26,6 +26,8 @@ FORMATS: Final = (TEXT, JSON)
 
 TRACE: Final = 5
 REQUEST_LOGGER: Final = "kafka.request.logger"
+AUTHORIZER_LOGGER: Final = "kafka.authorizer.logger"
+"""At INFO, whatever the level of the others is, as in Apache Kafka's settings."""
 
 _LEVEL_NAMES: Final = {TRACE: "TRACE", logging.WARNING: "WARN", logging.CRITICAL: "FATAL"}
 
@@ -45,6 +47,7 @@ def configure_logging(level: str = "INFO", form: str = TEXT) -> None:
     root.setLevel(level)
     for quiet in _QUIET:
         logging.getLogger(quiet).setLevel(logging.WARNING)
+    logging.getLogger(AUTHORIZER_LOGGER).setLevel(logging.INFO)
 
 
 def _formatter(form: str) -> logging.Formatter:

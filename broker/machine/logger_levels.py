@@ -3,6 +3,7 @@
     kafka.controller, kafka.log.LogCleaner, ...   another name for the logger that writes such lines here
     kafka.request.logger                          requests with their responses (`network/request_log.py`)
     kafka.request.logger.CLIENT                   the same for one client id; there is one as soon as a level is set
+    kafka.authorizer.logger                       what clients may and may not do (`security/authorizer/audit_log.py`)
 
 The names of modules exist as soon as the module is imported, as Apache Kafka's exist with the class.
 
@@ -49,6 +50,7 @@ KAFKA_LOGGERS: Final = {
     "kafka.log.UnifiedLog": "odradek.storage.log",
     "kafka.network": "odradek.broker.network",
     "kafka.network.SocketServer": "odradek.broker.network",
+    "kafka.security.authorizer.AclAuthorizer": "odradek.broker.security.authorizer",
     "kafka.server.KafkaApis": "odradek.broker.apis",
     "kafka.server.KafkaServer": "odradek.broker.server",
     "kafka.server.ReplicaFetcherManager": "odradek.broker.replication",

@@ -77,6 +77,10 @@ class ClientConnection(Protocol):
     def is_token_authenticated(self) -> bool:
         """The client has authenticated with a delegation token."""
 
+    @property
+    def is_own_broker(self) -> bool:
+        """The request comes from this broker itself, through `inter_broker.own_link`. No authorizer is asked then."""
+
     throttles: Throttles
     """What mutes the connection."""
 

@@ -58,13 +58,25 @@ class NodeChangeListener:
                 self._last_executed_change = number
         await self._purge_obsolete(names)
 
+    async def skip_notifications(self) -> None:
+        """Watch for more notifications only, for a caller that reads all values after that."""
+        names = await self._client.numbered_children(self._parent, self._on_watch)
+        numbers = (znodes.sequence_number(name, self._prefix) for name in names)
+        self._last_executed_change = max(numbers, default=self._last_executed_change)
+        await self._purge_obsolete(names)
+
     def listen(self) -> None:
         """Begin to process the notifications that come."""
         self._task = asyncio.get_running_loop().create_task(self._listen(), name=f"changes of {self._parent}")
 
-    async def shutdown(self) -> None:
+    def stop(self) -> None:
         if self._task is not None:
             self._task.cancel()
+
+    async def shutdown(self) -> None:
+        """Stop, and wait for the end of it."""
+        self.stop()
+        if self._task is not None:
             await asyncio.wait([self._task])
             self._task = None
 

@@ -4,13 +4,15 @@ A binding is a pattern of resources and one entry: who, from which host, may or 
 the protocol (CreateAcls, DescribeAcls, DeleteAcls); the names are those of the znodes and of the tools.
 
 Kafka: ResourceType, PatternType, AclOperation, AclPermissionType, ResourcePattern, ResourcePatternFilter,
-AccessControlEntry, AccessControlEntryFilter, AclBinding, AclBindingFilter.
+AccessControlEntry, AccessControlEntryFilter, AclBinding, AclBindingFilter, SecurityUtils, AclEntry.
 """
 
 from __future__ import annotations
 
 from enum import IntEnum, unique
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar, cast
+
+CodeT = TypeVar("CodeT", bound="ResourceType | AclOperation | AclPermissionType")
 
 WILDCARD: Final = "*"
 """As the name of a literal pattern: every resource; as a host: every host."""
@@ -95,12 +97,43 @@ class AclPermissionType(IntEnum):
         return cls.UNKNOWN
 
 
+def pascal_name(code: ResourceType | AclOperation | AclPermissionType) -> str:
+    """The name in znodes, in the audit log and for the tools: `TransactionalId`. Kafka: SecurityUtils.toPascalCase."""
+    return "".join(map(str.capitalize, code.name.split("_")))
+
+
+def code_of_name(codes: type[CodeT], name: str) -> CodeT:
+    """The code of a name as `pascal_name` writes it, in any case; UNKNOWN for any other text.
+
+    Kafka: SecurityUtils.resourceType, SecurityUtils.operation, SecurityUtils.permissionType.
+    """
+    return cast("CodeT", _CODES[codes].get(name.upper(), codes(0)))
+
+
+_CODES: Final[dict[type[IntEnum], dict[str, IntEnum]]] = {
+    codes: {pascal_name(code).upper(): code for code in codes}
+    for codes in (ResourceType, AclOperation, AclPermissionType)
+}
+
+
+def check_principal(text: str) -> str:
+    """The principal. Raises: ValueError if it has no type. Kafka: SecurityUtils.parseKafkaPrincipal."""
+    if ":" not in text:
+        raise ValueError(f"expected a string in format principalType:principalName but got {text}")
+    return text
+
+
 class ResourcePattern(NamedTuple):
     """The resources that an entry is about: one name, all names (`*`), or all names with a prefix."""
 
     resource_type: ResourceType
     name: str
     pattern_type: PatternType
+
+    def __str__(self) -> str:
+        """Kafka's text, which tools print."""
+        kind, pattern_type = self.resource_type.name, self.pattern_type.name
+        return f"ResourcePattern(resourceType={kind}, name={self.name}, patternType={pattern_type})"
 
 
 class AccessControlEntry(NamedTuple):
@@ -111,10 +144,20 @@ class AccessControlEntry(NamedTuple):
     operation: AclOperation
     permission_type: AclPermissionType
 
+    def __str__(self) -> str:
+        """Kafka's text, which tools print."""
+        operation, permission = self.operation.name, self.permission_type.name
+        return f"(principal={self.principal}, host={self.host}, operation={operation}, permissionType={permission})"
+
 
 class AclBinding(NamedTuple):
     pattern: ResourcePattern
     entry: AccessControlEntry
+
+    @property
+    def is_unknown(self) -> bool:
+        (kind, _, pattern_type), (_, _, operation, permission) = self
+        return not (kind and pattern_type and operation and permission)
 
 
 class ResourcePatternFilter(NamedTuple):
@@ -123,12 +166,52 @@ class ResourcePatternFilter(NamedTuple):
     """None matches every name."""
     pattern_type: PatternType
 
+    def matches(self, pattern: ResourcePattern) -> bool:
+        resource_type, name, pattern_type = self
+        if resource_type not in (ResourceType.ANY, pattern.resource_type):
+            return False
+        if pattern_type not in (PatternType.ANY, PatternType.MATCH, pattern.pattern_type):
+            return False
+        if name is None or name == pattern.name:
+            return True
+        if pattern_type is not PatternType.MATCH:
+            return False
+        if pattern.pattern_type is PatternType.LITERAL:
+            return pattern.name == WILDCARD
+        return name.startswith(pattern.name)
+
+    def patterns(self) -> tuple[ResourcePattern, ...]:
+        """The patterns that the filter names, at most one of each type. Kafka: AclAuthorizer.filterToResources."""
+        resource_type, name, pattern_type = self
+        if name is None or resource_type <= ResourceType.ANY:
+            return ()
+        if pattern_type is PatternType.ANY:
+            types = (PatternType.LITERAL, PatternType.PREFIXED)
+            return tuple(ResourcePattern(resource_type, name, of_type) for of_type in types)
+        return (ResourcePattern(resource_type, name, pattern_type),) if pattern_type.is_specific else ()
+
+    def __str__(self) -> str:
+        """Kafka's text, which tools print."""
+        kind, name, pattern_type = self.resource_type.name, self.name, self.pattern_type.name
+        name = "<any>" if name is None else name
+        return f"ResourcePattern(resourceType={kind}, name={name}, patternType={pattern_type})"
+
 
 class AccessControlEntryFilter(NamedTuple):
     principal: str | None
+    """None matches every principal."""
     host: str | None
+    """None matches every host."""
     operation: AclOperation
     permission_type: AclPermissionType
+
+    def matches(self, entry: AccessControlEntry) -> bool:
+        return (
+            self.principal in (None, entry.principal)
+            and self.host in (None, entry.host)
+            and self.operation in (AclOperation.ANY, entry.operation)
+            and self.permission_type in (AclPermissionType.ANY, entry.permission_type)
+        )
 
 
 class AclBindingFilter(NamedTuple):

@@ -1,19 +1,63 @@
-"""DeleteAcls (key 31), served: 0-3. SECURITY_DISABLED, as from Apache Kafka without an authorizer.
+"""DeleteAcls (key 31), served: 0-3. SECURITY_DISABLED without an authorizer.
 
-Kafka: KafkaApis.handleDeleteAcls, AclApis.handleDeleteAcls.
+Kafka: KafkaApis.handleDeleteAcls, AclApis.handleDeleteAcls, DeleteAclsResponse.filterResult.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.apis.authorization import authorize_cluster, request_context
+from odradek.broker.apis.security.acl_codes import filter_of, is_readable_filter
+from odradek.controller.model.acls import AclOperation
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.delete_acls import DeleteAclsFilterResult, DeleteAclsMatchingAcl, DeleteAclsResponse
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
     from odradek.broker.network.request import RequestContext
+    from odradek.broker.security.authorizer.ports import AclDeleteResult, Authorizer
+    from odradek.controller.model.acls import AclBinding, AclBindingFilter
     from odradek.protocol.messages.delete_acls import DeleteAclsRequest
 
 
 def handle(broker: Services, ctx: RequestContext, request: DeleteAclsRequest) -> None:
-    raise KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
+    if not all(is_readable_filter(asked, ctx.header.api_version) for asked in request.filters):
+        ctx.close_connection()
+        return
+    authorize_cluster(broker, ctx, AclOperation.ALTER)
+    if broker.authorizer is None:
+        raise KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
+    filters = [filter_of(asked) for asked in request.filters]
+    broker.spawn(ctx, request, _delete(broker.authorizer, ctx, filters))
+
+
+async def _delete(authorizer: Authorizer, ctx: RequestContext, filters: list[AclBindingFilter]) -> None:
+    results = await authorizer.delete_acls(request_context(ctx), filters)
+    ctx.reply(DeleteAclsResponse(filter_results=[_result(result) for result in results]))
+
+
+def _result(result: AclDeleteResult) -> DeleteAclsFilterResult:
+    code, message = _code_and_message(result.error)
+    matching = [_matching(binding, error) for binding, error in result.deleted]
+    return DeleteAclsFilterResult(error_code=code, error_message=message, matching_acls=matching)
+
+
+def _matching(binding: AclBinding, error: KafkaError | None) -> DeleteAclsMatchingAcl:
+    (resource_type, name, pattern_type), (principal, host, operation, permission) = binding
+    code, message = _code_and_message(error)
+    return DeleteAclsMatchingAcl(
+        error_code=code,
+        error_message=message,
+        resource_type=resource_type,
+        resource_name=name,
+        pattern_type=pattern_type,
+        principal=principal,
+        host=host,
+        operation=operation,
+        permission_type=permission,
+    )
+
+
+def _code_and_message(error: KafkaError | None) -> tuple[ErrorCode, str | None]:
+    return (ErrorCode.NONE, None) if error is None else (error.code, error.specific_message)

@@ -12,6 +12,11 @@ from odradek.broker.config.keys.validators import NonNull
 from odradek.storage.config.config_def import ConfigType, Importance, ValidString, at_least, between
 from odradek.storage.config.topic_config_table import GzipLevel
 
+ACL_AUTHORIZER: Final = "kafka.security.authorizer.AclAuthorizer"
+
+ACL_AUTHORIZER_KEYS: Final = ("super.users", "allow.everyone.if.no.acl.found")
+"""Keys of this authorizer. Kafka's table of keys does not have them either."""
+
 GENERAL_KEYS: Final = (
     BrokerConfigKey(
         "broker.id.generation.enable",
@@ -96,7 +101,8 @@ GENERAL_KEYS: Final = (
         ConfigType.STRING,
         "",
         Importance.LOW,
-        "Class of the authorizer; without one everything is allowed.",
+        "The authorizer: kafka.security.authorizer.AclAuthorizer, or the import path of a Python class. Without one "
+        "everything is allowed.",
         NonNull(),
     ),
     BrokerConfigKey(

@@ -3,17 +3,18 @@
 A handler asks for each resource that the request names. Without an authorizer (`Services.authorizer` is None)
 everything is allowed; `broker/apis/authorization.py` has the questions that handlers ask.
 
-Kafka: Authorizer, Action, AuthorizableRequestContext.
+Kafka: Authorizer, Action, AuthorizableRequestContext, AclCreateResult, AclDeleteResult.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from odradek.controller.model.acls import AclOperation, ResourceType
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Sequence
+    from collections.abc import Mapping, Sequence
 
     from odradek.controller.model.acls import AclBinding, AclBindingFilter
     from odradek.controller.model.broker_info import SecurityProtocol
@@ -63,32 +64,44 @@ class AclDeleteResult(NamedTuple):
 
 
 class Authorizer(Protocol):
-    """Decisions are made from memory, at once; only changes of ACLs wait for the metadata tree."""
+    """Decisions are made from memory, at once; only changes of ACLs wait for what stores them.
 
+    A custom authorizer implements the abstract methods (docs/authorizers.md).
+    """
+
+    def configure(self, configs: Mapping[str, str], /) -> None:
+        """Called once, before the broker accepts clients. `configs` are the broker's settings as texts."""
+
+    @abstractmethod
     def authorize(self, ctx: AuthorizableRequestContext, actions: Sequence[Action], /) -> list[bool]:
         """Whether each action is allowed, in the order of the actions."""
 
+    @abstractmethod
     def authorize_by_resource_type(
         self, ctx: AuthorizableRequestContext, operation: AclOperation, resource_type: ResourceType, /
     ) -> bool:
         """Whether the operation is allowed on at least one resource of the type."""
 
-    def create_acls(
+    @abstractmethod
+    async def create_acls(
         self, ctx: AuthorizableRequestContext, bindings: Sequence[AclBinding], /
-    ) -> Awaitable[list[AclCreateResult]]:
+    ) -> list[AclCreateResult]:
         """Store the bindings. The results are in their order."""
 
-    def delete_acls(
+    @abstractmethod
+    async def delete_acls(
         self, ctx: AuthorizableRequestContext, filters: Sequence[AclBindingFilter], /
-    ) -> Awaitable[list[AclDeleteResult]]:
+    ) -> list[AclDeleteResult]:
         """Delete what each filter matches. The results are in the order of the filters."""
 
+    @abstractmethod
     def acls(self, acl_filter: AclBindingFilter, /) -> list[AclBinding]:
         """The stored bindings that match."""
 
     @property
     def acl_count(self) -> int:
         """Stored bindings; -1 if unknown."""
+        return -1
 
     def close(self) -> None:
         """Called once when the broker stops."""

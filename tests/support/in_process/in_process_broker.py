@@ -65,8 +65,8 @@ class FakeConnection:
     principal = "User:ANONYMOUS"
     security_protocol = SecurityProtocol.PLAINTEXT
     is_token_authenticated = False
+    is_own_broker = False
     is_authenticated = True
-    authentication = None
 
     def __init__(self) -> None:
         self.client_software_name = ""

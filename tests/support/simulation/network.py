@@ -219,8 +219,8 @@ class ServerSide:
     principal = "User:ANONYMOUS"
     security_protocol = SecurityProtocol.PLAINTEXT
     is_token_authenticated = False
+    is_own_broker = False
     is_authenticated = True
-    authentication = None
 
     def __init__(self, pipe: Pipe) -> None:
         self.client_host = pipe.source.name

@@ -21,7 +21,6 @@ from odradek.storage.config.config_def import ConfigKey, ConfigType
 NO_CLASS: Final = "there is no JVM that could load a class"
 
 REFUSED: Final[Mapping[str, str]] = {
-    "authorizer.class.name": "authorizers are not supported yet: without one every client may do anything",
     "process.roles": "there is no KRaft mode",
     "controller.listener.names": "there is no KRaft mode",
     "zookeeper.metadata.migration.enable": "there is no KRaft mode to migrate to",
@@ -56,7 +55,7 @@ _OTHERS: Final[Mapping[str, str]] = {
     "num.network.threads": _THREADS,
     "group.coordinator.threads": _THREADS,
     "queued.max.requests": "a request is handled when it is read: there is no queue of requests that could be full",
-    "early.start.listeners": "there is no authorizer to wait for",
+    "early.start.listeners": "the authorizer is ready before any listener accepts connections",
     "max.request.partition.size.limit": _KRAFT,
     "unstable.api.versions.enable": "all served versions are final",
     "unstable.feature.versions.enable": "all served versions are final",
@@ -65,6 +64,7 @@ _OTHERS: Final[Mapping[str, str]] = {
     "fetch.purgatory.purge.interval.requests": _MEMORY,
     "producer.purgatory.purge.interval.requests": _MEMORY,
     "delete.records.purgatory.purge.interval.requests": _MEMORY,
+    "connection.failed.authentication.delay.ms": _SECURITY,
     "group.coordinator.append.linger.ms": _GROUPS,
     "group.coordinator.new.enable": _GROUPS,
     "group.consumer.session.timeout.ms": _GROUPS,
@@ -78,18 +78,10 @@ _OTHERS: Final[Mapping[str, str]] = {
     "group.consumer.migration.policy": _GROUPS,
 }
 
-ACTING_ON_A_LISTENER: Final = (
-    ".max.connections",
-    ".max.connection.creation.rate",
-    ".connections.max.reauth.ms",
-    ".sasl.enabled.mechanisms",
-    ".sasl.jaas.config",
-)
+ACTING_ON_A_LISTENER: Final = (".max.connections", ".max.connection.creation.rate")
 """Ends of the keys that act with the prefix `listener.name.<listener>.`."""
 
-ACTING: Final = frozenset(
-    {"connections.max.reauth.ms", "node.id", "sasl.enabled.mechanisms", "sasl.server.max.receive.size"}
-)
+ACTING: Final = frozenset({"node.id"})
 """Exceptions: keys of the groups below that act."""
 
 
@@ -100,7 +92,6 @@ def _of_group(keys: Iterable[ConfigKey], reason: str) -> dict[str, str]:
 WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     **_of_group(SSL_KEYS, _SECURITY),
     **_of_group(SASL_KEYS, _SECURITY),
-    "sasl.jaas.config": "a broker reads it with the prefix listener.name.<listener>.<mechanism>.",
     **_of_group(METRIC_KEYS, _NO_METRICS),
     **_of_group(TIERED_STORAGE_KEYS, "there is no tiered storage"),
     **_of_group(SHARE_GROUP_KEYS, _GROUPS),

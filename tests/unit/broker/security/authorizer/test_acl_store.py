@@ -1,0 +1,116 @@
+"""Changes of ACLs on one metadata tree."""
+
+from __future__ import annotations
+
+import asyncio
+
+from odradek.broker.security.authorizer.acl_authorizer import AclAuthorizer
+from odradek.broker.security.authorizer.acl_store import MAX_UPDATE_RETRIES, RETRY_BACKOFF_MS
+from odradek.controller.admin.node_changes import CHANGE_EXPIRATION_MS
+from odradek.controller.model.acls import (
+    AclOperation,
+    PatternType,
+)
+from odradek.controller.tree.metadata_tree import GetData, SetData
+from odradek.protocol.errors import ErrorCode
+from tests.support.acls.authorizers import (
+    ALL,
+    LITERAL,
+    NODE,
+    PREFIXED,
+    READ,
+    WRITE,
+    Brokers,
+    binding,
+    brokers,
+    client_of,
+    create,
+    filter_of,
+)
+from tests.support.async_test import async_test
+
+
+@async_test
+async def test_a_change_by_another_broker_in_between_is_not_overwritten() -> None:
+    async with brokers() as cluster:
+        one, other = await cluster.start(), await cluster.start()
+        await create(other, binding())
+        await cluster.settle()
+        for listener in other._listeners:
+            listener.stop()  # it does not hear of the next change: the version that it knows is old
+        await create(one, binding(operation=WRITE))
+        adding = asyncio.ensure_future(create(other, binding(operation=AclOperation.ALTER)))
+        await cluster.settle()
+        assert not adding.done(), "it backs off before it reads the node again"
+        cluster.cluster.clock.advance(RETRY_BACKOFF_MS + 50)
+        cluster.cluster.timer.advance()
+        assert await adding == [None]
+        restarted = await cluster.start()
+        for authorizer in (other, restarted):
+            operations = {found.entry.operation for found in authorizer.acls(ALL)}
+            assert operations == {READ, WRITE, AclOperation.ALTER}
+
+
+@async_test
+async def test_a_node_that_changes_each_time_is_given_up() -> None:
+    async with brokers() as cluster:
+        one = await cluster.start()
+        await create(one, binding())
+        adding = asyncio.ensure_future(create(one, binding(operation=WRITE)))
+        for attempt in range(MAX_UPDATE_RETRIES + 1):
+            assert not adding.done(), attempt
+            await _spoil(cluster, one)
+            await cluster.settle()
+            cluster.cluster.clock.advance(RETRY_BACKOFF_MS + 50)
+            cluster.cluster.timer.advance()
+        assert await adding == [ErrorCode.UNKNOWN_SERVER_ERROR]
+
+
+async def _spoil(cluster: Brokers, authorizer: AclAuthorizer) -> None:
+    """Have the version of the node that the authorizer read be an old one."""
+    read = authorizer._store._read
+
+    async def read_and_change(*args: object) -> object:
+        found = await read(*args)  # type: ignore[arg-type]
+        node = await cluster.client.tree.run(GetData(NODE))
+        await cluster.client.tree.run(SetData(NODE, node.data))
+        return found
+
+    if authorizer._store._read.__name__ != "read_and_change":
+        authorizer._store._read = read_and_change  # type: ignore[assignment, method-assign]
+        node = await cluster.client.tree.run(GetData(NODE))
+        await cluster.client.tree.run(SetData(NODE, node.data))
+
+
+@async_test
+async def test_notifications_are_written_as_by_kafka_and_expire() -> None:
+    async with brokers() as cluster:
+        one = await cluster.start()
+        await create(one, binding(), binding("u", pattern_type=PREFIXED))
+        await create(one, binding())  # no change
+        client = cluster.client
+        assert await client.children("/kafka-acl-changes") == ("acl_changes_0000000000",)
+        node = await client.get("/kafka-acl-changes/acl_changes_0000000000")
+        assert node is not None
+        assert node.data == b"TOPIC:t"
+        assert await client.children("/kafka-acl-extended-changes") == ("acl_changes_0000000000",)
+        cluster.cluster.clock.advance(CHANGE_EXPIRATION_MS + 1)
+        await create(one, binding(operation=WRITE))
+        await cluster.settle()
+        assert await client.children("/kafka-acl-changes") == ("acl_changes_0000000001",)
+
+
+@async_test
+async def test_many_acls_are_stored_read_and_deleted_in_groups() -> None:
+    async with brokers() as cluster:
+        one, other = await cluster.start(), await cluster.start()
+        many = [binding(f"t{number}", pattern_type=(LITERAL, PREFIXED)[number % 2]) for number in range(1_100)]
+        assert await create(one, *many) == [None] * len(many)
+        for _ in range(200):
+            await cluster.settle()
+            if other.acl_count == len(many):
+                break
+        assert set(other.acls(ALL)) == set(many)
+        (result,) = await one.delete_acls(client_of(), [filter_of(None, PatternType.ANY)])
+        assert {found for found, _ in result.deleted} == set(many)
+        assert await cluster.client.children("/kafka-acl/Topic") == ()
