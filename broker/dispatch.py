@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from odradek.broker.metadata.first_metadata import FirstMetadata
     from odradek.broker.network.connection import Connection
     from odradek.broker.network.memory_pool import Memory
-    from odradek.broker.network.request import RequestCounter, RequestObserver
+    from odradek.broker.network.request import RequestCounter, RequestCounters, RequestObserver
     from odradek.protocol.codec.schema import Request, Response
     from odradek.timer.sliced_work import SlicedWork, Steps
 
@@ -59,10 +59,13 @@ LARGE_FRAME_BYTES: Final = 64 * 1024
 class Route:
     """The handler, the request type and the error response of one API."""
 
-    __slots__ = ("error_response", "handle", "request_type", "spec")
+    __slots__ = ("counters", "error_response", "handle", "is_counted_by_request", "request_type", "spec")
 
     def __init__(self, spec: ApiSpec, module: Any) -> None:  # noqa: ANN401 - a module has no better type
         self.spec = spec
+        self.counters: dict[int, RequestCounter] = {}
+        """By version."""
+        self.is_counted_by_request = spec.key in COUNTED_BY_REQUEST
         self.request_type: type[Request] = spec.request_type()
         self.handle: Callable[[Services, RequestContext, Request], None] = module.handle
         self.error_response: Callable[[Request, int, ErrorCode, str | None], Response | None] | None = getattr(
@@ -89,7 +92,7 @@ class Dispatcher:
     """
 
     __slots__ = (
-        "_counter",
+        "_counters",
         "_first_metadata",
         "_gates",
         "_handlers",
@@ -121,11 +124,11 @@ class Dispatcher:
         self._now_ns = services.clock.monotonic_ns
         self._observers: list[RequestObserver] = []
         self._observer: RequestObserver | None = None
-        self._counter: RequestCounter | None = None
+        self._counters: RequestCounters | None = None
 
-    def count_with(self, counter: RequestCounter) -> None:
+    def count_with(self, counters: RequestCounters) -> None:
         """Count each request from now on."""
-        self._counter = counter
+        self._counters = counters
 
     def observe(self, observer: RequestObserver) -> None:
         """Call the observer for each request that arrives from now on."""
@@ -139,16 +142,17 @@ class Dispatcher:
 
     def dispatch(self, connection: Connection, frame: memoryview, received_ms: int) -> None:
         """Decode and handle one request. Never raises: an invalid frame closes the connection."""
-        observer, counter = self._observer, self._counter
-        if counter is not None:
-            counter.left -= 1
-            if not counter.left:
-                sampled = counter.sample()
-                observer = RequestObservers((sampled,) if observer is None else (observer, sampled))
-        times = None if observer is None else RequestTimes(observer, self._now_ns, self._now_ns())
         try:
             header, position = decode_request_header(frame)
             route = self._routes.get(header.api_key) or self._load(header)
+            observer, counter = self._observer, None
+            if self._counters is not None:
+                counter = route.counters.get(header.api_version) or self._new_counter(route, header)
+                counter.left -= 1
+                if not counter.left:
+                    sampled = counter.sample()
+                    observer = RequestObservers((sampled,) if observer is None else (observer, sampled))
+            times = None if observer is None else RequestTimes(observer, self._now_ns, self._now_ns())
             if not connection.is_authenticated and header.api_key not in BEFORE_AUTHENTICATION:
                 connection.abort(CloseReason.NOT_AUTHENTICATED, f"{header} before authentication")
                 return
@@ -198,11 +202,13 @@ class Dispatcher:
 
     def serve(self, ctx: RequestContext, request: Request) -> None:
         """Handle a request that this broker sends to itself."""
-        ctx.counter = self._counter
+        route = self._routes.get(ctx.header.api_key) or self._load(ctx.header)
+        if self._counters is not None:
+            ctx.counter = route.counters.get(ctx.header.api_version) or self._new_counter(route, ctx.header)
         if self._observer is not None:
             ctx.times = RequestTimes(self._observer, self._now_ns, self._now_ns())
             ctx.times.end_step()  # nothing is decoded
-        self._handle(self._routes.get(ctx.header.api_key) or self._load(ctx.header), ctx, request)
+        self._handle(route, ctx, request)
 
     def spawn(self, ctx: RequestContext, request: Request, work: Coroutine[object, object, None]) -> None:
         """Run `work` for a request in a task. Implements `services.Spawn`."""
@@ -234,7 +240,7 @@ class Dispatcher:
             ctx.connection.proceed()
 
     def _handle(self, route: Route, ctx: RequestContext, request: Request) -> None:
-        if ctx.counter is not None and ctx.header.api_key in COUNTED_BY_REQUEST:
+        if route.is_counted_by_request and ctx.counter is not None:
             ctx.counter.count_request(ctx, request)
         times = ctx.times
         is_outermost = False
@@ -281,6 +287,11 @@ class Dispatcher:
         route = Route(API[key], import_module(module))
         self._routes[key] = route
         return route
+
+    def _new_counter(self, route: Route, header: RequestHeader) -> RequestCounter:
+        assert self._counters is not None
+        counter = route.counters[header.api_version] = self._counters.counter(route.spec.key, header.api_version)
+        return counter
 
     def _refuse_version(
         self, connection: Connection, error: UnsupportedVersionError, received_ms: int, size: int

@@ -169,6 +169,7 @@ class LogReads:
     ) -> LogReadResult:
         if max_bytes < 0:
             return LogReadResult(fetch=fetch, error=ErrorCode.UNKNOWN_SERVER_ERROR)
+        stats = self._partitions.topic_stats
         try:
             assert fetch.topic is not None
             topic_partition = TopicPartition(fetch.topic, fetch.partition)
@@ -195,12 +196,11 @@ class LogReads:
                     params.replica_epoch,
                 )
         except KafkaError as error:
-            if self._partitions.topic_stats is not None:
-                is_failure = error.code not in EXPECTED_READ_ERRORS
-                self._partitions.topic_stats.read(fetch.topic or "", is_failure=is_failure)
+            if stats is not None:
+                stats.not_read(fetch.topic or "", is_failure=error.code not in EXPECTED_READ_ERRORS)
             return LogReadResult(fetch=fetch, error=error.code)
-        if self._partitions.topic_stats is not None:
-            self._partitions.topic_stats.read(topic_partition.topic)
+        if stats is not None:
+            stats.read(topic_partition.topic)
         fetched = info.fetched
         # Half a batch is dropped (v3 on): the next fetch returns the whole one.
         is_useless = fetched is not None and fetched.first_entry_incomplete and not params.hard_max_bytes

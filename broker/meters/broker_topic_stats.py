@@ -7,6 +7,7 @@ Kafka: BrokerTopicStats, BrokerTopicMetrics.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 
 
@@ -59,7 +60,7 @@ class BrokerTopicStats:
     )
 
     def __init__(self) -> None:
-        self.topics: dict[str, BrokerTopicMetrics] = {}
+        self.topics: defaultdict[str, BrokerTopicMetrics] = defaultdict(BrokerTopicMetrics)
         self._gone = BrokerTopicMetrics()
         """The sums of deleted topics."""
         self.replication_bytes_in = 0
@@ -75,39 +76,37 @@ class BrokerTopicStats:
             total.add(counters)
         return total
 
-    def topic(self, topic: str) -> BrokerTopicMetrics:
-        found = self.topics.get(topic)
-        if found is None:
-            found = self.topics[topic] = BrokerTopicMetrics()
-        return found
-
     def appended(self, topic: str, messages: int, size: int) -> None:
         """A partition of a produce request was appended: so many records and bytes."""
-        counters = self.topics.get(topic) or self.topic(topic)
+        counters = self.topics[topic]
         counters.total_produce_requests += 1
         counters.messages_in += messages
         counters.bytes_in += size
 
     def refused(self, topic: str, *, is_failure: bool, bytes_rejected: int) -> None:
         """A partition of a produce request was refused. Requests for unknown topics do not come so far."""
-        counters = self.topic(topic)
+        counters = self.topics[topic]
         counters.total_produce_requests += 1
         counters.failed_produce_requests += is_failure
         counters.bytes_rejected += bytes_rejected
 
-    def read(self, topic: str, *, is_failure: bool = False) -> None:
+    def read(self, topic: str) -> None:
         """A partition was read for a fetch request."""
-        counters = self.topic(topic)
+        self.topics[topic].total_fetch_requests += 1
+
+    def not_read(self, topic: str, *, is_failure: bool) -> None:
+        """A partition was refused to a fetch request."""
+        counters = self.topics[topic]
         counters.total_fetch_requests += 1
         counters.failed_fetch_requests += is_failure
 
     def sent(self, topic: str, size: int) -> None:
         """Records of a partition were sent to a consumer."""
-        self.topic(topic).bytes_out += size
+        self.topics[topic].bytes_out += size
 
     def converted(self, topic: str) -> None:
         """Records of a partition were down-converted for a consumer."""
-        self.topic(topic).fetch_message_conversions += 1
+        self.topics[topic].fetch_message_conversions += 1
 
     def forget_topics(self, exists: Callable[[str], bool]) -> None:
         """Drop the counters of deleted topics, and keep them in the sums."""

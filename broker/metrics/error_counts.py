@@ -10,17 +10,19 @@ Kafka: AbstractResponse.errorCounts.
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from odradek.protocol.codec.field import Kind, StructType
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchResponse
-from odradek.protocol.messages.produce import ProduceResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from odradek.protocol.codec.schema import Response
+    from odradek.timer.sliced_work import Steps
 
 Path = tuple[str, ...]
 """The arrays on the way, and the field with the code."""
@@ -28,36 +30,66 @@ Path = tuple[str, ...]
 Counts = defaultdict[int, int]
 """Error code -> how often there was one."""
 
+CountErrors: TypeAlias = "Callable[[Response, Counts], Steps | None]"
+"""Adds the codes of a response to the counts. Of one that may be large it returns the steps that do it."""
 
-def count_errors(response: Response, counts: Counts) -> None:
-    """Add the codes of `response` to `counts`."""
-    if isinstance(response, ProduceResponse):
-        for produced in response.responses:
-            for part in produced.partition_responses:
-                counts[part.error_code] += 1
-        return
-    kind = type(response)
-    paths = _paths_of.get(kind)
-    if paths is None:
-        paths = _paths_of[kind] = error_paths(kind)
+_OF_FETCH: Final = (("error_code",), ("responses", "partitions", "error_code"))
+
+CODES_A_STEP: Final = 500
+"""A step takes a tenth of a millisecond."""
+
+
+def counting(response_type: type[Response]) -> CountErrors:
+    """The function that counts the errors of this type."""
+    paths = error_paths(response_type)
+    if paths == (("error_code",),):
+        return _count_own
+    return _count_fetched if paths == _OF_FETCH else partial(_count, paths)
+
+
+def _count_own(response: Response, counts: Counts) -> None:
+    counts[response.error_code] += 1  # type: ignore[attr-defined]
+
+
+def _count_fetched(response: Response, counts: Counts) -> Steps | None:
+    """As `_count`, in a tenth of the time for the most frequent response: one with a single topic."""
+    fetched = cast("FetchResponse", response)
+    topics = fetched.responses
+    if len(topics) != 1 or len(partitions := topics[0].partitions) > CODES_A_STEP:
+        return _count(_OF_FETCH, response, counts)
+    counts[fetched.error_code] += 1
+    for partition in partitions:
+        counts[partition.error_code] += 1
+    return None
+
+
+def _count(paths: tuple[Path, ...], response: Response, counts: Counts) -> Steps:
+    for number, code in enumerate(_codes(paths, response), 1):
+        counts[code] += 1
+        if not number % CODES_A_STEP:
+            yield None
+
+
+def _codes(paths: tuple[Path, ...], response: Response) -> Iterator[int]:
     if not paths:
-        counts[ErrorCode.NONE] += 1
+        yield ErrorCode.NONE
     for *arrays, field in paths:
         found: Iterable[object] = (response,)
         for name in arrays:
-            found = [inner for outer in found for inner in getattr(outer, name) or ()]
+            found = _inner(found, name)
         for one in found:
-            counts[getattr(one, field)] += 1
+            yield getattr(one, field)
 
 
-_paths_of: dict[type[Response], tuple[Path, ...]] = {}
-"""The paths that were found so far: they depend on nothing but the type."""
+def _inner(found: Iterable[object], name: str) -> Iterator[object]:
+    for outer in found:
+        yield from getattr(outer, name) or ()
 
 
 def error_paths(response: type[Response]) -> tuple[Path, ...]:
     """Where a type of response has the codes that are counted."""
     if issubclass(response, FetchResponse):
-        return (("error_code",), ("responses", "partitions", "error_code"))
+        return _OF_FETCH
     level: list[tuple[Path, StructType]] = [((), response)]
     while level:
         found = [

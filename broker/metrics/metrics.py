@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.broker.apis.services import Services
-    from odradek.broker.network.request import RequestCounter
+    from odradek.broker.network.request import RequestCounters
     from odradek.broker.network.socket_server import SocketServer
     from odradek.timer.sliced_work import Steps
 
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 class Metrics:
     """The parts that exist only while metrics are on."""
 
-    def __init__(self, services: Services, sockets: SocketServer, count_with: Callable[[RequestCounter], None]) -> None:
+    def __init__(
+        self, services: Services, sockets: SocketServer, count_with: Callable[[RequestCounters], None]
+    ) -> None:
         config = services.config
         requests, topic_stats, sent_bytes = RequestMeters(), BrokerTopicStats(), SentBytes()
         self._sources = Sources(
@@ -69,6 +71,7 @@ class Metrics:
     async def render(self, accept: str) -> tuple[str, list[bytes]]:
         """The content type and the text of one scrape. Raises: ScrapeFailedError."""
         self._begin_generation()
+        self._sources.requests.settle()
         self._sources.topic_stats.forget_topics(self._sources.services.metadata_cache.contains)
         rendered: asyncio.Future[list[bytes]] = asyncio.get_running_loop().create_future()
 

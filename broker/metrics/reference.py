@@ -50,7 +50,7 @@ you trust.
 the README under [Not yet](../README.md#not-yet).
 
 [monitoring/](monitoring/) has a dashboard for Grafana and alert rules for Prometheus. Times are measured for a
-sample of 200 requests a second, and weighted; requests, errors, records and bytes are all counted.
+sample of 50 requests a second of each API, and weighted; requests, errors, records and bytes are all counted.
 """
 
 _TABLES: Final = (

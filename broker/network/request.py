@@ -187,7 +187,9 @@ class RequestObserver(Protocol):
 
 
 class RequestCounter(Protocol):
-    """Counts each request, which takes two microseconds. Measuring times takes longer, so only a sample is observed."""
+    """Counts each request of an API in one version, which takes a microsecond. Measuring times takes longer, so only a
+    sample is observed.
+    """
 
     left: int
     """The dispatcher counts it down with each request. At 0 the request is in the sample."""
@@ -200,6 +202,13 @@ class RequestCounter(Protocol):
 
     def count_response(self, ctx: RequestContext, response: Response | None) -> None:
         """As `RequestObserver.response_made`, of each request."""
+
+
+class RequestCounters(Protocol):
+    """Makes the counters of the requests that come."""
+
+    def counter(self, key: ApiKey, version: int) -> RequestCounter:
+        """Called once for each API and version."""
 
 
 class RequestTimes:

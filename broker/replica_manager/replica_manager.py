@@ -187,16 +187,20 @@ class ReplicaManager:
             respond({tp: LogAppendResult(error=ErrorCode.INVALID_REQUIRED_ACKS) for tp in records})
             return
         results: dict[TopicPartition, LogAppendResult] = {}
+        stats = self.partitions.topic_stats
         pending = False
         for topic_partition, batch in records.items():
             guard = verification_guards.get(topic_partition)
             result = self._append_one(topic_partition, batch, required_acks, internal_topics_allowed, origin, guard)
             if isinstance(result, ValidationJob):
                 result = yield from self._append_validated(topic_partition, result, required_acks, guard)
-            if self.partitions.topic_stats is not None:
-                _count_append(self.partitions.topic_stats, topic_partition.topic, batch, result)
             results[topic_partition] = result
-            pending = pending or result.error == ErrorCode.NONE
+            if result.error == ErrorCode.NONE:
+                pending = True
+                if stats is not None:
+                    stats.appended(topic_partition.topic, result.last_offset - result.base_offset + 1, batch.nbytes)
+            elif stats is not None:
+                _count_refused(stats, topic_partition.topic, batch, result.error)
             yield None
 
         def answer() -> None:
@@ -367,13 +371,10 @@ class ReplicaManager:
         self.high_watermark_checkpoints.finish()
 
 
-def _count_append(stats: BrokerTopicStats, topic: str, batch: memoryview, result: LogAppendResult) -> None:
-    if result.error == ErrorCode.NONE:
-        stats.appended(topic, result.last_offset - result.base_offset + 1, batch.nbytes)
-        return
+def _count_refused(stats: BrokerTopicStats, topic: str, batch: memoryview, error: ErrorCode) -> None:
     stats.refused(
         topic,
-        is_failure=result.error not in EXPECTED_APPEND_ERRORS,
-        bytes_rejected=batch.nbytes if result.error == ErrorCode.MESSAGE_TOO_LARGE else 0,
+        is_failure=error not in EXPECTED_APPEND_ERRORS,
+        bytes_rejected=batch.nbytes if error == ErrorCode.MESSAGE_TOO_LARGE else 0,
     )
-    stats.invalid_message_crc_records += result.error == ErrorCode.CORRUPT_MESSAGE
+    stats.invalid_message_crc_records += error == ErrorCode.CORRUPT_MESSAGE

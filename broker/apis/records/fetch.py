@@ -219,7 +219,10 @@ def _response_size(context: FetchContext, answers: Answers, version: int) -> Gen
 
 def _count_sent(stats: BrokerTopicStats, response: FetchResponse, *, is_follower: bool) -> Steps:
     for topic in response.responses:
-        size = sum(map(records_size, topic.partitions))
+        size = 0
+        for data in topic.partitions:
+            if data.records:
+                size += records_size(data)
         if is_follower:
             stats.replication_bytes_out += size
         elif size:

@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import cast
+
+from odradek.broker.metrics.error_counts import CODES_A_STEP
 from odradek.broker.metrics.request_metrics import (
     GENERATION_NS,
     SAMPLES_A_BURST,
@@ -8,7 +12,13 @@ from odradek.broker.metrics.request_metrics import (
     RequestMetrics,
     error_name,
 )
-from odradek.broker.network.request import COUNTED_BY_REQUEST, RequestContext, RequestObserver, RequestTimes
+from odradek.broker.network.request import (
+    COUNTED_BY_REQUEST,
+    RequestContext,
+    RequestCounter,
+    RequestObserver,
+    RequestTimes,
+)
 from odradek.protocol.api import ApiKey
 from odradek.protocol.codec.schema import Request, Response
 from odradek.protocol.headers import RequestHeader
@@ -23,21 +33,35 @@ from odradek.protocol.messages.fetch import (
     ReplicaState,
 )
 from odradek.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from odradek.protocol.messages.produce import (
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
 from odradek.timer.clock import ManualClock
+from odradek.timer.sliced_work import SlicedWork, Steps, run_through
 from tests.support.in_process.in_process_broker import FakeConnection
 from tests.support.in_process.network import Sent
 
 
-def next_sample(meters: RequestMeters) -> RequestObserver | None:
+def next_sample(counter: RequestCounter) -> RequestObserver | None:
     """As the dispatcher does with each request."""
-    meters.left -= 1
-    return None if meters.left else meters.sample()
+    counter.left -= 1
+    return None if counter.left else counter.sample()
 
 
 class Meters:
     def __init__(self) -> None:
         self.clock = ManualClock()
         self.meters = RequestMeters()
+        self.counters: dict[tuple[int, int], RequestCounter] = {}
+
+    def counter(self, key: ApiKey, version: int) -> RequestCounter:
+        """As the dispatcher finds it."""
+        if (key, version) not in self.counters:
+            self.counters[key, version] = self.meters.counter(key, version)
+        return self.counters[key, version]
 
     def request(
         self, request: Request, version: int, response: Response | None, *ms: int, throttle_ms: int = 0
@@ -46,10 +70,11 @@ class Meters:
         local_ms, remote_ms, send_ms = (*ms, 0, 0, 0)[:3]
         ctx = RequestContext(RequestHeader(ApiKey(request.API_KEY), version, 1), FakeConnection(), 0, 100)
         now_ns = self.clock.monotonic_ns
-        observer = next_sample(self.meters)
+        counter = self.counter(ApiKey(request.API_KEY), version)
+        observer = next_sample(counter)
         if request.API_KEY in COUNTED_BY_REQUEST:
-            self.meters.count_request(ctx, request)
-        self.meters.count_response(ctx, response)
+            counter.count_request(ctx, request)
+        counter.count_response(ctx, response)
         if observer is None:
             return
         ctx.times = times = RequestTimes(observer, now_ns, now_ns())
@@ -64,6 +89,7 @@ class Meters:
         times.completed(ctx)
 
     def of(self, name: str) -> RequestMetrics:
+        self.meters.settle()
         metrics = self.meters.by_name[name]
         metrics.settle()
         return metrics
@@ -108,20 +134,30 @@ def test_above_the_rate_of_samples_some_are_timed_and_all_are_counted() -> None:
 
 def test_the_share_of_the_sample_follows_the_rate() -> None:
     meters = RequestMeters()
+    counter = meters.counter(ApiKey.HEARTBEAT, 4)
 
     def sampled_of(requests: int) -> int:
-        found = sum(next_sample(meters) is not None for _ in range(requests))
+        found = sum(next_sample(counter) is not None for _ in range(requests))
         meters.adjust(100)
         return found
 
     wanted = SAMPLES_PER_SECOND // 10
-    assert sampled_of(40_000) < 12 * SAMPLES_A_BURST  # sets in at once
+    assert sampled_of(40_000) < 13 * SAMPLES_A_BURST  # sets in at once
     for _ in range(8):
         sampled = sampled_of(40_000)
     assert wanted / 2 <= sampled <= 2 * wanted
-    for _ in range(8):
+    for _ in range(14):  # each tick halves it at most
         sampled = sampled_of(wanted)
     assert sampled == wanted
+
+
+def test_a_rare_api_is_timed_beside_a_busy_one() -> None:
+    meters = Meters()
+    for _ in range(10_000):
+        meters.request(HeartbeatRequest(), 4, HeartbeatResponse(), 7)
+    for _ in range(5):
+        meters.request(FetchRequest(), 12, FetchResponse(), 30)
+    assert meters.of("FetchConsumer").times[-1].values() == {30: 5}
 
 
 def test_a_fetch_counts_as_fetch_and_as_that_of_a_consumer_or_a_follower() -> None:
@@ -142,6 +178,34 @@ def test_a_verification_of_transactions_has_its_own_name() -> None:
     meters.request(AddPartitionsToTxnRequest(), 3, AddPartitionsToTxnResponse())
     assert meters.of("AddPartitionsToTxnVerification").by_version == {4: 1}
     assert meters.of("AddPartitionsToTxn").by_version == {3: 1}
+
+
+def test_partitions_of_a_produce_are_counted_one_by_one() -> None:
+    meters = Meters()
+    for codes in ([0], [3], [0, 0, 6]):
+        parts = [PartitionProduceResponse(error_code=code) for code in codes]
+        topics = [TopicProduceResponse(name="t", partition_responses=parts)]
+        meters.request(ProduceRequest(), 11, ProduceResponse(responses=topics))
+    meters.request(ProduceRequest(acks=0), 11, None)
+    assert meters.of("Produce").errors == {0: 3, 3: 1, 6: 1}
+    assert meters.of("Produce").by_version == {11: 4}
+
+
+def test_codes_of_a_large_response_are_counted_in_slices() -> None:
+    counter = RequestMeters()
+    produced = counter.counter(ApiKey.PRODUCE, 11)
+    ctx = RequestContext(RequestHeader(ApiKey.PRODUCE, 11, 1), FakeConnection(), 0, 100)
+    submitted: list[Steps] = []
+    ctx.slices = cast("SlicedWork", SimpleNamespace(submit=submitted.append))
+    parts = [PartitionProduceResponse() for _ in range(3 * CODES_A_STEP)]
+    produced.count_response(ctx, ProduceResponse(responses=[TopicProduceResponse(partition_responses=parts)]))
+    errors = counter.of("Produce").errors
+    assert errors == {0: CODES_A_STEP}
+    (rest,) = submitted
+    next(rest)
+    assert errors == {0: 2 * CODES_A_STEP}
+    run_through(rest)
+    assert errors == {0: 3 * CODES_A_STEP}
 
 
 def test_quantiles_forget_and_counts_do_not() -> None:
