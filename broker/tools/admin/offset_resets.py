@@ -19,6 +19,7 @@ from odradek.broker.tools.admin.reset_times import parse_datetime, parse_duratio
 from odradek.broker.tools.admin.topic_arguments import partitions_of
 from odradek.broker.tools.command.columns import column_lines
 from odradek.broker.tools.command.failures import CommandFailed, check
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -94,9 +95,12 @@ async def commit(client: AdminClient, group: str, offsets: Mapping[TopicPartitio
             for result in topic.partitions
         }
         # An error of the coordinator is that of all partitions.
-        return {group: _Committed(next(iter(errors.values())), errors)}
+        return {group: _Committed(next(iter(errors.values()), ErrorCode.NONE), errors)}
 
     committed = (await ask_coordinators(client, KeyType.GROUP, [group], ask))[group]
+    for tp, offset in offsets.items():
+        if tp not in committed.errors:
+            raise CommandFailed(f"Committing offset {offset} of group '{group}' in {tp}: the answer does not name it")
     for tp, error in committed.errors.items():
         check(error, None, f"Committing offset {offsets[tp]} of group '{group}' in {tp}")
 

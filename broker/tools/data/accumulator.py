@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from odradek.protocol.codec.varint import write_varint
 from odradek.protocol.records.builder import build_batch
 from odradek.protocol.records.layout import BATCH_OVERHEAD, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 from odradek.protocol.records.record import SimpleRecord
@@ -79,6 +80,20 @@ def estimate(record: SimpleRecord) -> int:
     for name, value in record.headers:
         size += 10 + 4 * len(name) + len(value or b"")
     return size
+
+
+def size_upper_bound(record: SimpleRecord) -> int:
+    """The bytes of a batch of this record alone, at most. Kafka: AbstractRecords.estimateSizeInBytesUpperBound."""
+    size = BATCH_OVERHEAD + MAX_RECORD_OVERHEAD + _length(record.key) + _length(record.value)
+    size += len(write_varint(len(record.headers)))
+    for name, value in record.headers:
+        size += _length(name.encode()) + _length(value)
+    return size
+
+
+def _length(data: bytes | None) -> int:
+    """The bytes of a field, with its length before it."""
+    return len(write_varint(-1)) if data is None else len(write_varint(len(data))) + len(data)
 
 
 class RecordAccumulator:

@@ -5,9 +5,11 @@ Kafka: ConsoleConsumer.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import sys
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Coroutine, Mapping
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from odradek.broker.tools.command.failures import CommandFailed
 from odradek.broker.tools.command.terminal_text import write
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from odradek.broker.tools.data.fetcher import Chunk
     from odradek.broker.tools.data.interrupts import Interrupts
     from odradek.broker.tools.data.record_format import RecordFormat
+
+T = TypeVar("T")
 
 CLIENT_ID: Final = "console-consumer"
 POLL_MS: Final = 1_000
@@ -71,31 +75,31 @@ class _Work:
     async def __call__(self, client: DataClient, interrupts: Interrupts) -> None:
         consumer = Consumer(client, self._config, self._subscription)
         try:
-            await interrupts.during(consumer.start())
-            await interrupts.during(self._print_all(client, consumer))
+            await interrupts.during(self._consume(client, consumer))
         finally:
             await consumer.close()
             if not self._options.quiet:
                 sys.stderr.write(f"Processed a total of {self._count} messages\n")
 
-    async def _print_all(self, client: DataClient, consumer: Consumer) -> None:
+    async def _consume(self, client: DataClient, consumer: Consumer) -> None:
+        """Print until the end, or until no record has come for `--timeout-ms` (joining a group counts)."""
         output = OutputStream(STDOUT)
         limit = None if self._options.count == -1 else self._options.count
         timeout_ms = self._options.timeout_ms
         if timeout_ms is not None and timeout_ms < 0:
             timeout_ms = None
         last_ms = client.clock.monotonic_ms()
-        while (limit is None or self._count < limit) and not (self._config.ends and consumer.is_finished):
-            chunk = await consumer.poll(POLL_MS if timeout_ms is None else min(POLL_MS, timeout_ms))
-            now_ms = client.clock.monotonic_ms()
-            if chunk is not None and chunk.records:
-                last_ms = now_ms
-                await self._print(output, consumer, chunk, None if limit is None else limit - self._count)
-            elif chunk is not None:
-                consumer.done(chunk)
-            is_late = timeout_ms is not None and now_ms - last_ms >= timeout_ms
-            if is_late:
-                return
+        with contextlib.suppress(_TooLate):
+            await _within(client, timeout_ms, consumer.start())
+            while (limit is None or self._count < limit) and not (self._config.ends and consumer.is_finished):
+                left_ms = None if timeout_ms is None else last_ms + timeout_ms - client.clock.monotonic_ms()
+                poll_ms = POLL_MS if left_ms is None else max(0, min(POLL_MS, left_ms))
+                chunk = await _within(client, left_ms, consumer.poll(poll_ms))
+                if chunk is not None and chunk.records:
+                    last_ms = client.clock.monotonic_ms()
+                    await self._print(output, consumer, chunk, None if limit is None else limit - self._count)
+                elif chunk is not None:
+                    consumer.done(chunk)
 
     async def _print(self, output: OutputStream, consumer: Consumer, chunk: Chunk, limit: int | None) -> None:
         """Print the records of a chunk, at most `limit` of them. Raises: CommandFailed after those before a bad one."""
@@ -116,3 +120,25 @@ class _Work:
         self._count += len(records)
         is_whole = len(records) == len(chunk.records)
         consumer.done(chunk, None if is_whole else records[-1].record.offset + 1)
+
+
+class _TooLate(Exception):
+    """No record has come for the time of `--timeout-ms`."""
+
+
+async def _within(client: DataClient, timeout_ms: int | None, work: Coroutine[object, object, T]) -> T:
+    """The result of `work`, which is cancelled after the time, if there is a limit. Raises: _TooLate."""
+    if timeout_ms is None:
+        return await work
+    is_over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    task = asyncio.ensure_future(work)
+    task.add_done_callback(lambda _: is_over.set_result(None))
+    try:
+        await client.wait(max(0, timeout_ms), is_over)
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait((task,))
+    if task.cancelled():
+        raise _TooLate
+    return task.result()

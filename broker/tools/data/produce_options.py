@@ -162,6 +162,8 @@ def producer_config(settings: Mapping[str, str]) -> ProducerConfig:
     request_timeout_ms = found.number("request.timeout.ms", defaults.request_timeout_ms, least=1)
     # Kafka: KafkaProducer.configureDeliveryTimeout. Else a batch could expire while it lingers.
     delivery_timeout_ms = max(defaults.delivery_timeout_ms, linger_ms + request_timeout_ms)
+    if found.number("delivery.timeout.ms", delivery_timeout_ms) < linger_ms + request_timeout_ms:
+        raise CommandFailed("delivery.timeout.ms should be equal to or larger than linger.ms + request.timeout.ms")
     config = ProducerConfig(
         acks=found.acks(defaults.acks),
         batch_size=found.number("batch.size", defaults.batch_size),
@@ -177,8 +179,13 @@ def producer_config(settings: Mapping[str, str]) -> ProducerConfig:
         transactional_id=settings.get("transactional.id"),
         transaction_timeout_ms=found.number("transaction.timeout.ms", defaults.transaction_timeout_ms, least=1),
     )
-    if config.transactional_id is not None and config.acks != -1:
-        raise CommandFailed("Must set acks to all in order to use the idempotent producer.")
+    if config.acks != -1 and config.enable_idempotence and "enable.idempotence" in settings:
+        raise CommandFailed(
+            "Must set acks to all in order to use the idempotent producer. Otherwise we cannot guarantee idempotence."
+        )
+    # Kafka: ProducerConfig.postProcessAndValidateIdempotenceConfigs. Without acks=all there is no idempotence.
+    if config.transactional_id is not None and not (config.enable_idempotence and config.acks == -1):
+        raise CommandFailed("Cannot set a transactional.id without also enabling idempotence.")
     return config
 
 

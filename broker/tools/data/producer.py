@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.tools.command.failures import CommandFailed, error_text
-from odradek.broker.tools.data.accumulator import Batch, RecordAccumulator
+from odradek.broker.tools.data.accumulator import Batch, RecordAccumulator, size_upper_bound
 from odradek.broker.tools.data.producer_state import ProducerState
 from odradek.broker.tools.data.transactions import FENCED, ProducerFenced, Transactions, init_producer_id
 from odradek.protocol.errors import REFRESHES_METADATA, RETRIABLE, ErrorCode
@@ -59,6 +59,10 @@ class ProducerConfig:
     request_timeout_ms: int = 30_000
     transactional_id: str | None = None
     transaction_timeout_ms: int = 60_000
+
+
+SIZE_MARGIN: Final = 128
+"""More than what a batch of one record without headers has besides key and value, in bytes."""
 
 
 class DeliveryFailed(CommandFailed):
@@ -114,6 +118,7 @@ class Producer:
 
         Raises: CommandFailed if a record could not be written, or the topic or partition is not there.
         """
+        self._check_size(record)
         now_ms = self._client.clock.monotonic_ms()
         count = self._client.cluster.partition_count(topic)
         if not count:
@@ -143,6 +148,23 @@ class Producer:
         if is_complete:
             self._partitioner.batch_is_full(topic, partition)
             await asyncio.sleep(0)  # let the sender begin
+
+    def _check_size(self, record: InputRecord) -> None:
+        """Kafka: KafkaProducer.ensureValidRecordSize. Raises: CommandFailed."""
+        config = self._config
+        limit = min(config.max_request_size, config.buffer_memory)
+        if not record.headers and len(record.key or b"") + len(record.value or b"") + SIZE_MARGIN < limit:
+            return
+        size = size_upper_bound(SimpleRecord(0, record.key, record.value, record.headers))
+        start = f"The message is {size} bytes when serialized which is larger than"
+        if size > config.max_request_size:
+            raise CommandFailed(
+                f"{start} {config.max_request_size}, which is the value of the max.request.size configuration."
+            )
+        if size > config.buffer_memory:
+            raise CommandFailed(
+                f"{start} the total memory buffer you have configured with the buffer.memory configuration."
+            )
 
     async def flush(self) -> None:
         """Wait until all records are written. Raises: CommandFailed if one could not be."""

@@ -5,7 +5,7 @@ Kafka: TransactionManager.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Set
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from odradek.broker.inter_broker.response_errors import error_codes
@@ -68,6 +68,8 @@ class Transactions:
         """Those that were added to the present transaction at the coordinator."""
         self._decision: bool | None = None
         """What an EndTxn said whose answer has not arrived."""
+        self._may_have_begun = False
+        """Partitions were to be added, and it is not known whether they are: the transaction may be open."""
 
     async def init(self) -> None:
         """Get the producer id; fences producers that used the id before and aborts what they left open.
@@ -83,6 +85,7 @@ class Transactions:
         response = await self._ask(request, InitProducerIdResponse)
         self._state.use(response.producer_id, response.producer_epoch)
         self._partitions.clear()
+        self._may_have_begun = False
 
     def missing(self, topic_partitions: Iterable[TopicPartition]) -> set[TopicPartition]:
         """Those that are not in the transaction yet."""
@@ -102,7 +105,9 @@ class Transactions:
                 AddPartitionsToTxnTopic(name=topic, partitions=partitions) for topic, partitions in by_topic.items()
             ],
         )
+        self._may_have_begun = True
         await self._ask(request, AddPartitionsToTxnResponse, version=ADD_PARTITIONS_VERSION)
+        self._may_have_begun = False
         self._partitions.update(added)
 
     async def end(self, *, committed: bool) -> None:
@@ -110,7 +115,7 @@ class Transactions:
 
         A decision that was sent is not changed: an abort after an interrupted commit completes the commit.
         """
-        if not self._partitions:
+        if not self._partitions and not self._may_have_begun:
             return
         if self._decision is None:
             self._decision = committed
@@ -120,11 +125,21 @@ class Transactions:
             producer_epoch=self._state.epoch,
             committed=self._decision,
         )
-        await self._ask(request, EndTxnResponse)
+        # Without partitions, the coordinator refuses to abort: it has no transaction that could keep readers waiting.
+        harmless = {ErrorCode.INVALID_TXN_STATE} if self._may_have_begun and not self._partitions else frozenset()
+        await self._ask(request, EndTxnResponse, harmless=harmless)
         self._partitions.clear()
+        self._may_have_begun = False
         self._decision = None
 
-    async def _ask(self, request: Request, response_type: type[ResponseT], *, version: int | None = None) -> ResponseT:
+    async def _ask(
+        self,
+        request: Request,
+        response_type: type[ResponseT],
+        *,
+        version: int | None = None,
+        harmless: Set[ErrorCode] = frozenset(),
+    ) -> ResponseT:
         async def ask() -> ResponseT:
             if self._coordinator is None:
                 self._coordinator = await self._client.find_coordinator(self.transactional_id, TRANSACTION_COORDINATOR)
@@ -139,11 +154,16 @@ class Transactions:
                 self._coordinator = None
             return response
 
-        return await _until_answered(self._client, ask, type(request).__name__.removesuffix("Request"))
+        return await _until_answered(self._client, ask, type(request).__name__.removesuffix("Request"), harmless)
 
 
-async def _until_answered(client: DataClient, ask: Callable[[], Awaitable[ResponseT]], what: str) -> ResponseT:
-    """The first response without an error, asked again after retriable errors. Raises: CommandFailed."""
+async def _until_answered(
+    client: DataClient,
+    ask: Callable[[], Awaitable[ResponseT]],
+    what: str,
+    harmless: Set[ErrorCode] = frozenset(),
+) -> ResponseT:
+    """The first response without an error that matters, asked again after retriable errors. Raises: CommandFailed."""
     began_ms = client.clock.monotonic_ms()
     while True:
         try:
@@ -151,7 +171,7 @@ async def _until_answered(client: DataClient, ask: Callable[[], Awaitable[Respon
         except (OSError, Unavailable) as error:
             reason = str(error)
         else:
-            errors = {ErrorCode.for_code(code) for code in _codes(response)} - {ErrorCode.NONE}
+            errors = {ErrorCode.for_code(code) for code in _codes(response)} - {ErrorCode.NONE} - harmless
             errors -= {ErrorCode.OPERATION_NOT_ATTEMPTED} if len(errors) > 1 else set()
             if not errors:
                 return response

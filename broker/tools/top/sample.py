@@ -1,6 +1,7 @@
 """One sample of a cluster: metadata, ends of logs, sizes on the disks, groups with their offsets.
 
-All brokers are asked at the same time. A broker that does not answer is left out of this sample.
+All brokers are asked at the same time. A broker that does not answer is left out of this sample, and so is a group
+whose state or offsets are answered with an error.
 """
 
 from __future__ import annotations
@@ -113,11 +114,16 @@ async def _groups(client: DataClient, node: int, sample: Sample) -> None:
             TopicPartition(topic.name, partition.partition_index): partition.committed_offset
             for topic in group.topics
             for partition in topic.partitions
-            if partition.committed_offset >= 0
+            if partition.error_code == ErrorCode.NONE and partition.committed_offset >= 0
         }
         for group in fetched.groups
+        if group.error_code == ErrorCode.NONE
     }
-    sample.groups += [_group(found, node, committed.get(found.group_id, {})) for found in described.groups]
+    sample.groups += [
+        _group(found, node, committed[found.group_id])
+        for found in described.groups
+        if found.error_code == ErrorCode.NONE and found.group_id in committed  # else it would seem to have no lag
+    ]
 
 
 def _group(found: DescribedGroup, node: int, committed: dict[TopicPartition, int]) -> GroupSample:

@@ -8,6 +8,7 @@ from odradek.broker.tools.admin.groups import main
 from odradek.broker.tools.admin.offset_resets import export_lines, parse_plan
 from odradek.broker.tools.command.failures import CommandFailed
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from odradek.protocol.topic_partition import TopicPartition
 from tests.support.clusters.admin_cluster import AdminCluster, Command, topic
 from tests.support.clusters.admin_groups import AdminGroups, member
@@ -131,6 +132,15 @@ def test_a_refused_commit_is_an_error(command: Command, groups: AdminGroups) -> 
         1,
         [],
         "odradek: Committing offset 100 of group 'g' in t-0: The coordinator is not aware of this member.\n",
+    )
+
+
+def test_an_answer_that_does_not_name_a_partition_is_an_error(command: Command, cluster: AdminCluster) -> None:
+    cluster.on(OffsetCommitRequest, lambda broker_id, request: OffsetCommitResponse())
+    assert command(main, *RESET, "--topic", "t:0", "--to-latest", "--execute") == (
+        1,
+        [],
+        "odradek: Committing offset 100 of group 'g' in t-0: the answer does not name it\n",
     )
 
 

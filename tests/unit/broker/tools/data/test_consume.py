@@ -3,7 +3,10 @@ from __future__ import annotations
 import pytest
 
 from odradek.broker.tools.data.consume import main
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchRequest
+from odradek.protocol.messages.leave_group import LeaveGroupRequest
+from odradek.protocol.messages.metadata import MetadataResponseTopic
 from odradek.protocol.messages.offset_commit import OffsetCommitRequest
 from odradek.protocol.records.record import SimpleRecord
 from odradek.protocol.topic_partition import TopicPartition
@@ -49,6 +52,29 @@ def test_between_two_times(filled: Commands) -> None:
 def test_without_records_for_some_time(filled: Commands) -> None:
     filled.cluster.on(FetchRequest, lambda broker_id, request: filled.cluster.fetch(broker_id, request))
     assert filled(main, "t", "--timeout-ms", "5") == (0, b"")
+
+
+def test_the_join_of_a_group_is_no_longer_than_the_time_without_records(
+    filled: Commands, capsys: pytest.CaptureFixture[str]
+) -> None:
+    coordinator = Coordinator(filled.cluster)
+    coordinator.join_errors = [ErrorCode.MEMBER_ID_REQUIRED, *[ErrorCode.REBALANCE_IN_PROGRESS] * 100_000]
+    assert filled(main, "t", "-G", "g", "--timeout-ms", "300") == (0, b"")
+    assert capsys.readouterr().err == "Processed a total of 0 messages\n"
+    assert filled.cluster.requests(LeaveGroupRequest)
+
+
+def test_a_topic_is_not_waited_for_longer_than_that(filled: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("odradek.broker.tools.data.consumer.TOPIC_TIMEOUT_MS", 3_600_000)
+    described = filled.cluster._described
+
+    def without_leader(name: str) -> MetadataResponseTopic:
+        found = described(name)
+        found.error_code, found.partitions = ErrorCode.LEADER_NOT_AVAILABLE, []
+        return found
+
+    monkeypatch.setattr(filled.cluster, "_described", without_leader)
+    assert filled(main, "t", "--timeout-ms", "300") == (0, b"")
 
 
 def test_as_a_member_of_a_group(filled: Commands) -> None:

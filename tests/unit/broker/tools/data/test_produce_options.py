@@ -26,17 +26,22 @@ def test_defaults() -> None:
 def test_a_batch_does_not_expire_while_it_lingers() -> None:
     assert config("--linger", "90000").delivery_timeout_ms == 120_000
     assert config("--linger", "90001").delivery_timeout_ms == 120_001
-    assert config("--linger", "90001", "--delivery-timeout-ms", "5").delivery_timeout_ms == 5
+    assert config("--linger", "5", "--delivery-timeout-ms", "30005").delivery_timeout_ms == 30_005
+    with pytest.raises(CommandFailed) as refused:
+        config("--linger", "5", "--delivery-timeout-ms", "30004")
+    assert str(refused.value) == (
+        "delivery.timeout.ms should be equal to or larger than linger.ms + request.timeout.ms"
+    )
 
 
 def test_options_of_both_tools_mean_the_same() -> None:
     apaches = config(
         "--compression-codec", "lz4", "--request-required-acks", "1", "--timeout", "9", "--max-partition-memory-bytes",
-        "77", "--max-memory-bytes", "88", "--producer-property", "delivery.timeout.ms=99",
+        "77", "--max-memory-bytes", "88", "--producer-property", "delivery.timeout.ms=39000",
     )  # fmt: skip
     kcats = config(
         "-z", "lz4", "-X", "acks=1", "--linger", "9", "--batch-size", "77", "-X", "buffer.memory=88",
-        "--delivery-timeout-ms", "99",
+        "--delivery-timeout-ms", "39000",
     )  # fmt: skip
     assert apaches == kcats
     assert (kcats.acks, kcats.compression_type, kcats.linger_ms) == (1, CompressionType.LZ4, 9)
@@ -53,10 +58,31 @@ def test_compression() -> None:
     assert (found.compression_type, found.compression_level) == (CompressionType.ZSTD, 9)
 
 
-def test_transactions_need_acks_of_all() -> None:
-    assert config("--transactional-id", "x").transactional_id == "x"
-    with pytest.raises(CommandFailed, match="Must set acks to all"):
-        config("--transactional-id", "x", "--acks", "1")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("--transactional-id", "x", "--acks", "1"),
+            "Cannot set a transactional.id without also enabling idempotence.",
+        ),
+        (
+            ("--transactional-id", "x", "-X", "enable.idempotence=false"),
+            "Cannot set a transactional.id without also enabling idempotence.",
+        ),
+        (
+            ("-X", "enable.idempotence=true", "--acks", "1"),
+            "Must set acks to all in order to use the idempotent producer. Otherwise we cannot guarantee idempotence.",
+        ),
+    ],
+)
+def test_transactions_need_idempotence_and_idempotence_needs_acks_of_all(
+    arguments: tuple[str, ...], message: str
+) -> None:
+    assert config("--transactional-id", "x", "-X", "enable.idempotence=true").transactional_id == "x"
+    assert config("--acks", "1").acks == 1, "idempotence is given up if nobody asked for it"
+    with pytest.raises(CommandFailed) as refused:
+        config(*arguments)
+    assert str(refused.value) == message
 
 
 @pytest.mark.parametrize(

@@ -180,7 +180,7 @@ async def test_a_broker_that_has_forgotten_the_producer() -> None:
 async def test_memory_is_bounded() -> None:
     cluster = DataCluster()
     cluster.create("t")
-    producer = await started(cluster, ProducerConfig(batch_size=1, buffer_memory=100))
+    producer = await started(cluster, ProducerConfig(batch_size=1, buffer_memory=150))
     peak = 0
 
     def produce(broker_id: int, request: ProduceRequest) -> ProduceResponse:
@@ -191,7 +191,7 @@ async def test_memory_is_bounded() -> None:
     cluster.on(ProduceRequest, produce)
     await cluster.during(send_all(producer, *[InputRecord(None, b"v" * 60) for _ in range(50)]))
     assert len(cluster.records(A)) == 50
-    assert 100 <= peak < 200, "one record beyond the limit"
+    assert 150 <= peak < 250, "one record beyond the limit"
     await producer.close()
 
 
@@ -292,4 +292,26 @@ async def test_a_fenced_producer_ends_no_transaction() -> None:
         await cluster.during(producer.commit())
     await cluster.during(producer.abort())
     assert not cluster.requests(EndTxnRequest)
+    await producer.close()
+
+
+@async_test
+async def test_a_record_that_is_too_large_is_refused() -> None:
+    cluster = DataCluster()
+    cluster.create("t")
+    producer = await started(cluster, ProducerConfig(max_request_size=1_000))
+    overhead = 61 + 21 + 1 + 2 + 1  # batch, record, lengths of null key, value and headers
+    await cluster.during(send_all(producer, InputRecord(None, bytes(1_000 - overhead))))
+    with pytest.raises(CommandFailed) as refused:
+        await producer.send("t", InputRecord(None, bytes(1_001 - overhead)))
+    assert str(refused.value) == (
+        "The message is 1001 bytes when serialized which is larger than 1000, "
+        "which is the value of the max.request.size configuration."
+    )
+    with pytest.raises(CommandFailed, match="The message is 1093 bytes"):
+        await producer.send("t", InputRecord(None, None, (("ä", bytes(1_000)), ("b", None))))
+    await producer.close()
+    producer = await started(cluster, ProducerConfig(buffer_memory=500))
+    with pytest.raises(CommandFailed, match="larger than the total memory buffer you have configured"):
+        await producer.send("t", InputRecord(b"k", bytes(500)))
     await producer.close()

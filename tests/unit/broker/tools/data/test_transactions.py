@@ -122,6 +122,36 @@ async def test_a_commit_whose_answer_is_lost_is_not_turned_into_an_abort() -> No
 
 
 @async_test
+@pytest.mark.parametrize("answer", [ErrorCode.NONE, ErrorCode.INVALID_TXN_STATE])
+async def test_an_abort_is_sent_if_partitions_may_have_been_added(answer: ErrorCode) -> None:
+    cluster = DataCluster()
+    transactions = await begun(cluster)
+
+    def lose(broker_id: int, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
+        raise ConnectionResetError("the answer is lost")
+
+    cluster.on(AddPartitionsToTxnRequest, lose)
+    with pytest.raises(CommandFailed, match="AddPartitionsToTxn took more than"):
+        await cluster.during(transactions.add_partitions([A]))
+    answer_ends(cluster, answer)
+    await cluster.during(transactions.end(committed=False))
+    assert [request.committed for request in cluster.requests(EndTxnRequest)] == [False]
+    await transactions.end(committed=False)
+    assert len(cluster.requests(EndTxnRequest)) == 1, "it is over"
+
+
+@async_test
+async def test_an_abort_of_added_partitions_that_is_refused_is_an_error() -> None:
+    cluster = DataCluster()
+    transactions = await begun(cluster)
+    answer_adds(cluster, ErrorCode.NONE)
+    await transactions.add_partitions([A])
+    answer_ends(cluster, ErrorCode.INVALID_TXN_STATE)
+    with pytest.raises(CommandFailed, match="EndTxn"):
+        await transactions.end(committed=False)
+
+
+@async_test
 async def test_a_fenced_producer() -> None:
     cluster = DataCluster()
     transactions = await begun(cluster)

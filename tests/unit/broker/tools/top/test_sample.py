@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import pytest
+
 from odradek.broker.tools.top.sample import take_sample
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_groups import (
     DescribedGroup,
     DescribedGroupMember,
@@ -90,3 +93,21 @@ async def test_a_broker_that_does_not_answer_is_left_out() -> None:
     cluster.unreachable = {2}
     sample = await cluster.during(take_sample(client))
     assert (sample.ends, sample.sizes, sample.groups) == ({A: 3}, {1: {A: 70}}, [])
+
+
+@async_test
+@pytest.mark.parametrize("failing", ["description", "offsets", "partition"])
+async def test_what_is_answered_with_an_error_is_left_out(failing: str) -> None:
+    cluster = answering()
+    code = int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    if failing == "description":
+        group = DescribedGroup(group_id="g", error_code=code)
+        cluster.on(DescribeGroupsRequest, lambda broker_id, request: DescribeGroupsResponse(groups=[group]))
+    else:
+        partition = OffsetFetchResponsePartitions(partition_index=0, committed_offset=2, error_code=code)
+        topics = [OffsetFetchResponseTopics(name="t", partitions=[partition])]
+        error = code if failing == "offsets" else 0
+        offsets = OffsetFetchResponseGroup(group_id="g", topics=topics, error_code=error)
+        cluster.on(OffsetFetchRequest, lambda broker_id, request: OffsetFetchResponse(groups=[offsets]))
+    sample = await cluster.during(take_sample(cluster.client()))
+    assert [group.committed for group in sample.groups] == ([{}] if failing == "partition" else [])
