@@ -11,7 +11,7 @@ DynamicListenerConfig.reconfigure.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, cast
 
 from odradek.broker.config.reconfiguration import REGISTERED_LISTENERS
 from odradek.broker.machine.startup_error import StartupError
@@ -23,27 +23,12 @@ from odradek.storage.config.config_def import ConfigType, parse_type
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
     from odradek.broker.config.dynamic_config import DynamicBrokerConfig
-    from odradek.broker.config.endpoint import EndPoint
+    from odradek.broker.sockets import Listening
     from odradek.controller.model.broker_info import BrokerInfo
 
 logger = logging.getLogger(__name__)
 
 IP_RATE = "connection_creation_rate"
-
-
-class Listening(Protocol):
-    """The part of the sockets that depends on configs. Implemented by `network.socket_server.SocketServer`."""
-
-    @property
-    def end_points(self) -> tuple[EndPoint, ...]:
-        """The listeners with their bound ports."""
-
-    async def update_listeners(self) -> None:
-        """Open and close listeners. Raises: StartupError."""
-
-    def limits_changed(self) -> None: ...
-
-    def update_ip_connection_rate_quota(self, ip: str | None, rate: float | None) -> None: ...
 
 
 class ConfigHandlers:
@@ -69,6 +54,8 @@ class ConfigHandlers:
             case "brokers":
                 await self._broker_changed(name, values)
             case "clients" | "users":
+                if kind == "users":
+                    services.scram_credentials.config_changed(name, values)
                 services.quotas.config_changed(f"{kind}/{name}", values)
             case "ips":
                 self._ip_changed(None if name == znodes.DEFAULT_ENTITY else name, values.get(IP_RATE))

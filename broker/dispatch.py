@@ -49,9 +49,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-BEFORE_AUTHENTICATION: Final = frozenset({ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
-"""The APIs that are served before a connection is authenticated."""
-
 LARGE_FRAME_BYTES: Final = 64 * 1024
 """Larger frames are decoded in slices: 64 KiB can name 16,000 partitions, which takes 5 ms."""
 
@@ -142,6 +139,8 @@ class Dispatcher:
 
     def dispatch(self, connection: Connection, frame: memoryview, received_ms: int) -> None:
         """Decode and handle one request. Never raises: an invalid frame closes the connection."""
+        if connection.authentication is not None and connection.authentication.takes(frame, received_ms):
+            return
         try:
             header, position = decode_request_header(frame)
             route = self._routes.get(header.api_key) or self._load(header)
@@ -153,7 +152,7 @@ class Dispatcher:
                     sampled = counter.sample()
                     observer = RequestObservers((sampled,) if observer is None else (observer, sampled))
             times = None if observer is None else RequestTimes(observer, self._now_ns, self._now_ns())
-            if not connection.is_authenticated and header.api_key not in BEFORE_AUTHENTICATION:
+            if not connection.is_authenticated:
                 connection.abort(CloseReason.NOT_AUTHENTICATED, f"{header} before authentication")
                 return
             if len(frame) > LARGE_FRAME_BYTES:

@@ -11,14 +11,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from odradek.broker.apis.services import Services
 from odradek.broker.cluster_links import ClusterLinks
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.dynamic_config import DynamicBrokerConfig
 from odradek.broker.config.dynamic_passwords import Passwords
-from odradek.broker.config_handlers import ConfigHandlers, Listening
+from odradek.broker.config_handlers import ConfigHandlers
 from odradek.broker.coordinators.add_partitions_to_txn_manager import AddPartitionsToTxnManager
 from odradek.broker.coordinators.coordinator_setup import make_group_coordinator, make_transaction_coordinator
 from odradek.broker.coordinators.transaction_verification import TransactionVerification
@@ -44,6 +44,8 @@ from odradek.broker.network.socket_server import SocketServer
 from odradek.broker.quotas.quota_managers import QuotaManagers
 from odradek.broker.quotas.request_throttle import RequestThrottle
 from odradek.broker.replica_manager.replication_setup import make_log_manager, make_replica_manager
+from odradek.broker.sasl_setup import make_authentications
+from odradek.broker.security.sasl.credential_cache import ScramCredentialCache
 from odradek.controller.admin.config_admin import ConfigAdmin
 from odradek.controller.admin.config_changes import ConfigChangeListener
 from odradek.controller.admin.policies import Policies
@@ -65,47 +67,22 @@ from odradek.timer.system_timer import SystemTimer
 from odradek.timer.walks import Walks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Coroutine
 
     from odradek.broker.config.endpoint import EndPoint
     from odradek.broker.inter_broker.ports import MakeLink
     from odradek.broker.machine.loop_monitor import LoopMonitor
     from odradek.broker.metadata.metadata_tree_setup import OpenTree
     from odradek.broker.metrics.metrics import Metrics
-    from odradek.broker.network.connection import Connection
     from odradek.broker.security.authorizer.ports import Authorizer
     from odradek.broker.security.tokens.token_manager import DelegationTokenManager
+    from odradek.broker.sockets import MakeSockets, Sockets
     from odradek.controller.model.broker_info import BrokerInfo
     from odradek.protocol.topic_partition import TopicPartition
-    from odradek.storage.disk.ports import IoPool
     from odradek.timer.clock import Clock
     from odradek.timer.task import TimerTask
 
 logger = logging.getLogger(__name__)
-
-
-class Sockets(Listening, Protocol):
-    """The client listeners. Implemented by `network.socket_server.SocketServer`."""
-
-    async def open(self) -> tuple[EndPoint, ...]: ...
-
-    def start_accepting(self) -> None: ...
-
-    def stop_accepting(self) -> None: ...
-
-    async def close(self) -> None: ...
-
-
-class MakeSockets(Protocol):
-    def __call__(
-        self,
-        config: BrokerConfig,
-        clock: Clock,
-        timer: SystemTimer,
-        io_pool: IoPool,
-        dispatch: Callable[[Connection, memoryview, int], None],
-        /,
-    ) -> Sockets: ...
 
 
 class KafkaServer:
@@ -138,6 +115,7 @@ class KafkaServer:
         self._passwords = Passwords(config, self._machine.io_pool)
         self._policies = Policies(self.clock)
         self._authorizer: Authorizer | None = None
+        self._scram_credentials = ScramCredentialCache()
         self._log_manager = make_log_manager(config, self.clock, self.timer, self._machine)
         self._log_manager.on_log_dir_failure = self._on_log_dir_failure
         self._open_tree = open_tree
@@ -191,6 +169,9 @@ class KafkaServer:
         self._sockets = sockets = self._make_sockets(
             self.config, self.clock, self.timer, self._machine.io_pool, lambda *request: dispatcher.dispatch(*request)
         )
+        if isinstance(sockets, SocketServer):
+            parts = (self.config, self.clock, self.timer, self._machine, self._scram_credentials, self._token_manager)
+            sockets.make_authentications = partial(make_authentications, *parts, self._in_background)
         self.addresses = await sockets.open()
         broker_info = registered_info(self.config, self.broker_id, self.addresses)
         cache = MetadataCache(self.broker_id)
@@ -374,6 +355,7 @@ class KafkaServer:
             logger_levels=LoggerLevels(),
             token_manager=self._token_manager,
             authorizer=self._authorizer,
+            scram_credentials=self._scram_credentials,
         )
 
     def _make_controller(

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from odradek.broker.quotas.quota_managers import QuotaManagers
     from odradek.broker.replica_manager.replica_manager import ReplicaManager
     from odradek.broker.security.authorizer.ports import Authorizer
+    from odradek.broker.security.sasl.credential_cache import ScramCredentialCache
     from odradek.broker.security.tokens.token_manager import DelegationTokenManager
     from odradek.controller.admin.config_admin import ConfigAdmin
     from odradek.controller.admin.topic_admin import AdminManager
@@ -80,6 +81,7 @@ class Services:
     topic_waits: TopicWaits
     quotas: QuotaManagers
     logger_levels: LoggerLevels
+    scram_credentials: ScramCredentialCache
     token_manager: DelegationTokenManager | None = None
     """None: there are no delegation tokens."""
     authorizer: Authorizer | None = None

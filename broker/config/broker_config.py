@@ -168,6 +168,14 @@ class BrokerConfig(BrokerConfigValues):
             self._listener_limits[listener_name, name] = limit
         return limit
 
+    def listener_value(self, listener_name: str, name: str, mechanism: str) -> ConfigValue:
+        """The value of a key for a SASL mechanism of a listener, else for the listener, else of the key itself."""
+        prefix = f"{LISTENER_PREFIX}{listener_name.lower()}."
+        for key in (f"{prefix}{mechanism.lower()}.{name}", f"{prefix}{name}"):
+            if key in self._settings:
+                return BROKER_CONFIG_KEYS[name].parse(self._settings[key])
+        return self._values[name]
+
     def text(self, name: str) -> str | None:
         """The value as text, defaults included; None for null and for a secret."""
         if self.is_sensitive(name):

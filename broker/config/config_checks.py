@@ -185,9 +185,9 @@ def check_dynamic(
 def _check_unserved(values: Mapping[str, ConfigValue], listeners: Listeners) -> None:
     for end_point in listeners.bound:
         _require(
-            end_point.security_protocol is SecurityProtocol.PLAINTEXT,
+            end_point.security_protocol in (SecurityProtocol.PLAINTEXT, SecurityProtocol.SASL_PLAINTEXT),
             f"Listener {end_point} uses {end_point.security_protocol.name}, which is not supported yet; "
-            "only PLAINTEXT is.",
+            "PLAINTEXT and SASL_PLAINTEXT are.",
         )
     for purpose, listener in (
         ("Requests to other brokers", listeners.inter_broker),

@@ -14,6 +14,8 @@ class CloseReason(Enum):
     INVALID_FRAME = "invalid frame"
     INVALID_REQUEST = "invalid request"
     NOT_AUTHENTICATED = "not authenticated"
+    AUTHENTICATION_FAILED = "authentication failed"
+    SESSION_EXPIRED = "the session has expired, and the client did not authenticate again"
     REQUEST_REFUSED = "request refused"
     """Also an error of Produce with acks=0, which has no response."""
     RECORDS_UNREADABLE = "records cannot be read"

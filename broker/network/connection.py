@@ -21,9 +21,8 @@ client may have shut down only its writing side. After a reset no response can b
 first one that has a response, as in Apache Kafka, where the write of that response fails. The limits on buffered bytes
 and `connections.max.idle.ms` apply to such a connection too.
 
-TLS and SASL plug in here: a listener may give the connection a transport that must not be bypassed, and
-`is_authenticated` stays False until the authenticator sets it. Until then frames are small and the dispatcher serves
-only the APIs for authentication.
+TLS plugs in here: a listener may give the connection a transport that must not be bypassed. On a SASL listener the
+dispatcher gives each frame to `authentication` first (`authentication.py`); until then frames are small.
 
 Kafka: KafkaChannel, Selector, Processor.
 """
@@ -51,7 +50,7 @@ from odradek.protocol.framing import frame
 from odradek.protocol.headers import encode_response_in_steps, encode_response_parts
 
 if TYPE_CHECKING:
-    from odradek.broker.network.connection_owner import ConnectionOwner
+    from odradek.broker.network.connection_owner import Authentication, ConnectionOwner
     from odradek.broker.network.request import RequestContext
     from odradek.protocol.codec.codec import Part
     from odradek.protocol.codec.schema import Response
@@ -97,6 +96,7 @@ class Connection(asyncio.Protocol):
         "_sender",
         "_sending",
         "_transport",
+        "authentication",
         "client_host",
         "client_port",
         "client_software_name",
@@ -149,12 +149,11 @@ class Connection(asyncio.Protocol):
         self._sender: ResponseSender | None = None
         self.listener_name = listener_name
         self.security_protocol = security_protocol
-        self.client_host = self.local_host = ""
-        self.client_port = self.local_port = 0
+        self.client_host, self.client_port = self.local_host, self.local_port = "", 0
         self.client_software_name = self.client_software_version = "unknown"
-        self.principal = ANONYMOUS
-        self.is_authenticated = True
-        self.is_token_authenticated = False
+        self.principal, self.is_authenticated, self.is_token_authenticated = ANONYMOUS, True, False
+        self.authentication: Authentication | None = None
+        """None without SASL, and when the session has no end."""
 
     # -- what the event loop calls
 
@@ -228,13 +227,11 @@ class Connection(asyncio.Protocol):
                 return
             try:
                 header = ctx.header
-                parts = frame(
-                    encode_response_parts(header.api_key, header.api_version, header.correlation_id, response)
-                )
+                parts = encode_response_parts(header.api_key, header.api_version, header.correlation_id, response)
+                ctx.answer = frame(parts)
             except EncodeError as error:
                 self._cannot_encode(ctx, error)
                 return
-            ctx.answer = parts
         self._ready(ctx, sender)
 
     def _encoding(self, ctx: RequestContext, response: Response) -> Steps:
@@ -315,7 +312,7 @@ class Connection(asyncio.Protocol):
             self._release(reason)
 
     def allow_frames(self, max_frame_bytes: int) -> None:
-        """Replace the small limit that holds before authentication."""
+        """Replace the limit of frames: before authentication it is smaller."""
         self._frames.max_size = max_frame_bytes
 
     def close_if_idle(self, max_idle_ms: int) -> int:
@@ -390,6 +387,9 @@ class Connection(asyncio.Protocol):
             if self._has_ended and self.throttles.active and self._next_frame is None:
                 self._next_frame = self._frames.next_frame()  # to be applied when the time is over, if there is one
         except FrameSizeError as error:
+            if self.authentication is not None and self.authentication.refuses_frame():
+                self._pause_reading()  # until the connection is closed
+                return
             self.abort(CloseReason.INVALID_FRAME, describe_garbage(error, self._frames.leading_bytes()))
             return
         finally:
@@ -479,7 +479,7 @@ class Connection(asyncio.Protocol):
             transport.set_protocol(LargeFrameReceiver(self))
 
     def _pause_reading(self) -> None:
-        if not self._is_reading_paused and self._transport is not None:
+        if not (self._is_reading_paused or self._has_ended) and self._transport is not None:
             self._is_reading_paused = True
             self._transport.pause_reading()
 

@@ -1,4 +1,4 @@
-"""The port between a connection and the server that accepted it."""
+"""The ports between a connection, the server that accepted it, and what authenticates its client."""
 
 from __future__ import annotations
 
@@ -18,6 +18,16 @@ if TYPE_CHECKING:
     from odradek.timer.task import TimerTask
 
 ConnectionT = TypeVar("ConnectionT", contravariant=True)
+
+
+class Authentication(Protocol):
+    """What authenticates the client of one connection. Implemented by `authentication.Authentication`."""
+
+    def takes(self, request: memoryview, received_ms: int, /) -> bool:
+        """Whether the frame is part of the authentication, or the connection is closed. Else it is a request."""
+
+    def refuses_frame(self) -> bool:
+        """The next frame is above the limit. Returns whether that fails an authentication."""
 
 
 class ConnectionOwner(Protocol[ConnectionT]):

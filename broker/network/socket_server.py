@@ -31,6 +31,7 @@ from odradek.broker.network.listening_socket import USE_OS_DEFAULT, bound_port, 
 from odradek.broker.network.memory_pool import MemoryPool
 from odradek.broker.network.rate_limited_log import RateLimitedLog
 from odradek.broker.network.throttled_sockets import ThrottledSockets
+from odradek.controller.model.broker_info import SASL_PROTOCOLS
 from odradek.storage.disk.descriptors import DescriptorLimits
 from odradek.timer.task import TimerTask
 
@@ -38,7 +39,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Set
 
     from odradek.broker.config.broker_config import BrokerConfig
+    from odradek.broker.network.authentication import Authentications
     from odradek.broker.network.response_sender import SentBytes
+    from odradek.controller.model.broker_info import SecurityProtocol
     from odradek.storage.disk.ports import IoPool
     from odradek.timer.clock import Clock
     from odradek.timer.system_timer import SystemTimer
@@ -48,7 +51,14 @@ logger = logging.getLogger(__name__)
 RETRY_ACCEPT_MS: Final = 1000
 """After running out of descriptors or memory."""
 
-_EXPECTED: Final = frozenset({CloseReason.CLIENT_CLOSED, CloseReason.CONNECTION_FAILED, CloseReason.SHUTDOWN})
+_EXPECTED: Final = frozenset(
+    {
+        CloseReason.CLIENT_CLOSED,
+        CloseReason.CONNECTION_FAILED,
+        CloseReason.AUTHENTICATION_FAILED,  # logged with its reason by `authentication.py`
+        CloseReason.SHUTDOWN,
+    }
+)
 
 
 class SocketServer:
@@ -72,6 +82,9 @@ class SocketServer:
         self.sent_bytes: SentBytes | None = None
         """Counts what connections send; None while metrics are off."""
         self.dispatch = dispatch
+        self.make_authentications: Callable[[], Authentications] | None = None
+        """Called for the first SASL listener; None: there can be none."""
+        self._authentications: Authentications | None = None
         self.end_points: tuple[EndPoint, ...] = ()
         """The listeners with their bound ports, after `open`."""
         self.connections: dict[Connection, str] = {}
@@ -84,6 +97,8 @@ class SocketServer:
         self._log = RateLimitedLog(logger, clock)
         self._acceptors: dict[str, Acceptor] = {}
         """Name of a listener -> its acceptor, from `open` on."""
+        self._protocols: dict[str, SecurityProtocol] = {}
+        """Name of a listener -> its protocol, also of listeners that are gone."""
         self._is_accepting = False
         self._is_stopped = False
         self._handshakes: set[asyncio.Task[None]] = set()
@@ -94,6 +109,7 @@ class SocketServer:
     async def open(self) -> tuple[EndPoint, ...]:
         """Bind and listen on every listener, or on none. Raises: StartupError."""
         await self._quotas.start()
+        self._load_authentications()
         try:
             for end_point in self._config.listeners.bound:
                 self._add_listener(end_point, self._open_listening(end_point))
@@ -102,6 +118,14 @@ class SocketServer:
             self.end_points = ()
             raise
         return self.end_points
+
+    def _load_authentications(self) -> None:
+        """Prepare the SASL listeners. Raises: StartupError."""
+        protocols = {point.security_protocol for point in self._config.listeners.bound}
+        if self._authentications is None and self.make_authentications is not None and protocols & SASL_PROTOCOLS:
+            self._authentications = self.make_authentications()
+        if self._authentications is not None:
+            self._authentications.load_listeners()
 
     def start_accepting(self) -> None:
         self._is_accepting = True
@@ -131,6 +155,7 @@ class SocketServer:
             await self._remove_listeners(removed)
         if self._is_stopped:
             return
+        self._load_authentications()
         for name, end_point in wanted.items():
             if name in self._acceptors:
                 continue
@@ -192,6 +217,7 @@ class SocketServer:
     def _add_listener(self, end_point: EndPoint, listening: socket.socket) -> None:
         name = end_point.listener_name
         self._acceptors[name] = Acceptor(self, self._timer, listening, name)
+        self._protocols[name] = end_point.security_protocol
         bound = end_point._replace(port=bound_port(listening))
         self.end_points = (*self.end_points, bound)
         logger.info("Awaiting socket connections on %s:%d.", bound.host or "0.0.0.0", bound.port)
@@ -299,7 +325,11 @@ class SocketServer:
                 )
 
     async def _connect(self, accepted: socket.socket, listener_name: str, host: str) -> None:
-        connection = Connection(self, listener_name, self._config.socket_request_max_bytes)
+        protocol = self._protocols[listener_name]
+        connection = Connection(self, listener_name, self._config.socket_request_max_bytes, protocol)
+        if protocol in SASL_PROTOCOLS:
+            assert self._authentications is not None, "made before the listener was opened"
+            self._authentications.begin(connection)
         connection.client_host = host
         self.connections[connection] = host
         try:

@@ -24,6 +24,10 @@ class SecurityProtocol(IntEnum):
     SASL_SSL = 3
 
 
+SASL_PROTOCOLS: Final = frozenset({SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL})
+"""The client authenticates with SASL."""
+
+
 @dataclass(frozen=True, slots=True)
 class EndPoint:
     """The advertised address of one listener of a broker."""

@@ -22,7 +22,7 @@ from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsReques
 
 if TYPE_CHECKING:
     from odradek.broker.apis.services import Services
-    from odradek.broker.network.request import RequestContext
+    from odradek.broker.network.request import ClientConnection, RequestContext
     from odradek.protocol.metadata_version import MetadataVersion
 
 FIRST_SOFTWARE_VERSION: Final = 3
@@ -36,16 +36,21 @@ _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.
 
 
 def handle(broker: Services, ctx: RequestContext, request: ApiVersionsRequest) -> None:
-    if ctx.header.api_version >= FIRST_SOFTWARE_VERSION:
-        name, version = request.client_software_name, request.client_software_version
-        if not (_SOFTWARE.fullmatch(name) and _SOFTWARE.fullmatch(version)):
-            ctx.reply(error_response(request, ctx.header.api_version, ErrorCode.INVALID_REQUEST, None))
-            return
-        ctx.connection.client_software_name = name
-        ctx.connection.client_software_version = version
-    spoken = broker.config.metadata_version
+    ctx.reply(response_to(request, ctx.header.api_version, ctx.connection, broker.config.metadata_version))
+
+
+def response_to(
+    request: ApiVersionsRequest, version: int, connection: ClientConnection, spoken: MetadataVersion
+) -> ApiVersionsResponse:
+    """The response, also before authentication. Notes the software of the client."""
+    if version >= FIRST_SOFTWARE_VERSION:
+        name, software_version = request.client_software_name, request.client_software_version
+        if not (_SOFTWARE.fullmatch(name) and _SOFTWARE.fullmatch(software_version)):
+            return error_response(request, version, ErrorCode.INVALID_REQUEST, None)
+        connection.client_software_name = name
+        connection.client_software_version = software_version
     epoch = FINALIZED_FEATURES_EPOCH if spoken.has_features else NO_FEATURES_EPOCH
-    ctx.reply(ApiVersionsResponse(api_keys=_served(spoken), finalized_features_epoch=epoch))
+    return ApiVersionsResponse(api_keys=_served(spoken), finalized_features_epoch=epoch)
 
 
 def unsupported_version_response() -> ApiVersionsResponse:

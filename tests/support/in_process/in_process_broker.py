@@ -67,6 +67,7 @@ class FakeConnection:
     is_token_authenticated = False
     is_own_broker = False
     is_authenticated = True
+    authentication = None
 
     def __init__(self) -> None:
         self.client_software_name = ""

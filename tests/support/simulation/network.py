@@ -221,6 +221,7 @@ class ServerSide:
     is_token_authenticated = False
     is_own_broker = False
     is_authenticated = True
+    authentication = None
 
     def __init__(self, pipe: Pipe) -> None:
         self.client_host = pipe.source.name

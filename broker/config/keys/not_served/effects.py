@@ -64,7 +64,6 @@ _OTHERS: Final[Mapping[str, str]] = {
     "fetch.purgatory.purge.interval.requests": _MEMORY,
     "producer.purgatory.purge.interval.requests": _MEMORY,
     "delete.records.purgatory.purge.interval.requests": _MEMORY,
-    "connection.failed.authentication.delay.ms": _SECURITY,
     "group.coordinator.append.linger.ms": _GROUPS,
     "group.coordinator.new.enable": _GROUPS,
     "group.consumer.session.timeout.ms": _GROUPS,
@@ -78,10 +77,18 @@ _OTHERS: Final[Mapping[str, str]] = {
     "group.consumer.migration.policy": _GROUPS,
 }
 
-ACTING_ON_A_LISTENER: Final = (".max.connections", ".max.connection.creation.rate")
+ACTING_ON_A_LISTENER: Final = (
+    ".max.connections",
+    ".max.connection.creation.rate",
+    ".connections.max.reauth.ms",
+    ".sasl.enabled.mechanisms",
+    ".sasl.jaas.config",
+)
 """Ends of the keys that act with the prefix `listener.name.<listener>.`."""
 
-ACTING: Final = frozenset({"node.id"})
+ACTING: Final = frozenset(
+    {"connections.max.reauth.ms", "node.id", "sasl.enabled.mechanisms", "sasl.server.max.receive.size"}
+)
 """Exceptions: keys of the groups below that act."""
 
 
@@ -92,6 +99,7 @@ def _of_group(keys: Iterable[ConfigKey], reason: str) -> dict[str, str]:
 WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     **_of_group(SSL_KEYS, _SECURITY),
     **_of_group(SASL_KEYS, _SECURITY),
+    "sasl.jaas.config": "a broker reads it with the prefix listener.name.<listener>.<mechanism>.",
     **_of_group(METRIC_KEYS, _NO_METRICS),
     **_of_group(TIERED_STORAGE_KEYS, "there is no tiered storage"),
     **_of_group(SHARE_GROUP_KEYS, _GROUPS),

@@ -1,0 +1,45 @@
+"""Makes what authenticates the clients of SASL listeners. Its parts are imported for the first such listener.
+
+Kafka: KafkaServer.startup.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from odradek.broker.config.broker_config import BrokerConfig
+    from odradek.broker.machine.machine import Machine
+    from odradek.broker.network.authentication import Authentications
+    from odradek.broker.network.connection import Connection
+    from odradek.broker.security.sasl.ports import ScramCredentials
+    from odradek.broker.security.tokens.token_manager import DelegationTokenManager
+    from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+    from odradek.timer.clock import Clock
+    from odradek.timer.system_timer import SystemTimer
+
+
+def make_authentications(
+    config: BrokerConfig,
+    clock: Clock,
+    timer: SystemTimer,
+    machine: Machine,
+    scram_credentials: ScramCredentials,
+    token_manager: DelegationTokenManager | None,
+    in_background: Callable[[Coroutine[object, object, None]], None],
+) -> Authentications:
+    """Raises nothing: `Authentications.load_listeners` loads the mechanisms."""
+    from odradek.broker.apis.connection import api_versions
+    from odradek.broker.network.authentication import Authentications
+    from odradek.broker.security.sasl.mechanisms import SaslParts
+
+    def answer_versions(request: ApiVersionsRequest, version: int, connection: Connection) -> ApiVersionsResponse:
+        return api_versions.response_to(request, version, connection, config.metadata_version)
+
+    tokens = None if token_manager is None else token_manager.cache
+    parts = SaslParts(clock, machine.io_pool, machine.rng.randbytes, scram_credentials, tokens)
+    return Authentications(
+        config, parts, timer, in_background, answer_versions, api_versions.unsupported_version_response
+    )

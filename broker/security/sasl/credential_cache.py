@@ -1,0 +1,46 @@
+"""The SCRAM credentials of all users, as texts of `/config/users` that are parsed when a client authenticates.
+
+Kafka: CredentialCache, CredentialProvider.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from odradek.controller.znodes import znodes
+
+if TYPE_CHECKING:
+    from odradek.controller.model.scram_credential import ScramCredential
+
+_PREFIX: Final = "SCRAM-"
+
+
+class ScramCredentialCache:
+    """Implements `ports.ScramCredentials`."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, dict[str, str]] = {}
+        """User -> mechanism -> credential."""
+
+    def config_changed(self, entity: str, config: Mapping[str, str]) -> None:
+        """`entity`: the name below `/config/users`; it may be that of a user and a client."""
+        if "/" in entity or entity == znodes.DEFAULT_ENTITY:
+            return
+        texts = {name: text for name, text in config.items() if name.startswith(_PREFIX)}
+        if texts:
+            self._texts[znodes.desanitize(entity)] = texts
+        else:
+            self._texts.pop(znodes.desanitize(entity), None)
+
+    def scram_credential(self, mechanism: str, user: str, /) -> ScramCredential | None:
+        """None: the user is unknown, has no credential for the mechanism, or an invalid one."""
+        text = self._texts.get(user, {}).get(mechanism)
+        if text is None:
+            return None
+        from odradek.controller.model.scram_credential import ScramCredential  # not needed without SASL
+
+        try:
+            return ScramCredential.of_text(text)
+        except ValueError:
+            return None

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import random
+from types import SimpleNamespace
+from typing import cast
+
+from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.machine.machine import Machine
+from odradek.broker.sasl_setup import make_authentications
+from odradek.storage.disk.ports import InlineIoPool
+from odradek.timer.clock import ManualClock
+from odradek.timer.system_timer import SystemTimer
+from tests.support.in_process.sasl_contexts import Credentials
+
+
+def test_the_listeners_of_the_configuration_authenticate() -> None:
+    config = BrokerConfig(
+        {
+            "listeners": "PLAINTEXT://:1,AUTH://:2",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,AUTH:SASL_PLAINTEXT",
+            "sasl.enabled.mechanisms": "SCRAM-SHA-256",
+            "listener.name.auth.scram-sha-256.sasl.jaas.config": (
+                "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+            ),
+        }
+    )
+    clock = ManualClock()
+    machine = cast("Machine", SimpleNamespace(io_pool=InlineIoPool(), rng=random.Random(1)))
+    made = make_authentications(
+        config, clock, SystemTimer(clock), machine, Credentials(), None, lambda work: work.close()
+    )
+    made.load_listeners()
+    assert list(made.counts()) == ["AUTH"]
