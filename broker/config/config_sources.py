@@ -45,9 +45,12 @@ _NOT_SETTINGS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Texts by key, the origin of each, warnings for the operator, and the variables that were replaced."""
+    """Texts by key, the origin of each, warnings for the operator, and the variables that were replaced.
 
-    texts: dict[str, str] = field(default_factory=dict)
+    The repr has no texts: some are secrets.
+    """
+
+    texts: dict[str, str] = field(default_factory=dict, repr=False)
     origins: dict[str, str] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     variables: list[Variable] = field(default_factory=list)
